@@ -46,7 +46,7 @@ type rig struct {
 	scrub scrubber
 	log   *memory.Log
 	pipe  *accept.Pipeline
-	at    accept.Place
+	at    accept.Target
 	docs  [][]byte
 	n     int
 }
@@ -71,13 +71,13 @@ func (r *rig) begin(ctx context.Context) error {
 	r.log = memory.New()
 	r.pipe = accept.New(r.kinds, r.scrub, accept.NewLogLedger(r.log, time.Now), time.Now, accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes})
 	head, err := beginRun(ctx, r.log, benchRun(fmt.Sprint("run_", r.n/perRun)))
-	r.at = accept.Place{Run: benchRun(fmt.Sprint("run_", r.n/perRun)), Head: head}
+	r.at = accept.Target{Run: benchRun(fmt.Sprint("run_", r.n/perRun)), Head: head}
 	return err
 }
 
 // one takes the run's next envelope in.
 func (r *rig) one(ctx context.Context) error {
-	res, err := r.pipe.Run(ctx, accept.Request{Place: r.at, Document: r.docs[r.n%perRun], NodeID: "ask"})
+	res, err := r.pipe.Run(ctx, accept.Request{Target: r.at, Document: r.docs[r.n%perRun], NodeID: "ask"})
 	if err != nil {
 		return err
 	}

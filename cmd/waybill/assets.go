@@ -75,7 +75,7 @@ func (o *assetOptions) validate(embedded bool) error {
 }
 
 // vault makes the place of assets; nil when none are kept.
-func (o *assetOptions) vault(store blob.Store, dataDir string) (*assets.Vault, error) {
+func (o *assetOptions) vault(store blob.Store, dataDir string) (*assets.Store, error) {
 	if o.publicURL == "" {
 		return nil, nil
 	}

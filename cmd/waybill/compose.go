@@ -339,7 +339,7 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 
 // openAssets makes the place of assets. Their URLs are signed with the operator's
 // keys, or with one that derives from the host's.
-func (h *host) openAssets() (*assets.Vault, error) {
+func (h *host) openAssets() (*assets.Store, error) {
 	secret, err := h.opts.key()
 	if err != nil {
 		return nil, err

@@ -119,9 +119,9 @@ func lintEnvelope(ctx context.Context, p *render.Printer, registry *kinds.Regist
 
 func printVerdict(out io.Writer, res *accept.Result) error {
 	if res.Refusal == nil {
-		_, err := fmt.Fprintf(out, "accepted: %s, version %d\n", res.Facts.Kind, res.Facts.Version)
-		if err == nil && res.Facts.Drift {
-			_, err = fmt.Fprintf(out, "  schemaVersion is below the advertised %d; a strict host refuses it\n", res.Facts.Floor)
+		_, err := fmt.Fprintf(out, "accepted: %s, version %d\n", res.Attributes.Kind, res.Attributes.Version)
+		if err == nil && res.Attributes.Drift {
+			_, err = fmt.Fprintf(out, "  schemaVersion is below the advertised %d; a strict host refuses it\n", res.Attributes.AdvertisedVersion)
 		}
 		return err
 	}
@@ -148,14 +148,14 @@ func (nothingSecret) Redact(_ context.Context, _ subject.Run, in accept.Texts) (
 	return in, 0, nil
 }
 
-// nothingRecorded is a ledger that forgets what it is told.
+// nothingRecorded is a ledger that stores nothing.
 type nothingRecorded struct{}
 
-func (nothingRecorded) Recall(context.Context, accept.Place, string) (*accept.Record, error) {
+func (nothingRecorded) Lookup(context.Context, accept.Target, string) (*accept.Record, error) {
 	return nil, nil
 }
 
-func (nothingRecorded) Record(_ context.Context, at accept.Place, e accept.Entry) (*accept.Record, error) {
+func (nothingRecorded) Record(_ context.Context, at accept.Target, e accept.Entry) (*accept.Record, error) {
 	doc, err := json.Marshal(accept.NewAcceptance(e.EnvelopeID, e.Trust, nil))
 	return &accept.Record{Type: e.Type, Outcome: doc, Payload: e.Payload, Head: at.Head}, err
 }

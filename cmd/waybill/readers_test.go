@@ -221,7 +221,7 @@ func (r readers) accept(t *testing.T, log *memory.Log, doc []byte) *accept.Resul
 	require.NoError(t, err)
 	require.NoError(t, proto.Unmarshal(b, &got))
 	p := accept.New(r.registry, r, accept.NewLogLedger(log, clock), clock, accept.Policy{})
-	res, err := p.Run(t.Context(), accept.Request{Place: accept.Place{Run: readersRun, Head: first.Head()}, Document: got.GetEnvelope(), NodeID: "n"})
+	res, err := p.Run(t.Context(), accept.Request{Target: accept.Target{Run: readersRun, Head: first.Head()}, Document: got.GetEnvelope(), NodeID: "n"})
 	require.NoError(t, err)
 	return res
 }
@@ -281,9 +281,9 @@ func (r readers) asEnvelope(t *testing.T, doc []byte, want any) {
 	if res.Refusal != nil {
 		return
 	}
-	require.Equal(t, members["type"], res.Facts.Kind)
-	require.Equal(t, members["envelopeId"], res.Facts.EnvelopeID)
-	require.Equal(t, members["correlationId"], res.Facts.CorrelationID)
+	require.Equal(t, members["type"], res.Attributes.Kind)
+	require.Equal(t, members["envelopeId"], res.Attributes.EnvelopeID)
+	require.Equal(t, members["correlationId"], res.Attributes.CorrelationID)
 	for _, e := range res.Events {
 		require.Equal(t, members["correlationId"], e.CausationID)
 	}

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/queue"
+	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 )
 
 // waitingMarkerTTL is how long a deleted ticket leaves a message behind. It is short because an

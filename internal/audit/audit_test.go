@@ -28,10 +28,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// every is how many entries have a checkpoint in these tests.
+// every is Config.Every in these tests.
 const every = 4
 
-// rig is a log over a store in memory, at a time that the test moves.
+// rig is a log over a store in memory, with a clock that the test sets.
 type rig struct {
 	*audit.Log
 	store *memory.Store
@@ -51,7 +51,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// over is a log with the rig's key over another store.
+// over returns a log with the rig's key over another store.
 func (r *rig) over(s audit.Store) *audit.Log {
 	return audit.New(audit.Config{Every: every, Interval: 300 * time.Second, Tick: time.Millisecond}, audit.Deps{
 		Store: s, Key: r.key, Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time {
@@ -72,7 +72,7 @@ func (r *rig) record(t *testing.T, tenant string, n int) {
 	}
 }
 
-// anchored runs the log until a number of checkpoints is there.
+// anchored runs the log until the store has that many checkpoints.
 func (r *rig) anchored(t *testing.T, tenant string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,7 +145,7 @@ func TestVerify_OfAnUntouchedLogIsValid(t *testing.T) {
 	require.EqualValues(t, 7, res.Checkpoints[0].AtSequence)
 }
 
-// What a client that has only the entries, the checkpoints and the public key computes.
+// A client can verify with only the entries, the checkpoints and the public key.
 func TestCheckpoint_SignsTheRawRootOfAllEntries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -171,7 +171,7 @@ func TestCheckpoint_SignsTheRawRootOfAllEntries(t *testing.T) {
 	require.True(t, ed25519.Verify(public.(ed25519.PublicKey), root, signature))
 }
 
-// After every so many entries there is a checkpoint; what is left waits for the interval.
+// There is a checkpoint after Every entries. The rest waits for the interval.
 func TestRun_MakesACheckpointByNumberOrByTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -203,7 +203,7 @@ func TestRun_MakesACheckpointByNumberOrByTime(t *testing.T) {
 	require.Equal(t, []int64{3, 7, 8}, at)
 }
 
-func TestVerify_FindsWhatWasTamperedWith(t *testing.T) {
+func TestVerify_FindsTamperedEntries(t *testing.T) {
 	t.Parallel()
 	const target = 5
 	edit := func(from, to string) func(int, []byte) []byte {
@@ -293,8 +293,8 @@ func TestVerify_FindsWhatWasTamperedWith(t *testing.T) {
 	}
 }
 
-// Who writes the whole chain anew has a sound chain, and no signature for it.
-func TestVerify_FindsAChainThatWasWrittenAnew(t *testing.T) {
+// A rewritten chain is consistent, but has no valid signature.
+func TestVerify_FindsARewrittenChain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.record(t, "acme", 4)
@@ -355,9 +355,9 @@ func TestRecord_PassesTheRedactorAndFailsWithoutIt(t *testing.T) {
 	require.Len(t, r.lines(t, "acme"), 1)
 }
 
-// What was done and could not be recorded is recorded when the log is back, once, with
-// the time at which it was done; what its caller records anew is not.
-func TestRecord_IsMadeUpForWhenTheLogIsBack(t *testing.T) {
+// An entry that could not be recorded is recorded once when the log is available again, with
+// its original time. An entry of an unbuffered recorder is not.
+func TestRecord_RetriesWhenTheLogIsAvailableAgain(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(r *rig) (back func()){
 		"the store": func(r *rig) func() {
@@ -394,7 +394,7 @@ func TestRecord_IsMadeUpForWhenTheLogIsBack(t *testing.T) {
 	}
 }
 
-func TestRecord_FailsWhileTheStoreIsAwayAndGoesOn(t *testing.T) {
+func TestRecord_FailsWhileTheStoreIsUnavailableAndRecovers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.record(t, "acme", 1)
@@ -407,7 +407,7 @@ func TestRecord_FailsWhileTheStoreIsAwayAndGoesOn(t *testing.T) {
 	require.Len(t, r.lines(t, "acme"), 2)
 }
 
-func TestRecord_LeavesOutDetailsThatAreTooLarge(t *testing.T) {
+func TestRecord_OmitsDetailsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	require.NoError(t, r.Record(t.Context(), "acme", audit.Entry{Action: "a.b", Details: map[string]any{"x": string(make([]byte, 20_000))}}))
@@ -415,7 +415,7 @@ func TestRecord_LeavesOutDetailsThatAreTooLarge(t *testing.T) {
 	require.ErrorContains(t, r.Record(t.Context(), "acme", audit.Entry{Action: "cancelled"}), "run.cancelled")
 }
 
-func TestUsage_IsOneEntryForAKeyAndItsCountsSurviveAFailure(t *testing.T) {
+func TestUsage_IsOneEntryPerKeyAndSurvivesAFailure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	u := audit.NewUsage(r.Once(), func() time.Time { return r.now }, slog.New(slog.DiscardHandler))
@@ -438,7 +438,7 @@ func TestUsage_IsOneEntryForAKeyAndItsCountsSurviveAFailure(t *testing.T) {
 	require.Contains(t, string(lines[0]), `"granted":{"runs:read":4}`)
 }
 
-func TestSyncKeys_TellsWhatHasBecomeOfKeys(t *testing.T) {
+func TestSyncKeys_RecordsChangesOfKeys(t *testing.T) {
 	t.Parallel()
 	r, store := newRig(t), kvmemory.New()
 	sync := func(held ...audit.HeldKey) {

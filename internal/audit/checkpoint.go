@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Checkpoint signs all entries up to one.
+// Checkpoint is a signature of all entries up to AtSequence.
 type Checkpoint struct {
 	ID         string `json:"checkpoint"`
 	AtSequence int64  `json:"atSequence"`
@@ -20,40 +20,40 @@ type Checkpoint struct {
 	Signature  string `json:"signature"`
 }
 
-// stored is a checkpoint with what the next one goes on from.
-type stored struct {
+// storedCheckpoint is a checkpoint with the tree that the next one extends.
+type storedCheckpoint struct {
 	Checkpoint
 
 	MadeAt string `json:"madeAt"`
 	Tree   tree   `json:"tree"`
 }
 
-// Run makes checkpoints, and records what is owed, until ctx ends. Several processes may run over one store: the
-// first to make a checkpoint has made it.
+// Run makes checkpoints and records the backlog until ctx ends. Several processes may run
+// over one store: only the first checkpoint of a race is stored.
 func (l *Log) Run(ctx context.Context) error {
 	t := time.NewTicker(l.cfg.Tick)
 	defer t.Stop()
 	seen := map[string]uint64{}
 	for {
-		l.pay(ctx)
-		if err := l.anchorAll(ctx, seen); err != nil && ctx.Err() == nil {
-			l.log.Warn("audit checkpoints are late", "error", err)
+		l.retryBacklog(ctx)
+		if err := l.checkpointAll(ctx, seen); err != nil && ctx.Err() == nil {
+			l.log.Warn("audit checkpoints are delayed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 			defer cancel()
-			l.pay(ctx)
+			l.retryBacklog(ctx)
 			return nil
 		case <-t.C:
-		case <-l.full:
+		case <-l.checkpointDue:
 		}
 	}
 }
 
-// anchorAll looks after every tenant whose log has grown; seen holds how many messages
-// of each are covered.
-func (l *Log) anchorAll(ctx context.Context, seen map[string]uint64) error {
+// checkpointAll makes the due checkpoints of every tenant whose log has grown. seen has the
+// number of messages of each tenant that are covered.
+func (l *Log) checkpointAll(ctx context.Context, seen map[string]uint64) error {
 	all, err := l.store.Tenants(ctx)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (l *Log) anchorAll(ctx context.Context, seen map[string]uint64) error {
 		if seen[tenant] == n {
 			continue
 		}
-		done, err := l.anchor(ctx, tenant)
+		done, err := l.checkpointTenant(ctx, tenant)
 		errs = append(errs, err)
 		if done {
 			seen[tenant] = n
@@ -72,8 +72,9 @@ func (l *Log) anchorAll(ctx context.Context, seen map[string]uint64) error {
 	return errors.Join(errs...)
 }
 
-// anchor makes the checkpoints that are due; done reports that all entries have one.
-func (l *Log) anchor(ctx context.Context, tenant string) (done bool, err error) {
+// checkpointTenant makes the due checkpoints of a tenant; done reports that all entries
+// have one.
+func (l *Log) checkpointTenant(ctx context.Context, tenant string) (done bool, err error) {
 	for {
 		last, pos, err := l.lastCheckpoint(ctx, tenant)
 		if err != nil {
@@ -89,43 +90,42 @@ func (l *Log) anchor(ctx context.Context, tenant string) (done bool, err error) 
 		}
 		size := (last.Tree.Size/l.cfg.Every + 1) * l.cfg.Every
 		if size > end.next {
-			if size = end.next; !l.due(last) {
+			if size = end.next; !l.isDue(last) {
 				return false, nil
 			}
 		}
-		if err := l.mint(ctx, tenant, last.Tree, size, pos); err != nil && !errors.Is(err, ErrConflict) {
+		if err := l.makeCheckpoint(ctx, tenant, last.Tree, size, pos); err != nil && !errors.Is(err, ErrConflict) {
 			return false, err
 		}
 	}
 }
 
-// due reports that entries after a checkpoint must not wait for its interval to pass
-// before the clock is looked at again.
-func (l *Log) due(last stored) bool {
+// isDue reports that the interval after a checkpoint ends before the next tick.
+func (l *Log) isDue(last storedCheckpoint) bool {
 	made, err := time.Parse(time.RFC3339, last.MadeAt)
 	return err != nil || l.clock().Sub(made) >= l.cfg.Interval-l.cfg.Tick
 }
 
-// lastCheckpoint is the zero value, at position 0, when there is none.
-func (l *Log) lastCheckpoint(ctx context.Context, tenant string) (s stored, pos uint64, err error) {
+// lastCheckpoint returns the last checkpoint. Without one it is the zero value at position 0.
+func (l *Log) lastCheckpoint(ctx context.Context, tenant string) (s storedCheckpoint, pos uint64, err error) {
 	m, err := l.store.Last(ctx, List{tenant, Checkpoints})
 	if err != nil || m == nil {
-		return stored{}, 0, err
+		return storedCheckpoint{}, 0, err
 	}
 	if err := json.Unmarshal(m.Lines[0], &s); err != nil {
-		return stored{}, 0, fmt.Errorf("%w: the last checkpoint of %s cannot be read", ErrDamaged, tenant)
+		return storedCheckpoint{}, 0, fmt.Errorf("%w: the last checkpoint of %s cannot be read", ErrDamaged, tenant)
 	}
 	return s, m.Pos, nil
 }
 
-// mint makes the checkpoint over the first size entries. It goes on from the tree of
-// the one before: what was changed since then does not get a signature.
-func (l *Log) mint(ctx context.Context, tenant string, t tree, size int64, after uint64) error {
+// makeCheckpoint makes the checkpoint over the first size entries. It extends the tree of
+// the previous checkpoint, so entries that were changed since then are not signed.
+func (l *Log) makeCheckpoint(ctx context.Context, tenant string, t tree, size int64, after uint64) error {
 	t.Peaks = append([]string(nil), t.Peaks...)
-	if err := l.grow(ctx, tenant, &t, size); err != nil {
+	if err := l.extendTree(ctx, tenant, &t, size); err != nil {
 		return err
 	}
-	c := stored{
+	c := storedCheckpoint{
 		Checkpoint: Checkpoint{ID: "chk_" + strings.ToLower(rand.Text()), AtSequence: size - 1, MerkleRoot: t.root()},
 		MadeAt:     wire.FormatTime(l.clock()), Tree: t,
 	}
@@ -141,8 +141,8 @@ func (l *Log) mint(ctx context.Context, tenant string, t tree, size int64, after
 	return err
 }
 
-// grow adds the entries that a tree lacks.
-func (l *Log) grow(ctx context.Context, tenant string, t *tree, size int64) error {
+// extendTree adds entries to a tree until it has size entries.
+func (l *Log) extendTree(ctx context.Context, tenant string, t *tree, size int64) error {
 	err := l.store.Scan(ctx, List{tenant, Entries}, t.Size, func(m *Message) bool {
 		for i, line := range m.Lines {
 			if at := m.First + int64(i); at == t.Size && at < size {

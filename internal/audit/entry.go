@@ -11,28 +11,28 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// entry is an entry as it is stored: these members and no other are what its hash
-// covers. It is stored in its canonical form, so the hash is over the stored bytes.
+// entry is a stored entry. Its hash covers exactly these members. It is stored in its
+// canonical form, so the hash is over the stored bytes.
 type entry struct {
 	Action     string          `json:"action"`
 	Actor      string          `json:"actor"`
 	AtSequence int64           `json:"atSequence"`
 	Details    json.RawMessage `json:"details"`
 	OccurredAt string          `json:"occurredAt"`
-	PrevHash   *string         `json:"prevHash"` // nil: the first
+	PrevHash   *string         `json:"prevHash"` // nil for the first entry
 	Target     string          `json:"target"`
 }
 
-// hash names a stored entry.
+// hash returns the hash of a stored entry.
 func hash(line []byte) string {
 	sum := sha256.Sum256(line)
 	return hex.EncodeToString(sum[:])
 }
 
-// tip is where a chain ends. The zero value is no chain at all.
+// tip is the end of a chain. The zero value is an empty chain.
 type tip struct {
 	next int64  // the sequence of the next entry
-	hash string // that of the last entry
+	hash string // of the last entry
 }
 
 // link renders a draft as the next entry of a chain.
@@ -54,10 +54,10 @@ func (t tip) link(d draft) ([]byte, tip, error) {
 	return b, tip{next: t.next + 1, hash: hash(b)}, nil
 }
 
-// parse reads a stored entry; ok is false for what is none.
+// parse reads a stored entry; ok is false if it is invalid.
 func parse(line []byte) (e entry, ok bool) { return e, json.Unmarshal(line, &e) == nil }
 
-// tipOf is where a chain ends whose last message is m.
+// tipOf returns the end of the chain whose last message is m.
 func tipOf(m *Message) (tip, error) {
 	if m == nil {
 		return tip{}, nil

@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// Algorithm is that of signatures.
+// Algorithm is the algorithm of signatures.
 const Algorithm = "ed25519"
 
 // Key signs checkpoints, and nothing else.
@@ -35,15 +35,15 @@ func NewKey() (*Key, error) {
 func ParseKey(text []byte) (*Key, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != pemType {
-		return nil, errors.New("want a PEM block PRIVATE KEY (PKCS #8), as `openssl genpkey -algorithm ed25519` writes it")
+		return nil, errors.New("must be a PEM block PRIVATE KEY (PKCS #8), such as the output of `openssl genpkey -algorithm ed25519`")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("the PEM block is no PKCS #8 key")
+		return nil, errors.New("the PEM block is not a PKCS #8 key")
 	}
 	private, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, errors.New("want an Ed25519 key, as `openssl genpkey -algorithm ed25519` makes it")
+		return nil, errors.New("must be an Ed25519 key, such as the output of `openssl genpkey -algorithm ed25519`")
 	}
 	return keyOf(private)
 }
@@ -56,7 +56,7 @@ func keyOf(private ed25519.PrivateKey) (*Key, error) {
 	return &Key{private: private, public: base64.StdEncoding.EncodeToString(der)}, nil
 }
 
-// PEM is the key as ParseKey reads it.
+// PEM returns the key in the format of ParseKey.
 func (k *Key) PEM() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
 	if err != nil {
@@ -65,10 +65,10 @@ func (k *Key) PEM() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), nil
 }
 
-// Public is the public key: base64 of its SPKI DER.
+// Public returns the public key: base64 of its SPKI DER.
 func (k *Key) Public() string { return k.public }
 
-// sign signs the bytes that a root in hex stands for.
+// sign signs the bytes of a root in hex.
 func (k *Key) sign(root string) (string, error) {
 	b, err := hex.DecodeString(root)
 	if err != nil {
@@ -77,8 +77,8 @@ func (k *Key) sign(root string) (string, error) {
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, b)), nil
 }
 
-// signed reports whether a signature is this key's over a root.
-func (k *Key) signed(root, signature string) bool {
+// verify reports whether a signature is this key's signature of a root.
+func (k *Key) verify(root, signature string) bool {
 	b, err := hex.DecodeString(root)
 	if err != nil {
 		return false

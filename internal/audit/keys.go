@@ -11,24 +11,24 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// HeldKey is a key that the host takes now.
+// HeldKey is a key that the host accepts now.
 type HeldKey struct {
 	Tenant, ID string
 	Scopes     []string
 }
 
-// hostActor is the host itself, which takes keys from its operator.
+// hostActor is the actor of key changes: the host, configured by its operator.
 const hostActor = "host"
 
-// keyRecord is what is known of a key since the host last looked.
+// keyRecord is the last recorded state of a key.
 type keyRecord struct {
 	Scopes []string `json:"scopes"`
 	Gone   bool     `json:"gone,omitempty"`
 }
 
-// SyncKeys records what has become of keys since the last time: which are new, which
-// have other scopes, and which are not taken any more. The entry comes before the note
-// of it, so a host that ends between the two records it twice, and never not at all.
+// SyncKeys records the changes of keys since the last call: new keys, changed scopes, and
+// revoked keys. The audit entry is written before the key's state. So a host that crashes
+// between the two records a change twice, never zero times.
 func SyncKeys(ctx context.Context, to Recorder, store kv.Store, held []HeldKey) error {
 	before, err := kv.List(ctx, store, "key.")
 	if err != nil {
@@ -65,8 +65,8 @@ func syncHeld(ctx context.Context, to Recorder, store kv.Store, name string, e k
 	case e.Value != nil && !was.Gone:
 		action = "key.scopes-changed"
 	}
-	details := map[string]any{"scopes": k.Scopes}
-	return note(ctx, to, store, name, e.Revision, Entry{Action: action, Actor: hostActor, Target: "keys/" + k.ID, Details: details}, keyRecord{Scopes: k.Scopes})
+	entry := Entry{Action: action, Actor: hostActor, Target: "keys/" + k.ID, Details: map[string]any{"scopes": k.Scopes}}
+	return recordChange(ctx, to, store, name, e.Revision, entry, keyRecord{Scopes: k.Scopes})
 }
 
 func syncGone(ctx context.Context, to Recorder, store kv.Store, name string, e kv.Entry) error {
@@ -76,10 +76,10 @@ func syncGone(ctx context.Context, to Recorder, store kv.Store, name string, e k
 	}
 	_, id, _ := strings.Cut(strings.TrimPrefix(name, "key."), ".")
 	was.Gone = true
-	return note(ctx, to, store, name, e.Revision, Entry{Action: "key.revoked", Actor: hostActor, Target: "keys/" + id}, was)
+	return recordChange(ctx, to, store, name, e.Revision, Entry{Action: "key.revoked", Actor: hostActor, Target: "keys/" + id}, was)
 }
 
-func note(ctx context.Context, to Recorder, store kv.Store, name string, revision uint64, e Entry, r keyRecord) error {
+func recordChange(ctx context.Context, to Recorder, store kv.Store, name string, revision uint64, e Entry, r keyRecord) error {
 	tenant, _, _ := strings.Cut(strings.TrimPrefix(name, "key."), ".")
 	if err := to.Record(ctx, tenant, e); err != nil {
 		return err
@@ -90,7 +90,7 @@ func note(ctx context.Context, to Recorder, store kv.Store, name string, revisio
 	}
 	_, err = store.Update(ctx, name, b, revision)
 	if errors.Is(err, kv.ErrConflict) {
-		return nil // another process has noted it
+		return nil // another process has recorded it
 	}
 	return err
 }

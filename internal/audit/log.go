@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Config says how often checkpoints are made. Both intervals are advertised.
+// Config is how often checkpoints are made. Every and Interval are advertised.
 type Config struct {
-	// Every so many entries there is a checkpoint at the latest.
+	// Every is the maximum number of entries between two checkpoints.
 	Every int64
-	// Interval is how long an entry is without one at the longest.
+	// Interval is the maximum time until an entry has a checkpoint.
 	Interval time.Duration
-	// Tick is how often the clock is looked at.
+	// Tick is how often Run checks for due checkpoints.
 	Tick time.Duration
 }
 
-// DefaultConfig is what the contract asks for (OpenWOP host contract §10.7).
+// DefaultConfig returns the values of the contract (OpenWOP host contract §10.7).
 func DefaultConfig() Config {
 	return Config{Every: 1000, Interval: 300 * time.Second, Tick: 10 * time.Second}
 }
 
-// Scrub takes secrets out of a JSON document that is about a tenant.
+// Scrub removes the secrets of a tenant from a JSON document.
 type Scrub func(ctx context.Context, tenant string, doc []byte) ([]byte, error)
 
 // Deps are the collaborators.
@@ -34,7 +34,7 @@ type Deps struct {
 	Logger *slog.Logger
 }
 
-// Log is the audit log. It is safe for concurrent use, also by several processes over
+// Log is the audit log. It is safe for concurrent use, including by several processes over
 // one store.
 type Log struct {
 	cfg   Config
@@ -43,64 +43,64 @@ type Log struct {
 	scrub Scrub
 	clock func() time.Time
 	log   *slog.Logger
-	// full gets a token when a checkpoint is due by number.
-	full chan struct{}
-	// readers bounds how many read the log at a time.
+	// checkpointDue gets a token when Every entries need a checkpoint.
+	checkpointDue chan struct{}
+	// readers is a semaphore for reads and verifications.
 	readers chan struct{}
 
-	mu    sync.Mutex // guards what follows
-	lanes map[string]*lane
-	debts []owed
-	owing int // entries of debts
+	mu          sync.Mutex // guards what follows
+	writers     map[string]*tenantWriter
+	backlog     []backlogItem
+	backlogSize int // entries in backlog
 }
 
-// maxReaders bounds concurrent reads and verifications: each is a consumer of the store.
+// maxReaders limits concurrent reads and verifications. Each is a consumer of the store.
 const maxReaders = 4
 
-// New makes a log over a store; Run makes its checkpoints.
+// New makes a log over a store. Run makes its checkpoints.
 func New(cfg Config, d Deps) *Log {
 	return &Log{
 		cfg: cfg, store: d.Store, key: d.Key, scrub: d.Scrub, clock: d.Clock, log: d.Logger,
-		full: make(chan struct{}, 1), readers: make(chan struct{}, maxReaders), lanes: map[string]*lane{},
+		checkpointDue: make(chan struct{}, 1), readers: make(chan struct{}, maxReaders), writers: map[string]*tenantWriter{},
 	}
 }
 
-// Profile is what a host with this log advertises of it.
+// Profile has the advertised properties of the log.
 type Profile struct {
 	PublicKey       string
 	EveryEntries    int64
 	IntervalSeconds int64
 }
 
-// Profile tells how the log can be checked.
+// Profile returns the advertised properties of the log.
 func (l *Log) Profile() Profile {
 	return Profile{PublicKey: l.key.Public(), EveryEntries: l.cfg.Every, IntervalSeconds: int64(l.cfg.Interval / time.Second)}
 }
 
-// Record takes entries in; see Recorder.
+// Record records entries; see Recorder.
 func (l *Log) Record(ctx context.Context, tenant string, entries ...Entry) error {
 	return l.record(ctx, tenant, entries, true)
 }
 
-// record keeps entries that could not be recorded for later, if it is told to.
+// record records entries. With buffer, entries that cannot be recorded go to the backlog.
 func (l *Log) record(ctx context.Context, tenant string, entries []Entry, keep bool) error {
-	if err := check(tenant, entries); err != nil || len(entries) == 0 {
+	if err := validateEntries(tenant, entries); err != nil || len(entries) == 0 {
 		return err
 	}
 	at := l.clock()
 	drafts, err := l.drafts(ctx, tenant, entries, at)
 	if err != nil {
 		if keep {
-			l.owe(owed{tenant: tenant, entries: entries, at: at})
+			l.addToBacklog(backlogItem{tenant: tenant, entries: entries, at: at})
 		}
 		return err
 	}
-	return l.enter(ctx, tenant, &pending{drafts: drafts, keep: keep, done: make(chan error, 1)})
+	return l.appendPending(ctx, tenant, &pending{drafts: drafts, buffer: keep, done: make(chan error, 1)})
 }
 
-// enter waits until what is pending has been stored, or could not be.
-func (l *Log) enter(ctx context.Context, tenant string, p *pending) error {
-	l.lane(tenant).enter(p)
+// appendPending waits until the entries are stored or have failed.
+func (l *Log) appendPending(ctx context.Context, tenant string, p *pending) error {
+	l.writerFor(tenant).enqueue(p)
 	select {
 	case err := <-p.done:
 		if err != nil {
@@ -112,17 +112,17 @@ func (l *Log) enter(ctx context.Context, tenant string, p *pending) error {
 	}
 }
 
-func (l *Log) lane(tenant string) *lane {
+func (l *Log) writerFor(tenant string) *tenantWriter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lanes[tenant] == nil {
-		l.lanes[tenant] = &lane{l: l, list: List{tenant, Entries}}
+	if l.writers[tenant] == nil {
+		l.writers[tenant] = &tenantWriter{log: l, list: List{tenant, Entries}}
 	}
-	return l.lanes[tenant]
+	return l.writers[tenant]
 }
 
-// hold waits for a place among the readers.
-func (l *Log) hold(ctx context.Context) (release func(), err error) {
+// acquireReader waits until the caller may read. Call release when done.
+func (l *Log) acquireReader(ctx context.Context) (release func(), err error) {
 	select {
 	case l.readers <- struct{}{}:
 		return func() { <-l.readers }, nil

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// level by level, as the contract words it: pairs, and an odd leaf is promoted.
+// level by level, as in the contract: pairs are hashed, and an odd leaf is promoted.
 func rootByLevels(leaves []string) string {
 	for len(leaves) > 1 {
 		var up []string

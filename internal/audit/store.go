@@ -7,15 +7,15 @@ import (
 
 // Errors of a Store.
 var (
-	// ErrConflict says that somebody else appended first; nothing was stored.
+	// ErrConflict reports that another writer appended first; nothing was stored.
 	ErrConflict = errors.New("audit log: another writer was first")
-	// ErrUnavailable says that the store could not be reached in time.
+	// ErrUnavailable reports that the store did not respond in time.
 	ErrUnavailable = errors.New("audit log unavailable")
-	// ErrDamaged says that what is stored is no audit log.
+	// ErrDamaged reports that the stored data is not an audit log.
 	ErrDamaged = errors.New("audit log damaged")
 )
 
-// Kind tells the two lists of a tenant apart.
+// Kind distinguishes the two lists of a tenant.
 type Kind string
 
 // The lists of a tenant.
@@ -24,35 +24,36 @@ const (
 	Checkpoints Kind = "checkpoint"
 )
 
-// List names one of a tenant's lists.
+// List identifies a list of a tenant.
 type List struct {
 	Tenant string
 	Kind   Kind
 }
 
-// Message is what one append stored.
+// Message is the result of one append.
 type Message struct {
 	// Pos is its position in the store, greater than those of earlier messages.
 	Pos uint64
-	// First is the sequence of its first line, as it was told.
+	// First is the sequence of its first line, as passed to Append.
 	First int64
 	// Lines is never empty.
 	Lines [][]byte
 }
 
-// Store keeps lists of lines that only ever grow.
+// Store stores append-only lists of lines.
 type Store interface {
 	// Last returns a list's last message; nil if there is none. Errors:
 	// ErrUnavailable, ErrDamaged.
 	Last(ctx context.Context, l List) (*Message, error)
-	// Append adds lines, durable when it returns, if the list's last message is at
-	// position after; 0: if it is empty. It recognises its own earlier try. Errors:
+	// Append adds lines if the list's last message is at position after, or with 0 if the
+	// list is empty. The lines are durable when it returns. It recognises its own earlier
+	// attempt. Errors:
 	// ErrConflict, ErrUnavailable.
 	Append(ctx context.Context, l List, first int64, lines [][]byte, after uint64) (uint64, error)
-	// Scan hands over the messages of a list in order, up to what was its last when
-	// the call began, beginning with the one that holds sequence from. It ends when
-	// each returns false. Errors: ErrUnavailable, ErrDamaged.
+	// Scan calls each for the messages of a list in order: from the message with sequence
+	// from to the last message at the time of the call. It stops when each returns false.
+	// Errors: ErrUnavailable, ErrDamaged.
 	Scan(ctx context.Context, l List, from int64, each func(*Message) bool) error
-	// Tenants tells how many messages of entries each tenant has.
+	// Tenants returns the number of messages with entries of each tenant.
 	Tenants(ctx context.Context) (map[string]uint64, error)
 }

@@ -7,14 +7,14 @@ import (
 	"math"
 )
 
-// Anomaly is a place where the chain is broken.
+// Anomaly is a break of the chain.
 type Anomaly struct {
 	AtSeq            int64  `json:"atSeq"`
 	ExpectedPrevHash string `json:"expectedPrevHash"`
 	ActualPrevHash   string `json:"actualPrevHash"`
 }
 
-// Result is what a verification found (OpenWOP host contract §10.7).
+// Result is the result of a verification (OpenWOP host contract §10.7).
 type Result struct {
 	FromSeq, ToSeq   int64
 	ChainValid       bool
@@ -23,44 +23,45 @@ type Result struct {
 	Anomalies        []Anomaly
 }
 
-// Window is what is verified, both ends included; ToSeq nil: to the end.
+// Window is the range to verify, both ends included; ToSeq nil means the end of the log.
 type Window struct {
 	FromSeq int64
 	ToSeq   *int64
 }
 
 const (
-	// noHash is what the first entry must have in place of a hash.
+	// noHash is the expected prevHash of the first entry.
 	noHash = "null"
-	// maxAnomalies bounds what is told; the first break says that the rest is in doubt.
+	// maxAnomalies limits the reported breaks. After the first one the rest is in doubt
+	// anyway.
 	maxAnomalies = 1000
 )
 
-// verifier walks a chain.
+// verifier verifies a chain.
 type verifier struct {
 	from, to int64
-	// head is the sequence that the last entry claims.
-	head int64
-	key  *Key
-	// claims are the checkpoints of the window, by sequence.
-	claims map[int64][]Checkpoint
-	tip    tip
-	tree   tree
-	result Result
-	// proven counts the checkpoints that agree with the entries.
-	proven int
+	// claimedHead is the sequence that the last entry claims.
+	claimedHead int64
+	key         *Key
+	// checkpoints are the checkpoints of the window, by sequence.
+	checkpoints map[int64][]Checkpoint
+	tip         tip
+	tree        tree
+	result      Result
+	// validCheckpoints counts the checkpoints that agree with the entries.
+	validCheckpoints int
 }
 
-// Verify walks a tenant's log from its beginning to the window's end, for a checkpoint
-// covers all that is before it. An entry that is not there is not judged, but a
-// checkpoint that covers one is not valid.
+// Verify reads a tenant's log from its start to the end of the window, since a checkpoint
+// covers all earlier entries. A missing entry at the end of the log is not an anomaly, but
+// a checkpoint that covers it is invalid.
 func (l *Log) Verify(ctx context.Context, tenant string, w Window) (Result, error) {
-	release, err := l.hold(ctx)
+	release, err := l.acquireReader(ctx)
 	if err != nil {
 		return Result{}, err
 	}
 	defer release()
-	v := &verifier{from: w.FromSeq, to: math.MaxInt64, key: l.key, claims: map[int64][]Checkpoint{}}
+	v := &verifier{from: w.FromSeq, to: math.MaxInt64, key: l.key, checkpoints: map[int64][]Checkpoint{}}
 	if w.ToSeq != nil {
 		v.to = *w.ToSeq
 	}
@@ -68,65 +69,65 @@ func (l *Log) Verify(ctx context.Context, tenant string, w Window) (Result, erro
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return Result{}, unavailable(err)
 	}
-	v.head = -1
+	v.claimedHead = -1
 	if end, err := tipOf(m); err == nil {
-		v.head = end.next - 1
+		v.claimedHead = end.next - 1
 	}
-	switch err := l.store.Scan(ctx, List{tenant, Checkpoints}, 0, v.claim); {
+	switch err := l.store.Scan(ctx, List{tenant, Checkpoints}, 0, v.readCheckpoints); {
 	case errors.Is(err, ErrDamaged):
-		v.claimed(unreadable(v.from))
+		v.addCheckpoint(unreadable(v.from))
 	case err != nil:
 		return Result{}, unavailable(err)
 	}
-	err = l.store.Scan(ctx, List{tenant, Entries}, 0, v.walk)
+	err = l.store.Scan(ctx, List{tenant, Entries}, 0, v.readEntries)
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return Result{}, unavailable(err)
 	}
-	if next := v.tip.next; err != nil && next <= v.to || next <= min(v.head, v.to) { // what follows is there and is not handed out
-		v.broken(next, max(next, v.from), v.expected(), "")
+	if next := v.tip.next; err != nil && next <= v.to || next <= min(v.claimedHead, v.to) { // later entries exist but cannot be read
+		v.addAnomaly(next, max(next, v.from), v.expectedPrevHash(), "")
 	}
-	return v.done(w), nil
+	return v.finish(w), nil
 }
 
-// unreadable stands in the place of a checkpoint that is none.
+// unreadable replaces an invalid checkpoint.
 func unreadable(at int64) Checkpoint {
 	return Checkpoint{ID: "unreadable", AtSequence: at, MerkleRoot: "unreadable", Signature: "unreadable"}
 }
 
-// claim takes the checkpoints of the window.
-func (v *verifier) claim(m *Message) bool {
+// readCheckpoints reads the checkpoints of the window.
+func (v *verifier) readCheckpoints(m *Message) bool {
 	for _, line := range m.Lines {
 		var c Checkpoint
 		if json.Unmarshal(line, &c) != nil {
 			c = unreadable(m.First)
 		}
-		v.claimed(c)
+		v.addCheckpoint(c)
 	}
 	return true
 }
 
-func (v *verifier) claimed(c Checkpoint) {
+func (v *verifier) addCheckpoint(c Checkpoint) {
 	if c.AtSequence >= v.from && c.AtSequence <= v.to {
-		v.claims[c.AtSequence] = append(v.claims[c.AtSequence], c)
+		v.checkpoints[c.AtSequence] = append(v.checkpoints[c.AtSequence], c)
 		v.result.Checkpoints = append(v.result.Checkpoints, c)
 	}
 }
 
-func (v *verifier) walk(m *Message) bool {
+func (v *verifier) readEntries(m *Message) bool {
 	for i, line := range m.Lines {
 		if v.tip.next > v.to {
 			return false
 		}
-		v.step(line, m.First+int64(i))
+		v.checkEntry(line, m.First+int64(i))
 	}
 	return true
 }
 
-// step takes the next entry. Where it is stored is not what its hash covers, and is what it
-// is found by.
-func (v *verifier) step(line []byte, stored int64) {
+// checkEntry checks the next entry. Its stored sequence is checked too: the hash does not
+// cover it, but readers find entries by it.
+func (v *verifier) checkEntry(line []byte, stored int64) {
 	e, ok := parse(line)
-	want, got := v.expected(), ""
+	want, got := v.expectedPrevHash(), ""
 	switch {
 	case ok && e.PrevHash != nil:
 		got = *e.PrevHash
@@ -135,39 +136,38 @@ func (v *verifier) step(line []byte, stored int64) {
 	}
 	at := v.tip.next
 	if want != got || !ok || e.AtSequence != at || e.AtSequence != stored {
-		v.broken(at, e.AtSequence, want, got)
-		if ok && want != got && e.AtSequence > at && e.AtSequence <= v.head {
-			at = e.AtSequence // entries are missing: go on behind the gap
+		v.addAnomaly(at, e.AtSequence, want, got)
+		if ok && want != got && e.AtSequence > at && e.AtSequence <= v.claimedHead {
+			at = e.AtSequence // entries are missing: continue after the gap
 		}
 	}
 	h := hash(line)
 	v.tree.add(h)
 	v.tip = tip{next: at + 1, hash: h}
-	for _, c := range v.claims[at] {
-		if c.MerkleRoot == v.tree.root() && v.key.signed(c.MerkleRoot, c.Signature) {
-			v.proven++
+	for _, c := range v.checkpoints[at] {
+		if c.MerkleRoot == v.tree.root() && v.key.verify(c.MerkleRoot, c.Signature) {
+			v.validCheckpoints++
 		}
 	}
 }
 
-func (v *verifier) expected() string {
+func (v *verifier) expectedPrevHash() string {
 	if v.tip.next == 0 {
 		return noHash
 	}
 	return v.tip.hash
 }
 
-// hasPrevHash tells null from a member that is not there.
+// hasPrevHash distinguishes null from an absent member.
 func hasPrevHash(line []byte) bool {
 	var m map[string]json.RawMessage
-	_ = json.Unmarshal(line, &m) // it was read before
+	_ = json.Unmarshal(line, &m) // parsed before
 	_, has := m["prevHash"]
 	return has
 }
 
-// broken notes a break at a place of the chain, where an entry stands that claims
-// another.
-func (v *verifier) broken(at, claimed int64, want, got string) {
+// addAnomaly adds a break at sequence at, whose entry claims the sequence claimed.
+func (v *verifier) addAnomaly(at, claimed int64, want, got string) {
 	in := func(n int64) bool { return n >= v.from && n <= v.to }
 	if !in(at) && in(claimed) {
 		at = claimed
@@ -178,21 +178,21 @@ func (v *verifier) broken(at, claimed int64, want, got string) {
 	v.result.Anomalies = append(v.result.Anomalies, Anomaly{AtSeq: at, ExpectedPrevHash: want, ActualPrevHash: got})
 }
 
-func (v *verifier) done(w Window) Result {
+func (v *verifier) finish(w Window) Result {
 	r := v.result
 	r.FromSeq, r.ToSeq = w.FromSeq, max(v.tip.next-1, w.FromSeq)
 	if w.ToSeq != nil {
 		r.ToSeq = *w.ToSeq
 	}
-	r.CheckpointsValid = v.proven == len(r.Checkpoints)
+	r.CheckpointsValid = v.validCheckpoints == len(r.Checkpoints)
 	r.ChainValid = r.CheckpointsValid && len(r.Anomalies) == 0
 	return r
 }
 
-// Page gives up to limit entries from a sequence on, as they are stored: each is the
-// document that the next one's prevHash is the hash of. more reports that others follow.
+// Page returns up to limit stored entries from a sequence on. The prevHash of an entry is
+// the hash of the previous stored document. more reports that others follow.
 func (l *Log) Page(ctx context.Context, tenant string, from int64, limit int) (page [][]byte, more bool, err error) {
-	release, err := l.hold(ctx)
+	release, err := l.acquireReader(ctx)
 	if err != nil {
 		return nil, false, err
 	}

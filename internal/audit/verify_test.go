@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/internal/audit/memory"
 )
 
-// What hides entries from who reads the log, and changes none, is found as well.
-func TestVerify_FindsWhatIsNotWhereItIsSaidToBe(t *testing.T) {
+// Changes that only hide entries from readers are found, too.
+func TestVerify_FindsMisplacedEntries(t *testing.T) {
 	t.Parallel()
 	entries, checkpoints := audit.List{Tenant: "acme", Kind: audit.Entries}, audit.List{Tenant: "acme", Kind: audit.Checkpoints}
 	for name, tc := range map[string]struct {

@@ -14,10 +14,10 @@ import (
 
 type secretive struct{ Key string }
 
-// LogValue tells the key.
+// LogValue returns the key.
 func (s secretive) LogValue() slog.Value { return slog.StringValue(s.Key) }
 
-func TestClean_LetsNoSecretIntoTheLog(t *testing.T) {
+func TestClean_RedactsAllTextsOfARecord(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"
 	for _, format := range []string{obs.FormatText, obs.FormatJSON} {
@@ -46,7 +46,7 @@ func TestClean_LetsNoSecretIntoTheLog(t *testing.T) {
 	}
 }
 
-func TestClean_AsksTheWriterForTheLevel(t *testing.T) {
+func TestClean_UsesTheLevelOfTheNextHandler(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	raw, err := obs.NewLogger(&out, "warn", obs.FormatText)

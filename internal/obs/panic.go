@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// Panic is what a log may say of a panic's value: the runtime's own errors as
-// they are, and of any other value the type, for it can hold anything.
+// Panic renders the value of a panic for logs: runtime errors unchanged, and only the type
+// of other values, which can contain anything.
 func Panic(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()

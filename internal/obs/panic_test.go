@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/internal/obs"
 )
 
-func TestPanic_TellsTheRuntimesErrorAndOfOthersTheType(t *testing.T) {
+func TestPanic_ShowsRuntimeErrorsAndOtherwiseTheType(t *testing.T) {
 	t.Parallel()
 	caught := func(f func()) (text string) {
 		defer func() { text = obs.Panic(recover()) }()

@@ -1,7 +1,7 @@
-// Package token makes texts that only this host can have made: a payload and a keyed
-// hash of it. Assets and interrupts are reached by them.
+// Package token makes signed tokens: a payload and its HMAC. They are used in the URLs of
+// assets and interrupts.
 //
-// A token hides nothing: whoever has it can read the payload.
+// A token is not encrypted. Any holder can read its payload.
 package token
 
 import (
@@ -17,24 +17,24 @@ import (
 	"strings"
 )
 
-// Keys are the signing keys by version. Tokens are signed with the highest; those
-// of the others are still good, so that a key can be replaced.
+// Keys are the signing keys by version. The highest version signs. Tokens of the other
+// versions stay valid, so that a key can be replaced.
 type Keys map[int][]byte
 
-// MinKey is the shortest key, in bytes.
+// MinKey is the minimum length of a key, in bytes.
 const MinKey = 32
 
-// HostKey stands for the key that derives from the host's own secret.
+// HostKey selects the key that is derived from the host's own secret.
 const HostKey = "host"
 
-// DeriveKey makes a signing key of a secret, so that one secret serves several ends.
+// DeriveKey derives a signing key for one purpose from a secret.
 func DeriveKey(secret []byte, purpose string) ([]byte, error) {
 	return hkdf.Key(sha256.New, secret, nil, purpose, MinKey)
 }
 
-// ParseKeys reads keys as an operator gives them, each VERSION=KEY: KEY is base64
-// of at least 32 random bytes, or HostKey. An empty list is the host's key in
-// version 1. Errors name versions and places and never repeat a key.
+// ParseKeys parses an operator's keys, each VERSION=KEY. KEY is base64 of at least 32 random
+// bytes, or HostKey. An empty list means the host's key as version 1. Errors name versions
+// and positions, and never contain a key.
 func ParseKeys(list []string, host []byte) (Keys, error) {
 	if len(list) == 0 {
 		list = []string{"1=" + HostKey}
@@ -56,17 +56,17 @@ func (k Keys) add(item string, host []byte) error {
 	number, text, found := strings.Cut(item, "=")
 	version, err := strconv.Atoi(number)
 	if !found || err != nil || version < 1 {
-		return errors.New("want VERSION=KEY, with a whole number from 1 and base64 of 32 random bytes, or the word host")
+		return errors.New("must be VERSION=KEY: a whole number from 1, and base64 of 32 random bytes or the word host")
 	}
 	key := host
 	if text != HostKey {
 		if key = decodeKey(text); len(key) < MinKey {
-			return fmt.Errorf("the key of version %d: want base64 of at least %d random bytes, such as openssl rand -base64 32 gives", version, MinKey)
+			return fmt.Errorf("the key of version %d: must be base64 of at least %d random bytes, such as the output of openssl rand -base64 32", version, MinKey)
 		}
 	}
 	for other, known := range k {
 		if other == version {
-			return fmt.Errorf("there are two keys of version %d", version)
+			return fmt.Errorf("two keys have version %d", version)
 		}
 		if hmac.Equal(known, key) {
 			return fmt.Errorf("versions %d and %d have the same key", other, version)
@@ -76,7 +76,7 @@ func (k Keys) add(item string, host []byte) error {
 	return nil
 }
 
-// decodeKey reads base64 in any of its spellings; nil if it is none.
+// decodeKey decodes base64 in any alphabet, with or without padding; nil if it is invalid.
 func decodeKey(text string) []byte {
 	text = strings.TrimRight(text, "=")
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -87,8 +87,7 @@ func decodeKey(text string) []byte {
 	return nil
 }
 
-// Secrets are the keys among list as texts, for whoever must keep them from
-// showing.
+// Secrets returns the keys in list as texts, for redaction.
 func Secrets(list []string) []string {
 	var out []string
 	for _, item := range list {
@@ -99,21 +98,20 @@ func Secrets(list []string) []string {
 	return out
 }
 
-// Check says why the keys cannot sign.
+// Check reports why the keys cannot sign.
 func (k Keys) Check() error {
 	if len(k) == 0 {
-		return errors.New("needs a signing key")
+		return errors.New("a signing key is required")
 	}
 	for _, version := range k.versions() {
 		if version < 1 || len(k[version]) < MinKey {
-			return fmt.Errorf("signing key %d: needs a version from 1 and %d bytes", version, MinKey)
+			return fmt.Errorf("signing key %d: must have a version from 1, and at least %d bytes", version, MinKey)
 		}
 	}
 	return nil
 }
 
-// For gives keys for one purpose: a token of one is never good for another, though
-// both come of the same keys.
+// For derives the keys of one purpose. A token of one purpose is never valid for another.
 func (k Keys) For(purpose string) (Keys, error) {
 	out := Keys{}
 	for version, key := range k {
@@ -126,7 +124,7 @@ func (k Keys) For(purpose string) (Keys, error) {
 	return out, nil
 }
 
-// Current is the version that signs: the highest.
+// Current returns the version that signs: the highest.
 func (k Keys) Current() int {
 	latest := 0
 	for version := range k {
@@ -135,7 +133,7 @@ func (k Keys) Current() int {
 	return latest
 }
 
-// versions are those there are, the newest first.
+// versions returns all versions, the highest first.
 func (k Keys) versions() []int {
 	vs := slices.Sorted(maps.Keys(k))
 	slices.Reverse(vs)

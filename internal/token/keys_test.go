@@ -12,7 +12,7 @@ import (
 
 func key(b byte) []byte { return []byte(strings.Repeat(string(b), token.MinKey)) }
 
-func TestParseKeys_ReadsVersionsAndRefusesWhatCannotSign(t *testing.T) {
+func TestParseKeys_ReadsVersionsAndRefusesInvalidKeys(t *testing.T) {
 	t.Parallel()
 	a, b := base64.StdEncoding.EncodeToString(key('a')), base64.RawURLEncoding.EncodeToString(key('\xfe'))
 	host := key('h')
@@ -25,12 +25,12 @@ func TestParseKeys_ReadsVersionsAndRefusesWhatCannotSign(t *testing.T) {
 		"one":               {[]string{"7=" + a}, token.Keys{7: key('a')}, ""},
 		"the host's beside": {[]string{"1=host", "2=" + a, "3=" + b}, token.Keys{1: host, 2: key('a'), 3: key('\xfe')}, ""},
 		"any order":         {[]string{"2=" + a, "1=host"}, token.Keys{1: host, 2: key('a')}, ""},
-		"no version":        {[]string{a}, nil, "no. 1: want VERSION=KEY"},
+		"no version":        {[]string{a}, nil, "no. 1: must be VERSION=KEY"},
 		"version 0":         {[]string{"0=" + a}, nil, "from 1"},
-		"no key":            {[]string{"1="}, nil, "the key of version 1: want base64 of at least 32"},
+		"no key":            {[]string{"1="}, nil, "the key of version 1: must be base64 of at least 32"},
 		"a short key":       {[]string{"1=host", "2=" + a[:20]}, nil, "no. 2: the key of version 2"},
 		"no base64":         {[]string{"2=" + strings.Repeat("%", 50)}, nil, "the key of version 2"},
-		"a version twice":   {[]string{"1=" + a, "1=" + b}, nil, "two keys of version 1"},
+		"a version twice":   {[]string{"1=" + a, "1=" + b}, nil, "two keys have version 1"},
 		"a key twice":       {[]string{"1=" + a, "2=" + a}, nil, "versions 1 and 2 have the same key"},
 	} {
 		got, err := token.ParseKeys(tc.list, host)
@@ -58,17 +58,17 @@ func FuzzParseKeys(f *testing.F) {
 	})
 }
 
-func TestCheck_WantsAKeyThatCanSign(t *testing.T) {
+func TestCheck_NeedsAValidKey(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, token.Keys{3: key('a')}.Check())
 	for says, keys := range map[string]token.Keys{
-		"needs a signing key": {}, "signing key 0": {0: key('a')}, "signing key 2": {1: key('a'), 2: key('b')[1:]},
+		"a signing key is required": {}, "signing key 0": {0: key('a')}, "signing key 2": {1: key('a'), 2: key('b')[1:]},
 	} {
 		require.ErrorContains(t, keys.Check(), says)
 	}
 }
 
-func TestFor_KeepsThePurposesOfOneKeyApart(t *testing.T) {
+func TestFor_SeparatesPurposes(t *testing.T) {
 	t.Parallel()
 	keys := token.Keys{1: key('a'), 2: key('b')}
 	one, err := keys.For("one")

@@ -7,26 +7,25 @@ import (
 	"strings"
 )
 
-// MaxLen bounds a token, in bytes, before anything else is asked of it.
+// MaxLen limits a token, in bytes. It is checked first.
 const MaxLen = 2048
 
-// strict has one spelling of each token.
+// strict accepts one encoding of each token.
 var strict = base64.RawURLEncoding.Strict()
 
-// Sign makes a token with the current key: base64url(payload) "."
-// base64url(HMAC-SHA256 of what stands before the dot) (OpenWOP host contract §6.5).
-// The payload should name the version of the key, Current.
+// Sign makes a token with the current key: base64url(payload) "." base64url(HMAC-SHA256 of
+// the text before the dot) (OpenWOP host contract §6.5). The payload should name the version
+// of the key, Current.
 func (k Keys) Sign(payload []byte) string {
 	head := strict.EncodeToString(payload)
 	return head + "." + strict.EncodeToString(mac(k[k.Current()], head))
 }
 
-// Open gives the payload of a token and the version of the key that signed it; ok is
-// false for a text that is no token of these keys. Nothing of a token is read before
-// its hash was compared, in constant time, so that no forger learns anything by trying:
-// not which versions there are, nor how much of a hash was right.
+// Open returns the payload of a token and the version of the key that signed it; ok is false
+// for a text that is not a token of these keys. It compares the hash in constant time before
+// it reads anything else. So attempts reveal neither the versions nor parts of a hash.
 func (k Keys) Open(token string) (payload []byte, version int, ok bool) {
-	if len(token) > MaxLen || strings.ContainsAny(token, "\r\n") { // the decoder passes over these
+	if len(token) > MaxLen || strings.ContainsAny(token, "\r\n") { // the decoder ignores these
 		return nil, 0, false
 	}
 	head, tail, found := strings.Cut(token, ".")

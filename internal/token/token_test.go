@@ -16,7 +16,7 @@ import (
 
 var keys = signed.Keys{1: key('a'), 2: key('b')}
 
-func TestSign_TheNewestKeySignsAndTheOlderOnesAreGood(t *testing.T) {
+func TestSign_UsesTheNewestKeyAndOlderTokensStayValid(t *testing.T) {
 	t.Parallel()
 	old := signed.Keys{1: key('a')}.Sign([]byte("p"))
 	fresh := keys.Sign([]byte("p"))
@@ -31,14 +31,14 @@ func TestSign_TheNewestKeySignsAndTheOlderOnesAreGood(t *testing.T) {
 	require.False(t, ok, "the old key is gone")
 }
 
-// OpenWOP host contract §6.5: no padding, MAC over the payload as it is transmitted.
-func TestSign_IsTheRecipeOfTheContract(t *testing.T) {
+// OpenWOP host contract §6.5: no padding, MAC over the encoded payload.
+func TestSign_HasTheFormatOfTheContract(t *testing.T) {
 	t.Parallel()
 	text := signed.Keys{1: key('a')}.Sign([]byte(`{"a":1}`))
 	require.Equal(t, "eyJhIjoxfQ.AQwn0mZm9XwVUKUEGpo0mV97bjVmvIXMFp8bip-uBMI", text)
 }
 
-func TestOpen_HasOneSpellingOfEachToken(t *testing.T) {
+func TestOpen_AcceptsOneEncodingOfEachToken(t *testing.T) {
 	t.Parallel()
 	good := keys.Sign([]byte("payload"))
 	head, tail, _ := strings.Cut(good, ".")
@@ -57,7 +57,7 @@ func TestOpen_HasOneSpellingOfEachToken(t *testing.T) {
 	require.False(t, ok, "bits that no byte needs")
 }
 
-// 100,000 forgeries of each kind there is; none is taken.
+// 100,000 forgeries of each kind; none is accepted.
 func TestOpen_TakesNoForgery(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same forgeries each time
@@ -113,7 +113,7 @@ func TestOpen_TakesNoForgery(t *testing.T) {
 	}
 }
 
-// Time tells a forger nothing: hashes are compared by nothing but hmac.Equal.
+// No timing side channel: only hmac.Equal compares hashes.
 func TestOpen_ComparesHashesInConstantTimeOnly(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "token.go", nil, 0)

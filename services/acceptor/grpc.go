@@ -17,34 +17,35 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// handler is the gRPC face of a Service: decode, call, encode.
+// handler implements the gRPC service: decode, call, encode.
 type handler struct {
 	acceptorv1.UnimplementedAcceptorServer
 
 	s *Service
 }
 
-// Accept takes one envelope of a real run. A refusal is an answer, not an error.
+// Accept runs one envelope of a real run through the pipeline. A refusal is an answer,
+// not an error.
 func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*acceptorv1.AcceptResponse, error) {
-	in, err := h.request(req)
+	in, err := h.parseAccept(req)
 	if err != nil {
 		return nil, err
 	}
-	leave, err := h.s.large.enter(ctx, len(in.Document))
+	leave, err := h.s.large.acquire(ctx, len(in.Document))
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	start := h.s.clock()
 	in.Traceparent = rpc.Traceparent(ctx)
-	run := h.s.atPlace
+	run := h.s.acceptAtGivenHead
 	if req.GetHead() == nil {
-		run = h.s.atHead
+		run = h.s.acceptAtLatestHead
 	}
 	res, err := run(ctx, in)
-	if missing(err) != nil || err == nil && res.Unrecorded() {
-		// No append has told whether the run has ended. Its secrets are forgotten with
-		// its end, so nothing may be shown then that was not read before it.
+	if unregisteredScopes(err) != nil || err == nil && res.Unrecorded() {
+		// The redactor forgets a run's secrets when the run ends, so a result that was
+		// not recorded may contain them. Run again: an ended run only gets a lookup.
 		ended, lerr := h.s.ledger.Ended(ctx, in.Run)
 		switch {
 		case lerr != nil:
@@ -54,46 +55,46 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 		}
 	}
 	end := h.s.clock()
-	h.s.metrics.counted(res, err, end.Sub(start))
+	h.s.metrics.observe(res, err, end.Sub(start))
 	if err != nil {
 		return nil, err
 	}
-	h.s.logged(ctx, in.Run, res, end.Sub(start))
-	h.s.traced(in.Run, res, start, end)
-	return response(res), nil
+	h.s.logAccept(ctx, in.Run, res, end.Sub(start))
+	h.s.exportSpan(in.Run, res, start, end)
+	return acceptResponse(res), nil
 }
 
-// atPlace runs an envelope through the pipeline at the head that its caller, who
-// follows the run's log, has come to.
-func (s *Service) atPlace(ctx context.Context, in accept.Request) (*accept.Result, error) {
-	// How a run began does not change, and one that has ended takes no append: what is
-	// remembered will do.
-	now, err := s.ledger.Standing(ctx, in.Run)
+// acceptAtGivenHead runs an envelope through the pipeline at the head in the request,
+// for a caller that follows the run's log.
+func (s *Service) acceptAtGivenHead(ctx context.Context, in accept.Request) (*accept.Result, error) {
+	// A cached RunInfo suffices: the run's record never changes, and an append to an
+	// ended run fails.
+	now, err := s.ledger.RunInfo(ctx, in.Run)
 	switch {
 	case err != nil:
 		return nil, err
 	case now.Ended:
-		return s.pipeline.Recall(ctx, in)
-	case now.Opened && in.Head.Next == 0:
+		return s.pipeline.Lookup(ctx, in)
+	case now.External && in.Head.Next == 0:
 		return nil, errNotStarted()
-	case now.Opened && len(in.Preceding) > 0:
-		return nil, errForeign()
+	case now.External && len(in.Preceding) > 0:
+		return nil, errPrecedingExternal()
 	}
-	told := in.Registration.Told
+	registrations := in.Registration.Told
 	in.Registration, in.Boundary = now.Registration, in.Boundary.Meet(now.Boundary)
-	in.Registration.Told = told
-	// Dispatchers follow the taint of what they hand in, executors outside need not:
-	// there trust only ever falls.
-	in.Untrusted = now.Opened && now.Boundary == wire.Untrusted
+	in.Registration.Told = registrations
+	// Dispatchers track the taint of the envelopes they submit. External executors may
+	// not, so an untrusted external run stays untrusted.
+	in.Untrusted = now.External && now.Boundary == wire.Untrusted
 	return s.pipeline.Run(ctx, in)
 }
 
-func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) {
-	run, err := runOf(req.GetRun())
+func (h handler) parseAccept(req *acceptorv1.AcceptRequest) (accept.Request, error) {
+	run, err := parseRun(req.GetRun())
 	if err != nil {
 		return accept.Request{}, err
 	}
-	boundary, err := boundaryOf(req.GetTrustBoundary())
+	boundary, err := parseBoundary(req.GetTrustBoundary())
 	if err != nil {
 		return accept.Request{}, err
 	}
@@ -103,16 +104,16 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 	case req.GetHead() != nil && (req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0):
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
 	}
-	part, err := partOf(req.GetAnswer())
+	part, err := parseAnswerPart(req.GetAnswer())
 	if err != nil {
 		return accept.Request{}, err
 	}
-	preceding, err := precedingOf(req)
+	preceding, err := parsePreceding(req)
 	if err != nil {
 		return accept.Request{}, err
 	}
 	in := accept.Request{
-		Place: accept.Place{
+		Target: accept.Target{
 			Run:  run,
 			Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())},
 		},
@@ -120,26 +121,28 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), Answer: part, Preceding: preceding,
 		Registration: wire.Registration{Told: req.GetRegistrations()},
 	}
-	return in, gated(&in, req.GetContract())
+	return in, setContract(&in, req.GetContract())
 }
 
-// partOf reads which part of a model's answer an envelope is.
-func partOf(a *acceptorv1.AnswerPart) (wire.AnswerPart, error) {
+// parseAnswerPart reads which part of a model's answer an envelope is.
+func parseAnswerPart(a *acceptorv1.AnswerPart) (wire.AnswerPart, error) {
 	p := wire.AnswerPart{Size: int(a.GetSize()), Index: int(a.GetIndex())}
 	for _, seq := range a.GetWith() {
 		p.With = append(p.With, int(seq))
 	}
 	switch {
 	case p.Size < 0 || p.Index < 0 || p.Index >= max(p.Size, 1):
-		return p, fault.New(fault.ValidationError, "answer: size must be the number of envelopes in the model's answer, and index one of them, from 0")
+		return p, fault.New(fault.ValidationError,
+			"answer: size must be the number of envelopes in the model's answer, and index the envelope's number, from 0")
 	case len(p.With) > p.Index || slices.ContainsFunc(p.With, func(seq int) bool { return seq < 0 }):
-		return p, fault.New(fault.ValidationError, "answer.with: must be the sequences of events that record the envelopes before this one, each once")
+		return p, fault.New(fault.ValidationError,
+			"answer.with: must be the sequences of the events that record the envelopes before this one, each once")
 	}
 	return p, nil
 }
 
-// gated adds the node's contract.
-func gated(in *accept.Request, c *acceptorv1.Contract) error {
+// setContract adds the node's contract to the request.
+func setContract(in *accept.Request, c *acceptorv1.Contract) error {
 	if c == nil {
 		return nil
 	}
@@ -150,7 +153,7 @@ func gated(in *accept.Request, c *acceptorv1.Contract) error {
 	return nil
 }
 
-// counters pairs what the caller counted with the limits of the host.
+// counters combines the caller's counts with the limits of the host.
 func (s *Service) counters(req *acceptorv1.AcceptRequest) accept.Counters {
 	l := s.cfg.Limits
 	return accept.Counters{
@@ -160,7 +163,7 @@ func (s *Service) counters(req *acceptorv1.AcceptRequest) accept.Counters {
 	}
 }
 
-func response(res *accept.Result) *acceptorv1.AcceptResponse {
+func acceptResponse(res *accept.Result) *acceptorv1.AcceptResponse {
 	resp := &acceptorv1.AcceptResponse{
 		Outcome: res.Outcome, Payload: res.Payload,
 		Head: &runlogv1.Head{Pos: res.Head.Pos, Hash: res.Head.Hash, Next: int32(res.Head.Next)}, //nolint:gosec // G115: came in as int32, plus a few
@@ -174,14 +177,14 @@ func response(res *accept.Result) *acceptorv1.AcceptResponse {
 	return resp
 }
 
-// logged writes one line per accept; nothing of the payload is in it.
-func (s *Service) logged(ctx context.Context, run subject.Run, res *accept.Result, took time.Duration) {
+// logAccept writes one line per accept, without anything of the payload.
+func (s *Service) logAccept(ctx context.Context, run subject.Run, res *accept.Result, took time.Duration) {
 	attrs := []slog.Attr{
-		slog.String("tenant", run.Tenant), slog.String("run_id", run.RunID), slog.String("node_id", res.Facts.NodeID),
-		slog.String("envelope_type", res.Facts.Kind), slog.String("correlation_id", res.Facts.CorrelationID),
-		slog.String("outcome", string(res.Facts.Outcome)), slog.Bool("recalled", res.Recalled), slog.Duration("took", took),
+		slog.String("tenant", run.Tenant), slog.String("run_id", run.RunID), slog.String("node_id", res.Attributes.NodeID),
+		slog.String("envelope_type", res.Attributes.Kind), slog.String("correlation_id", res.Attributes.CorrelationID),
+		slog.String("outcome", string(res.Attributes.Outcome)), slog.Bool("recalled", res.Recalled), slog.Duration("took", took),
 	}
-	if res.Facts.Drift {
+	if res.Attributes.Drift {
 		attrs = append(attrs, slog.Bool("envelope_schema_version_drift", true))
 	}
 	if res.Refusal != nil {
@@ -190,28 +193,28 @@ func (s *Service) logged(ctx context.Context, run subject.Run, res *accept.Resul
 	s.log.LogAttrs(ctx, slog.LevelInfo, "envelope", attrs...)
 }
 
-// traced exports the span of one accept. That of an accepted envelope has the id
-// which everybody derives; an outcome that was only recalled has its span
-// already, and a refused envelope may come again.
-func (s *Service) traced(run subject.Run, res *accept.Result, start, end time.Time) {
+// exportSpan exports the span of one accept. The span id of an accepted envelope is
+// derived, as other services derive it. The span of a refusal has a random id, since
+// the envelope may be submitted again. A recalled outcome has its span already.
+func (s *Service) exportSpan(run subject.Run, res *accept.Result, start, end time.Time) {
 	if s.spans == nil || res.Recalled {
 		return
 	}
-	trace, parent := runspan.TraceOf(run.RunID, res.Facts.Traceparent)
+	trace, parent := runspan.TraceOf(run.RunID, res.Attributes.Traceparent)
 	span := &runspan.Span{
 		Name: runspan.NameAccept, Trace: trace, Parent: parent, Kind: runspan.KindServer, Code: runspan.OK,
-		Start: start, End: end, Attributes: res.Facts.Attributes(),
+		Start: start, End: end, Attributes: res.Attributes.Span(),
 	}
-	span.Attributes["openwop.run_id"], span.Attributes["openwop.node_id"] = run.RunID, res.Facts.NodeID
+	span.Attributes["openwop.run_id"], span.Attributes["openwop.node_id"] = run.RunID, res.Attributes.NodeID
 	if res.Refusal == nil {
-		span.ID = runspan.AcceptSpan(run.RunID, res.Facts.CorrelationID)
+		span.ID = runspan.AcceptSpan(run.RunID, res.Attributes.CorrelationID)
 	} else {
 		span.Code, span.Message = runspan.Error, string(res.Refusal.Code)
 	}
-	s.spans.Accepted(span, runspan.Sampled(res.Facts.Traceparent))
+	s.spans.Accepted(span, runspan.Sampled(res.Attributes.Traceparent))
 }
 
-// ListKinds lists the registered kinds and the limits that go with them.
+// ListKinds lists the registered kinds and the envelope limits.
 func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acceptorv1.ListKindsResponse, error) {
 	l := h.s.cfg.Limits
 	resp := &acceptorv1.ListKindsResponse{
@@ -233,15 +236,15 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 	return resp, nil
 }
 
-// Exercise serves the test seam; without the switch there is nothing here.
+// Exercise is the test seam.
 func (h handler) Exercise(ctx context.Context, req *acceptorv1.ExerciseRequest) (*acceptorv1.ExerciseResponse, error) {
-	if h.s.seam == nil {
+	if h.s.exerciser == nil {
 		return nil, fault.New(fault.NotFound, "test seams are off")
 	}
 	if !subject.Token(req.GetTenant()) {
 		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
 	}
-	outcome, err := h.s.seam.Exercise(ctx, req.GetTenant(), req.GetBody())
+	outcome, err := h.s.exerciser.Exercise(ctx, req.GetTenant(), req.GetBody())
 	if err != nil {
 		return nil, err
 	}

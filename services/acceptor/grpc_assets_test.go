@@ -21,14 +21,14 @@ import (
 	"waybill.dev/waybill/services/acceptor/assets"
 )
 
-// keeper is an acceptor that keeps assets, with a redactor that knows no secret.
+// keeper starts an acceptor with an asset store, and a redactor without secrets.
 func keeper(t *testing.T, seams bool, now *time.Time) acceptorv1.AcceptorClient {
 	t.Helper()
 	c, _ := keeperWith(t, seams, now, &redactor{secrets: map[string][]*redactorv1.Secret{}})
 	return c
 }
 
-// keeperWith is one with a redactor of the test's; stop takes that away.
+// keeperWith is keeper with the given redactor; stop stops the redactor.
 func keeperWith(t *testing.T, seams bool, now *time.Time, r *redactor) (c acceptorv1.AcceptorClient, stop func()) {
 	t.Helper()
 	clock := func() time.Time { return *now }
@@ -78,7 +78,7 @@ func TestGetAsset_FindsByItsOwnTokenOnly(t *testing.T) {
 	}
 }
 
-func TestPutAsset_IsForTestsAndBounded(t *testing.T) {
+func TestPutAsset_NeedsTestSeamsAndHasALimit(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	_, err := keeper(t, false, &now).PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: []byte("x")})
@@ -88,12 +88,12 @@ func TestPutAsset_IsForTestsAndBounded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: make([]byte, 49)})
 	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
-	require.ErrorContains(t, err, "has 68 characters of base64; at most 64 are taken")
+	require.ErrorContains(t, err, "has 68 characters of base64, the limit is 64")
 }
 
-// An asset is kept and served as it came, so none may hold a secret (OpenWOP
+// An asset is stored and served unchanged, so it must not contain a secret (OpenWOP
 // envelope contract §11, sinks).
-func TestPutAsset_RefusesWhatHoldsASecret(t *testing.T) {
+func TestPutAsset_RefusesAssetsWithSecrets(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	c, stop := keeperWith(t, true, &now, &redactor{secrets: map[string][]*redactorv1.Secret{"": {{Id: "k", Value: canary}}}})

@@ -13,12 +13,12 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// This file serves the test seams that read and change test state. Without the
-// switch nothing is here.
+// This file serves the test seams that read and change test state. With test seams off
+// each method returns not found.
 
-// seams checks that there are any, and whose state is meant.
-func (s *Service) seams(tenant string) error {
-	if s.tests == nil {
+// checkSeams checks that test seams are on, and the tenant.
+func (s *Service) checkSeams(tenant string) error {
+	if s.seamState == nil {
 		return fault.New(fault.NotFound, "test seams are off")
 	}
 	if !subject.Token(tenant) {
@@ -29,12 +29,12 @@ func (s *Service) seams(tenant string) error {
 
 // Inspect reads a run's test log.
 func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
-	if err := h.s.seams(req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	resp := &acceptorv1.InspectResponse{}
-	if req.GetRunId() != "" { // of all runs the spans alone
-		events, err := h.s.tests.Events(ctx, req.GetTenant(), req.GetRunId())
+	if req.GetRunId() != "" { // without a run: the spans of all runs, no events
+		events, err := h.s.seamState.Events(ctx, req.GetTenant(), req.GetRunId())
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 			resp.Events = append(resp.Events, e.AppendJSON(nil))
 		}
 	}
-	spans, err := h.s.tests.Spans(ctx, req.GetTenant(), req.GetRunId())
+	spans, err := h.s.seamState.Spans(ctx, req.GetTenant(), req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 
 // Emit writes an event into a run's test log.
 func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*acceptorv1.EmitResponse, error) {
-	if err := h.s.seams(req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	scope := subject.Run{Tenant: req.GetTenant()}
@@ -69,7 +69,7 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 	if err != nil {
 		return nil, err
 	}
-	events, err := h.s.tests.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
+	events, err := h.s.seamState.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
 		Type: wire.EventType(req.GetType()), Payload: payload.Documents[0], NodeID: req.GetNodeId(), CausationID: req.GetCorrelationId(),
 	}})
 	if err != nil {
@@ -78,32 +78,32 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 	return &acceptorv1.EmitResponse{Event: events[0].AppendJSON(nil)}, nil
 }
 
-// Overlay changes what the host is taken to be able to.
+// Overlay changes the capabilities that the test seam assumes.
 func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
-	err := h.s.seams(req.GetTenant())
+	err := h.s.checkSeams(req.GetTenant())
 	switch {
 	case err != nil:
 	case req.GetClear():
-		err = h.s.tests.ResetOverlay(ctx, req.GetTenant())
+		err = h.s.seamState.ResetOverlay(ctx, req.GetTenant())
 	default:
-		err = h.s.tests.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
+		err = h.s.seamState.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
 	}
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := h.s.tests.Overlay(ctx, req.GetTenant())
+	overlay, err := h.s.seamState.Overlay(ctx, req.GetTenant())
 	if err != nil {
 		return nil, err
 	}
 	return &acceptorv1.OverlayResponse{Overlay: overlay}, nil
 }
 
-// ResetSeam forgets the test state of a tenant.
+// ResetSeam deletes the test state of a tenant.
 func (h handler) ResetSeam(ctx context.Context, req *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
-	if err := h.s.seams(req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
-	if err := h.s.tests.Reset(ctx, req.GetTenant()); err != nil {
+	if err := h.s.seamState.Reset(ctx, req.GetTenant()); err != nil {
 		return nil, err
 	}
 	return &acceptorv1.ResetSeamResponse{}, nil

@@ -11,48 +11,47 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// CheckSubmit holds submitted values against a recorded surface (OpenWOP envelope
-// contract §18, on submit). What waits for them resumes with them as they are.
+// CheckSubmit validates submitted values against a recorded surface (OpenWOP envelope
+// contract §18, on submit). It does not change the values.
 func (h handler) CheckSubmit(ctx context.Context, req *acceptorv1.CheckSubmitRequest) (*acceptorv1.CheckSubmitResponse, error) {
-	run, err := runOf(req.GetRun())
+	run, err := parseRun(req.GetRun())
 	if err != nil {
 		return nil, err
 	}
 	for name, n := range map[string]int{"values": len(req.GetValues()), "resume_schema": len(req.GetResumeSchema())} {
 		if n > accept.MaxPayloadBytes {
-			return nil, fault.New(fault.PayloadTooLarge, "%s: %d bytes; at most %d are taken", name, n, accept.MaxPayloadBytes)
+			return nil, fault.New(fault.PayloadTooLarge, "%s: %d bytes, the limit is %d", name, n, accept.MaxPayloadBytes)
 		}
 	}
-	r, err := h.s.ledger.Recorded(ctx, run, req.GetCorrelationId())
+	r, err := h.s.ledger.FindRecord(ctx, run, req.GetCorrelationId())
 	switch {
 	case err != nil:
 		return nil, err
 	case r == nil || r.Type != accept.KindSurface:
-		return nil, fault.New(fault.NotFound, "correlation_id: no surface was recorded under it in this run")
+		return nil, fault.New(fault.NotFound, "correlation_id: the run has no surface with this id")
 	}
 	surface, err := a2ui.Parse(r.Payload)
 	if err != nil {
-		return nil, err // it was judged before it was recorded
+		return nil, err // cannot happen: the surface was validated before it was recorded
 	}
 	_, wrong, err := surface.Submit(req.GetValues(), req.GetResumeSchema())
 	if err != nil {
 		return nil, fault.New(fault.ValidationError, "resume_schema: cannot be used as a JSON Schema").Wrap(err)
 	}
 	resp := &acceptorv1.CheckSubmitResponse{ContentTrust: string(r.Events[0].ContentTrust.Meet(wire.Trusted))}
-	resp.Problems, err = h.s.told(ctx, run, req.GetRegistrations(), wrong)
+	resp.Problems, err = h.s.redactProblems(ctx, run, req.GetRegistrations(), wrong)
 	return resp, err
 }
 
-// maxProblems is how many are told at a time; more help nobody.
+// maxProblems limits the problems in one response.
 const maxProblems = 32
 
-// told are problems as they may be shown: a path can repeat the name of a member that
-// the surface does not have.
-func (s *Service) told(ctx context.Context, run subject.Run, registrations []string, wrong []a2ui.Problem) ([]*acceptorv1.Problem, error) {
+// redactProblems redacts problems: a path can contain the name of a submitted member.
+func (s *Service) redactProblems(ctx context.Context, run subject.Run, registrations []string, wrong []a2ui.Problem) ([]*acceptorv1.Problem, error) {
 	if len(wrong) == 0 {
 		return nil, nil
 	}
-	now, err := s.ledger.Standing(ctx, run)
+	now, err := s.ledger.RunInfo(ctx, run)
 	if err != nil {
 		return nil, err
 	}

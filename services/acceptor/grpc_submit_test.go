@@ -17,12 +17,12 @@ const form = `{"type":"ui.a2ui-surface","schemaVersion":1,"envelopeId":"e","corr
 	`{"component":"field.select","id":"size","label":"Size","options":[{"value":"s","label":"Small"},{"value":"l","label":"Large"}]},` +
 	`{"component":"action.button","id":"go","label":"Go","action":{"target":"resume"}}]}},"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`
 
-// OpenWOP envelope contract §18, on submit: field ids and no others, what is required,
-// the options there are, and then the resumeSchema.
-func TestCheckSubmit_HoldsValuesAgainstTheRecordedSurface(t *testing.T) {
+// OpenWOP envelope contract §18, on submit: only known field ids, required fields, valid
+// options, and then the resumeSchema.
+func TestCheckSubmit_ValidatesAgainstTheRecordedSurface(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "untrusted")
+	h.open(t, externalRun, "untrusted")
 	require.Contains(t, string(h.anywhere(t, []byte(form)).GetOutcome()), `"accepted"`)
 	before := len(h.frames(t))
 	for name, tc := range map[string]struct{ values, schema, path string }{
@@ -36,7 +36,7 @@ func TestCheckSubmit_HoldsValuesAgainstTheRecordedSurface(t *testing.T) {
 		"no JSON":            {`{`, ``, ""},
 	} {
 		res, err := h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{
-			Run: outside, CorrelationId: "form", Values: []byte(tc.values), ResumeSchema: []byte(tc.schema),
+			Run: externalRun, CorrelationId: "form", Values: []byte(tc.values), ResumeSchema: []byte(tc.schema),
 		})
 		require.NoError(t, err, name)
 		require.Equal(t, "untrusted", res.GetContentTrust(), "it advances no approval")
@@ -51,16 +51,16 @@ func TestCheckSubmit_HoldsValuesAgainstTheRecordedSurface(t *testing.T) {
 	require.Len(t, h.frames(t), before, "nothing is recorded")
 }
 
-func TestCheckSubmit_TellsNoMoreProblemsThanHelp(t *testing.T) {
+func TestCheckSubmit_LimitsTheProblems(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	h.anywhere(t, []byte(form))
 	var values strings.Builder
 	for i := range 5_000 {
 		fmt.Fprintf(&values, `,"m%d":1`, i)
 	}
-	res, err := h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "form", Values: []byte(`{"why":"x"` + values.String() + `}`)})
+	res, err := h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{"why":"x"` + values.String() + `}`)})
 	require.NoError(t, err)
 	require.Len(t, res.GetProblems(), 32)
 	require.Equal(t, "trusted", res.GetContentTrust())
@@ -69,11 +69,11 @@ func TestCheckSubmit_TellsNoMoreProblemsThanHelp(t *testing.T) {
 func TestCheckSubmit_ShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
+	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true})
 	require.NoError(t, err)
-	h.register(t, outside.GetRunId(), "k", canary)
+	h.register(t, externalRun.GetRunId(), "k", canary)
 	h.anywhere(t, []byte(form))
-	req := &acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "form", Values: []byte(`{"why":"` + canary + `","` + canary + `":1}`)}
+	req := &acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{"why":"` + canary + `","` + canary + `":1}`)}
 	res, err := h.CheckSubmit(t.Context(), req)
 	require.NoError(t, err)
 	require.NotContains(t, res.String(), canary)
@@ -83,10 +83,10 @@ func TestCheckSubmit_ShowsNoSecret(t *testing.T) {
 	h.refused(t, err, 3, "run")
 }
 
-func TestCheckSubmit_RefusesWhatItCannotCheck(t *testing.T) {
+func TestCheckSubmit_RefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	h.anywhere(t, []byte(form))
 	h.anywhere(t, numbered("c1"))
 	theirs := &runlogv1.RunRef{Tenant: "other", WorkflowId: "agent", RunId: "theirs-1"}
@@ -94,18 +94,18 @@ func TestCheckSubmit_RefusesWhatItCannotCheck(t *testing.T) {
 		req  *acceptorv1.CheckSubmitRequest
 		code fault.Code
 	}{
-		"nothing recorded":   {&acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "x", Values: []byte(`{}`)}, fault.NotFound},
-		"no surface":         {&acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "c1", Values: []byte(`{}`)}, fault.NotFound},
+		"nothing recorded":   {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "x", Values: []byte(`{}`)}, fault.NotFound},
+		"no surface":         {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "c1", Values: []byte(`{}`)}, fault.NotFound},
 		"another tenant's":   {&acceptorv1.CheckSubmitRequest{Run: theirs, CorrelationId: "form", Values: []byte(`{}`)}, fault.RunNotFound},
 		"no run":             {&acceptorv1.CheckSubmitRequest{CorrelationId: "form"}, fault.ValidationError},
-		"an unusable schema": {&acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "form", Values: []byte(`{"why":"x"}`), ResumeSchema: []byte(`{"type":7}`)}, fault.ValidationError},
-		"too much":           {&acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "form", Values: make([]byte, 2<<20)}, fault.PayloadTooLarge},
+		"an unusable schema": {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{"why":"x"}`), ResumeSchema: []byte(`{"type":7}`)}, fault.ValidationError},
+		"too much":           {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: make([]byte, 2<<20)}, fault.PayloadTooLarge},
 	} {
 		_, err := h.CheckSubmit(t.Context(), tc.req)
 		require.Equal(t, tc.code, fault.CodeOf(err), "%s: %v", name, err)
 	}
-	_, err := h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "completed"})
+	_, err := h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "completed"})
 	require.NoError(t, err)
-	_, err = h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "form", Values: []byte(`{}`)})
-	require.Equal(t, fault.RunTerminal, fault.CodeOf(err), "nobody waits for it any more")
+	_, err = h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{}`)})
+	require.Equal(t, fault.RunTerminal, fault.CodeOf(err), "the run has ended")
 }

@@ -9,14 +9,14 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// metrics count what became of envelopes. Nothing of an envelope is in a label.
+// metrics count the results of accepts. Labels contain nothing of an envelope.
 type metrics struct {
 	envelopes *prometheus.CounterVec
 	errors    *prometheus.CounterVec
 	seconds   prometheus.Histogram
 }
 
-// recalled is the outcome of an envelope that was decided before.
+// recalled is the outcome label of an envelope that an earlier request recorded.
 const recalled = "recalled"
 
 func newMetrics() metrics {
@@ -24,24 +24,24 @@ func newMetrics() metrics {
 	m := metrics{
 		envelopes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "envelopes_total",
-			Help: "Envelopes by outcome: accepted, invalid, gated, breached, or recalled, which was decided before.",
+			Help: "Envelopes by outcome: accepted, invalid, gated, breached, or recalled (recorded by an earlier request).",
 		}, []string{"outcome"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "errors_total", Help: "Envelopes that were not judged, by error code.",
+			Namespace: namespace, Subsystem: subsystem, Name: "errors_total", Help: "Envelopes that failed without an outcome, by error code.",
 		}, []string{"code"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "accept_seconds", Help: "How long an accept took, whatever came of it.",
+			Namespace: namespace, Subsystem: subsystem, Name: "accept_seconds", Help: "Duration of accepts, including errors.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), // half a millisecond to four seconds
 		}),
 	}
 	for _, s := range []accept.Status{accept.Accepted, accept.Invalid, accept.Gated, accept.Breached, recalled} {
-		m.envelopes.WithLabelValues(string(s)) // a rate needs the zero
+		m.envelopes.WithLabelValues(string(s)) // rates need a series that starts at 0
 	}
 	return m
 }
 
-// counted counts one accept.
-func (m metrics) counted(res *accept.Result, err error, took time.Duration) {
+// observe counts one accept.
+func (m metrics) observe(res *accept.Result, err error, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 	switch {
 	case err != nil:
@@ -49,11 +49,11 @@ func (m metrics) counted(res *accept.Result, err error, took time.Duration) {
 	case res.Recalled:
 		m.envelopes.WithLabelValues(recalled).Inc()
 	default:
-		m.envelopes.WithLabelValues(string(res.Facts.Outcome)).Inc()
+		m.envelopes.WithLabelValues(string(res.Attributes.Outcome)).Inc()
 	}
 }
 
-// Collectors are the metrics of the service.
+// Collectors returns the service's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.metrics.envelopes, s.metrics.errors, s.metrics.seconds}
 }

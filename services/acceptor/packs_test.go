@@ -14,8 +14,7 @@ import (
 	"waybill.dev/waybill/services/acceptor"
 )
 
-// memoPack brings a kind, and a node whose contract names two: its own and one that
-// nobody has.
+// memoPack has a kind, and a node whose contract names that kind and an unknown one.
 func memoPack(t *testing.T) *pack.Pack {
 	t.Helper()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -30,9 +29,9 @@ func memoPack(t *testing.T) *pack.Pack {
 	return packs[0]
 }
 
-// OpenWOP envelope contract §4: a kind of a pack is listed with its version, and
-// payloads are held to its schema.
-func TestPacks_KindsAreListedAndJudgePayloads(t *testing.T) {
+// OpenWOP envelope contract §4: a kind of a pack is listed with its version, and its
+// schema validates payloads.
+func TestPacks_KindsAreListedAndValidatePayloads(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(c *acceptor.Config) { c.Packs = []*pack.Pack{memoPack(t)} })
 	listed, err := h.ListKinds(t.Context(), &acceptorv1.ListKindsRequest{})
@@ -44,7 +43,7 @@ func TestPacks_KindsAreListedAndJudgePayloads(t *testing.T) {
 	require.EqualValues(t, 4, versions["vendor.acme.memo"])
 	require.Contains(t, versions, note, "kinds of the folder are there as well")
 
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	for payload, want := range map[string]string{`{"title":"x"}`: "accepted", `{"title":7}`: "envelope_invalid", `{"title":"x","more":1}`: "envelope_invalid"} {
 		envelope := `{"type":"vendor.acme.memo","schemaVersion":4,"envelopeId":"e","correlationId":` + strconv.Quote(payload) + `,"payload":` + payload +
 			`,"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`
@@ -52,7 +51,7 @@ func TestPacks_KindsAreListedAndJudgePayloads(t *testing.T) {
 	}
 }
 
-func TestPacks_AContractThatNamesAnUnknownKindIsTold(t *testing.T) {
+func TestPacks_WarnsOfAContractWithAnUnknownKind(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(c *acceptor.Config) { c.Packs = []*pack.Pack{memoPack(t)} })
 	require.Contains(t, h.lines.String(), "accepts a kind that this host does not have")
@@ -60,7 +59,7 @@ func TestPacks_AContractThatNamesAnUnknownKindIsTold(t *testing.T) {
 	require.NotContains(t, h.lines.String(), "vendor.acme.memo\"")
 }
 
-func TestPacks_TwoThatClaimAKindKeepTheServiceFromStarting(t *testing.T) {
+func TestPacks_TwoWithTheSameKindFailTheStart(t *testing.T) {
 	t.Parallel()
 	other := *memoPack(t)
 	other.Name = "vendor.other.memos"

@@ -14,28 +14,28 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// This file tests whose secrets must be registered before something is accepted, and
-// what becomes of envelopes that come when they are forgotten (OpenWOP envelope
-// contract §11, registry).
+// This file tests which secrets must be registered before an envelope is accepted, and
+// what happens to envelopes after the secrets are forgotten (OpenWOP envelope contract
+// §11, registry).
 
-// register tells the redactor a secret of the outside run, or of its tenant.
+// register registers a secret of the external run, or of its tenant.
 func (h *host) register(t *testing.T, runID, id, value string) {
 	t.Helper()
 	_, err := h.redactor.Register(t.Context(), &redactorv1.RegisterRequest{
-		Scope: &redactorv1.Scope{Tenant: outside.GetTenant(), RunId: runID}, Secrets: []*redactorv1.Secret{{Id: id, Value: value}},
+		Scope: &redactorv1.Scope{Tenant: externalRun.GetTenant(), RunId: runID}, Secrets: []*redactorv1.Secret{{Id: id, Value: value}},
 	})
 	require.NoError(t, err)
 }
 
-// restart makes the redactor forget what a restarted one does not know.
+// restart makes the redactor forget all secrets.
 func (r *redactor) restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.secrets)
 }
 
-// refused expects that the redactor does not know somebody's secrets, and that the
-// outside run has n frames.
+// refused asserts that the secrets of the scopes are not registered, and that the
+// external run has n frames.
 func (h *host) refused(t *testing.T, err error, n int, who ...any) {
 	t.Helper()
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "%v", err)
@@ -47,7 +47,7 @@ func (h *host) refused(t *testing.T, err error, n int, who ...any) {
 	require.Len(t, h.frames(t), n)
 }
 
-// atHead is a request that names the head of the outside run, anywhere one that does not.
+// atHead returns a request with the head of the external run; anywhere sends one without.
 func (h *host) atHead(t *testing.T, envelope []byte) *acceptorv1.AcceptRequest {
 	t.Helper()
 	frames := h.frames(t)
@@ -57,38 +57,38 @@ func (h *host) atHead(t *testing.T, envelope []byte) *acceptorv1.AcceptRequest {
 func atFrame(f *frame.Frame, envelope []byte) *acceptorv1.AcceptRequest {
 	head := f.Head()
 	return &acceptorv1.AcceptRequest{
-		Run: outside, NodeId: "ask", Envelope: envelope, Head: &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}, //nolint:gosec // G115: a test
+		Run: externalRun, NodeId: "ask", Envelope: envelope, Head: &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}, //nolint:gosec // G115: a test
 	}
 }
 
 func atNoHead(_ *host, _ *testing.T, envelope []byte) *acceptorv1.AcceptRequest {
-	return &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: envelope}
+	return &acceptorv1.AcceptRequest{Run: externalRun, NodeId: "ask", Envelope: envelope}
 }
 
-// ways are those in which an executor outside hands an envelope in.
+// ways are the two ways in which an external executor submits an envelope.
 var ways = map[string]func(*host, *testing.T, []byte) *acceptorv1.AcceptRequest{"at no head": atNoHead, "at a head": (*host).atHead}
 
 const tenantCanary = "sk-canary-of-the-tenant"
 
-// saying is the good envelope, with a text.
+// saying returns the good envelope with a text.
 func saying(id, text string) []byte {
 	return []byte(strings.Replace(string(numbered(id)), "<hi>", text, 1))
 }
 
-// OpenWOP envelope contract §11, registry: a run whose secrets, or whose tenant's, are
-// not registered is not accepted for.
-func TestAccept_WaitsForTheSecretsOfTheRunAndItsTenant(t *testing.T) {
+// OpenWOP envelope contract §11, registry: without the registered secrets of the run and
+// its tenant no envelope is accepted.
+func TestAccept_NeedsTheRegisteredSecretsOfRunAndTenant(t *testing.T) {
 	t.Parallel()
 	leak := saying("c1", canary+" "+tenantCanary)
 	for name, with := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, nil)
-			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun})
 			require.NoError(t, err)
 			_, err = h.Accept(t.Context(), with(h, t, leak))
 			h.refused(t, err, 2, "run", "tenant")
-			h.register(t, outside.GetRunId(), "k", canary)
+			h.register(t, externalRun.GetRunId(), "k", canary)
 			_, err = h.Accept(t.Context(), with(h, t, leak))
 			h.refused(t, err, 2, "tenant")
 			h.register(t, tenantScope, "t", tenantCanary)
@@ -100,7 +100,7 @@ func TestAccept_WaitsForTheSecretsOfTheRunAndItsTenant(t *testing.T) {
 			h.register(t, tenantScope, "t", tenantCanary)
 			_, err = h.Accept(t.Context(), with(h, t, leak))
 			h.refused(t, err, 2, "run")
-			h.register(t, outside.GetRunId(), "k", canary)
+			h.register(t, externalRun.GetRunId(), "k", canary)
 			res, err := h.Accept(t.Context(), with(h, t, leak))
 			require.NoError(t, err)
 			require.Contains(t, string(res.GetPayload()), "[REDACTED:k] [REDACTED:t]")
@@ -112,58 +112,58 @@ func TestAccept_WaitsForTheSecretsOfTheRunAndItsTenant(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §11, registry: of several redactors the one that is asked
-// must have been told what the caller registered.
-func TestAccept_NamesToTheRedactorWhatItMustHaveBeenTold(t *testing.T) {
+// OpenWOP envelope contract §11, registry: with several redactors, the one that is called
+// must have the caller's registrations.
+func TestAccept_ForwardsRegistrationsToTheRedactor(t *testing.T) {
 	t.Parallel()
 	for name, with := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, nil)
-			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
+			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true})
 			require.NoError(t, err)
-			h.register(t, outside.GetRunId(), "k", canary)
+			h.register(t, externalRun.GetRunId(), "k", canary)
 			req := with(h, t, []byte(form))
 			req.Registrations = []string{"run:a"}
 			_, err = h.Accept(t.Context(), req)
 			require.NoError(t, err)
 			require.Equal(t, []string{"run:a"}, h.redactor.named)
 			_, err = h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{
-				Run: outside, CorrelationId: "form", Values: []byte(`{"wrong":1}`), Registrations: []string{"run:b"},
+				Run: externalRun, CorrelationId: "form", Values: []byte(`{"wrong":1}`), Registrations: []string{"run:b"},
 			})
 			require.NoError(t, err)
 			require.Equal(t, []string{"run:b"}, h.redactor.named)
-			_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled", Message: "enough", Registrations: []string{"run:c"}})
+			_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "cancelled", Message: "enough", Registrations: []string{"run:c"}})
 			require.NoError(t, err)
 			require.Equal(t, []string{"run:c"}, h.redactor.named)
 		})
 	}
 }
 
-func TestAccept_WaitsForNoSecretsThatTheOpenerSaysThereAreNot(t *testing.T) {
+func TestAccept_NeedsNoSecretsThatOpenRunExcludes(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
+	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true})
 	require.NoError(t, err)
 	_, err = h.Accept(t.Context(), atNoHead(h, t, numbered("c1")))
 	h.refused(t, err, 2, "run")
-	h.register(t, outside.GetRunId(), "k", canary)
+	h.register(t, externalRun.GetRunId(), "k", canary)
 	h.anywhere(t, numbered("c1"))
 
 	h = start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	h.anywhere(t, numbered("c1"))
 }
 
-// A run that was opened by a host which did not ask yet is not let through.
-func TestAccept_WaitsForTheSecretsOfARunWhoseRecordSaysNothing(t *testing.T) {
+// A run that an older host opened has no secret flags. It needs both registrations.
+func TestAccept_NeedsTheSecretsOfARunWithoutSecretFlags(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
 	_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
 		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`)), 0)
 	require.NoError(t, err)
-	_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+	_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun})
 	require.NoError(t, err, "it is the default")
 	_, err = h.Accept(t.Context(), atNoHead(h, t, numbered("c1")))
 	h.refused(t, err, 2, "run", "tenant")
@@ -172,15 +172,15 @@ func TestAccept_WaitsForTheSecretsOfARunWhoseRecordSaysNothing(t *testing.T) {
 func TestCloseRun_ForgetsTheSecretsOfTheRun(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
+	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true})
 	require.NoError(t, err)
-	h.register(t, outside.GetRunId(), "k", canary)
+	h.register(t, externalRun.GetRunId(), "k", canary)
 	recorded := h.anywhere(t, numbered("c1"))
-	req := &acceptorv1.CloseRunRequest{Run: outside, Status: "failed", ErrorCode: "x.y", Message: "it said " + canary}
+	req := &acceptorv1.CloseRunRequest{Run: externalRun, Status: "failed", ErrorCode: "x.y", Message: "it said " + canary}
 	h.redactor.restart()
 	_, err = h.CloseRun(t.Context(), req)
 	h.refused(t, err, 3, "run")
-	h.register(t, outside.GetRunId(), "k", canary)
+	h.register(t, externalRun.GetRunId(), "k", canary)
 	first, err := h.CloseRun(t.Context(), req)
 	require.NoError(t, err)
 	frames := h.frames(t)
@@ -190,26 +190,26 @@ func TestCloseRun_ForgetsTheSecretsOfTheRun(t *testing.T) {
 	again, err := h.CloseRun(t.Context(), req)
 	require.NoError(t, err)
 	require.Equal(t, first.String(), again.String())
-	require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "what was recorded can still be asked for")
+	require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "a recorded outcome can still be looked up")
 	h.stopRedactor()
 	_, err = h.CloseRun(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	require.ErrorContains(t, err, "the run has ended")
 }
 
-func TestCloseRun_NeedsNoSecretsWhereItSaysNothing(t *testing.T) {
+func TestCloseRun_WithoutTextsNeedsNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"completed", "cancelled"} {
 		h := start(t, nil)
-		_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+		_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun})
 		require.NoError(t, err)
-		_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: status})
+		_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: status})
 		require.NoError(t, err, "registered or not")
 		require.Len(t, h.frames(t), 3)
 	}
 }
 
-// late are envelopes that come after their run has ended, and what is said of them.
+// late are envelopes after the end of their run, and the expected answers.
 var late = map[string]struct {
 	envelope []byte
 	code     fault.Code
@@ -229,29 +229,29 @@ var late = map[string]struct {
 	},
 }
 
-// OpenWOP envelope contract §11, registry: the secrets die with the run, so of what
-// comes later nothing may be shown.
+// OpenWOP envelope contract §11, registry: the secrets are forgotten at the end of the
+// run, so nothing of a later envelope may be shown.
 func TestAccept_ShowsNothingOfAnEnvelopeWhoseRunHasEnded(t *testing.T) {
 	t.Parallel()
 	for name, tc := range late {
 		for way, with := range ways {
 			for state, after := range map[string]struct {
 				open *acceptorv1.OpenRunRequest
-				// then is what the redactor is told after the end.
+				// then changes the redactor's registrations after the end.
 				then func(*host, *testing.T)
 			}{
-				"forgotten":        {&acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true}, func(*host, *testing.T) {}},
-				"without secrets":  {&acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true}, func(*host, *testing.T) {}},
-				"registered again": {&acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true}, func(h *host, t *testing.T) { h.register(t, outside.GetRunId(), "o", "another-secret") }},
+				"forgotten":        {&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true}, func(*host, *testing.T) {}},
+				"without secrets":  {&acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true}, func(*host, *testing.T) {}},
+				"registered again": {&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true}, func(h *host, t *testing.T) { h.register(t, externalRun.GetRunId(), "o", "another-secret") }},
 			} {
 				t.Run(name+" "+way+" "+state, func(t *testing.T) {
 					t.Parallel()
 					h := start(t, nil)
 					_, err := h.OpenRun(t.Context(), after.open)
 					require.NoError(t, err)
-					h.register(t, outside.GetRunId(), "k", canary)
+					h.register(t, externalRun.GetRunId(), "k", canary)
 					recorded := h.anywhere(t, numbered("c1"))
-					_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "completed"})
+					_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "completed"})
 					require.NoError(t, err)
 					after.then(h, t)
 
@@ -274,21 +274,21 @@ func TestAccept_ShowsNothingOfAnEnvelopeWhoseRunHasEnded(t *testing.T) {
 	}
 }
 
-// A caller may know an older head, and the acceptor not have read of the end: it hears
-// of it when the redactor does not know the run any more.
-func TestAccept_ShowsNothingToACallerWhoDoesNotKnowOfTheEnd(t *testing.T) {
+// The caller may have an older head, and the acceptor may not have read the end. It
+// detects the end when the redactor has no registration of the run.
+func TestAccept_ShowsNothingToACallerWithAHeadBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, tc := range late {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, nil)
-			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
+			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true})
 			require.NoError(t, err)
-			h.register(t, outside.GetRunId(), "k", canary)
+			h.register(t, externalRun.GetRunId(), "k", canary)
 			h.anywhere(t, numbered("c1"))
 			frames := h.frames(t)
 			last := frames[len(frames)-1]
-			// Another process ends the run, so that this acceptor has not read of it.
+			// Another process ends the run, so that this acceptor's cache does not have the end.
 			end := frame.New(last.Run, subject.End, last.Head(), nil)
 			_, err = h.log.Append(t.Context(), end, last.Pos)
 			require.NoError(t, err)
@@ -310,9 +310,9 @@ func TestAccept_ShowsNothingToACallerWhoDoesNotKnowOfTheEnd(t *testing.T) {
 	}
 }
 
-// A run of this host uses its tenant's key: whoever ends it has the key forgotten, also
-// while the answer of a model is still on its way.
-func TestAccept_ShowsNothingOfAnAnswerToARunThatWasCancelledMeanwhile(t *testing.T) {
+// A run of this host uses its tenant's key. The key may be forgotten at the end of the
+// run, while a model call is still in progress.
+func TestAccept_ShowsNothingOfAnAnswerAfterItsRunWasCancelled(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
@@ -323,7 +323,7 @@ func TestAccept_ShowsNothingOfAnAnswerToARunThatWasCancelledMeanwhile(t *testing
 	fragment := late["fragment"].envelope
 	_, err = h.Accept(t.Context(), atFrame(first, fragment))
 	h.refused(t, err, 1, "run")
-	h.register(t, outside.GetRunId(), "main", canary)
+	h.register(t, externalRun.GetRunId(), "main", canary)
 	res, err := h.Accept(t.Context(), atFrame(first, fragment))
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetOutcome()), `"accepted"`)

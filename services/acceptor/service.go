@@ -1,13 +1,13 @@
-// Package acceptor is the service that takes a model's answers in.
+// Package acceptor is the service that validates and records the answers of models.
 //
-//	Accept      -> accept.Pipeline over the run log         (real runs)
-//	OpenRun     -> opened.Runs: runs of executors outside   (CloseRun as well)
-//	CheckSubmit -> a2ui.Surface: what is filled into a surface
-//	Exercise    -> seam.Exerciser over the same pipeline    (test seam)
-//	ListKinds   -> kinds.Registry                           (discovery, schemas)
+//	Accept             -> accept.Pipeline over the run log    (real runs)
+//	OpenRun, CloseRun  -> external.Runs                       (runs of external executors)
+//	CheckSubmit        -> a2ui.Surface                        (values submitted to a surface)
+//	Exercise           -> seam.Exerciser over the same pipeline (test seam)
+//	ListKinds          -> kinds.Registry                      (discovery, schemas)
 //
-// It fulfils OpenWOP envelope contract §2-§4, §6-§10, §12 and §23.1. The rules
-// are in accept; start reading at accept/pipeline.go.
+// It implements OpenWOP envelope contract §2-§4, §6-§10, §12 and §23.1. The rules
+// are in package accept; start reading at accept/pipeline.go.
 package acceptor
 
 import (
@@ -27,12 +27,12 @@ import (
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/acceptor/external"
 	"waybill.dev/waybill/services/acceptor/kinds"
-	"waybill.dev/waybill/services/acceptor/opened"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
 
-// Strictness says what happens to a schemaVersion below the advertised one.
+// Strictness is what happens to a schemaVersion below the advertised one.
 type Strictness string
 
 // The two values of envelopeStrictness.
@@ -41,7 +41,7 @@ const (
 	StrictnessStrict Strictness = "strict"
 )
 
-// Limits are the envelope limits of the host; 0 admits none.
+// Limits are the envelope limits of the host; 0 allows none.
 type Limits struct {
 	EnvelopesPerTurn    int
 	SchemaRounds        int
@@ -52,21 +52,21 @@ type Limits struct {
 type Config struct {
 	Limits     Limits
 	Strictness Strictness
-	// KindsDir holds vendor kinds, one <kind>.schema.json a file; nil: none.
+	// KindsDir has vendor kinds, each in a file <kind>.schema.json; nil means none.
 	KindsDir fs.FS
-	// Packs bring vendor kinds, too.
+	// Packs are further sources of vendor kinds.
 	Packs []*pack.Pack
 	// Lint is what happens to a vendor kind outside the Tier-1 subset.
 	Lint kinds.Lint
-	// TestSeams serves Exercise.
+	// TestSeams enables Exercise and the RPCs for test state.
 	TestSeams bool
-	// MaxInlineBytes is the largest asset that is recorded within its payload.
+	// MaxInlineBytes is the largest asset that is recorded in its payload.
 	MaxInlineBytes int
-	// MaxMediaBytes is the longest base64 of an asset that is taken, in characters.
+	// MaxMediaBytes is the longest accepted base64 of an asset, in characters.
 	MaxMediaBytes int
 }
 
-// DefaultConfig gives the limits that discovery documents by default.
+// DefaultConfig returns the documented default limits.
 func DefaultConfig() Config {
 	return Config{
 		Limits:     Limits{EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3},
@@ -105,43 +105,43 @@ func (c Config) Validate() error {
 type Deps struct {
 	Log      runlog.Log
 	Redactor redactorv1.RedactorClient
-	// Clock tells the time; nil: time.Now.
+	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
-	// Logger takes one line per accept; nil: none.
+	// Logger gets one line per accept; nil disables it.
 	Logger *slog.Logger
-	// Assets keeps what is too large for the log; nil: assets above the inline cap
-	// are refused.
-	Assets *assets.Vault
-	// Spans takes the spans of accepts; nil: they are not exported.
+	// Assets stores assets that are too large for the log; nil refuses assets above
+	// the inline limit.
+	Assets *assets.Store
+	// Spans exports the spans of accepts; nil disables it.
 	Spans Spans
-	// Seam keeps the state of the test seam, for all processes of the host. Needed
-	// with Config.TestSeams, and only then.
+	// Seam stores the state of the test seam, for all processes of the host. It is
+	// required with Config.TestSeams, and unused otherwise.
 	Seam kv.Store
 }
 
-// Spans takes the spans of accepts.
+// Spans exports the spans of accepts.
 type Spans interface {
-	// Accepted takes the span of one accept. sampled is what the caller's trace
-	// context says. It does not block.
+	// Accepted exports the span of one accept. sampled is the flag of the caller's
+	// trace context. It does not block.
 	Accepted(span *runspan.Span, sampled bool)
 }
 
 // Service is the acceptor.
 type Service struct {
-	spans    Spans
-	cfg      Config
-	registry *kinds.Registry
-	pipeline *accept.Pipeline
-	ledger   *accept.LogLedger
-	runs     *opened.Runs
-	redactor redactorClient
-	assets   *assets.Vault   // nil: none are kept
-	seam     *seam.Exerciser // nil without test seams
-	tests    *seam.Shared    // nil without test seams
-	large    turnstile
-	metrics  metrics
-	log      *slog.Logger
-	clock    func() time.Time
+	spans     Spans
+	cfg       Config
+	registry  *kinds.Registry
+	pipeline  *accept.Pipeline
+	ledger    *accept.LogLedger
+	runs      *external.Runs
+	redactor  redactorClient
+	assets    *assets.Store   // nil: none are kept
+	exerciser *seam.Exerciser // nil without test seams
+	seamState *seam.Shared    // nil without test seams
+	large     largeBodies
+	metrics   metrics
+	log       *slog.Logger
+	clock     func() time.Time
 }
 
 // New loads the kinds and builds the service. It starts nothing.
@@ -153,7 +153,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, errors.New("acceptor: needs a run log and a redactor")
 	}
 	if cfg.TestSeams && d.Seam == nil {
-		return nil, errors.New("acceptor: needs records for the state of the test seams")
+		return nil, errors.New("acceptor: test seams need a store for their state")
 	}
 	if d.Clock == nil {
 		d.Clock = time.Now
@@ -169,30 +169,41 @@ func New(cfg Config, d Deps) (*Service, error) {
 	policy := accept.Policy{Strict: cfg.Strictness == StrictnessStrict, MaxInlineBytes: cfg.MaxInlineBytes, MaxMediaBytes: cfg.MaxMediaBytes}
 	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
-		spans: d.Spans, metrics: newMetrics(),
-		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
+		cfg:      cfg,
+		registry: registry,
 		pipeline: accept.New(registry, r, ledger, d.Clock, policy),
-		large:    make(turnstile, maxLarge),
-		assets:   d.Assets,
+		ledger:   ledger,
+		runs:     external.New(d.Log, r, d.Clock),
 		redactor: r,
-		runs:     opened.New(d.Log, r, d.Clock),
+		assets:   d.Assets,
+		large:    make(largeBodies, maxLargeBodies),
+		spans:    d.Spans,
+		metrics:  newMetrics(),
+		log:      d.Logger,
+		clock:    d.Clock,
 	}
 	if d.Assets != nil {
-		s.pipeline.Keeping(d.Assets)
+		s.pipeline.WithAssets(d.Assets)
 	}
 	if cfg.TestSeams {
-		s.tests = seam.NewShared(d.Seam, d.Clock)
-		s.seam = &seam.Exerciser{
-			Kinds: registry, Redactor: r, Vault: r, Store: s.tests, Log: s.tests, Clock: d.Clock, Policy: policy,
+		s.seamState = seam.NewShared(d.Seam, d.Clock)
+		s.exerciser = &seam.Exerciser{
+			Kinds:    registry,
+			Redactor: r,
+			Canaries: r,
+			Store:    s.seamState,
+			Log:      s.seamState,
+			Clock:    d.Clock,
+			Policy:   policy,
 		}
 		if d.Assets != nil {
-			s.seam.Assets = d.Assets
+			s.exerciser.Assets = d.Assets
 		}
 	}
 	return s, nil
 }
 
-// loadKinds registers the protocol's kinds, those of the folder and those of packs.
+// loadKinds registers the kinds of the protocol, of the folder and of the packs.
 func loadKinds(cfg Config, log *slog.Logger) (*kinds.Registry, error) {
 	registry, err := kinds.New(cfg.Lint)
 	if err != nil {
@@ -222,14 +233,15 @@ func loadKinds(cfg Config, log *slog.Logger) (*kinds.Registry, error) {
 	for _, p := range cfg.Packs {
 		for _, a := range p.Accepted() {
 			if _, ok := registry.Find(a.Kind); !ok {
-				log.Warn("the contract of a pack's node accepts a kind that this host does not have", "pack", p.Name, "type_id", a.TypeID, "kind", a.Kind)
+				log.Warn("the contract of a pack's node accepts a kind that this host does not have",
+					"pack", p.Name, "type_id", a.TypeID, "kind", a.Kind)
 			}
 		}
 	}
 	return registry, nil
 }
 
-// Register puts the service's handlers on a server.
+// Register registers the service's handlers on a server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	acceptorv1.RegisterAcceptorServer(r, handler{s: s})
 }

@@ -42,14 +42,14 @@ const (
 	note   = "vendor.acme.note"
 )
 
-// tenantScope is the run of what is registered for a tenant.
+// tenantScope is the run id of a tenant's registrations.
 const tenantScope = ""
 
-// maxItems is how much the real redactor takes at a time.
+// maxItems is the real redactor's limit of texts per request.
 const maxItems = 1024
 
-// redactor is a small redactor service for one tenant: plain replacement of what was
-// registered. As the real one, it refuses while what must be registered is not.
+// redactor is a small redactor service for one tenant. It replaces registered secrets, and
+// like the real redactor fails while a required registration is missing.
 type redactor struct {
 	redactorv1.UnimplementedRedactorServer
 
@@ -122,7 +122,7 @@ type host struct {
 	spans        *spans
 }
 
-// spans are those that were exported.
+// spans has the exported spans.
 type spans struct {
 	mu  sync.Mutex // guards all
 	all []*runspan.Span
@@ -144,7 +144,7 @@ func (s *spans) String() string {
 	return b.String()
 }
 
-// lines is what was logged.
+// lines has the log lines.
 type lines struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -167,7 +167,7 @@ func start(t *testing.T, change func(*acceptor.Config)) *host {
 	return startWith(t, change, kvmemory.New())
 }
 
-// startWith gives the test seam a store.
+// startWith starts a host with a store for the test seam.
 func startWith(t *testing.T, change func(*acceptor.Config), store kv.Store) *host {
 	t.Helper()
 	cfg := acceptor.DefaultConfig()
@@ -195,7 +195,7 @@ func serve(t *testing.T, register func(*grpc.Server)) (conn *grpc.ClientConn, st
 	return rpctest.Serve(t, server)
 }
 
-// request is an envelope at the head of a run that has started.
+// request starts a run and returns a request at its head.
 func (h *host) request(t *testing.T, envelope string) *acceptorv1.AcceptRequest {
 	t.Helper()
 	f := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run-1"}, []byte(`{"runId":"run-1","workflowId":"wf","owner":{"tenant":"acme"}}`))
@@ -311,8 +311,8 @@ func TestAccept_RefusesUnusableRequests(t *testing.T) {
 	}
 }
 
-// What the redactor never takes is not worth another try.
-func TestAccept_TellsWhatIsTooMuchForTheRedactor(t *testing.T) {
+// A request that the redactor never accepts is not retryable.
+func TestAccept_ReportsTooManyTextsForTheRedactor(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	req := h.request(t, good)
@@ -372,7 +372,7 @@ func TestListKinds_ListsNameVersionSchemaAndLimits(t *testing.T) {
 	require.EqualValues(t, []int32{5, 2, 3}, []int32{resp.GetEnvelopesPerTurn(), resp.GetSchemaRounds(), resp.GetClarificationRounds()})
 }
 
-func TestExercise_IsThereOnlyWithTestSeams(t *testing.T) {
+func TestExercise_NeedsTestSeams(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"envelope":` + strings.Replace(good, "<hi>", canary, 1) + `,"byokCanaries":[{"value":"` + canary + `","secretId":"k"}]}`)
 	_, err := start(t, nil).Exercise(t.Context(), &acceptorv1.ExerciseRequest{Tenant: "acme", Body: body})
@@ -421,7 +421,7 @@ func TestNew_RefusesAnUnusableKind(t *testing.T) {
 	require.ErrorContains(t, err, "media.image")
 }
 
-// Two clients of two acceptors over one log get one outcome.
+// Concurrent clients over one log get one outcome.
 func TestAccept_RacingClientsGetOneOutcome(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
@@ -476,7 +476,7 @@ func TestNew_WarnsOfKindsOutsideTheSubset(t *testing.T) {
 	require.ErrorContains(t, err, note)
 }
 
-func TestExercise_KeepsItsStateInTheInjectedStore(t *testing.T) {
+func TestExercise_StoresItsStateInTheInjectedStore(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"envelope":` + good + `,"hostSupportedEnvelopes":["` + note + `"],"projectTo":{"runId":"t-1","nodeId":"n"}}`)
 	store := kvmemory.New()

@@ -44,12 +44,12 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/queue"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/vault"
-	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 // Config is what an operator sets.
@@ -211,8 +211,8 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	pool        *queue.Pool
-	queue       runlog.Queue  // the desk, if there is one
-	desk        *queue.Desk // nil without Deps.Waiting
+	queue       runlog.Queue // the desk, if there is one
+	desk        *queue.Desk  // nil without Deps.Waiting
 	// begins measures how long runs that were handed out take to their first step.
 	begins *sojourn.Meter
 	intake *queue.Guard

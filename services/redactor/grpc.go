@@ -12,28 +12,28 @@ import (
 	"waybill.dev/waybill/services/redactor/secrets"
 )
 
-// handler is the gRPC face of a Service: decode, call, encode.
+// handler implements the gRPC service: decode, call, encode.
 type handler struct {
 	redactorv1.UnimplementedRedactorServer
 
 	s *Service
 }
 
-// Redact scrubs documents and texts. Errors: fault.ValidationError,
-// fault.PayloadTooLarge, fault.ServiceUnavailable for an unknown run.
+// Redact redacts documents and texts. Errors: fault.ValidationError,
+// fault.PayloadTooLarge, fault.ServiceUnavailable for missing registrations.
 func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
 	scrubber, err := h.scrubber(req.GetScope())
 	if err != nil {
 		return nil, err
 	}
-	if err := h.bounded(req); err != nil {
+	if err := h.checkLimits(req); err != nil {
 		return nil, err
 	}
 	resp := &redactorv1.RedactResponse{}
 	for i, doc := range req.GetDocuments() {
 		out, n, err := scrubber.JSON(doc, h.s.limits())
 		if err != nil {
-			return nil, notJSON(i, err)
+			return nil, errDocument(i, err)
 		}
 		resp.Documents = append(resp.Documents, out)
 		resp.Count += int32(n) //nolint:gosec // G115: fewer occurrences than bytes, which MaxBytes bounds
@@ -46,19 +46,19 @@ func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*reda
 	return resp, nil
 }
 
-// notJSON says which document is unusable, without a word of it: it is not
-// redacted, so nothing of it may be shown.
-func notJSON(i int, err error) error {
-	f := fault.New(fault.ValidationError, "documents[%d]: not one sound JSON value within the limits", i)
+// errDocument reports which document is invalid. The error contains nothing of the
+// document, since that is not redacted.
+func errDocument(i int, err error) error {
+	f := fault.New(fault.ValidationError, "documents[%d]: not a valid JSON value within the limits", i)
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		f = f.With("rule", e.Rule).With("offset", e.Offset)
 	}
 	return f
 }
 
-func (h handler) bounded(req *redactorv1.RedactRequest) error {
+func (h handler) checkLimits(req *redactorv1.RedactRequest) error {
 	if n := len(req.GetDocuments()) + len(req.GetTexts()); n > h.s.cfg.MaxItems {
-		return fault.New(fault.PayloadTooLarge, "%d documents and texts in one request; at most %d are taken", n, h.s.cfg.MaxItems)
+		return fault.New(fault.PayloadTooLarge, "%d documents and texts in one request, the limit is %d", n, h.s.cfg.MaxItems)
 	}
 	total := 0
 	for _, d := range req.GetDocuments() {
@@ -68,30 +68,30 @@ func (h handler) bounded(req *redactorv1.RedactRequest) error {
 		total += len(t)
 	}
 	if total > h.s.cfg.MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "%d bytes in one request; at most %d are taken", total, h.s.cfg.MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "%d bytes in one request, the limit is %d", total, h.s.cfg.MaxBytes)
 	}
 	return nil
 }
 
-// scrubber finds the secrets that apply.
+// scrubber returns the scrubber with the secrets of a scope.
 func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
-	at, err := scopeOf(scope)
+	at, err := parseScope(scope)
 	if err != nil {
 		return nil, err
 	}
-	return h.s.registry.Scrubber(at, secrets.Need{
-		Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered(), Told: scope.GetRegistrations(),
+	return h.s.registry.Scrubber(at, secrets.Required{
+		Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered(), Registrations: scope.GetRegistrations(),
 	})
 }
 
-func scopeOf(scope *redactorv1.Scope) (secrets.Scope, error) {
+func parseScope(scope *redactorv1.Scope) (secrets.Scope, error) {
 	if scope.GetTenant() == "" {
 		return secrets.Scope{}, fault.New(fault.ValidationError, "scope.tenant: must not be empty")
 	}
 	return secrets.Scope{Tenant: scope.GetTenant(), Run: scope.GetRunId()}, nil
 }
 
-// RedactStream answers every piece with what may be shown so far.
+// RedactStream answers every piece with the text that is settled so far.
 func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) error {
 	var text *redact.Stream
 	for {
@@ -109,7 +109,7 @@ func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) err
 			}
 			text = scrubber.Stream()
 		}
-		resp, err := h.piece(text, req)
+		resp, err := h.redactPiece(text, req)
 		if err != nil {
 			return err
 		}
@@ -119,9 +119,9 @@ func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) err
 	}
 }
 
-func (h handler) piece(text *redact.Stream, req *redactorv1.RedactStreamRequest) (*redactorv1.RedactStreamResponse, error) {
+func (h handler) redactPiece(text *redact.Stream, req *redactorv1.RedactStreamRequest) (*redactorv1.RedactStreamResponse, error) {
 	if len(req.GetText()) > h.s.cfg.MaxBytes {
-		return nil, fault.New(fault.PayloadTooLarge, "a piece of %d bytes; at most %d are taken", len(req.GetText()), h.s.cfg.MaxBytes)
+		return nil, fault.New(fault.PayloadTooLarge, "a piece of %d bytes, the limit is %d", len(req.GetText()), h.s.cfg.MaxBytes)
 	}
 	out, n := text.Write(req.GetText())
 	if req.GetLast() {
@@ -133,7 +133,7 @@ func (h handler) piece(text *redact.Stream, req *redactorv1.RedactStreamRequest)
 
 // Register adds secrets to a run or a tenant.
 func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*redactorv1.RegisterResponse, error) {
-	at, err := scopeOf(req.GetScope())
+	at, err := parseScope(req.GetScope())
 	if err != nil {
 		return nil, err
 	}
@@ -141,16 +141,16 @@ func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*
 	for _, s := range req.GetSecrets() {
 		list = append(list, redact.Secret{ID: s.GetId(), Value: redact.Value(s.GetValue())})
 	}
-	told, err := h.s.registry.Register(at, list)
+	registration, err := h.s.registry.Register(at, list)
 	if err != nil {
 		return nil, err
 	}
-	return &redactorv1.RegisterResponse{Registration: told}, nil
+	return &redactorv1.RegisterResponse{Registration: registration}, nil
 }
 
-// Forget drops the secrets of a run.
+// Forget removes the secrets of a run.
 func (h handler) Forget(_ context.Context, req *redactorv1.ForgetRequest) (*redactorv1.ForgetResponse, error) {
-	at, err := scopeOf(req.GetScope())
+	at, err := parseScope(req.GetScope())
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,11 @@
-// Package redactor is the service that knows the secrets of the host, its
-// tenants and their runs, and takes them out of whatever is about to become
-// durable or visible.
+// Package redactor is the service that holds the secrets of the host, its tenants and
+// their runs, and removes them from data before it becomes durable or visible.
 //
-//	Redact, RedactStream -> secrets.Registry (which secrets apply) -> redact (take them out)
+//	Redact, RedactStream -> secrets.Registry (which secrets apply) -> redact (remove them)
 //	Register, Forget     -> secrets.Registry
 //
-// It fulfils OpenWOP envelope contract §11. Secrets live in memory only; they
-// are never written, logged, or returned.
+// It implements OpenWOP envelope contract §11. Secrets are in memory only. They are
+// never written, logged, or returned.
 package redactor
 
 import (
@@ -23,24 +22,23 @@ import (
 
 // Config is what an operator sets.
 type Config struct {
-	// HostSecrets are scrubbed for everybody: provider keys, database
-	// credentials, signing keys.
+	// HostSecrets are redacted for all tenants: provider keys, database credentials,
+	// signing keys.
 	HostSecrets []redact.Secret
-	// Limits bound what is remembered.
+	// Limits are the limits of the registry.
 	Limits secrets.Limits
-	// Shapes also takes out what looks like a secret, though nobody has registered
-	// it.
+	// Shapes also redacts unregistered text that looks like a secret.
 	Shapes bool
-	// MaxItems is how many documents and texts one request may hold.
+	// MaxItems limits the documents and texts of one request.
 	MaxItems int
-	// MaxBytes is the sum of their sizes, and the size of one piece of a stream.
+	// MaxBytes limits the total size of a request, and one piece of a stream.
 	MaxBytes int
-	// MaxDepth is how deep a document may be nested. Events wrap payloads wrap
-	// values, so it is larger than the limit for a payload.
+	// MaxDepth limits the nesting of a document. It is larger than the limit of a payload,
+	// since events contain payloads.
 	MaxDepth int
 }
 
-// DefaultConfig is a configuration without host secrets.
+// DefaultConfig returns a configuration without host secrets.
 func DefaultConfig() Config {
 	return Config{Shapes: true, Limits: secrets.DefaultLimits, MaxItems: 1024, MaxBytes: 16 << 20, MaxDepth: 128}
 }
@@ -68,13 +66,12 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Warnings lists what is legal but surely not meant: host secrets too short to
-// be matched are not protected.
+// Warnings lists host secrets that are too short to be matched, and so not redacted.
 func (c Config) Warnings() []string {
 	var out []string
 	for _, s := range c.HostSecrets {
 		if len(s.Value) < redact.MinLength {
-			out = append(out, fmt.Sprintf("redactor.host_secrets: %q has fewer than %d bytes and is not scrubbed", s.ID, redact.MinLength))
+			out = append(out, fmt.Sprintf("redactor.host_secrets: %q has fewer than %d bytes and is not redacted", s.ID, redact.MinLength))
 		}
 	}
 	return out
@@ -86,8 +83,7 @@ type Service struct {
 	registry *secrets.Registry
 }
 
-// New checks the configuration and builds the service. It needs no
-// collaborators, and starts nothing.
+// New validates the configuration and builds the service. It starts nothing.
 func New(cfg Config) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -103,15 +99,14 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, registry: registry}, nil
 }
 
-// Register puts the service's handlers on a server.
+// Register registers the service's handlers on a server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	redactorv1.RegisterRedactorServer(r, handler{s: s})
 }
 
-// Clean takes the host's secrets out of a text; for the logs of the process that
-// the service runs in.
+// Clean redacts the host's secrets in a text, for the logs of this process.
 func (s *Service) Clean(text string) string {
-	out, _ := s.registry.Host().Text(text)
+	out, _ := s.registry.HostScrubber().Text(text)
 	return out
 }
 

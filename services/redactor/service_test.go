@@ -30,7 +30,7 @@ func config(change func(*redactor.Config)) redactor.Config {
 	return cfg
 }
 
-// client runs a redactor behind an in-memory listener.
+// client starts a redactor with an in-memory listener.
 func client(t *testing.T, cfg redactor.Config) redactorv1.RedactorClient {
 	t.Helper()
 	s, err := redactor.New(cfg)
@@ -43,7 +43,7 @@ func client(t *testing.T, cfg redactor.Config) redactorv1.RedactorClient {
 
 func run(id string) *redactorv1.Scope { return &redactorv1.Scope{Tenant: "acme", RunId: id} }
 
-func TestRedact_ScrubsDocumentsAndTextsInOrder(t *testing.T) {
+func TestRedact_RedactsDocumentsAndTextsInOrder(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
 	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1"), Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}}})
@@ -123,8 +123,8 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "forgotten")
 }
 
-// OpenWOP envelope contract §11, registry: the tenant's secrets die with the process
-// as well, and the run's alone do not stand in for them.
+// OpenWOP envelope contract §11, registry: the tenant's secrets end with the process, too.
+// A registration of the run does not replace the tenant's.
 func TestRedact_FailsClosedForAnUnregisteredTenant(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
@@ -166,7 +166,7 @@ func TestRegister_RefusesWithoutShowingTheValue(t *testing.T) {
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 }
 
-func TestRedactStream_NeverLetsACutSecretThrough(t *testing.T) {
+func TestRedactStream_NeverEmitsASplitSecret(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +222,7 @@ func TestConfig_ValidateReportsEveryProblem(t *testing.T) {
 	require.NotContains(t, err.Error(), "host-secret-value")
 }
 
-func TestConfig_WarnsOfSecretsTooShortToBeFound(t *testing.T) {
+func TestConfig_WarnsOfSecretsTooShortToMatch(t *testing.T) {
 	t.Parallel()
 	cfg := config(func(c *redactor.Config) {
 		c.HostSecrets = append(c.HostSecrets, redact.Secret{ID: "tiny", Value: "1234567"})
@@ -238,8 +238,8 @@ func TestConfig_PrintsNoSecret(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%+v %#v", config(nil), config(nil)), "host-secret-value")
 }
 
-// Streams of different runs do not share anything but the host's secrets.
-func TestRedactStream_ManyAtOnce(t *testing.T) {
+// Streams of different runs share only the host's secrets.
+func TestRedactStream_RunsConcurrently(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -253,7 +253,7 @@ func TestRedactStream_ManyAtOnce(t *testing.T) {
 	}
 }
 
-// streamed sends a secret of its own run byte by byte.
+// streamed sends a secret of the run byte by byte.
 func streamed(ctx context.Context, c redactorv1.RedactorClient, id string) error {
 	own := "secret-of-" + id
 	if _, err := c.Register(ctx, &redactorv1.RegisterRequest{Scope: run(id), Secrets: []*redactorv1.Secret{{Id: "own", Value: own}}}); err != nil {
@@ -293,7 +293,7 @@ func TestRedactStream_EndsWithTheClient(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// The scope is that of the first piece: a later one cannot leave it.
+// The scope of the first piece is used. Later pieces cannot change it.
 func TestRedactStream_KeepsTheScopeOfTheFirstPiece(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
@@ -330,9 +330,8 @@ func TestRegister_TenantSecretsApplyInEveryRunOfTheTenant(t *testing.T) {
 	}
 }
 
-// An event is redacted as the document it will be: a payload within an event
-// may be as deep as payloads may be, and then some.
-func TestRedact_TakesDeepDocuments(t *testing.T) {
+// An event is redacted as a whole, so it may be nested deeper than a payload.
+func TestRedact_AcceptsDeepDocuments(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
 	deep := strings.Repeat(`{"a":`, 100) + `"host-secret-value"` + strings.Repeat(`}`, 100)
@@ -341,7 +340,7 @@ func TestRedact_TakesDeepDocuments(t *testing.T) {
 	require.Equal(t, strings.Replace(deep, "host-secret-value", "[REDACTED:host]", 1), string(resp.GetDocuments()[0]))
 }
 
-func TestClean_TakesTheHostsSecretsOutOfALine(t *testing.T) {
+func TestClean_RedactsTheHostsSecrets(t *testing.T) {
 	t.Parallel()
 	s, err := redactor.New(config(nil))
 	require.NoError(t, err)
@@ -349,7 +348,7 @@ func TestClean_TakesTheHostsSecretsOutOfALine(t *testing.T) {
 	require.Equal(t, "nothing", s.Clean("nothing"))
 }
 
-// What looks like a secret is held or dropped while it comes, however long it is.
+// Text that looks like a secret is held or dropped as it arrives, however long it is.
 func TestRedactStream_ShowsNoPartOfALongToken(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))

@@ -202,7 +202,7 @@ func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
 	_, events = run(t, c, `{"workflowId":"paints"}`)
 	require.Equal(t, 1, count(events, "artifact.created"), "a model that is told can do better")
 	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Type == "envelope.retry.attempted" })
-	require.Contains(t, string(events[i].Payload), "has 2097156 characters; at most 2097152 are taken")
+	require.Contains(t, string(events[i].Payload), "has 2097156 characters, the limit is 2097152")
 }
 
 // OpenWOP envelope contract §11: an asset with a secret in it is neither stored
@@ -235,7 +235,7 @@ func TestMedia_TheBoundCanBeSet(t *testing.T) {
 	require.Contains(t, painted(t, c, "media.image", `{"base64":"AAAAAAAAAAAAAAAA","bytes":12}`), "base64")
 	a := do(t, c, http.MethodPost, seams+"media/put", `{"contentBase64":"AAAAAAAAAAAAAAAAAAAA"}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.Status)
-	require.Contains(t, string(a.Body), "at most 16 are taken")
+	require.Contains(t, string(a.Body), "the limit is 16")
 }
 
 // OpenWOP envelope contract §17: not in the stream of chunks, either.

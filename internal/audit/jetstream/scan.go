@@ -10,39 +10,39 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// Scan hands over the messages of a list; see audit.Store.
+// Scan reads the messages of a list; see audit.Store.
 func (s *Store) Scan(ctx context.Context, l audit.List, from int64, each func(*audit.Message) bool) error {
 	last, err := s.Last(ctx, l)
 	if err != nil || last == nil {
 		return err
 	}
-	start, err := s.seek(ctx, l, from, last)
+	start, err := s.findSequence(ctx, l, from, last)
 	if err != nil || start == nil {
 		return err
 	}
 	if !each(start) || start.Pos == last.Pos {
 		return nil
 	}
-	return s.consume(ctx, l, start.Pos+1, last.Pos, each)
+	return s.scanRange(ctx, l, start.Pos+1, last.Pos, each)
 }
 
-// seek finds the message that holds a sequence by halving: positions are shared by all
-// tenants, so none can be calculated. Nil: the list ends before.
-func (s *Store) seek(ctx context.Context, l audit.List, from int64, last *audit.Message) (*audit.Message, error) {
+// findSequence finds the message with a sequence by binary search, since all tenants share
+// the positions. It returns nil if the list ends before.
+func (s *Store) findSequence(ctx context.Context, l audit.List, from int64, last *audit.Message) (*audit.Message, error) {
 	if last.First+int64(len(last.Lines)) <= from {
-		return nil, nil //nolint:nilnil // nothing is there
+		return nil, nil //nolint:nilnil // an empty list
 	}
 	found, low, high := last, uint64(1), last.Pos
 	for low < high {
 		middle := low + (high-low)/2
 		if from == 0 {
-			middle = low // the first of all
+			middle = low // the first message
 		}
 		m, err := s.next(ctx, l, middle)
 		if err != nil {
 			return nil, err
 		}
-		if m == nil || m.Pos > last.Pos { // damaged: it was there a moment ago
+		if m == nil || m.Pos > last.Pos { // damaged: the message existed before
 			return nil, fmt.Errorf("%w: a message before position %d is gone", audit.ErrDamaged, last.Pos)
 		}
 		if m.First+int64(len(m.Lines)) > from {
@@ -54,8 +54,8 @@ func (s *Store) seek(ctx context.Context, l audit.List, from int64, last *audit.
 	return found, nil
 }
 
-// consume hands over the messages from a position to another.
-func (s *Store) consume(ctx context.Context, l audit.List, pos, end uint64, each func(*audit.Message) bool) error {
+// scanRange reads the messages from pos to end.
+func (s *Store) scanRange(ctx context.Context, l audit.List, pos, end uint64, each func(*audit.Message) bool) error {
 	damaged := error(nil)
 	err := natslink.Scan(ctx, s.js.Conn(), s.stream, subjectOf(l), pos, end, func(raw *js.RawStreamMsg) (bool, error) {
 		var m *audit.Message

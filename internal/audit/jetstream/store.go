@@ -1,8 +1,8 @@
-// Package jetstream keeps the audit log in a NATS JetStream stream of its own, from
-// which nothing can be deleted: one subject per tenant and list, one message per append.
+// Package jetstream stores the audit log in its own NATS JetStream stream, which denies
+// deletion: one subject per tenant and list, one message per append.
 //
-// Every append carries the position it expects the subject to end at. The server checks
-// that under its own lock, so of several processes one is first.
+// Every append has the expected last position of the subject. The server checks it under
+// its lock, so only one of several racing appends succeeds.
 package jetstream
 
 import (
@@ -26,13 +26,13 @@ const (
 	// Stream is the stream's name.
 	Stream = "WAYBILL_AUDIT"
 	prefix = "waybill.audit."
-	// firstHeader holds the sequence of a message's first line, tryHeader tells an
-	// append that is tried again from another one.
+	// firstHeader has the sequence of a message's first line. tryHeader identifies an
+	// append, so that a retry recognises its earlier attempt.
 	firstHeader = "Waybill-First"
 	tryHeader   = "Waybill-Append"
-	// retryPause is between two tries of an append whose outcome is not known.
+	// retryPause is the pause between two attempts of an append with an unknown result.
 	retryPause = 50 * time.Millisecond
-	// tryTimeout bounds one try; the caller's context bounds all.
+	// tryTimeout limits one attempt; the caller's context limits all.
 	tryTimeout = 2 * time.Second
 )
 
@@ -44,8 +44,8 @@ type Store struct {
 	onDisk natslink.OnDisk
 }
 
-// Open makes the stream, or checks that the one there is as it must be. onDisk is for a server that
-// does not sync before it acknowledges.
+// Open creates the stream, or checks the configuration of the existing one. onDisk is for a
+// server that acknowledges before it syncs.
 func Open(ctx context.Context, nc *nats.Conn, replicas int, onDisk natslink.OnDisk) (*Store, error) {
 	api, err := js.New(nc)
 	if err != nil {
@@ -62,8 +62,8 @@ func Open(ctx context.Context, nc *nats.Conn, replicas int, onDisk natslink.OnDi
 	return &Store{js: api, stream: s, link: natslink.Watch(nc), onDisk: onDisk}, nil
 }
 
-// Attach opens the store that is there for a reader: it makes nothing and changes nothing.
-// Errors: js.ErrStreamNotFound where there is none.
+// Attach opens an existing store for reading. It changes nothing. Errors:
+// js.ErrStreamNotFound if there is none.
 func Attach(ctx context.Context, nc *nats.Conn) (*Store, error) {
 	api, err := js.New(nc)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Last(ctx context.Context, l audit.List) (*audit.Message, error) 
 	return message(raw, err)
 }
 
-// next is the first message of a list at a position or later; nil if there is none.
+// next returns the first message of a list at or after a position; nil if there is none.
 func (s *Store) next(ctx context.Context, l audit.List, pos uint64) (*audit.Message, error) {
 	raw, err := s.get(ctx, l, pos)
 	return message(raw, err)
@@ -115,7 +115,7 @@ func message(raw *js.RawStreamMsg, err error) (*audit.Message, error) {
 func parse(pos uint64, first string, body []byte) (*audit.Message, error) {
 	n, err := strconv.ParseInt(first, 10, 64)
 	if err != nil || len(body) == 0 {
-		return nil, fmt.Errorf("%w: message %d of stream %s is no append", audit.ErrDamaged, pos, Stream)
+		return nil, fmt.Errorf("%w: message %d of stream %s is not an append", audit.ErrDamaged, pos, Stream)
 	}
 	return &audit.Message{Pos: pos, First: n, Lines: bytes.Split(body, []byte("\n"))}, nil
 }
@@ -131,17 +131,17 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 		pos, err := s.publish(ctx, msg)
 		switch {
 		case err == nil:
-			return pos, s.keep(ctx, pos)
+			return pos, s.syncToDisk(ctx, pos)
 		case natslink.Conflict(err):
-			pos, err := s.settle(ctx, l, after, msg.Header.Get(tryHeader))
-			if kerr := s.keep(ctx, pos); kerr != nil { // also what another was first with
+			pos, err := s.resolveConflict(ctx, l, after, msg.Header.Get(tryHeader))
+			if kerr := s.syncToDisk(ctx, pos); kerr != nil { // also another writer's message
 				return 0, kerr
 			}
 			return pos, err
 		case ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload):
 			return 0, unavailable("append", err)
 		}
-		// Whether it was stored is not known: sent again, it conflicts if it was.
+		// The result is unknown. If the message was stored, the retry conflicts.
 		select {
 		case <-ctx.Done():
 			return 0, unavailable("append", err)
@@ -150,8 +150,8 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 	}
 }
 
-// keep waits until an append is on the disk.
-func (s *Store) keep(ctx context.Context, pos uint64) error {
+// syncToDisk waits until an append is synced to disk.
+func (s *Store) syncToDisk(ctx context.Context, pos uint64) error {
 	if err := s.onDisk.Wait(ctx, Stream, pos); err != nil {
 		return unavailable("append", err)
 	}
@@ -171,8 +171,8 @@ func (s *Store) publish(ctx context.Context, msg *nats.Msg) (pos uint64, err err
 	return pos, err
 }
 
-// settle decides a failed expectation: was it our own earlier try?
-func (s *Store) settle(ctx context.Context, l audit.List, after uint64, try string) (uint64, error) {
+// resolveConflict checks whether a conflicting message is our own earlier attempt.
+func (s *Store) resolveConflict(ctx context.Context, l audit.List, after uint64, try string) (uint64, error) {
 	raw, err := s.get(ctx, l, after+1)
 	switch {
 	case errors.Is(err, js.ErrMsgNotFound):
@@ -185,7 +185,7 @@ func (s *Store) settle(ctx context.Context, l audit.List, after uint64, try stri
 	return 0, audit.ErrConflict
 }
 
-// Tenants tells who has entries; see audit.Store.
+// Tenants counts messages per tenant; see audit.Store.
 func (s *Store) Tenants(ctx context.Context) (map[string]uint64, error) {
 	const all = prefix + "*." + string(audit.Entries)
 	var info *js.StreamInfo

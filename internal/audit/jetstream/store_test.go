@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/internal/natsd/natsdtest"
 )
 
-// childURL names the server to which a process of this binary appends.
+// childURL is the environment variable with the server for a child process of this test.
 const childURL = "WAYBILL_TEST_AUDIT_URL"
 
 func TestMain(m *testing.M) {
@@ -96,9 +96,9 @@ func serve(t *testing.T, dir string) *natsd.Server {
 	return srv
 }
 
-// Eight appenders in two processes make one chain; a restart of the server keeps it, and
-// so does a checkpoint that a third process makes.
-func TestStore_HoldsOneUnbrokenChainOfManyAppenders(t *testing.T) {
+// Eight appenders in two processes make one chain. It survives a restart of the server and a
+// checkpoint of a third process.
+func TestStore_HasOneChainFromManyAppenders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	srv := serve(t, dir)
@@ -132,7 +132,7 @@ func TestStore_HoldsOneUnbrokenChainOfManyAppenders(t *testing.T) {
 	cancel()
 	require.NoError(t, <-done)
 
-	// Every page begins where it was asked to, though appends were shared.
+	// Every page starts at the requested sequence, although appends have several entries.
 	for from := int64(0); from < all; from += 37 {
 		page, more, err := log.Page(t.Context(), "acme", from, 37)
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestStore_HoldsOneUnbrokenChainOfManyAppenders(t *testing.T) {
 	require.Empty(t, page)
 	require.False(t, more)
 
-	// A copy in which one entry of the real log was changed is found out.
+	// A changed entry in a copy of the log is found.
 	copied, err := memory.Copy(t.Context(), store, "acme")
 	require.NoError(t, err)
 	copied.Tamper(audit.List{Tenant: "acme", Kind: audit.Entries}, func(n int, line []byte) []byte {
@@ -189,8 +189,8 @@ func TestStore_RefusesToDelete(t *testing.T) {
 	require.NoError(t, err, "it opens again")
 }
 
-// Positions are shared by tenants, so that those of one have gaps.
-func TestScan_BeginsAtASequenceAmidOtherTenants(t *testing.T) {
+// Tenants share the positions, so the positions of one tenant have gaps.
+func TestScan_StartsAtASequenceBetweenOtherTenants(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, t.TempDir())
 	nc, err := connect(srv.Addr())

@@ -1,5 +1,4 @@
-// Package memory keeps an audit log in memory: a real, small store for tests. It is the
-// one store whose entries a test can change.
+// Package memory is an audit store in memory for tests. Tests can change its entries.
 package memory
 
 import (
@@ -15,9 +14,9 @@ type Store struct {
 	mu    sync.Mutex // guards what follows
 	pos   uint64
 	lists map[audit.List][]*audit.Message
-	// fail, when set, is what every call returns.
+	// fail is the error of every call; nil means none.
 	fail error
-	// damaged is the first message of a list that cannot be read.
+	// damaged is the index of the first unreadable message of a list.
 	damaged map[audit.List]int
 }
 
@@ -26,7 +25,7 @@ func New() *Store {
 	return &Store{lists: map[audit.List][]*audit.Message{}, damaged: map[audit.List]int{}}
 }
 
-// Fail makes every call fail; nil: no longer.
+// Fail makes every call fail; nil ends that.
 func (s *Store) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,7 @@ func (s *Store) Append(_ context.Context, l audit.List, first int64, lines [][]b
 	return s.pos, nil
 }
 
-// Scan hands over messages; see audit.Store.
+// Scan reads messages; see audit.Store.
 func (s *Store) Scan(_ context.Context, l audit.List, from int64, each func(*audit.Message) bool) error {
 	s.mu.Lock()
 	list, err := s.lists[l], s.fail
@@ -86,7 +85,7 @@ func (s *Store) Scan(_ context.Context, l audit.List, from int64, each func(*aud
 	return nil
 }
 
-// Tenants tells who has entries; see audit.Store.
+// Tenants counts messages per tenant; see audit.Store.
 func (s *Store) Tenants(context.Context) (map[string]uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +98,7 @@ func (s *Store) Tenants(context.Context) (map[string]uint64, error) {
 	return out, s.fail
 }
 
-// Copy reads all of a tenant's log out of another store.
+// Copy copies a tenant's log from another store.
 func Copy(ctx context.Context, from audit.Store, tenant string) (*Store, error) {
 	out := New()
 	for _, kind := range []audit.Kind{audit.Entries, audit.Checkpoints} {
@@ -119,22 +118,21 @@ func Copy(ctx context.Context, from audit.Store, tenant string) (*Store, error) 
 	return out, nil
 }
 
-// Misplace has a message of a list tell another sequence of its first line.
+// Misplace changes the sequence of the first line of a message.
 func (s *Store) Misplace(l audit.List, n int, first int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists[l][n].First = first
 }
 
-// Damage makes a list unreadable from a message on.
+// Damage makes a list unreadable from message n on.
 func (s *Store) Damage(l audit.List, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.damaged[l] = n
 }
 
-// Tamper hands each line of a list to change, and keeps what it returns; nil removes
-// the line.
+// Tamper replaces each line of a list with the result of change; nil removes the line.
 func (s *Store) Tamper(l audit.List, change func(n int, line []byte) []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

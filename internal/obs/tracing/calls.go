@@ -19,48 +19,48 @@ import (
 	"waybill.dev/waybill/protocol/runspan"
 )
 
-// Calls makes spans of the calls that a server serves, named after their methods, of which
-// there are few. What is asked and answered is in none of them. Its interceptors stand inside
-// those that turn errors into statuses.
+// Calls makes a span of each call of a server, named after its method. Spans contain nothing
+// of requests and responses. Install its interceptors inside those that turn errors into
+// statuses.
 type Calls struct {
-	// Exporter takes the spans; nil: there are none, and traces are only carried on to whom
-	// the server calls. It is set before the server serves.
+	// Exporter exports the spans; nil makes none, and only forwards the trace context to
+	// the server's own calls. Set it before the server serves.
 	Exporter *Exporter
-	// Roots also makes spans of calls that came in no trace: where traces begin.
+	// Roots also makes spans of calls without a trace context, as roots of new traces.
 	Roots bool
 }
 
-// Unary is the interceptor of calls.
+// Unary is the interceptor of unary calls.
 func (c *Calls) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
-	ctx, end := c.begin(ctx, info.FullMethod)
+	ctx, end := c.startSpan(ctx, info.FullMethod)
 	resp, err = next(ctx, req)
 	end(err)
 	return resp, err
 }
 
-// Stream is the interceptor of streams: their spans end as they do.
+// Stream is the interceptor of streams. A span ends with its stream.
 func (c *Calls) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	ctx, end := c.begin(ss.Context(), info.FullMethod)
-	err := next(srv, carrying{ss, ctx})
+	ctx, end := c.startSpan(ss.Context(), info.FullMethod)
+	err := next(srv, tracedStream{ss, ctx})
 	end(err)
 	return err
 }
 
-// carrying is a stream whose context carries a trace.
-type carrying struct {
+// tracedStream is a stream with a trace context.
+type tracedStream struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // a stream's context is a member by its interface
+	ctx context.Context //nolint:containedctx // grpc.ServerStream returns its context
 }
 
-// Context is the stream's.
-func (s carrying) Context() context.Context { return s.ctx }
+// Context returns the context with the trace context.
+func (s tracedStream) Context() context.Context { return s.ctx }
 
-// begin gives the context of a call's handler, and what ends the span with the handler's
-// error.
-func (c *Calls) begin(ctx context.Context, method string) (_ context.Context, end func(error)) {
+// startSpan starts the span of a call. It returns the context for the handler. end ends the
+// span with the handler's error.
+func (c *Calls) startSpan(ctx context.Context, method string) (_ context.Context, end func(error)) {
 	parent := rpc.Traceparent(ctx)
 	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	if c.Exporter == nil || parent == "" && !c.Roots || strings.HasPrefix(service, "grpc.") || !described(service, name) {
+	if c.Exporter == nil || parent == "" && !c.Roots || strings.HasPrefix(service, "grpc.") || !isKnownMethod(service, name) {
 		return runspan.In(ctx, parent), func(error) {}
 	}
 	above := context.Background()
@@ -75,21 +75,21 @@ func (c *Calls) begin(ctx context.Context, method string) (_ context.Context, en
 	))
 	own := span.SpanContext()
 	return runspan.In(ctx, runspan.Traceparent(runspan.TraceID(own.TraceID()), runspan.SpanID(own.SpanID()), byte(own.TraceFlags()))), func(err error) {
-		ended(ctx, span, err)
+		endSpan(ctx, span, err)
 	}
 }
 
-// described reports whether a method is one of this program's. What is called otherwise has
-// its name from the caller, and it may be anything (OpenWOP envelope contract §11, sinks).
-func described(service, name string) bool {
+// isKnownMethod reports whether this program has the method. The name of an unknown method
+// comes from the caller and may contain anything (OpenWOP envelope contract §11, sinks).
+func isKnownMethod(service, name string) bool {
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + name))
 	_, ok := d.(protoreflect.MethodDescriptor)
 	return err == nil && ok
 }
 
-// ended closes the span of a call. A caller that has gone is no error of the server's, and
-// neither is one that asked for what it may not have: the convention of OpenTelemetry.
-func ended(ctx context.Context, span trace.Span, err error) {
+// endSpan ends the span of a call. Cancelled calls and client errors do not count as errors
+// of the server, by the conventions of OpenTelemetry.
+func endSpan(ctx context.Context, span trace.Span, err error) {
 	defer span.End()
 	status, code := rpccodes.OK, ""
 	switch e, ok := fault.As(err); {
@@ -110,20 +110,20 @@ func ended(ctx context.Context, span trace.Span, err error) {
 	}
 }
 
-// Forward are the dial options of a connection whose calls join the trace that their context
-// carries.
+// Forward returns the dial options of a connection whose calls continue the trace in their
+// context.
 func Forward() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return invoke(forward(ctx), method, req, reply, cc, opts...)
+			return invoke(withTraceparent(ctx), method, req, reply, cc, opts...)
 		}),
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			return open(forward(ctx), desc, cc, method, opts...)
+			return open(withTraceparent(ctx), desc, cc, method, opts...)
 		}),
 	}
 }
 
-func forward(ctx context.Context) context.Context {
+func withTraceparent(ctx context.Context) context.Context {
 	if parent := runspan.Of(ctx); parent != "" {
 		return metadata.AppendToOutgoingContext(ctx, frame.HeaderTrace, parent)
 	}

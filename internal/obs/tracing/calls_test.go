@@ -25,7 +25,7 @@ const (
 	callParent = "00f067aa0ba902b7"
 )
 
-// called answers as it is told, and notes in which trace it was asked.
+// called returns preset answers, and records the trace contexts of its calls.
 type called struct {
 	redactorv1.UnimplementedRedactorServer
 	fails error
@@ -42,7 +42,7 @@ func (c called) RedactStream(s grpc.BidiStreamingServer[redactorv1.RedactStreamR
 	return c.fails
 }
 
-// serve serves with spans to a collector.
+// serve starts a server with spans to a collector.
 func serve(t *testing.T, calls *tracing.Calls, s called) redactorv1.RedactorClient {
 	t.Helper()
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), []grpc.UnaryServerInterceptor{calls.Unary}, []grpc.StreamServerInterceptor{calls.Stream})
@@ -51,7 +51,7 @@ func serve(t *testing.T, calls *tracing.Calls, s called) redactorv1.RedactorClie
 	return redactorv1.NewRedactorClient(conn)
 }
 
-// exporting is an exporter, and what gives all that it has sent at its end.
+// exporting returns an exporter, and a function that closes it and returns all sent spans.
 func exporting(t *testing.T, ratio float64) (*tracing.Exporter, func() []otlp.Span) {
 	t.Helper()
 	c := otlp.New()
@@ -67,7 +67,7 @@ func within(ctx context.Context, flags string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "traceparent", "00-"+callTrace+"-"+callParent+"-"+flags)
 }
 
-func TestCalls_TellOfEachCallUnderItsCallerWithoutItsWords(t *testing.T) {
+func TestCalls_MakeASpanPerCallWithoutContent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fails  error
@@ -111,7 +111,7 @@ func TestCalls_TellOfEachCallUnderItsCallerWithoutItsWords(t *testing.T) {
 	}
 }
 
-func TestCalls_BeginTracesOnlyWhereTheyAreToldTo(t *testing.T) {
+func TestCalls_StartTracesOnlyWithRoots(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		calls tracing.Calls
@@ -140,8 +140,8 @@ func TestCalls_BeginTracesOnlyWhereTheyAreToldTo(t *testing.T) {
 	}
 }
 
-// What is not served has its name from the caller: it is in no span.
-func TestCalls_TellOfNoNameOfACallers(t *testing.T) {
+// The name of an unknown method comes from the caller, so it makes no span.
+func TestCalls_MakeNoSpanOfUnknownMethods(t *testing.T) {
 	t.Parallel()
 	x, all := exporting(t, 1)
 	calls := &tracing.Calls{Exporter: x, Roots: true}
@@ -159,8 +159,8 @@ func TestCalls_TellOfNoNameOfACallers(t *testing.T) {
 	require.Len(t, all(), 1)
 }
 
-// A service that exports nothing carries on in which trace it was called.
-func TestForward_CarriesATraceOn(t *testing.T) {
+// A service without an exporter forwards the trace context.
+func TestForward_ForwardsTheTraceContext(t *testing.T) {
 	t.Parallel()
 	last := called{in: make(chan string, 2)}
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), []grpc.UnaryServerInterceptor{(&tracing.Calls{}).Unary}, []grpc.StreamServerInterceptor{(&tracing.Calls{}).Stream})

@@ -20,14 +20,14 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// sendTimeout bounds one request to a collector.
+// sendTimeout limits one request to a collector.
 const sendTimeout = 10 * time.Second
 
-// tracesURL is where spans are posted.
+// tracesURL returns the URL for posting spans.
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return "", fmt.Errorf("otlp-endpoint: want a URL such as http://localhost:4318") // it may hold a password
+		return "", fmt.Errorf("otlp-endpoint: must be a URL such as http://localhost:4318") // without the value, which may contain a password
 	}
 	return strings.TrimSuffix(endpoint, "/") + "/v1/traces", nil
 }
@@ -43,16 +43,16 @@ func newClient(cfg Config) (otlptrace.Client, error) {
 	return otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(target), otlptracehttp.WithTimeout(sendTimeout)), nil
 }
 
-// jsonClient sends OTLP as JSON, which the SDK does not.
+// jsonClient sends OTLP as JSON, which the SDK does not support.
 type jsonClient struct {
 	url  string
 	http *http.Client
 }
 
-// Start has nothing to do.
+// Start does nothing.
 func (c *jsonClient) Start(context.Context) error { return nil }
 
-// Stop drops idle connections.
+// Stop closes idle connections.
 func (c *jsonClient) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
@@ -74,15 +74,15 @@ func (c *jsonClient) UploadTraces(ctx context.Context, spans []*tracepb.Resource
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // so that the connection can be reused
 	if res.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("the collector answered %d", res.StatusCode)
 	}
 	return nil
 }
 
-// idMembers are bytes that OTLP writes in hex where Protobuf's JSON has base64
-// (OTLP specification, JSON Protobuf Encoding).
+// idMembers are the members that OTLP encodes in hex, and Protobuf's JSON in base64 (OTLP
+// specification, JSON Protobuf Encoding).
 var idMembers = map[string]bool{"traceId": true, "spanId": true, "parentSpanId": true}
 
 func renderJSON(req *collectorpb.ExportTraceServiceRequest) ([]byte, error) {

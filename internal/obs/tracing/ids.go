@@ -11,17 +11,17 @@ import (
 
 type idsKey struct{}
 
-// withIDs carries the ids of a span to the SDK.
+// withIDs passes the ids of a span to the SDK.
 func withIDs(ctx context.Context, s *runspan.Span) context.Context {
 	return context.WithValue(ctx, idsKey{}, s)
 }
 
-// given gives each span the ids it has. A span without an id of its own gets a
-// random one.
-type given struct{}
+// spanIDs is an id generator for the SDK. It returns a span's own ids. A span without an id
+// gets a random one.
+type spanIDs struct{}
 
-// NewIDs gives both ids of a root span.
-func (g given) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+// NewIDs returns both ids of a root span.
+func (g spanIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	s, _ := ctx.Value(idsKey{}).(*runspan.Span)
 	if s == nil {
 		return random[trace.TraceID](), random[trace.SpanID]()
@@ -29,8 +29,8 @@ func (g given) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return trace.TraceID(s.Trace), g.NewSpanID(ctx, trace.TraceID(s.Trace))
 }
 
-// NewSpanID gives the id of a span with a parent.
-func (given) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+// NewSpanID returns the id of a span with a parent.
+func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	s, _ := ctx.Value(idsKey{}).(*runspan.Span)
 	if s == nil || s.ID == (runspan.SpanID{}) {
 		return random[trace.SpanID]()

@@ -1,8 +1,8 @@
 // Package tracing exports the spans of runs over OTLP.
 //
-// What a span says was decided elsewhere: it is folded from events, or from the
-// facts of an accept, all of which have passed the redactor and hold no content.
-// Here it gets its ids, is sampled, batched and sent.
+// The content of spans comes from the callers: it is derived from events or from the
+// attributes of an accept, which are redacted. This package assigns ids, samples, batches
+// and sends.
 package tracing
 
 import (
@@ -26,34 +26,34 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Protocols of OTLP that spans can be sent with.
+// The supported protocols of OTLP.
 const (
 	HTTPProtobuf = "http/protobuf"
 	HTTPJSON     = "http/json"
 )
 
-// Config says where spans go.
+// Config is the destination of spans.
 type Config struct {
-	// Endpoint is the base URL of a collector, such as http://localhost:4318; spans
-	// are posted to /v1/traces below it.
+	// Endpoint is the base URL of a collector, such as http://localhost:4318. Spans are
+	// posted to /v1/traces below it.
 	Endpoint string
 	// Protocol is HTTPProtobuf or HTTPJSON.
 	Protocol string
-	// Ratio of the traces without a sampled parent that are exported, 0 to 1. A
-	// parent's own decision is followed.
+	// Ratio is the share of traces without a parent that are exported, 0 to 1. With a parent
+	// its decision applies.
 	Ratio float64
 	// Service is service.name.
 	Service string
 }
 
-// Validate names everything that is wrong with the configuration.
+// Validate reports every invalid value.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Protocol != HTTPProtobuf && c.Protocol != HTTPJSON {
-		errs = append(errs, fmt.Errorf("otlp-protocol %q: want %s or %s", c.Protocol, HTTPProtobuf, HTTPJSON))
+		errs = append(errs, fmt.Errorf("otlp-protocol %q: must be %s or %s", c.Protocol, HTTPProtobuf, HTTPJSON))
 	}
 	if !(c.Ratio >= 0 && c.Ratio <= 1) {
-		errs = append(errs, fmt.Errorf("trace-ratio %v: want a number from 0 to 1", c.Ratio))
+		errs = append(errs, fmt.Errorf("trace-ratio %v: must be a number from 0 to 1", c.Ratio))
 	}
 	if c.Endpoint != "" {
 		if _, err := tracesURL(c.Endpoint); err != nil {
@@ -63,16 +63,16 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Exporter sends spans. It is safe for concurrent use and never blocks: spans that
-// a collector cannot take in time are dropped.
+// Exporter sends spans. It is safe for concurrent use and never blocks: it drops spans that
+// the collector does not accept in time.
 type Exporter struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
 }
 
-// New makes an exporter; nothing is sent before the first span. log is told when a
-// collector does not take spans.
+// New makes an exporter. It connects with the first span. log gets a warning when the
+// collector does not accept spans.
 func New(ctx context.Context, cfg Config, log *slog.Logger) (*Exporter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*Exporter, error) {
 	}
 	ratio := sdktrace.TraceIDRatioBased(cfg.Ratio)
 	p := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(quiet{exporter, log}),
+		sdktrace.WithBatcher(loggingExporter{exporter, log}),
 		sdktrace.WithSampler(sdktrace.ParentBased(ratio)),
-		sdktrace.WithIDGenerator(given{}),
+		sdktrace.WithIDGenerator(spanIDs{}),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", cfg.Service), attribute.String("service.version", version.Version),
 		)),
@@ -97,30 +97,30 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*Exporter, error) {
 	return &Exporter{provider: p, tracer: p.Tracer("waybill.dev/waybill"), sampler: ratio}, nil
 }
 
-// Close sends what is left, as far as ctx allows.
-func (x *Exporter) Close(ctx context.Context) error { return x.provider.Shutdown(ctx) }
+// Close sends the remaining spans until ctx ends.
+func (e *Exporter) Close(ctx context.Context) error { return e.provider.Shutdown(ctx) }
 
-// Wants reports whether the spans of a run are exported: as the request's trace
-// says if it has one, else by the ratio.
-func (x *Exporter) Wants(rec *wire.RunRecord) bool {
+// Wants reports whether the spans of a run are exported: by the flag of the request's trace
+// context if it has one, else by the ratio.
+func (e *Exporter) Wants(rec *wire.RunRecord) bool {
 	if rec.Traceparent != "" {
 		return runspan.Sampled(rec.Traceparent)
 	}
 	id, _ := runspan.TraceOf(rec.RunID, "")
-	return x.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: trace.TraceID(id)}).Decision == sdktrace.RecordAndSample
+	return e.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: trace.TraceID(id)}).Decision == sdktrace.RecordAndSample
 }
 
-// Ended takes spans of a run that is wanted.
-func (x *Exporter) Ended(spans []*runspan.Span) {
+// Ended exports the spans of a run for which Wants is true.
+func (e *Exporter) Ended(spans []*runspan.Span) {
 	for _, s := range spans {
-		x.export(s, true)
+		e.export(s, true)
 	}
 }
 
-// Accepted takes the span of an accept.
-func (x *Exporter) Accepted(s *runspan.Span, sampled bool) { x.export(s, sampled) }
+// Accepted exports the span of an accept.
+func (e *Exporter) Accepted(s *runspan.Span, sampled bool) { e.export(s, sampled) }
 
-func (x *Exporter) export(s *runspan.Span, sampled bool) {
+func (e *Exporter) export(s *runspan.Span, sampled bool) {
 	ctx := withIDs(context.Background(), s)
 	if s.Parent != (runspan.SpanID{}) {
 		var flags trace.TraceFlags
@@ -128,13 +128,18 @@ func (x *Exporter) export(s *runspan.Span, sampled bool) {
 			TraceID: trace.TraceID(s.Trace), SpanID: trace.SpanID(s.Parent), TraceFlags: flags.WithSampled(sampled), Remote: true,
 		}))
 	}
-	_, span := x.tracer.Start(ctx, valid(s.Name), trace.WithTimestamp(s.Start), trace.WithSpanKind(kinds[s.Kind]), trace.WithAttributes(attributes(s.Attributes)...), trace.WithLinks(links(s)...))
+	_, span := e.tracer.Start(ctx, validUTF8(s.Name),
+		trace.WithTimestamp(s.Start),
+		trace.WithSpanKind(kinds[s.Kind]),
+		trace.WithAttributes(attributes(s.Attributes)...),
+		trace.WithLinks(links(s)...),
+	)
 	for _, m := range s.Events {
 		span.AddEvent(m.Name, trace.WithTimestamp(m.At), trace.WithAttributes(attributes(m.Attributes)...))
 	}
-	span.SetStatus(statuses[s.Code], valid(s.Message))
+	span.SetStatus(statuses[s.Code], validUTF8(s.Message))
 	end := s.End
-	if end.Before(s.Start) { // clocks of two machines
+	if end.Before(s.Start) { // the clocks of two machines differ
 		end = s.Start
 	}
 	span.End(trace.WithTimestamp(end))
@@ -143,7 +148,11 @@ func (x *Exporter) export(s *runspan.Span, sampled bool) {
 func links(s *runspan.Span) []trace.Link {
 	out := make([]trace.Link, 0, len(s.Links))
 	for _, l := range s.Links {
-		out = append(out, trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(l.Trace), SpanID: trace.SpanID(l.ID), Remote: true})})
+		out = append(out, trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: trace.TraceID(l.Trace),
+			SpanID:  trace.SpanID(l.ID),
+			Remote:  true,
+		})})
 	}
 	return out
 }
@@ -154,14 +163,13 @@ var kinds = map[runspan.Kind]trace.SpanKind{
 
 var statuses = map[runspan.Code]codes.Code{runspan.Unset: codes.Unset, runspan.OK: codes.Ok, runspan.Error: codes.Error}
 
-// attributes translates, sorted by name. A value of a type that spans cannot hold
-// is left out.
+// attributes converts attributes, sorted by name. Values of unsupported types are left out.
 func attributes(from map[string]any) []attribute.KeyValue {
 	out := make([]attribute.KeyValue, 0, len(from))
 	for name, v := range from {
 		switch v := v.(type) {
 		case string:
-			out = append(out, attribute.String(name, valid(v)))
+			out = append(out, attribute.String(name, validUTF8(v)))
 		case int64:
 			out = append(out, attribute.Int64(name, v))
 		case float64:
@@ -171,7 +179,7 @@ func attributes(from map[string]any) []attribute.KeyValue {
 		case []string:
 			list := make([]string, 0, len(v))
 			for _, s := range v {
-				list = append(list, valid(s))
+				list = append(list, validUTF8(s))
 			}
 			out = append(out, attribute.StringSlice(name, list))
 		}
@@ -185,23 +193,22 @@ func attributes(from map[string]any) []attribute.KeyValue {
 	return out
 }
 
-// valid keeps one span's broken text from costing the batch: Protobuf takes UTF-8
-// only.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validUTF8 replaces invalid UTF-8, which Protobuf rejects with the whole batch.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// quiet logs what goes wrong while exporting; a run never notices.
-type quiet struct {
+// loggingExporter logs export errors and does not return them.
+type loggingExporter struct {
 	sdktrace.SpanExporter
 
 	log *slog.Logger
 }
 
-// ExportSpans sends a batch. The error's text is kept to the log's own words: a
-// collector's answer can hold anything.
-func (q quiet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+// ExportSpans sends a batch. The log has a fixed reason instead of the error, since the
+// answer of a collector can contain anything.
+func (q loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	began := time.Now()
 	if err := q.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		q.log.Warn("spans were not taken", "spans", len(spans), "took", time.Since(began), "reason", reason(err))
+		q.log.Warn("spans were not exported", "spans", len(spans), "took", time.Since(began), "reason", reason(err))
 	}
 	return nil
 }
@@ -210,5 +217,5 @@ func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the collector did not answer in time"
 	}
-	return "the collector cannot be reached, or refused them"
+	return "the collector is unreachable or refused them"
 }

@@ -32,7 +32,7 @@ func flush(t *testing.T, x *tracing.Exporter) {
 	require.NoError(t, x.Close(ctx))
 }
 
-func TestExporter_SendsSpansWithTheIDsTheyHave(t *testing.T) {
+func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{tracing.HTTPProtobuf, tracing.HTTPJSON} {
 		c := otlp.New()
@@ -67,8 +67,8 @@ func TestExporter_SendsSpansWithTheIDsTheyHave(t *testing.T) {
 	}
 }
 
-// A text that is no UTF-8 must not cost the other spans of its batch.
-func TestExporter_SurvivesBrokenText(t *testing.T) {
+// Invalid UTF-8 in one span must not drop the other spans of its batch.
+func TestExporter_ReplacesInvalidUTF8(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{tracing.HTTPProtobuf, tracing.HTTPJSON} {
 		c := otlp.New()
@@ -105,7 +105,7 @@ func TestWants_FollowsTheRequestElseTheRatio(t *testing.T) {
 	require.Empty(t, c.Spans(), "an accept of a trace that is not sampled")
 }
 
-func TestValidate_NamesWhatIsWrongWithoutTheURL(t *testing.T) {
+func TestValidate_ReportsErrorsWithoutTheURL(t *testing.T) {
 	t.Parallel()
 	for _, c := range []tracing.Config{
 		{Protocol: "grpc", Endpoint: "http://h"},

@@ -14,30 +14,30 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Assets keeps what is too large to stand in the log.
+// Assets stores assets that are too large for the log.
 type Assets interface {
-	// Keep stores an asset and gives its URL. The same envelope gives the same
-	// asset each time. Errors: fault.ServiceUnavailable.
-	Keep(ctx context.Context, at Place, correlationID string, a Asset) (url string, err error)
+	// Save stores an asset and returns its URL. Saving for the same envelope again
+	// returns the same URL. Errors: fault.ServiceUnavailable.
+	Save(ctx context.Context, at Target, correlationID string, a Asset) (url string, err error)
 }
 
-// Asset is an image, a sound or a file.
+// Asset is an image, an audio clip or a file.
 type Asset struct {
 	Data []byte
-	// MimeType is what the model says it is; empty: unknown.
+	// MimeType is the type that the model declared; empty means unknown.
 	MimeType string
-	// Name is a suggested file name; empty: none.
+	// Name is a suggested file name; empty means none.
 	Name string
-	// Attachment is to be saved, not shown.
+	// Attachment: clients save the asset and do not display it.
 	Attachment bool
 }
 
-// DefaultMaxInlineBytes is how large an asset may be to stand in the log
-// (OpenWOP envelope contract §17, aiProviders.maxInlineMediaBytes).
+// DefaultMaxInlineBytes limits an asset in the log (OpenWOP envelope contract §17,
+// aiProviders.maxInlineMediaBytes).
 const DefaultMaxInlineBytes = 256 << 10
 
-// DefaultMaxMediaBytes is how long the base64 of an asset may be, in characters:
-// what the protocol's reference host takes (OpenWOP envelope contract §23.5).
+// DefaultMaxMediaBytes limits the base64 of an asset, in characters. It is the limit
+// of the protocol's reference host (OpenWOP envelope contract §23.5).
 const DefaultMaxMediaBytes = 8 << 20
 
 func (p Policy) maxMedia() int {
@@ -47,10 +47,10 @@ func (p Policy) maxMedia() int {
 	return p.MaxMediaBytes
 }
 
-// measured gives the length of the asset within a document that nobody has
-// looked at, and refuses one that is too long before any of it is decoded
-// (OpenWOP envelope contract §26 case 5). 0: there is none.
-func (p *passage) measured(doc []byte) (length int, refusal *Refusal) {
+// measureAsset returns the length of the base64 in a document; 0 means none. It
+// refuses an asset that is too long before anything is decoded (OpenWOP envelope
+// contract §26 case 5).
+func (e *execution) measureAsset(doc []byte) (length int, refusal *Refusal) {
 	raw, _ := strictjson.Member(doc, "type")
 	var kind string
 	if len(raw) > maxTypeLength || json.Unmarshal(raw, &kind) != nil || !isMedia(kind) {
@@ -58,24 +58,24 @@ func (p *passage) measured(doc []byte) (length int, refusal *Refusal) {
 	}
 	payload, _ := strictjson.Member(doc, "payload")
 	text, _ := strictjson.Member(payload, "base64")
-	if !isText(text) { // what is no base64 counts as any other member does
+	if !isText(text) { // not base64: it counts against the document's limit
 		return 0, nil
 	}
 	length = len(text) - len(`""`)
-	if most := p.policy.maxMedia(); length > most {
+	if most := e.policy.maxMedia(); length > most {
 		id, _ := strictjson.Member(doc, "envelopeId")
 		correlation, _ := strictjson.Member(doc, "correlationId")
-		p.peek(map[string]json.RawMessage{"type": raw, "envelopeId": id, "correlationId": correlation})
-		return 0, tooLargeMedia("base64", fmt.Sprintf("has %d characters; at most %d are taken", length, most))
+		e.setIDs(map[string]json.RawMessage{"type": raw, "envelopeId": id, "correlationId": correlation})
+		return 0, mediaTooLarge("base64", fmt.Sprintf("has %d characters, the limit is %d", length, most))
 	}
 	return length, nil
 }
 
-// isText reports a member whose value is a string.
+// isText reports that a value is a string.
 func isText(raw json.RawMessage) bool { return len(raw) >= len(`""`) && raw[0] == '"' }
 
-// inline are the members of a media payload that matter here.
-type inline struct {
+// mediaPayload are the members of a media payload that the pipeline reads.
+type mediaPayload struct {
 	Base64   *string     `json:"base64"`
 	Bytes    json.Number `json:"bytes"`
 	URL      string      `json:"url"`
@@ -83,59 +83,60 @@ type inline struct {
 	Name     string      `json:"name"`
 }
 
-// isMedia reports a kind whose payload can hold an asset.
+// isMedia reports that a kind's payload can contain an asset.
 func isMedia(kind string) bool { return kind == KindImage || kind == KindAudio || kind == KindFile }
 
-// media checks the asset within a payload that satisfies its schema: it must be
-// base64, and as long as it says. It belongs to step 4b.
-func (p *passage) media() *Refusal {
-	if !isMedia(p.env.Type) {
+// checkMedia checks the asset in a payload that satisfies its schema. The asset must
+// be base64 and have the declared size. It belongs to step 4b.
+func (e *execution) checkMedia() *Refusal {
+	if !isMedia(e.env.Type) {
 		return nil
 	}
-	m, data, refusal := p.inlined()
+	m, data, refusal := e.decodeAsset()
 	if refusal != nil {
 		return refusal
 	}
-	if refusal := p.withinURL(m.URL); refusal != nil || m.Base64 == nil {
+	if refusal := e.checkDataURL(m.URL); refusal != nil || m.Base64 == nil {
 		return refusal
 	}
-	if said, ok := integerOf(m.Bytes); !ok || said != int64(len(data)) {
-		return wrongMedia("bytes", "equal", fmt.Sprintf("must be the size of the decoded base64, which is %d", len(data)))
+	if declared, ok := integerOf(m.Bytes); !ok || declared != int64(len(data)) {
+		return mediaMismatch("bytes", "equal", fmt.Sprintf("must be the size of the decoded base64, which is %d", len(data)))
 	}
-	if p.assets == nil && !p.fitsInline(len(data), len(p.env.Payload)) {
-		return tooLargeMedia("base64", fmt.Sprintf("has %d bytes when decoded; at most %d are recorded, and this host keeps none elsewhere",
-			len(data), p.policy.MaxInlineBytes))
+	if e.assets == nil && !e.fitsInline(len(data), len(e.env.Payload)) {
+		return mediaTooLarge("base64", fmt.Sprintf("has %d bytes when decoded; the limit is %d, since this host has no store for larger assets",
+			len(data), e.policy.MaxInlineBytes))
 	}
-	p.carried = &carried{text: *m.Base64, data: data}
+	e.asset = &mediaAsset{text: *m.Base64, data: data}
 	return nil
 }
 
-// carried is an asset on its way from the payload to where it is kept.
-type carried struct {
+// mediaAsset is the asset of a payload, until the asset step stores it.
+type mediaAsset struct {
 	text string // base64
 	data []byte
-	// secret is the marker of a secret that was found in it; empty: none was.
+	// secret is the marker of a secret that was found in the asset; empty means none.
 	secret string
 }
 
-// maxJudged is how much of the base64 of an asset its kind's schema gets to see:
-// a schema is made for documents, and a pattern over megabytes costs too much.
-const maxJudged = 64 << 10
+// maxValidatedBase64 limits the base64, in characters, that the kind's schema is
+// applied to. A pattern over megabytes costs too much.
+const maxValidatedBase64 = 64 << 10
 
-// shortened is the payload with no more of an asset than its schema may see.
-func (p *passage) shortened(payload []byte) []byte {
-	if !isMedia(p.env.Type) || len(payload) <= maxJudged {
+// truncateAsset returns the payload with at most maxValidatedBase64 characters of the
+// asset, for validation.
+func (e *execution) truncateAsset(payload []byte) []byte {
+	if !isMedia(e.env.Type) || len(payload) <= maxValidatedBase64 {
 		return payload
 	}
 	text, _ := strictjson.Member(payload, "base64")
-	if len(text) <= maxJudged || !isText(text) {
+	if len(text) <= maxValidatedBase64 || !isText(text) {
 		return payload
 	}
-	text = append(text[:maxJudged:maxJudged], '"')
-	if i := bytes.LastIndexByte(text[maxJudged-6:], '\\'); i >= 0 { // an escape that is cut
-		text = append(text[:maxJudged-6+i:maxJudged-6+i], '"')
+	text = append(text[:maxValidatedBase64:maxValidatedBase64], '"')
+	if i := bytes.LastIndexByte(text[maxValidatedBase64-6:], '\\'); i >= 0 { // an escape that is cut
+		text = append(text[:maxValidatedBase64-6+i:maxValidatedBase64-6+i], '"')
 	}
-	less, err := replaced(payload, "base64", text)
+	less, err := replaceMember(payload, "base64", text)
 	if err != nil {
 		return payload
 	}
@@ -144,23 +145,23 @@ func (p *passage) shortened(payload []byte) []byte {
 
 const scheme = "data:"
 
-// withinURL refuses an asset in a data: URL that is above the inline cap: its
-// bytes would stand in the log, and no URL of ours could take their place. Those of
-// a smaller one are looked into as well.
-func (p *passage) withinURL(address string) *Refusal {
+// checkDataURL refuses an asset in a data: URL above the inline limit: it would be
+// recorded in the log, since the asset step replaces base64 only. The bytes are
+// decoded, so that the redact step finds secrets in them.
+func (e *execution) checkDataURL(address string) *Refusal {
 	if len(address) < len(scheme) || !strings.EqualFold(address[:len(scheme)], scheme) {
 		return nil
 	}
-	p.embedded = embeddedIn(address[len(scheme):])
-	if n := len(address) - len(scheme); n*3/4 > p.policy.MaxInlineBytes {
-		return tooLargeMedia("url", fmt.Sprintf("is a data: URL of %d characters; put an asset of more than %d bytes into base64", n, p.policy.MaxInlineBytes))
+	e.dataURLBytes = decodeDataURL(address[len(scheme):])
+	if n := len(address) - len(scheme); n*3/4 > e.policy.MaxInlineBytes {
+		return mediaTooLarge("url", fmt.Sprintf("is a data: URL of %d characters; put an asset of more than %d bytes into base64", n, e.policy.MaxInlineBytes))
 	}
 	return nil
 }
 
-// embeddedIn is what a data: URL holds (RFC 2397), as far as it can be read: also one
-// that is not quite right may be read by somebody.
-func embeddedIn(rest string) []byte {
+// decodeDataURL decodes a data: URL (RFC 2397) after its scheme. It is lenient, since
+// other readers may accept a malformed URL.
+func decodeDataURL(rest string) []byte {
 	head, body, _ := strings.Cut(rest, ",")
 	if plain, err := url.PathUnescape(body); err == nil {
 		body = plain
@@ -176,39 +177,38 @@ func embeddedIn(rest string) []byte {
 	return []byte(body)
 }
 
-// fitsInline reports that an asset of so many bytes may stand in the log, and
-// the payload with it.
-func (p *passage) fitsInline(asset, payload int) bool {
-	return asset <= p.policy.MaxInlineBytes && payload <= MaxPayloadBytes
+// fitsInline reports that asset and payload, in bytes, may be recorded in the log.
+func (e *execution) fitsInline(asset, payload int) bool {
+	return asset <= e.policy.MaxInlineBytes && payload <= MaxPayloadBytes
 }
 
-// inlined decodes the asset of a payload that nothing was taken out of yet.
-func (p *passage) inlined() (inline, []byte, *Refusal) {
-	var m inline
-	if err := strictjson.Read(p.env.Payload, &m); err != nil || m.Base64 == nil {
-		return m, nil, nil // a kind whose schema the host has changed
+// decodeAsset decodes the asset of the payload.
+func (e *execution) decodeAsset() (mediaPayload, []byte, *Refusal) {
+	var m mediaPayload
+	if err := strictjson.Read(e.env.Payload, &m); err != nil || m.Base64 == nil {
+		return m, nil, nil // no asset, or the host replaced the kind's schema
 	}
 	enc := base64.StdEncoding
 	if !strings.HasSuffix(*m.Base64, "=") && len(*m.Base64)%4 != 0 {
 		enc = base64.RawStdEncoding
 	}
-	// Strict, and no line breaks: one asset has one spelling.
+	// Strict and without line breaks, so that an asset has one encoding.
 	data, err := enc.Strict().DecodeString(*m.Base64)
 	if err != nil || strings.ContainsAny(*m.Base64, "\r\n") {
-		return m, nil, wrongMedia("base64", "contentEncoding", "must be base64 (RFC 4648 §4)")
+		return m, nil, mediaMismatch("base64", "contentEncoding", "must be base64 (RFC 4648 §4)")
 	}
 	return m, data, nil
 }
 
-func wrongMedia(member, keyword, message string) *Refusal {
-	return refusedMedia("the asset in the payload is not what the payload says", member, keyword, message)
+func mediaMismatch(member, keyword, message string) *Refusal {
+	return refuseMedia("the asset in the payload does not match its description", member, keyword, message)
 }
 
-func tooLargeMedia(member, message string) *Refusal {
-	return refusedMedia("the asset in the payload is too large: its "+member+" "+message, member, "maxLength", message)
+func mediaTooLarge(member, message string) *Refusal {
+	return refuseMedia("the asset in the payload is too large: its "+member+" "+message, member, "maxLength", message)
 }
 
-func refusedMedia(reason, member, keyword, message string) *Refusal {
+func refuseMedia(reason, member, keyword, message string) *Refusal {
 	return &Refusal{
 		Status: Invalid, Code: fault.EnvelopeInvalid, Message: reason,
 		Details: []Detail{{InstancePath: "/payload/" + member, SchemaPath: "/properties/" + member, Keyword: keyword, Message: message}},
@@ -224,84 +224,83 @@ func integerOf(n json.Number) (int64, bool) {
 	return int64(v), true
 }
 
-// asset decides where the asset of an accepted envelope goes: back into its
-// payload, or to where assets are kept, with its URL in the payload. It is the
-// first half of routing: only an envelope that is fresh gets here, and what the
-// URL names is there before the event that tells of it. Of an asset that held a
-// secret only the marker is left.
-func asset(ctx context.Context, p *passage) (_ *Refusal, err error) {
-	c := p.carried
+// asset stores the asset of the envelope: inline in the payload, or in the asset store
+// with its URL in the payload. It is the first half of routing and runs after dedup.
+// The asset is stored before the event with its URL is recorded. An asset with a
+// secret is replaced with the secret's marker.
+func asset(ctx context.Context, e *execution) (_ *Refusal, err error) {
+	c := e.asset
 	if c == nil {
 		return nil, nil
 	}
 	switch {
 	case c.secret != "":
-		p.env.Payload, err = replaced(p.env.Payload, "base64", wire.AppendString(nil, c.secret))
-	case p.assets == nil || p.fitsInline(len(c.data), len(p.env.Payload)+len(c.text)):
-		p.env.Payload, err = replaced(p.env.Payload, "base64", wire.AppendString(nil, c.text))
+		e.env.Payload, err = replaceMember(e.env.Payload, "base64", wire.AppendString(nil, c.secret))
+	case e.assets == nil || e.fitsInline(len(c.data), len(e.env.Payload)+len(c.text)):
+		e.env.Payload, err = replaceMember(e.env.Payload, "base64", wire.AppendString(nil, c.text))
 	default:
-		var m inline
-		if err := strictjson.Read(p.env.Payload, &m); err != nil {
+		var m mediaPayload
+		if err := strictjson.Read(e.env.Payload, &m); err != nil {
 			return nil, fmt.Errorf("read a redacted payload: %w", err)
 		}
 		var url string
-		url, err = p.assets.Keep(ctx, p.req.Place, p.env.CorrelationID, Asset{
-			Data: c.data, MimeType: m.MimeType, Name: m.Name, Attachment: p.env.Type == KindFile,
+		url, err = e.assets.Save(ctx, e.req.Target, e.env.CorrelationID, Asset{
+			Data: c.data, MimeType: m.MimeType, Name: m.Name, Attachment: e.env.Type == KindFile,
 		})
 		if err != nil {
 			return nil, err
 		}
-		p.env.Payload, err = byReference(p.env.Payload, url)
+		e.env.Payload, err = replaceAssetWithURL(e.env.Payload, url)
 	}
-	p.carried = nil // the step is taken again after a lost race to record
+	e.asset = nil // the step runs again after a lost race to record
 	return nil, err
 }
 
-// byReference is the payload with the URL in the place of the bytes. A URL that
-// was there already says something else and goes.
-func byReference(payload []byte, url string) ([]byte, error) {
-	var o object
-	err := members(payload, func(name string, raw json.RawMessage) {
+// replaceAssetWithURL returns the payload with url instead of base64. The model's own
+// url, if any, is dropped.
+func replaceAssetWithURL(payload []byte, url string) ([]byte, error) {
+	var w objectWriter
+	err := visitMembers(payload, func(name string, raw json.RawMessage) {
 		switch name {
 		case "url":
 		case "base64":
-			o.raw("url", wire.AppendString(nil, url))
+			w.addRaw("url", wire.AppendString(nil, url))
 		default:
-			o.raw(name, raw)
+			w.addRaw(name, raw)
 		}
 	})
-	return o.close(), err
+	return w.close(), err
 }
 
-// replaced is the payload with another value for one of its members.
-func replaced(payload []byte, member string, value json.RawMessage) ([]byte, error) {
-	var o object
-	err := members(payload, func(name string, raw json.RawMessage) {
+// replaceMember returns the payload with another value for one of its members.
+func replaceMember(payload []byte, member string, value json.RawMessage) ([]byte, error) {
+	var w objectWriter
+	err := visitMembers(payload, func(name string, raw json.RawMessage) {
 		if name == member {
 			raw = value
 		}
-		o.raw(name, raw)
+		w.addRaw(name, raw)
 	})
-	return o.close(), err
+	return w.close(), err
 }
 
-// members tells the members of an object in their order.
-func members(payload []byte, tell func(name string, raw json.RawMessage)) error {
+// visitMembers calls visit for each member of an object, in order.
+func visitMembers(payload []byte, visit func(name string, raw json.RawMessage)) error {
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("read a payload that has the shape: %w", err)
+		return fmt.Errorf("read a valid payload: %w", err)
 	}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return fmt.Errorf("read a payload that has the shape: %w", err)
+			return fmt.Errorf("read a valid payload: %w", err)
 		}
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
-			return fmt.Errorf("read a payload that has the shape: %w", err)
+			return fmt.Errorf("read a valid payload: %w", err)
 		}
 		name, _ := key.(string)
-		tell(name, raw)
+		visit(name, raw)
 	}
 	return nil
 }

@@ -14,25 +14,25 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// shelf keeps assets in memory.
+// shelf stores assets in memory.
 type shelf struct {
-	kept []accept.Asset
-	err  error
+	saved []accept.Asset
+	err   error
 }
 
-func (s *shelf) Keep(_ context.Context, _ accept.Place, correlationID string, a accept.Asset) (string, error) {
+func (s *shelf) Save(_ context.Context, _ accept.Target, correlationID string, a accept.Asset) (string, error) {
 	if s.err != nil {
 		return "", s.err
 	}
-	s.kept = append(s.kept, a)
+	s.saved = append(s.saved, a)
 	return "https://host.example/" + correlationID, nil
 }
 
 func base64Of(n int) string { return base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n))) }
 
-// OpenWOP envelope contract §17: the length of the decoded bytes decides, and
-// what it says about itself must be true.
-func TestAsset_MustBeWhatThePayloadSays(t *testing.T) {
+// OpenWOP envelope contract §17: the length of the decoded bytes decides, and the
+// payload's own description must match.
+func TestAsset_MustMatchItsDescription(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ payload, path string }{
 		"right":                {fmt.Sprintf(`{"base64":%q,"bytes":5}`, base64Of(5)), ""},
@@ -59,7 +59,7 @@ func TestAsset_MustBeWhatThePayloadSays(t *testing.T) {
 	}
 }
 
-func TestAsset_AboveTheCapIsKeptElsewhere(t *testing.T) {
+func TestAsset_AboveTheInlineLimitIsStored(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		size   int
@@ -71,24 +71,24 @@ func TestAsset_AboveTheCapIsKeptElsewhere(t *testing.T) {
 		require.Nil(t, res.Refusal)
 		if tc.inline {
 			require.Contains(t, string(res.Payload), "base64")
-			require.Empty(t, s.kept)
+			require.Empty(t, s.saved)
 			continue
 		}
 		require.JSONEq(t, fmt.Sprintf(`{"name":"a.bin","url":"https://host.example/corr-1","bytes":%d,"mimeType":"a/b"}`, tc.size), string(res.Payload))
-		require.Len(t, s.kept, 1)
-		require.Len(t, s.kept[0].Data, tc.size)
-		require.Equal(t, "a.bin", s.kept[0].Name)
-		require.True(t, s.kept[0].Attachment)
+		require.Len(t, s.saved, 1)
+		require.Len(t, s.saved[0].Data, tc.size)
+		require.Equal(t, "a.bin", s.saved[0].Name)
+		require.True(t, s.saved[0].Attachment)
 
 		again := f.accept(doc(accept.KindFile, fmt.Sprintf(`{"base64":%q,"bytes":%d}`, base64Of(tc.size), tc.size)))
 		require.True(t, again.Recalled)
-		require.Len(t, s.kept, 1, "an outcome that is recalled stores nothing")
+		require.Len(t, s.saved, 1, "a recalled outcome stores nothing")
 	}
 }
 
-// OpenWOP envelope contract §26 case 5: an asset has a bound of its own, judged
-// before anything is decoded; what is around it keeps that of any payload.
-func TestAsset_HasABoundOfItsOwn(t *testing.T) {
+// OpenWOP envelope contract §26 case 5: an asset has its own limit, checked before
+// anything is decoded. The rest of the payload has the limit of any payload.
+func TestAsset_HasItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	const most = 4 << 20
 	text := func(n int) string { return strings.Repeat("A", n) }
@@ -99,14 +99,14 @@ func TestAsset_HasABoundOfItsOwn(t *testing.T) {
 		doc, path, says string
 		code            fault.Code
 	}{
-		"at the bound":            {doc: image(most, most/4*3, "")},
-		"above it":                {image(most+4, most/4*3+3, ""), "/payload/base64", "has 4194308 characters; at most 4194304 are taken", fault.EnvelopeInvalid},
-		"far above it":            {image(4*most, 3*most, ""), "/payload/base64", "has 16777216 characters; at most 4194304 are taken", fault.EnvelopeInvalid},
-		"an alt text of a MiB":    {image(most, most/4*3, `,"alt":"`+text(accept.MaxPayloadBytes)+`"`), "/payload", "at most 1048576 bytes are taken", fault.InvalidEnvelopeShape},
-		"the same in another one": {doc(note, `{"text":"x","more":{"base64":"`+text(2<<20)+`"}}`), "", "are too many", fault.InvalidEnvelopeShape},
-		"a member of the outside": {`{"base64":"` + text(2<<20) + `",` + strings.TrimPrefix(image(4, 3, ""), "{"), "", "are too many", fault.InvalidEnvelopeShape},
-		"a data: URL":             {doc(accept.KindImage, `{"url":"data:image/png;base64,`+text(accept.DefaultMaxInlineBytes*4/3)+`","bytes":1}`), "/payload/url", "put an asset of more than 262144 bytes into base64", fault.EnvelopeInvalid},
-		"a small data: URL":       {doc: doc(accept.KindImage, `{"url":"data:image/png;base64,AAAA","bytes":3}`)},
+		"at the limit":           {doc: image(most, most/4*3, "")},
+		"above it":               {image(most+4, most/4*3+3, ""), "/payload/base64", "has 4194308 characters, the limit is 4194304", fault.EnvelopeInvalid},
+		"far above it":           {image(4*most, 3*most, ""), "/payload/base64", "has 16777216 characters, the limit is 4194304", fault.EnvelopeInvalid},
+		"an alt text of a MiB":   {image(most, most/4*3, `,"alt":"`+text(accept.MaxPayloadBytes)+`"`), "/payload", "must have at most 1048576 bytes", fault.InvalidEnvelopeShape},
+		"base64 in another kind": {doc(note, `{"text":"x","more":{"base64":"`+text(2<<20)+`"}}`), "", "are too many", fault.InvalidEnvelopeShape},
+		"base64 of the envelope": {`{"base64":"` + text(2<<20) + `",` + strings.TrimPrefix(image(4, 3, ""), "{"), "", "are too many", fault.InvalidEnvelopeShape},
+		"a data: URL":            {doc(accept.KindImage, `{"url":"data:image/png;base64,`+text(accept.DefaultMaxInlineBytes*4/3)+`","bytes":1}`), "/payload/url", "put an asset of more than 262144 bytes into base64", fault.EnvelopeInvalid},
+		"a small data: URL":      {doc: doc(accept.KindImage, `{"url":"data:image/png;base64,AAAA","bytes":3}`)},
 	} {
 		f, s := newFixture(t), &shelf{}
 		f.assets, f.policy.MaxMediaBytes = s, most
@@ -119,14 +119,14 @@ func TestAsset_HasABoundOfItsOwn(t *testing.T) {
 		r := refused(t, res, accept.Invalid, tc.code)
 		require.Equal(t, tc.path, r.Details[0].InstancePath, name)
 		require.Contains(t, r.Details[0].Message, tc.says, name)
-		require.Less(t, len(res.Outcome), 2000, "nothing of the asset is in it")
-		require.Empty(t, s.kept)
+		require.Less(t, len(res.Outcome), 2000, "the outcome contains nothing of the asset")
+		require.Empty(t, s.saved)
 		f.nothingRecorded()
 	}
 }
 
-// Of a long asset its schema sees the beginning, wherever the cut falls.
-func TestAsset_IsJudgedByItsBeginning(t *testing.T) {
+// The schema is applied to the start of a long asset, wherever it is cut.
+func TestAsset_IsValidatedByItsStart(t *testing.T) {
 	t.Parallel()
 	for shift := range 12 {
 		for _, a := range []string{`A`, `\u0041`, `\/`} {
@@ -139,9 +139,9 @@ func TestAsset_IsJudgedByItsBeginning(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §11: redaction is no reason to refuse, and what is
-// left of an asset without its secret is none. So the marker takes its place.
-func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
+// OpenWOP envelope contract §11: a secret is no reason to refuse. An asset without its
+// secret is not a valid asset, so the marker replaces it.
+func TestAsset_WithASecretIsRecordedAsTheMarker(t *testing.T) {
 	t.Parallel()
 	encode := base64.StdEncoding.EncodeToString
 	binary := "\x89PNG\xff\xfe" + strings.Repeat("x", 30)
@@ -149,12 +149,12 @@ func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
 		data, spelled string
 		inline        int
 	}{
-		"in the base64, inline":        {binary, encode([]byte(binary))[8:24], 1000},
-		"in the base64, above the cap": {binary, encode([]byte(binary))[8:24], 0},
-		"in the text it decodes to":    {"the key is " + canary, "", 1000},
-		"there, and above the cap":     {"the key is " + canary, "", 0},
-		"beside bytes that are none":   {"\xff\xfe" + canary + "\xc3", "", 1000},
-		"in UTF-16":                    {"\xff\xfe" + strings.Join(strings.Split(canary, ""), "\x00") + "\x00", "", 1000},
+		"in the base64, inline":          {binary, encode([]byte(binary))[8:24], 1000},
+		"in the base64, above the limit": {binary, encode([]byte(binary))[8:24], 0},
+		"in the decoded text":            {"the key is " + canary, "", 1000},
+		"in that text, above the limit":  {"the key is " + canary, "", 0},
+		"between invalid bytes":          {"\xff\xfe" + canary + "\xc3", "", 1000},
+		"in UTF-16":                      {"\xff\xfe" + strings.Join(strings.Split(canary, ""), "\x00") + "\x00", "", 1000},
 	} {
 		f, s := newFixture(t), &shelf{}
 		f.assets, f.policy.MaxInlineBytes, f.redactor.spelled = s, tc.inline, tc.spelled
@@ -162,7 +162,7 @@ func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
 		res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"alt":"a key","base64":%q,"bytes":%d}`, text, len(tc.data))))
 		accepted(t, res)
 		require.JSONEq(t, fmt.Sprintf(`{"alt":"a key","base64":%q,"bytes":%d}`, marker, len(tc.data)), string(res.Payload), name)
-		require.Empty(t, s.kept, name)
+		require.Empty(t, s.saved, name)
 		for _, e := range f.events() {
 			require.NotContains(t, string(e.Payload), text[:8], name)
 			require.NotContains(t, string(e.Payload), canary, name)
@@ -170,8 +170,8 @@ func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
 	}
 }
 
-// A data: URL is an asset in disguise.
-func TestAsset_WithASecretInItsURLIsRecordedAsTheMarkerAlone(t *testing.T) {
+// A data: URL contains an asset.
+func TestAsset_WithASecretInItsURLIsRecordedAsTheMarker(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ url, want string }{
 		"base64":                    {"data:text/plain;base64," + base64.StdEncoding.EncodeToString([]byte("x "+canary)), marker},
@@ -180,12 +180,12 @@ func TestAsset_WithASecretInItsURLIsRecordedAsTheMarkerAlone(t *testing.T) {
 		"percent":                   {"data:,x%20" + strings.ReplaceAll(canary, "-", "%2D"), marker},
 		"percent in base64":         {"data:;base64," + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(canary)), "=", "%3D"), marker},
 		"none":                      {"data:,harmless", "data:,harmless"},
-		"not quite one":             {"data:;base64,*%zz", "data:;base64,*%zz"},
+		"a malformed URL":           {"data:;base64,*%zz", "data:;base64,*%zz"},
 	} {
 		f := newFixture(t)
 		f.policy.MaxInlineBytes = 1000
 		res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"url":%q,"bytes":1}`, tc.url)))
-		if res.Refusal != nil { // no address at all
+		if res.Refusal != nil { // not a URL
 			require.Equal(t, "not quite one", name)
 			continue
 		}
@@ -193,20 +193,20 @@ func TestAsset_WithASecretInItsURLIsRecordedAsTheMarkerAlone(t *testing.T) {
 	}
 }
 
-// The bytes as a reader may take them are no longer than the asset, so that any asset
-// within its bound can be looked through.
-func TestAsset_IsLookedThroughWhateverItsBytesAre(t *testing.T) {
+// The texts of an asset's bytes are not longer than the asset, so any asset within its
+// limit can be redacted.
+func TestAsset_IsSearchedForSecretsWithAnyBytes(t *testing.T) {
 	t.Parallel()
 	f, s := newFixture(t), &shelf{}
 	f.assets, f.policy.MaxInlineBytes = s, 0
 	data := strings.Repeat("\xffa\x00", 100_000)
 	res := f.accept(doc(accept.KindFile, fmt.Sprintf(`{"base64":%q,"bytes":%d}`, base64.StdEncoding.EncodeToString([]byte(data)), len(data))))
 	accepted(t, res)
-	require.Equal(t, data, string(s.kept[0].Data))
+	require.Equal(t, data, string(s.saved[0].Data))
 	require.LessOrEqual(t, f.redactor.longest.Load(), int64(2*len(data)))
 }
 
-func TestAsset_OtherSecretsInThePayloadLeaveItAlone(t *testing.T) {
+func TestAsset_IsUnchangedBySecretsElsewhereInThePayload(t *testing.T) {
 	t.Parallel()
 	for _, inline := range []int{1000, 0} {
 		f, s := newFixture(t), &shelf{}
@@ -218,24 +218,24 @@ func TestAsset_OtherSecretsInThePayloadLeaveItAlone(t *testing.T) {
 			continue
 		}
 		require.JSONEq(t, fmt.Sprintf(`{"name":%q,"url":"https://host.example/corr-1","bytes":5,"mimeType":"a/b"}`, marker), string(res.Payload))
-		require.Equal(t, accept.Asset{Data: []byte("xxxxx"), MimeType: "a/b", Name: marker, Attachment: true}, s.kept[0])
+		require.Equal(t, accept.Asset{Data: []byte("xxxxx"), MimeType: "a/b", Name: marker, Attachment: true}, s.saved[0])
 	}
 }
 
-// The redactor is asked a second time for text; without its answer nothing is
-// recorded or stored.
-func TestAsset_IsNotStoredUnlessItsTextWasLookedThrough(t *testing.T) {
+// The asset's text needs a second call of the redactor. If it fails, nothing is recorded
+// or stored.
+func TestAsset_IsNotStoredIfTheSearchForSecretsFails(t *testing.T) {
 	t.Parallel()
 	f, s := newFixture(t), &shelf{}
 	f.assets, f.policy.MaxInlineBytes = s, 0
-	_, err := accept.New(f.kinds, secondFails{f.redactor}, accept.NewLogLedger(f.log, f.clock), f.clock, f.policy).Keeping(s).
+	_, err := accept.New(f.kinds, secondFails{f.redactor}, accept.NewLogLedger(f.log, f.clock), f.clock, f.policy).WithAssets(s).
 		Run(t.Context(), f.request(doc(accept.KindFile, fmt.Sprintf(`{"base64":%q,"bytes":5}`, base64Of(5)))))
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	require.Empty(t, s.kept)
+	require.Empty(t, s.saved)
 	f.nothingRecorded()
 }
 
-// secondFails is a redactor that goes away after its first answer.
+// secondFails is a redactor whose second call fails.
 type secondFails struct{ *redactor }
 
 func (r secondFails) Redact(ctx context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
@@ -245,19 +245,19 @@ func (r secondFails) Redact(ctx context.Context, run subject.Run, in accept.Text
 	return r.redactor.Redact(ctx, run, in)
 }
 
-func TestAsset_RefusedForItsSizeKeepsItsIds(t *testing.T) {
+func TestAsset_RefusedForItsSizeKeepsItsIDs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.policy.MaxMediaBytes = 8
 	res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":9}`, base64Of(9))))
 	refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
-	require.Equal(t, "corr-1", res.Facts.CorrelationID)
-	require.Equal(t, accept.KindImage, res.Facts.Kind)
+	require.Equal(t, "corr-1", res.Attributes.CorrelationID)
+	require.Equal(t, accept.KindImage, res.Attributes.Kind)
 }
 
-// A host that keeps no assets must not put them into its log instead (OpenWOP
+// A host without an asset store must not put large assets into its log (OpenWOP
 // envelope contract §17).
-func TestAsset_AboveTheCapIsRefusedWhereNobodyKeepsIt(t *testing.T) {
+func TestAsset_AboveTheInlineLimitIsRefusedWithoutAStore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.policy.MaxInlineBytes = 5
@@ -266,18 +266,18 @@ func TestAsset_AboveTheCapIsRefusedWhereNobodyKeepsIt(t *testing.T) {
 	f.policy.MaxInlineBytes = 5
 	r := refused(t, f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":6}`, base64Of(6)))), accept.Invalid, fault.EnvelopeInvalid)
 	require.Equal(t, "/payload/base64", r.Details[0].InstancePath)
-	require.Contains(t, r.Details[0].Message, "has 6 bytes when decoded; at most 5 are recorded")
+	require.Contains(t, r.Details[0].Message, "has 6 bytes when decoded; the limit is 5")
 }
 
-// An inline asset must leave room for what else is in a frame.
-func TestAsset_InALargePayloadIsStoredBelowTheCap(t *testing.T) {
+// An inline asset must leave room for the rest of a frame.
+func TestAsset_InALargePayloadIsStoredBelowTheInlineLimit(t *testing.T) {
 	t.Parallel()
 	f, s := newFixture(t), &shelf{}
 	f.assets = s
 	alt := strings.Repeat("x", accept.MaxPayloadBytes-1000)
 	res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":9000,"alt":%q}`, base64Of(9000), alt)))
 	require.Nil(t, res.Refusal)
-	require.Len(t, s.kept, 1)
+	require.Len(t, s.saved, 1)
 	require.LessOrEqual(t, len(res.Payload), accept.MaxPayloadBytes)
 }
 
@@ -294,8 +294,8 @@ func TestAsset_IsStoredBeforeItsEventIsRecorded(t *testing.T) {
 	require.Nil(t, res.Refusal)
 }
 
-// OpenWOP envelope contract §6 step 4b: what is wrong is that it is no text, however long it is.
-func TestAsset_ThatIsNoTextIsToldAsSuch(t *testing.T) {
+// OpenWOP envelope contract §6 step 4b: the error is the type, however long the value is.
+func TestAsset_ThatIsNoStringIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"a list":    "[" + strings.Repeat("1,", 50_000) + "1]",

@@ -18,13 +18,12 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept/accepttest"
 )
 
-// perRun is how many envelopes a run of the benchmark takes: as many as a long
-// conversation has, and far fewer than a ledger remembers.
+// perRun is the number of envelopes per run of the benchmark: as many as in a long
+// conversation, and far fewer than a ledger caches.
 const perRun = 100
 
-// BenchmarkAccept takes envelopes of 2 KB in, over a log that keeps its frames in
-// memory: what is left is the pipeline's own work. Single accepts are timed, for
-// a mean hides the slow ones.
+// BenchmarkAccept accepts envelopes of 2 KB over a log in memory, so it measures the
+// pipeline alone. It times single accepts, since a mean hides slow ones.
 func BenchmarkAccept(b *testing.B) {
 	f := newFixture(b)
 	_, err := f.kinds.Register(accepttest.Kind, accepttest.Version, []byte(accepttest.Schema))
@@ -33,7 +32,7 @@ func BenchmarkAccept(b *testing.B) {
 		took = make([]time.Duration, 0, 1<<16)
 		docs = envelopes(perRun)
 		p    *accept.Pipeline
-		at   accept.Place
+		at   accept.Target
 	)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
@@ -44,7 +43,7 @@ func BenchmarkAccept(b *testing.B) {
 			b.StartTimer()
 		}
 		began := time.Now()
-		res, err := p.Run(context.Background(), accept.Request{Place: at, Document: docs[i%perRun], NodeID: nodeID})
+		res, err := p.Run(context.Background(), accept.Request{Target: at, Document: docs[i%perRun], NodeID: nodeID})
 		took = append(took, time.Since(began))
 		if err != nil || res.Refusal != nil {
 			b.Fatal(err, res.Refusal)
@@ -56,7 +55,7 @@ func BenchmarkAccept(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
 }
 
-// BenchmarkAccept_SchemaAlone is the floor of BenchmarkAccept: the validator on
+// BenchmarkAccept_SchemaAlone is the lower bound of BenchmarkAccept: schema validation of
 // the same payload.
 func BenchmarkAccept_SchemaAlone(b *testing.B) {
 	s, err := schema.Compile(accepttest.Kind, []byte(accepttest.Schema))
@@ -78,8 +77,8 @@ func envelopes(n int) [][]byte {
 	return docs
 }
 
-// started is the head of another run that has begun.
-func (f *fixture) started(id string) accept.Place {
+// started starts another run and returns its head.
+func (f *fixture) started(id string) accept.Target {
 	f.t.Helper()
 	run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: id}
 	start := frame.NewStart(run, []byte(`{"runId":"`+id+`"}`))
@@ -89,5 +88,5 @@ func (f *fixture) started(id string) accept.Place {
 	begun := frame.New(run, subject.Step, start.Head(), []wire.Event{wire.Draft{Type: wire.EventRunStarted}.Place(id, start.Head().Next, f.clock())})
 	begun.Pos, err = f.log.Append(context.Background(), begun, pos)
 	require.NoError(f.t, err)
-	return accept.Place{Run: run, Head: begun.Head()}
+	return accept.Target{Run: run, Head: begun.Head()}
 }

@@ -7,24 +7,24 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// contract passes the universal kinds and those the node accepts. A contract
-// cannot refuse a universal kind, and one that lists it does no harm (OpenWOP
-// envelope contract §3.1, §7).
-func contract(_ context.Context, p *passage) (*Refusal, error) {
-	c := p.req.Contract
-	if c == nil || IsUniversal(p.env.Type) || slices.Contains(c.Accepts, p.env.Type) {
+// contract accepts the universal kinds and the kinds that the node accepts. A
+// contract cannot refuse a universal kind, and may list it (OpenWOP envelope
+// contract §3.1, §7).
+func contract(_ context.Context, e *execution) (*Refusal, error) {
+	c := e.req.Contract
+	if c == nil || IsUniversal(e.env.Type) || slices.Contains(c.Accepts, e.env.Type) {
 		return nil, nil
 	}
 	return &Refusal{
 		Status: Gated, Code: fault.EnvelopeContractViolation, Message: "the node's contract does not accept this kind",
-		RefusedType: p.env.Type, AllowedKinds: withUniversals(c.Accepts), Mode: p.refusalMode(),
+		RefusedType: e.env.Type, AllowedKinds: withUniversals(c.Accepts), Mode: e.refusalMode(),
 	}, nil
 }
 
-// refusalMode is the node's, fail-node by default.
-func (p *passage) refusalMode() RefusalMode {
-	if p.req.Mode != "" {
-		return p.req.Mode
+// refusalMode returns the node's refusal mode; the default is fail-node.
+func (e *execution) refusalMode() RefusalMode {
+	if e.req.Mode != "" {
+		return e.req.Mode
 	}
 	return FailNode
 }

@@ -9,20 +9,20 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-func TestContract_GatesWhatTheNodeDoesNotAccept(t *testing.T) {
+func TestContract_GatesKindsThatTheNodeDoesNotAccept(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		kind, payload string
 		contract      *accept.Contract
 		ok            bool
 	}{
-		"no contract":                       {note, goodNote, nil, true},
-		"accepted":                          {note, goodNote, &accept.Contract{Accepts: []string{note}}, true},
-		"not accepted":                      {note, goodNote, &accept.Contract{Accepts: []string{"vendor.acme.x"}}, false},
-		"accepts nothing":                   {note, goodNote, &accept.Contract{}, false},
-		"universal always":                  {"error", `{"code":"x","message":"y"}`, &accept.Contract{}, true},
-		"listed universal harmless (16)":    {"error", `{"code":"x","message":"y"}`, &accept.Contract{Accepts: []string{"error", "error"}}, true},
-		"listed universal lets no other in": {note, goodNote, &accept.Contract{Accepts: []string{"error"}}, false},
+		"no contract":                  {note, goodNote, nil, true},
+		"accepted":                     {note, goodNote, &accept.Contract{Accepts: []string{note}}, true},
+		"not accepted":                 {note, goodNote, &accept.Contract{Accepts: []string{"vendor.acme.x"}}, false},
+		"accepts nothing":              {note, goodNote, &accept.Contract{}, false},
+		"universal always":             {"error", `{"code":"x","message":"y"}`, &accept.Contract{}, true},
+		"universal kind listed (16)":   {"error", `{"code":"x","message":"y"}`, &accept.Contract{Accepts: []string{"error", "error"}}, true},
+		"only a universal kind listed": {note, goodNote, &accept.Contract{Accepts: []string{"error"}}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dateTime is the form of RFC 3339 §5.6. time.Parse alone takes more: a comma
-// before the fraction, hours of one digit, offsets of a day.
+// dateTime is the form of RFC 3339 §5.6. time.Parse accepts more: a comma before the
+// fraction, hours of one digit, offsets of a day.
 var dateTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // isDateTime reports whether s is a date and time that exists: no February 30,

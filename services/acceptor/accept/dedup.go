@@ -7,24 +7,24 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// dedup ends the passage of an envelope whose correlationId is taken in this
-// run: with the recorded outcome if the type is the same, whatever else differs,
-// and with a conflict if it is not (OpenWOP envelope contract §9).
-func dedup(ctx context.Context, p *passage) (*Refusal, error) {
-	before, err := p.recall(ctx)
+// dedup handles a correlationId that is already recorded in this run. An envelope
+// of the same type gets the recorded outcome, whatever else differs; one of another
+// type is refused (OpenWOP envelope contract §9).
+func dedup(ctx context.Context, e *execution) (*Refusal, error) {
+	before, err := e.lookup(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case before == nil && p.raced:
-		// Somebody else has moved the run on. What this caller knows of it is old, so
-		// it must read the log before it may go on.
+	case before == nil && e.lostRace:
+		// Another writer has extended the run. The caller must read the log before it
+		// continues.
 		return nil, errMovedOn()
 	case before == nil:
 		return nil, nil
-	case before.Type != p.env.Type:
-		return clash(), nil
+	case before.Type != e.env.Type:
+		return correlationClash(), nil
 	}
-	p.done = before
+	e.recorded = before
 	return nil, nil
 }
 
@@ -32,23 +32,26 @@ func errMovedOn() error {
 	return fault.New(fault.Conflict, "the run has moved on; read its log and try again").Wrap(runlog.ErrConflict)
 }
 
-func clash() *Refusal {
+func correlationClash() *Refusal {
 	return &Refusal{
 		Status: Invalid, Code: fault.EnvelopeCorrelationClash,
 		Message: "the correlationId was used in this run by an envelope of another type",
-		Details: []Detail{{InstancePath: "/correlationId", Keyword: "unique", Message: "must be fresh, or belong to a re-emission of the same type"}},
+		Details: []Detail{{
+			InstancePath: "/correlationId", Keyword: "unique",
+			Message: "must be fresh, or belong to a re-emission of the same type",
+		}},
 	}
 }
 
-// recall asks the ledger once.
-func (p *passage) recall(ctx context.Context) (*Record, error) {
-	if p.looked {
-		return p.recalled, nil
+// lookup calls the ledger at most once per attempt.
+func (e *execution) lookup(ctx context.Context) (*Record, error) {
+	if e.lookedUp {
+		return e.previous, nil
 	}
-	r, err := p.ledger.Recall(ctx, p.req.Place, p.env.CorrelationID)
+	r, err := e.ledger.Lookup(ctx, e.req.Target, e.env.CorrelationID)
 	if err != nil {
 		return nil, err
 	}
-	p.recalled, p.looked = r, true
+	e.previous, e.lookedUp = r, true
 	return r, nil
 }

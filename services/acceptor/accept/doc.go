@@ -1,18 +1,20 @@
-// Package accept takes one AI envelope in: it decides whether the envelope
-// counts, and if so records what follows from it, once.
+// Package accept validates one AI envelope and records its events, exactly once.
 //
-//	Pipeline.Run   the normative order, a list of steps (pipeline.go)
-//	<step>.go      one file per step, named as in the specification
-//	ports.go       what the pipeline needs from outside
-//	ledger.go      dedup and record over the run log
+//	Pipeline.Run     the steps in normative order (pipeline.go)
+//	<step>.go        one file per step, named as in the specification
+//	lookup.go        the recorded outcome of an envelope whose run has ended
+//	ports.go         the interfaces that the pipeline needs
+//	ledger.go        dedup and record over the run log
+//	dedup_cache.go   the correlationIds of recent runs; it only saves reads
+//	recorded.go      how an outcome is derived from recorded events
 //
 // The order is normative and nothing in it may be reordered or skipped
 // (OpenWOP envelope contract §6): shape, kind, version, payload, contract,
 // limits, redaction, trust, approval, dedup, route, record.
 //
-// A refused envelope records nothing and binds nothing, so a corrected one may
-// come under the same correlationId. The events of a refusal (node.failed,
-// cap.breached, the warning of a discarded envelope) are written by the run's
-// executor, from the outcome. Whether an envelope was accepted before is decided
-// by the run log alone: by causationId, and by the compare-and-set append.
+// A refused envelope records nothing and does not use up its correlationId, so a
+// corrected envelope may follow under the same id. The run's executor writes the
+// events of a refusal (node.failed, cap.breached, the warning about a discarded
+// envelope) from the outcome. The run log alone decides whether an envelope was
+// accepted before: by causationId, and by the compare-and-set append.
 package accept

@@ -15,10 +15,10 @@ import (
 
 const pipelineDoc = "../../../docs/pipeline.md"
 
-// block is one JSON document of the page, and what the line above it calls it.
+// block is one JSON document of the page, with the label above it.
 type block struct{ label, json string }
 
-// worked are the blocks of each worked example by its heading.
+// worked returns the blocks of each worked example by its heading.
 func worked(page string) map[string][]block {
 	out := map[string][]block{}
 	for _, section := range strings.Split(page, "\n### ")[1:] {
@@ -33,7 +33,7 @@ func worked(page string) map[string][]block {
 	return out
 }
 
-// asked is what an executor adds to an envelope, as the page writes it.
+// asked are the further members of a request, as the page writes them.
 type asked struct {
 	Accepts          []string        `json:"accepts"`
 	EnvelopesPerTurn *accept.Counter `json:"envelopesPerTurn"`
@@ -48,7 +48,7 @@ func (a asked) add(r *accept.Request) {
 	r.ApprovalContext = a.ApprovalContext
 }
 
-func TestPipelineDoc_SaysWhatBecomesOfItsEnvelopes(t *testing.T) {
+func TestPipelineDoc_ShowsTheOutcomesOfItsExamples(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(pipelineDoc)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestPipelineDoc_SaysWhatBecomesOfItsEnvelopes(t *testing.T) {
 	require.Equal(t, map[accept.Status]bool{accept.Accepted: true, accept.Gated: true, accept.Invalid: true, accept.Breached: true}, statuses)
 }
 
-// recorded is what the page shows of events.
+// recorded renders events as the page does.
 func recorded(t *testing.T, events []wire.Event) string {
 	t.Helper()
 	var out []map[string]any

@@ -12,10 +12,10 @@ import (
 // Bounds of an envelope, checked before anything is decoded (OpenWOP envelope
 // contract §26 case 5).
 const (
-	// MaxPayloadBytes is the largest payload taken, the base64 of an asset left
-	// out: that has a bound of its own.
+	// MaxPayloadBytes limits a payload. The base64 of an asset is not counted; it has
+	// its own limit, Policy.MaxMediaBytes.
 	MaxPayloadBytes = 1 << 20
-	// MaxPayloadDepth is how deep a payload may be nested.
+	// MaxPayloadDepth limits the nesting of a payload.
 	MaxPayloadDepth = 64
 
 	maxEnvelopeBytes = MaxPayloadBytes + 16<<10 // the members around the payload
@@ -57,38 +57,38 @@ func IsUniversal(kind string) bool {
 
 // Request is one envelope in its context.
 type Request struct {
-	Place
+	Target
 
-	// Document is the AIEnvelope, as it came.
+	// Document is the AIEnvelope, unchanged.
 	Document []byte
-	// NodeID is the node that asked the model; it wins over the envelope's own.
+	// NodeID is the node that called the model; it overrides the envelope's nodeId.
 	NodeID string
-	// Contract is the node's; nil: no gate.
+	// Contract is the node's; nil accepts every advertised kind.
 	Contract *Contract
-	// Mode says what becomes of the node of a gated envelope; empty: fail-node.
+	// Mode is what happens to the node of a gated envelope; empty means fail-node.
 	Mode RefusalMode
-	// Boundary is the trust of the run as a whole; empty: trusted.
+	// Boundary is the trust of the run as a whole; empty means trusted.
 	Boundary wire.Trust
 	// Registration says whose secrets must be registered with the redactor before
 	// anything is accepted (OpenWOP envelope contract §11).
 	Registration wire.Registration
-	// Untrusted says that nothing in the run is trusted, whatever the envelope's tag
-	// says: nobody has followed the taint of what it was made of.
+	// Untrusted overrides the envelope's own tag: the caller did not track the taint
+	// of the model's input.
 	Untrusted bool
 	Counters  Counters
-	// ApprovalContext says that the envelope is bound to an approval.
+	// ApprovalContext: the envelope is bound to an approval.
 	ApprovalContext bool
-	// Answer says which part of the model's answer it is; zero: all of it.
+	// Answer is the part of the model's answer that the envelope is; zero means all.
 	Answer wire.AnswerPart
-	// Preceding is what the model call has to tell besides. It is recorded together with the
-	// envelope's events, before them, or not at all.
+	// Preceding are further events of the model call. They are recorded in the same
+	// frame as the envelope's events, before them.
 	Preceding []wire.Draft
 }
 
-// Contract is what a node lets a model emit besides the universal kinds.
+// Contract lists the kinds that a node accepts in addition to the universal kinds.
 type Contract struct{ Accepts []string }
 
-// RefusalMode says what becomes of a refused envelope's node.
+// RefusalMode is what happens to the node of a refused envelope.
 type RefusalMode string
 
 // The two modes (OpenWOP envelope contract §7).
@@ -105,13 +105,13 @@ type Counters struct {
 	ClarificationRounds *Counter
 }
 
-// Counter is how many there are, and how many there may be.
+// Counter is a count and its limit.
 type Counter struct {
 	Current int `json:"current"`
 	Cap     int `json:"cap"`
 }
 
-// envelope is an AIEnvelope whose shape was checked.
+// envelope is an AIEnvelope after the shape step.
 type envelope struct {
 	Type          string          `json:"type"`
 	SchemaVersion integer         `json:"schemaVersion"`
@@ -127,7 +127,7 @@ type partial struct {
 	IsPartial bool `json:"isPartial"`
 }
 
-// meta are the members of EnvelopeMeta that the pipeline looks at.
+// meta are the members of EnvelopeMeta that the pipeline reads.
 type meta struct {
 	ContentTrust wire.Trust      `json:"contentTrust"`
 	TS           string          `json:"ts"`
@@ -136,11 +136,11 @@ type meta struct {
 }
 
 // integer is a JSON number that JSON Schema calls an integer: 1, 1.0 and 1e0
-// are the same (OpenWOP envelope contract §26 case 7). Beyond int64 it is
-// capped: no version is that high.
+// are equal (OpenWOP envelope contract §26 case 7). Larger numbers than int64 are
+// capped, since no version is that high.
 type integer int64
 
-// UnmarshalJSON reads a number whose size the shape check has bounded.
+// UnmarshalJSON reads a number whose length the shape step has limited.
 func (n *integer) UnmarshalJSON(b []byte) error {
 	r, ok := new(big.Rat).SetString(string(b))
 	switch {

@@ -2,13 +2,13 @@ package accept
 
 import "encoding/json"
 
-// passed is the result for a fragment of a streamed envelope: it has been judged, and
-// that is all. The last piece (isPartial false) is the envelope. Nothing of its payload
-// is given back: a secret may be cut over two fragments, and whoever shows an answer
-// while it arrives has it redacted as the stream that it is.
-func (p *passage) passed() *Result {
-	a := NewAcceptance(p.env.EnvelopeID, p.facts.Trust, nil)
+// fragmentResult is the result for a fragment of a streamed envelope: validated, not
+// recorded. The last piece (isPartial false) is the envelope. The result has no
+// payload, since a secret may be split over two fragments. A caller that shows the
+// answer while it arrives must redact it as a stream.
+func (e *execution) fragmentResult() *Result {
+	a := NewAcceptance(e.env.EnvelopeID, e.attrs.Trust, nil)
 	doc, _ := json.Marshal(a) // strings only
-	p.facts.Outcome = Accepted
-	return &Result{Outcome: doc, Head: p.req.Head, Facts: p.facts}
+	e.attrs.Outcome = Accepted
+	return &Result{Outcome: doc, Head: e.req.Head, Attributes: e.attrs}
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // OpenWOP envelope contract §2, PartialInfo.
-func TestFragment_IsJudgedAndNeitherRecordedNorCountedNorBound(t *testing.T) {
+func TestFragment_IsValidatedButNotCountedRecordedOrBound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	piece := map[string]any{"partial": map[string]any{"isPartial": true, "index": 0, "total": -1}}
 	full := func(r *accept.Request) { r.Counters.EnvelopesPerTurn = &accept.Counter{Current: 5, Cap: 5} }
 	res := f.accept(doc(note, `{"text":{"not":"whole yet, `+canary+`"}}`, piece), full)
 	require.Empty(t, accepted(t, res).RecordedEventIDs)
-	require.Empty(t, res.Payload, "a secret may be cut over two fragments")
+	require.Empty(t, res.Payload, "a secret may be split over two fragments")
 	require.NotContains(t, string(res.Outcome), canary)
 	f.nothingRecorded()
 

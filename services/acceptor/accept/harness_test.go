@@ -37,9 +37,9 @@ const noteSchema = `{
 type redactor struct {
 	err   error
 	calls atomic.Int64
-	// longest is the sum of the texts of its largest request.
+	// longest is the total length of the texts of its largest request.
 	longest atomic.Int64
-	// spelled is another way to write the canary; empty: it knows none.
+	// spelled is another encoding of the canary to replace; empty means none.
 	spelled string
 }
 
@@ -71,7 +71,7 @@ func (r *redactor) Redact(_ context.Context, _ subject.Run, in accept.Texts) (ac
 	return out, n, nil
 }
 
-// fixture is a pipeline over a run that has started.
+// fixture is a pipeline and a started run.
 type fixture struct {
 	t        testing.TB
 	kinds    *kinds.Registry
@@ -80,7 +80,7 @@ type fixture struct {
 	head     frame.Head
 	clock    func() time.Time
 	policy   accept.Policy
-	assets   accept.Assets // nil: none are kept
+	assets   accept.Assets // nil: no asset store
 }
 
 var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: runID}
@@ -94,7 +94,7 @@ func newFixture(t testing.TB) *fixture {
 	return newFixtureWith(t, registry)
 }
 
-// newFixtureWith is for those who need many of them: kinds take long to compile.
+// newFixtureWith shares the registry between fixtures, since kinds take long to compile.
 func newFixtureWith(t testing.TB, registry *kinds.Registry) *fixture {
 	t.Helper()
 	f := &fixture{
@@ -114,7 +114,7 @@ func (f *fixture) append(fr *frame.Frame, after uint64) {
 	f.head = fr.Head()
 }
 
-// step lets the executor append events of its own.
+// step appends events of the executor.
 func (f *fixture) step(drafts ...wire.Draft) {
 	f.t.Helper()
 	f.append(frame.New(theRun, subject.Step, f.head, f.placed(drafts)), f.head.Pos)
@@ -128,18 +128,18 @@ func (f *fixture) placed(drafts []wire.Draft) []wire.Event {
 	return events
 }
 
-// pipeline makes a new one: another process, without any memory.
+// pipeline makes a new pipeline with an empty cache, like another process.
 func (f *fixture) pipeline() *accept.Pipeline {
 	p := accept.New(f.kinds, f.redactor, accept.NewLogLedger(f.log, f.clock), f.clock, f.policy)
 	if f.assets != nil {
-		p.Keeping(f.assets)
+		p.WithAssets(f.assets)
 	}
 	return p
 }
 
-// request is an envelope at the head of the run.
+// request returns a request at the head of the run.
 func (f *fixture) request(doc string) accept.Request {
-	return accept.Request{Place: accept.Place{Run: theRun, Head: f.head}, Document: []byte(doc), NodeID: nodeID}
+	return accept.Request{Target: accept.Target{Run: theRun, Head: f.head}, Document: []byte(doc), NodeID: nodeID}
 }
 
 // accept runs the document through a new pipeline.
@@ -154,7 +154,7 @@ func (f *fixture) accept(doc string, change ...func(*accept.Request)) *accept.Re
 	return res
 }
 
-// events are all events of the run.
+// events returns all events of the run.
 func (f *fixture) events() []wire.Event {
 	f.t.Helper()
 	var out []wire.Event
@@ -166,14 +166,14 @@ func (f *fixture) events() []wire.Event {
 	return out
 }
 
-// nothingRecorded asserts that the log is as it was.
+// nothingRecorded asserts that the log is unchanged.
 func (f *fixture) nothingRecorded() {
 	f.t.Helper()
 	frames := f.log.Frames()
 	require.Equal(f.t, f.head.Pos, frames[len(frames)-1].Pos, "something was recorded")
 }
 
-// doc makes an envelope: set puts members, a nil value takes one out.
+// doc makes an envelope. set sets members; a nil value removes one.
 func doc(kind, payload string, set ...map[string]any) string {
 	m := map[string]any{
 		"type": kind, "schemaVersion": 1, "envelopeId": "env-1", "correlationId": "corr-1", "payload": json.RawMessage(payload),
@@ -208,7 +208,7 @@ func meta(set ...any) map[string]any {
 	return with("meta", m)
 }
 
-// refused asserts a refusal and gives it.
+// refused asserts a refusal and returns it.
 func refused(t *testing.T, res *accept.Result, status accept.Status, code fault.Code) *accept.Refusal {
 	t.Helper()
 	require.NotNil(t, res.Refusal, "outcome: %s", res.Outcome)
@@ -223,7 +223,7 @@ func refused(t *testing.T, res *accept.Result, status accept.Status, code fault.
 	return res.Refusal
 }
 
-// accepted asserts an acceptance and gives its outcome.
+// accepted asserts an acceptance and returns its outcome.
 func accepted(t *testing.T, res *accept.Result) accept.Acceptance {
 	t.Helper()
 	require.Nil(t, res.Refusal, "outcome: %s", res.Outcome)

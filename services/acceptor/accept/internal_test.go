@@ -15,11 +15,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-func place(run string, pos uint64) Place {
-	return Place{Run: subject.Run{Tenant: "t", WorkflowID: "w", RunID: run}, Head: frame.Head{Pos: pos, Hash: "h", Next: int(pos)}}
+func place(run string, pos uint64) Target {
+	return Target{Run: subject.Run{Tenant: "t", WorkflowID: "w", RunID: run}, Head: frame.Head{Pos: pos, Hash: "h", Next: int(pos)}}
 }
 
-// caused is a frame with one event of a cause.
+// caused returns a frame with one event of a causationId.
 func caused(pos uint64, cause string) *frame.Frame {
 	e := wire.Draft{Type: wire.EventLogAppended, CausationID: cause}.Place("r", 0, time.Time{})
 	f := frame.New(subject.Run{Tenant: "t", WorkflowID: "w", RunID: "r"}, subject.Step, frame.Head{}, []wire.Event{e})
@@ -27,100 +27,99 @@ func caused(pos uint64, cause string) *frame.Frame {
 	return f
 }
 
-func TestSeen_IsExactAtOneHeadAndSilentElsewhere(t *testing.T) {
+func TestIDCache_AnswersAtOneHeadOnly(t *testing.T) {
 	t.Parallel()
-	s := newSeen(8)
+	s := newIDCache(8)
 	at := place("r", 3)
-	require.False(t, s.fresh(at, "a"), "nothing is known yet")
-	require.NoError(t, s.remember(at, []*frame.Frame{caused(1, "a"), caused(2, ""), caused(3, "b")}))
+	require.False(t, s.isFresh(at, "a"), "the run is not cached")
+	require.NoError(t, s.put(at, []*frame.Frame{caused(1, "a"), caused(2, ""), caused(3, "b")}))
 
-	require.False(t, s.fresh(at, "a"))
-	require.False(t, s.fresh(at, "b"))
-	require.True(t, s.fresh(at, "c"))
-	require.False(t, s.fresh(place("r", 2), "c"), "another head")
-	require.False(t, s.fresh(place("r", 4), "c"), "another head")
-	require.False(t, s.fresh(place("other", 3), "c"), "another run")
+	require.False(t, s.isFresh(at, "a"))
+	require.False(t, s.isFresh(at, "b"))
+	require.True(t, s.isFresh(at, "c"))
+	require.False(t, s.isFresh(place("r", 2), "c"), "another head")
+	require.False(t, s.isFresh(place("r", 4), "c"), "another head")
+	require.False(t, s.isFresh(place("other", 3), "c"), "another run")
 }
 
-func TestSeen_AppendMovesTheHeadOn(t *testing.T) {
+func TestIDCache_AdvanceMovesTheHead(t *testing.T) {
 	t.Parallel()
-	s := newSeen(8)
-	require.NoError(t, s.remember(place("r", 3), nil))
+	s := newIDCache(8)
+	require.NoError(t, s.put(place("r", 3), nil))
 	next := place("r", 4)
-	s.append(place("r", 3), next.Head, "a")
-	require.False(t, s.fresh(place("r", 3), "b"))
-	require.True(t, s.fresh(next, "b"))
-	require.False(t, s.fresh(next, "a"))
+	s.advance(place("r", 3), next.Head, "a")
+	require.False(t, s.isFresh(place("r", 3), "b"))
+	require.True(t, s.isFresh(next, "b"))
+	require.False(t, s.isFresh(next, "a"))
 
-	s.append(place("r", 9), place("r", 10).Head, "b")
-	require.False(t, s.fresh(next, "b"), "an append elsewhere: nothing is certain any more")
-	s.append(place("unknown", 1), next.Head, "a")
-	require.False(t, s.fresh(Place{Run: place("unknown", 1).Run, Head: next.Head}, "b"))
+	s.advance(place("r", 9), place("r", 10).Head, "b")
+	require.False(t, s.isFresh(next, "b"), "an append at another head drops the run")
+	s.advance(place("unknown", 1), next.Head, "a")
+	require.False(t, s.isFresh(Target{Run: place("unknown", 1).Run, Head: next.Head}, "b"))
 }
 
-func TestSeen_ForgetsTheLeastRecentlyUsedRun(t *testing.T) {
+func TestIDCache_EvictsTheLeastRecentlyUsedRun(t *testing.T) {
 	t.Parallel()
-	s := newSeen(2)
+	s := newIDCache(2)
 	for _, run := range []string{"a", "b"} {
-		require.NoError(t, s.remember(place(run, 1), nil))
+		require.NoError(t, s.put(place(run, 1), nil))
 	}
-	s.append(place("a", 1), place("a", 2).Head, "x") // a is used again
-	require.NoError(t, s.remember(place("c", 1), nil))
-	require.True(t, s.fresh(place("a", 2), "y"))
-	require.False(t, s.fresh(place("b", 1), "y"))
-	require.True(t, s.fresh(place("c", 1), "y"))
-	require.Len(t, s.runs, 2)
-	require.Equal(t, 2, s.order.Len())
+	s.advance(place("a", 1), place("a", 2).Head, "x") // a is used again
+	require.NoError(t, s.put(place("c", 1), nil))
+	require.True(t, s.isFresh(place("a", 2), "y"))
+	require.False(t, s.isFresh(place("b", 1), "y"))
+	require.True(t, s.isFresh(place("c", 1), "y"))
+	require.Equal(t, 2, s.runs.Len())
 
-	require.NoError(t, s.remember(place("c", 5), nil))
-	require.Len(t, s.runs, 2, "one entry per run")
+	require.NoError(t, s.put(place("c", 5), nil))
+	require.Equal(t, 2, s.runs.Len(), "one entry per run")
 }
 
-func TestSeen_OutdatedIsNotCertainUntilItIsExtended(t *testing.T) {
+func TestIDCache_StaleRunHasNoAnswerUntilExtended(t *testing.T) {
 	t.Parallel()
-	s := newSeen(2)
-	require.NoError(t, s.remember(place("r", 1), nil))
-	s.outdate(place("r", 1).Run)
-	require.False(t, s.fresh(place("r", 1), "a"))
-	_, current, ok := s.standing(place("r", 1).Run)
+	s := newIDCache(2)
+	require.NoError(t, s.put(place("r", 1), nil))
+	s.markStale(place("r", 1).Run)
+	require.False(t, s.isFresh(place("r", 1), "a"))
+	_, current, ok := s.runInfo(place("r", 1).Run)
 	require.True(t, ok)
 	require.False(t, current)
 
 	f := caused(2, "a")
 	require.NoError(t, s.extend(place("r", 1).Run, place("r", 1).Head, []*frame.Frame{f}))
-	now, current, _ := s.standing(place("r", 1).Run)
+	now, current, _ := s.runInfo(place("r", 1).Run)
 	require.True(t, current)
 	require.Equal(t, f.Head(), now.Head)
-	require.True(t, s.has(place("r", 1).Run, "a"))
-	require.True(t, s.fresh(Place{Run: place("r", 1).Run, Head: f.Head()}, "b"))
+	require.True(t, s.contains(place("r", 1).Run, "a"))
+	require.True(t, s.isFresh(Target{Run: place("r", 1).Run, Head: f.Head()}, "b"))
 
 	require.NoError(t, s.extend(place("r", 1).Run, place("r", 1).Head, nil))
-	_, _, ok = s.standing(place("r", 1).Run)
-	require.False(t, ok, "it moved on meanwhile: nothing is certain any more")
-	s.outdate(place("r", 1).Run)
+	_, _, ok = s.runInfo(place("r", 1).Run)
+	require.False(t, ok, "an extension from an old head drops the run")
+	s.markStale(place("r", 1).Run)
 	require.NoError(t, s.extend(place("r", 1).Run, place("r", 1).Head, nil))
 }
 
-func TestSeen_DoesNotRememberRunsWithManyIDs(t *testing.T) {
+func TestIDCache_DoesNotHoldRunsWithManyIDs(t *testing.T) {
 	t.Parallel()
-	s := newSeen(2)
+	s := newIDCache(2)
 	var frames []*frame.Frame
-	for i := range maxIDsSeen + 1 {
+	for i := range maxCachedIDs + 1 {
 		frames = append(frames, caused(uint64(i+1), fmt.Sprint(i)))
 	}
-	require.NoError(t, s.remember(place("r", 1), frames))
-	require.Empty(t, s.runs)
-	require.NoError(t, s.remember(place("r", 1), frames[:maxIDsSeen]))
-	require.Len(t, s.runs, 1)
-	s.append(place("r", 1), place("r", 2).Head, "one more")
-	require.Empty(t, s.runs)
+	require.NoError(t, s.put(place("r", 1), frames))
+	require.Zero(t, s.runs.Len())
+	require.NoError(t, s.put(place("r", 1), frames[:maxCachedIDs]))
+	require.Equal(t, 1, s.runs.Len())
+	s.advance(place("r", 1), place("r", 2).Head, "one more")
+	require.Zero(t, s.runs.Len())
 }
 
-func TestSeen_ReportsADamagedFrame(t *testing.T) {
+func TestIDCache_ReportsADamagedFrame(t *testing.T) {
 	t.Parallel()
 	f := caused(1, "a")
 	f.Body = f.Body[:len(f.Body)-1]
-	require.Error(t, newSeen(2).remember(place("r", 1), []*frame.Frame{f}))
+	require.Error(t, newIDCache(2).put(place("r", 1), []*frame.Frame{f}))
 }
 
 func TestWithoutNull_DropsOneMemberAndKeepsAllOtherBytes(t *testing.T) {
@@ -141,7 +140,7 @@ func TestWithoutNull_DropsOneMemberAndKeepsAllOtherBytes(t *testing.T) {
 	}
 }
 
-func TestInteger_ReadsWhateverJSONSchemaCallsOne(t *testing.T) {
+func TestInteger_ReadsEveryIntegerOfJSONSchema(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]integer{"0": 0, "1": 1, "1.0": 1, "1e2": 100, "120e-1": 12, "9223372036854775807": math.MaxInt64, "9223372036854775808": math.MaxInt64, "1e30": math.MaxInt64} {
 		var n integer
@@ -154,14 +153,14 @@ func TestInteger_ReadsWhateverJSONSchemaCallsOne(t *testing.T) {
 	}
 }
 
-func TestObject_WritesMembersInOrder(t *testing.T) {
+func TestObjectWriter_WritesMembersInOrder(t *testing.T) {
 	t.Parallel()
-	var o object
-	o.text("b", "<\"\n>")
-	o.optional("gone", "")
-	o.optional("c", "x")
-	o.raw("a", json.RawMessage(`[1.0, 2]`))
-	require.Equal(t, `{"b":"<\"\n>","c":"x","a":[1.0, 2]}`, string(o.close()))
+	var w objectWriter
+	w.addString("b", "<\"\n>")
+	w.addNonEmpty("gone", "")
+	w.addNonEmpty("c", "x")
+	w.addRaw("a", json.RawMessage(`[1.0, 2]`))
+	require.Equal(t, `{"b":"<\"\n>","c":"x","a":[1.0, 2]}`, string(w.close()))
 }
 
 func TestRefusal_RendersTheOutcomeDocument(t *testing.T) {
@@ -205,7 +204,7 @@ func TestAcceptance_ListsNoEventsAsAnEmptyList(t *testing.T) {
 	require.Equal(t, `{"status":"accepted","recordedEventIds":[],"envelopeId":"e","normalizedMeta":{"contentTrust":"untrusted"}}`, string(b))
 }
 
-func TestStampOf_ReadsOnlyWhatAnAcceptedEnvelopeWrote(t *testing.T) {
+func TestParseRecorded_ReadsOnlyEventsOfAcceptedEnvelopes(t *testing.T) {
 	t.Parallel()
 	good := map[wire.EventType]string{
 		wire.EventArtifactCreated:        `{"artifactId":"e","artifactType":"k","payload":{}}`,
@@ -213,9 +212,9 @@ func TestStampOf_ReadsOnlyWhatAnAcceptedEnvelopeWrote(t *testing.T) {
 		wire.EventClarificationRequested: `{"envelope":{"envelopeType":"k","envelopeId":"e","outcome":"accepted","payload":{}}}`,
 	}
 	for typ, payload := range good {
-		s, ok := stampOf(wire.Event{Type: typ, Payload: json.RawMessage(payload)})
+		s, ok := parseRecorded(wire.Event{Type: typ, Payload: json.RawMessage(payload)})
 		require.True(t, ok, typ)
-		require.Equal(t, stamp{EnvelopeType: "k", EnvelopeID: "e", Outcome: Accepted, Payload: json.RawMessage(`{}`)}, s)
+		require.Equal(t, recordedEnvelope{EnvelopeType: "k", EnvelopeID: "e", Outcome: Accepted, Payload: json.RawMessage(`{}`)}, s)
 	}
 	bad := map[wire.EventType][]string{
 		wire.EventArtifactCreated:        {`{}`, `[]`, `{"artifactId":"e","artifactType":"k"}`, `{"artifactId":"","artifactType":"k","payload":1}`},
@@ -225,7 +224,7 @@ func TestStampOf_ReadsOnlyWhatAnAcceptedEnvelopeWrote(t *testing.T) {
 	}
 	for typ, payloads := range bad {
 		for _, payload := range payloads {
-			_, ok := stampOf(wire.Event{Type: typ, Payload: json.RawMessage(payload)})
+			_, ok := parseRecorded(wire.Event{Type: typ, Payload: json.RawMessage(payload)})
 			require.False(t, ok, "%s %s", typ, payload)
 		}
 	}

@@ -7,28 +7,28 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// kind passes the universal kinds and those the host advertises. It fires
-// before the node's contract: what the host does not know no node can take.
-func kind(_ context.Context, p *passage) (*Refusal, error) {
-	k, ok := p.kinds.Find(p.env.Type)
+// kind accepts the universal kinds and the kinds that the host advertises. It runs
+// before the contract step: a node can only accept kinds that the host has.
+func kind(_ context.Context, e *execution) (*Refusal, error) {
+	k, ok := e.kinds.Find(e.env.Type)
 	if !ok {
-		return p.unknownKind(p.env.Type, "this host does not advertise the kind"), nil
+		return e.refuseUnknownKind(e.env.Type, "this host does not advertise the kind"), nil
 	}
-	p.kind = k
-	p.facts.Floor = k.Version
+	e.kind = k
+	e.attrs.AdvertisedVersion = k.Version
 	return nil, nil
 }
 
-// unknownKind refuses a kind outside the catalogue. The seam reports it as
-// gated; an executor lets the model try again (OpenWOP envelope contract §24, C7).
-func (p *passage) unknownKind(name, message string) *Refusal {
+// refuseUnknownKind refuses a kind outside the catalogue. The seam reports it as
+// gated; an executor lets the model retry (OpenWOP envelope contract §24, C7).
+func (e *execution) refuseUnknownKind(name, message string) *Refusal {
 	return &Refusal{
 		Status: Gated, Code: fault.UnknownEnvelopeKind, Message: message,
-		RefusedType: name, AllowedKinds: withUniversals(p.kinds.Names()), Mode: p.refusalMode(),
+		RefusedType: name, AllowedKinds: withUniversals(e.kinds.Names()), Mode: e.refusalMode(),
 	}
 }
 
-// withUniversals lists the four universal kinds, then the others.
+// withUniversals returns the four universal kinds, then the others.
 func withUniversals(kinds []string) []string {
 	out := Universals()
 	for _, k := range kinds {

@@ -25,7 +25,7 @@ func TestKind_UnknownIsGatedWithTheCatalogue(t *testing.T) {
 		"gate":{"refusedType":"vendor.acme.other","refusalMode":"fail-node","acceptedTypes":`+all+`}}`, string(res.Outcome))
 }
 
-// The host gate fires before the node gate.
+// The kind step runs before the contract step.
 func TestKind_UnadvertisedIsRefusedEvenIfTheNodeAcceptsIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -35,8 +35,8 @@ func TestKind_UnadvertisedIsRefusedEvenIfTheNodeAcceptsIt(t *testing.T) {
 	refused(t, res, accept.Gated, fault.UnknownEnvelopeKind)
 }
 
-// OpenWOP envelope contract §26 case 23: refused from then on; what is recorded
-// stays readable.
+// OpenWOP envelope contract §26 case 23: new envelopes are refused; recorded ones stay
+// readable.
 func TestKind_DeregisteredIsRefusedOnTheNextEmission(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -47,7 +47,7 @@ func TestKind_DeregisteredIsRefusedOnTheNextEmission(t *testing.T) {
 	registry, err := kinds.New(kinds.LintOff)
 	require.NoError(t, err)
 	f.kinds = registry
-	for _, correlation := range []string{"corr-1", "corr-2"} { // the recorded one's, and a fresh one
+	for _, correlation := range []string{"corr-1", "corr-2"} { // recorded, and fresh
 		refused(t, f.accept(doc(note, goodNote, with("correlationId", correlation))), accept.Gated, fault.UnknownEnvelopeKind)
 		f.nothingRecorded()
 	}
@@ -57,5 +57,5 @@ func TestKind_DeregisteredIsRefusedOnTheNextEmission(t *testing.T) {
 	f.kinds = had
 	again := f.accept(doc(note, goodNote))
 	require.True(t, again.Recalled)
-	require.Equal(t, string(first.Outcome), string(again.Outcome), "the kind is back, and so is the answer")
+	require.Equal(t, string(first.Outcome), string(again.Outcome), "the kind is registered again")
 }

@@ -13,77 +13,77 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// retryAfter is what a caller waits before it tries a busy log again.
+// retryAfter is the Retry-After of errors that a later try can fix.
 const retryAfter = time.Second
 
 // LogLedger is the ledger of real runs: the run log itself.
 //
-// A correlationId is fresh if no frame up to the caller's head has it, and the
-// append after that very head succeeds: then nobody can have recorded it in
-// between. What is remembered in memory only saves reading, it never decides.
+// A correlationId is fresh if no frame up to the caller's head has it and the
+// append after that head succeeds. The compare-and-set rules out a record in
+// between. The cache saves reads of the log; it never decides.
 type LogLedger struct {
 	log   Log
 	clock Clock
-	seen  *seen
+	cache *idCache
 }
 
 // NewLogLedger makes a ledger over a log.
 func NewLogLedger(log Log, clock Clock) *LogLedger {
-	return &LogLedger{log: log, clock: clock, seen: newSeen(maxRunsSeen)}
+	return &LogLedger{log: log, clock: clock, cache: newIDCache(maxCachedRuns)}
 }
 
-// Recall looks the correlationId up in the run's log.
-func (l *LogLedger) Recall(ctx context.Context, at Place, correlationID string) (*Record, error) {
-	if l.seen.fresh(at, correlationID) {
+// Lookup finds the record of the correlationId in the run's log; see Ledger.
+func (l *LogLedger) Lookup(ctx context.Context, at Target, correlationID string) (*Record, error) {
+	if l.cache.isFresh(at, correlationID) {
 		return nil, nil
 	}
-	if r, told, err := l.recallNew(ctx, at, correlationID); told || err != nil {
+	if r, decided, err := l.lookupNewFrames(ctx, at, correlationID); decided || err != nil {
 		return r, err
 	}
 	frames, err := l.log.Run(ctx, at.Run)
 	if err != nil {
 		return nil, logFault(err)
 	}
-	r, err := find(frames, correlationID)
+	r, err := findRecord(frames, correlationID)
 	if err != nil {
 		return nil, err
 	}
 	if r != nil {
-		r.Head = later(at.Head, r.Head)
+		r.Head = laterHead(at.Head, r.Head)
 		return r, nil
 	}
-	return nil, l.admit(at, frames)
+	return nil, l.checkHead(at, frames)
 }
 
-// recallNew looks only at what the log got since the run was last read. told is
-// false when that does not settle it.
-func (l *LogLedger) recallNew(ctx context.Context, at Place, correlationID string) (r *Record, told bool, err error) {
-	known, _, ok := l.seen.standing(at.Run)
-	if !ok || known.Head.Pos > at.Head.Pos || l.seen.has(at.Run, correlationID) {
+// lookupNewFrames searches only the frames after the cached head. decided is false
+// if they do not suffice; then the whole log must be read.
+func (l *LogLedger) lookupNewFrames(ctx context.Context, at Target, correlationID string) (r *Record, decided bool, err error) {
+	cached, _, ok := l.cache.runInfo(at.Run)
+	if !ok || cached.Head.Pos > at.Head.Pos || l.cache.contains(at.Run, correlationID) {
 		return nil, false, nil
 	}
-	frames, err := l.log.After(ctx, at.Run, known.Head.Pos)
+	frames, err := l.log.After(ctx, at.Run, cached.Head.Pos)
 	if err != nil {
 		return nil, false, logFault(err)
 	}
-	if r, err = find(frames, correlationID); err != nil {
+	if r, err = findRecord(frames, correlationID); err != nil {
 		return nil, false, err
 	}
-	onPath := at.Head == known.Head || slices.ContainsFunc(frames, func(f *frame.Frame) bool { return f.Head() == at.Head })
-	if r == nil && !onPath || len(frames) > 0 && frames[len(frames)-1].Kind == subject.End {
-		return nil, false, nil // the whole log says what is wrong
+	headFound := at.Head == cached.Head || slices.ContainsFunc(frames, func(f *frame.Frame) bool { return f.Head() == at.Head })
+	if r == nil && !headFound || len(frames) > 0 && frames[len(frames)-1].Kind == subject.End {
+		return nil, false, nil // checkHead finds the error in the whole log
 	}
-	if err := l.seen.extend(at.Run, known.Head, frames); err != nil {
+	if err := l.cache.extend(at.Run, cached.Head, frames); err != nil {
 		return nil, false, err
 	}
 	if r != nil {
-		r.Head = later(at.Head, r.Head)
+		r.Head = laterHead(at.Head, r.Head)
 	}
 	return r, true, nil
 }
 
-// find gives the record of the envelope, or nil.
-func find(frames []*frame.Frame, correlationID string) (*Record, error) {
+// findRecord returns the record of the envelope, or nil.
+func findRecord(frames []*frame.Frame, correlationID string) (*Record, error) {
 	for _, f := range frames {
 		if !slices.ContainsFunc(f.Types, func(t wire.EventType) bool { return slices.Contains(recordTypes(), t) }) {
 			continue
@@ -99,13 +99,12 @@ func find(frames []*frame.Frame, correlationID string) (*Record, error) {
 	return nil, nil
 }
 
-// admit checks that something may follow the caller's head, and remembers what
-// the log holds up to there.
-func (l *LogLedger) admit(at Place, frames []*frame.Frame) error {
+// checkHead checks that a frame may follow the caller's head, and caches the run.
+func (l *LogLedger) checkHead(at Target, frames []*frame.Frame) error {
 	i := slices.IndexFunc(frames, func(f *frame.Frame) bool { return f.Pos == at.Head.Pos })
 	switch {
 	case i < 0 && len(frames) > 0 && frames[len(frames)-1].Pos < at.Head.Pos:
-		return fault.New(fault.ServiceUnavailable, "the run log has not caught up with the caller").After(retryAfter)
+		return fault.New(fault.ServiceUnavailable, "the run log is behind the caller's head; try again").After(retryAfter)
 	case i < 0:
 		return fault.New(fault.ValidationError, "head.pos: %d is not a frame of the run", at.Head.Pos)
 	case frames[i].Head() != at.Head:
@@ -115,57 +114,75 @@ func (l *LogLedger) admit(at Place, frames []*frame.Frame) error {
 	}
 	last := frames[len(frames)-1]
 	if last.Kind == subject.End {
-		return nil // the append will fail; an end must not be taken for a head
+		return nil // the append will fail; an end frame must not be cached as a head
 	}
-	// Who knows less than the log loses the append anyway: what is worth knowing is
-	// how the log stands now.
-	return l.seen.remember(Place{Run: at.Run, Head: last.Head()}, frames)
+	// The append of a caller that is behind the log fails in any case, so the cache
+	// gets the log's current head.
+	return l.cache.put(Target{Run: at.Run, Head: last.Head()}, frames)
 }
 
-// Standing is what callers need to know of a run that they do not follow.
-type Standing struct {
-	// Head is where its log ends.
+// RunInfo is what a caller that does not follow the run's log needs of it.
+type RunInfo struct {
+	// Head is where the run's log ends.
 	Head frame.Head
-	// Boundary is the trust it was started with; empty: trusted.
+	// Boundary is the trust the run was started with; empty means trusted.
 	Boundary wire.Trust
-	// Opened says that an executor outside this host carries it out, which need not
-	// have followed the taint of what it hands in.
-	Opened bool
-	// Registration says whose secrets the redactor must know.
+	// External: an executor outside this host executes the run. It may not track the
+	// taint of the envelopes it submits.
+	External bool
+	// Registration says whose secrets must be registered with the redactor.
 	Registration wire.Registration
-	// Ended says that nothing more is recorded. What was can be recalled.
+	// Ended: nothing more is recorded. Recorded outcomes can be looked up.
 	Ended bool
 }
 
-// Standing tells how a run stands as far as is known here. It may be out of date:
-// then recording fails with a conflict, and Standing tells better afterwards.
+// RunInfo returns the run's info, from the cache if possible. It may be out of date:
+// then Record fails with a conflict, and the next RunInfo is newer.
 // Errors: fault.RunNotFound, ServiceUnavailable.
-func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, error) {
-	known, current, ok := l.seen.standing(run)
+func (l *LogLedger) RunInfo(ctx context.Context, run subject.Run) (RunInfo, error) {
+	cached, current, ok := l.cache.runInfo(run)
 	switch {
 	case current:
-		return known, nil
+		return cached, nil
 	case ok:
-		return l.standingNow(ctx, run, known)
+		return l.refreshRunInfo(ctx, run, cached)
 	}
 	frames, err := l.log.Run(ctx, run)
 	if err != nil {
-		return Standing{}, logFault(err)
+		return RunInfo{}, logFault(err)
 	}
-	s := standingOf(frames)
+	info := runInfoOf(frames)
 	if frames[len(frames)-1].Kind == subject.End {
-		s.Ended = true
-		return s, nil // an end must not be taken for a head
+		info.Ended = true
+		return info, nil // an end frame must not be cached as a head
 	}
-	if s.Head.Next == 0 {
-		return s, nil // whoever began it has not come to its first event
+	if info.Head.Next == 0 {
+		return info, nil // the run has no event yet
 	}
-	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
+	return info, l.cache.put(Target{Run: run, Head: info.Head}, frames)
 }
 
-// Recorded gives what was recorded under a correlationId, or nil. Errors:
+// refreshRunInfo reads the frames after the cached head.
+func (l *LogLedger) refreshRunInfo(ctx context.Context, run subject.Run, cached RunInfo) (RunInfo, error) {
+	frames, err := l.log.After(ctx, run, cached.Head.Pos)
+	if err != nil {
+		return RunInfo{}, logFault(err)
+	}
+	info := cached
+	if len(frames) > 0 {
+		last := frames[len(frames)-1]
+		info.Head = last.Head()
+		if last.Kind == subject.End {
+			info.Ended = true
+			return info, nil
+		}
+	}
+	return info, l.cache.extend(run, cached.Head, frames)
+}
+
+// FindRecord returns the record of a correlationId, or nil. Errors:
 // fault.RunNotFound, RunTerminal when the run has ended, ServiceUnavailable.
-func (l *LogLedger) Recorded(ctx context.Context, run subject.Run, correlationID string) (*Record, error) {
+func (l *LogLedger) FindRecord(ctx context.Context, run subject.Run, correlationID string) (*Record, error) {
 	frames, err := l.log.Run(ctx, run)
 	if err != nil {
 		return nil, logFault(err)
@@ -173,49 +190,31 @@ func (l *LogLedger) Recorded(ctx context.Context, run subject.Run, correlationID
 	if frames[len(frames)-1].Kind == subject.End {
 		return nil, errEnded()
 	}
-	return find(frames, correlationID)
+	return findRecord(frames, correlationID)
 }
 
-// Ended reads whether a run has ended. Errors: as Standing.
+// Ended reads from the log whether a run has ended. Errors: as RunInfo.
 func (l *LogLedger) Ended(ctx context.Context, run subject.Run) (bool, error) {
-	known, _, ok := l.seen.standing(run)
+	cached, _, ok := l.cache.runInfo(run)
 	if !ok {
-		now, err := l.Standing(ctx, run)
-		return now.Ended, err
+		info, err := l.RunInfo(ctx, run)
+		return info.Ended, err
 	}
-	// Not Standing: what is remembered may be moved on at the same time.
-	frames, err := l.log.After(ctx, run, known.Head.Pos)
+	// RunInfo could answer from a cache entry that another request has just updated.
+	frames, err := l.log.After(ctx, run, cached.Head.Pos)
 	if err != nil {
 		return false, logFault(err)
 	}
 	ended := len(frames) > 0 && frames[len(frames)-1].Kind == subject.End
 	if ended {
-		l.seen.forget(run)
+		l.cache.delete(run)
 	}
 	return ended, nil
 }
 
-// standingNow reads what the log has got since.
-func (l *LogLedger) standingNow(ctx context.Context, run subject.Run, known Standing) (Standing, error) {
-	frames, err := l.log.After(ctx, run, known.Head.Pos)
-	if err != nil {
-		return Standing{}, logFault(err)
-	}
-	s := known
-	if len(frames) > 0 {
-		last := frames[len(frames)-1]
-		s.Head = last.Head()
-		if last.Kind == subject.End {
-			s.Ended = true
-			return s, nil
-		}
-	}
-	return s, l.seen.extend(run, known.Head, frames)
-}
-
-// Clarifications counts the clarification requests of a node that are in the
-// log, but for the one under except (OpenWOP envelope contract §8).
-func (l *LogLedger) Clarifications(ctx context.Context, run subject.Run, nodeID, except string) (int, error) {
+// CountClarifications counts a node's clarification requests in the log, except
+// those under the correlationId except (OpenWOP envelope contract §8).
+func (l *LogLedger) CountClarifications(ctx context.Context, run subject.Run, nodeID, except string) (int, error) {
 	frames, err := l.log.Run(ctx, run)
 	if err != nil {
 		return 0, logFault(err)
@@ -238,18 +237,18 @@ func (l *LogLedger) Clarifications(ctx context.Context, run subject.Run, nodeID,
 	return n, nil
 }
 
-// later is the head further on: an outcome recorded before the caller's head is
-// known to the caller already.
-func later(a, b frame.Head) frame.Head {
+// laterHead returns the head with the higher position. A record before the caller's
+// head must not move the caller back.
+func laterHead(a, b frame.Head) frame.Head {
 	if b.Pos > a.Pos {
 		return b
 	}
 	return a
 }
 
-// Record appends the entry's events as one frame after the caller's head, those that
-// precede it first.
-func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, error) {
+// Record appends the entry's events as one frame after the caller's head, the
+// preceding events first; see Ledger.
+func (l *LogLedger) Record(ctx context.Context, at Target, e Entry) (*Record, error) {
 	now := l.clock()
 	events := make([]wire.Event, 0, len(e.Preceding)+len(e.Drafts))
 	for i, d := range slices.Concat(e.Preceding, e.Drafts) {
@@ -258,33 +257,33 @@ func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, err
 	f := frame.New(at.Run, subject.Step, at.Head, events).In(at.Traceparent)
 	pos, err := l.log.Append(ctx, f, at.Head.Pos)
 	if err != nil {
-		l.seen.outdate(at.Run)
+		l.cache.markStale(at.Run)
 		return nil, logFault(err)
 	}
 	f.Pos = pos
-	l.seen.append(at, f.Head(), e.CorrelationID)
+	l.cache.advance(at, f.Head(), e.CorrelationID)
 	r := recordOf(f, events, e.CorrelationID)
 	if r == nil {
-		return nil, fault.New(fault.InternalError, "the recorded events do not tell their envelope")
+		return nil, fault.New(fault.InternalError, "the recorded events do not identify their envelope")
 	}
 	r.Preceding = events[:len(e.Preceding)]
 	return r, nil
 }
 
-// logFault translates what the log says.
+// logFault turns errors of the run log into faults; see Ledger.
 func logFault(err error) error {
 	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
-		return fault.New(fault.PayloadTooLarge, "what the envelope causes takes %d bytes in the run log, and its server takes %d at a time; "+
-			"send less, or have the operator raise max_payload of the NATS server to %d", large.Size, large.Limit, runlog.MaxFrameBytes).
+		return fault.New(fault.PayloadTooLarge, "the envelope would append %d bytes to the run log; the limit is %d; "+
+			"send less, or raise max_payload of the NATS server to %d", large.Size, large.Limit, runlog.MaxFrameBytes).
 			With("sizeBytes", large.Size).With("limitBytes", large.Limit).Wrap(err)
 	}
 	switch {
 	case errors.Is(err, runlog.ErrConflict):
 		return errors.Join(ErrRaced, err)
 	case errors.Is(err, runlog.ErrNotFound):
-		return fault.New(fault.RunNotFound, "no run of this id is in the log").Wrap(err)
+		return fault.New(fault.RunNotFound, "the log has no run with this id").Wrap(err)
 	case errors.Is(err, runlog.ErrUnavailable):
-		return fault.New(fault.ServiceUnavailable, "the run log cannot be reached; try again").After(retryAfter).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the run log is unreachable; try again").After(retryAfter).Wrap(err)
 	default:
 		return err
 	}

@@ -24,8 +24,8 @@ var everyKind = map[string]string{
 	"schema.response": `{"envelopeType":"error","ack":true}`, "error": `{"code":"x","message":"sorry <b>&</b>"}`,
 }
 
-// OpenWOP envelope contract §9 and §26 case 10: after death and recovery the
-// same emission gives the same outcome.
+// OpenWOP envelope contract §9 and §26 case 10: after a crash and recovery the same
+// envelope gets the same outcome.
 func TestDedup_AnotherProcessGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	for kind, payload := range everyKind {
@@ -49,7 +49,7 @@ func TestDedup_AnotherProcessGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// The cached outcome wins over whatever differs in the second document.
+// The recorded outcome is returned, whatever differs in the second document.
 func TestDedup_TheFirstDocumentWins(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,14 +77,14 @@ func TestDedup_IsPerRun(t *testing.T) {
 	require.NoError(t, err)
 	start.Pos = pos
 	req := f.request(doc(note, goodNote))
-	req.Place = accept.Place{Run: fork, Head: start.Head()}
+	req.Target = accept.Target{Run: fork, Head: start.Head()}
 	res, err := f.pipeline().Run(t.Context(), req)
 	require.NoError(t, err)
 	require.False(t, res.Recalled)
 }
 
-// Two envelopes of one kind in one turn are two outcomes (§26 case 9), and the
-// second needs no reading.
+// Two envelopes of one kind in one turn get two outcomes (§26 case 9). The second needs
+// no read of the log.
 func TestRecord_SeveralEnvelopesOfOneTurn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -102,8 +102,8 @@ func TestRecord_SeveralEnvelopesOfOneTurn(t *testing.T) {
 	require.NoError(t, frame.VerifyChain(f.log.Frames()))
 }
 
-// Nobody reads events of the executor as an accepted envelope.
-func TestDedup_ExecutorEventsUnderTheSameIDBindNothing(t *testing.T) {
+// Events of the executor do not count as an accepted envelope.
+func TestDedup_IgnoresExecutorEventsUnderTheSameID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.step(
@@ -119,8 +119,8 @@ func TestDedup_ExecutorEventsUnderTheSameIDBindNothing(t *testing.T) {
 	accepted(t, res)
 }
 
-// The head tells the caller where to go on (also when it is further already).
-func TestRecall_HeadNeverGoesBack(t *testing.T) {
+// The returned head is never before the caller's.
+func TestLookup_HeadNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	old := f.head
@@ -131,12 +131,12 @@ func TestRecall_HeadNeverGoesBack(t *testing.T) {
 	f.step(wire.Draft{Type: wire.EventNodeCompleted, NodeID: nodeID})
 
 	again := f.accept(doc(note, goodNote))
-	require.Equal(t, f.head, again.Head, "the caller has read past the outcome")
+	require.Equal(t, f.head, again.Head, "the caller's head is later than the outcome")
 	stale := f.accept(doc(note, goodNote), func(r *accept.Request) { r.Head = old })
-	require.Equal(t, first.Head, stale.Head, "the caller learns of the outcome, and no more")
+	require.Equal(t, first.Head, stale.Head, "the head of the outcome, not of the log")
 }
 
-// racing lets another acceptor win between dedup and record.
+// racing runs win between dedup and record, like another acceptor.
 type racing struct {
 	runlog.Log
 	once sync.Once
@@ -149,7 +149,7 @@ func (r *racing) Append(ctx context.Context, f *frame.Frame, after uint64) (uint
 }
 
 // A lost compare-and-set goes back to dedup (§6 step 11, §9).
-func TestRecord_LoserOfARaceGivesTheWinnersOutcome(t *testing.T) {
+func TestRecord_LoserOfARaceReturnsTheWinnersOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var won *accept.Result
@@ -164,9 +164,9 @@ func TestRecord_LoserOfARaceGivesTheWinnersOutcome(t *testing.T) {
 	require.Len(t, f.events(), 3)
 }
 
-// The caller's knowledge of the run is old: it must read before it goes on, or
-// it would miss what somebody else wrote.
-func TestRecord_ConflictWhenTheRunMovedOnOtherwise(t *testing.T) {
+// The caller's head is old. It must read the log first, or it would miss the events of
+// another writer.
+func TestRecord_ConflictWhenAnotherWriterExtendedTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	old := f.head
@@ -180,7 +180,7 @@ func TestRecord_ConflictWhenTheRunMovedOnOtherwise(t *testing.T) {
 	accepted(t, f.accept(doc(note, goodNote)))
 }
 
-func TestRecord_TwoPipelinesRacingGiveOneOutcome(t *testing.T) {
+func TestRecord_TwoRacingPipelinesReturnOneOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const racers = 8
@@ -209,7 +209,7 @@ func TestRecord_TwoPipelinesRacingGiveOneOutcome(t *testing.T) {
 	require.Len(t, f.events(), 3)
 }
 
-// The append may have happened although its acknowledgement was lost.
+// An append may succeed although its acknowledgement is lost.
 func TestRecord_LostAcknowledgementIsNotRecordedTwice(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -223,23 +223,23 @@ func TestRecord_LostAcknowledgementIsNotRecordedTwice(t *testing.T) {
 	require.Len(t, f.events(), 3)
 }
 
-func TestRecall_FaultsOfTheLog(t *testing.T) {
+func TestLookup_FaultsOfTheLog(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		spoil func(*fixture, *accept.Request)
 		code  fault.Code
 	}{
-		"unreachable":      {func(f *fixture, _ *accept.Request) { f.log.FailReads(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
-		"unknown run":      {func(_ *fixture, r *accept.Request) { r.Run.RunID = "nobody" }, fault.RunNotFound},
-		"log is behind":    {func(_ *fixture, r *accept.Request) { r.Head.Pos += 100 }, fault.ServiceUnavailable},
-		"not a frame":      {func(_ *fixture, r *accept.Request) { r.Head.Pos = 0 }, fault.ValidationError},
-		"other hash":       {func(_ *fixture, r *accept.Request) { r.Head.Hash = "x" }, fault.ValidationError},
-		"other sequence":   {func(_ *fixture, r *accept.Request) { r.Head.Next++ }, fault.ValidationError},
-		"foreign failure":  {func(f *fixture, _ *accept.Request) { f.log.FailReads(errors.New("disk on fire")) }, fault.InternalError},
-		"append fails":     {func(f *fixture, _ *accept.Request) { f.log.FailNext(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
-		"run has ended":    {func(f *fixture, r *accept.Request) { f.end(); r.Head = f.head }, fault.RunTerminal},
-		"ended meanwhile":  {func(f *fixture, _ *accept.Request) { f.end() }, fault.Conflict},
-		"damaged in front": {func(f *fixture, r *accept.Request) { f.rubbish(); r.Head = f.head }, fault.InternalError},
+		"unreachable":     {func(f *fixture, _ *accept.Request) { f.log.FailReads(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
+		"unknown run":     {func(_ *fixture, r *accept.Request) { r.Run.RunID = "unknown" }, fault.RunNotFound},
+		"log is behind":   {func(_ *fixture, r *accept.Request) { r.Head.Pos += 100 }, fault.ServiceUnavailable},
+		"not a frame":     {func(_ *fixture, r *accept.Request) { r.Head.Pos = 0 }, fault.ValidationError},
+		"other hash":      {func(_ *fixture, r *accept.Request) { r.Head.Hash = "x" }, fault.ValidationError},
+		"other sequence":  {func(_ *fixture, r *accept.Request) { r.Head.Next++ }, fault.ValidationError},
+		"foreign failure": {func(f *fixture, _ *accept.Request) { f.log.FailReads(errors.New("disk on fire")) }, fault.InternalError},
+		"append fails":    {func(f *fixture, _ *accept.Request) { f.log.FailNext(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
+		"run has ended":   {func(f *fixture, r *accept.Request) { f.end(); r.Head = f.head }, fault.RunTerminal},
+		"ended later":     {func(f *fixture, _ *accept.Request) { f.end() }, fault.Conflict},
+		"damaged frame":   {func(f *fixture, r *accept.Request) { f.rubbish(); r.Head = f.head }, fault.InternalError},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -258,15 +258,15 @@ func (f *fixture) end() {
 	f.append(frame.New(theRun, subject.End, f.head, f.placed([]wire.Draft{{Type: wire.EventRunCompleted}})), f.head.Pos)
 }
 
-// rubbish appends a frame whose body is no list of events.
+// rubbish appends a frame with an invalid body.
 func (f *fixture) rubbish() {
 	fr := frame.New(theRun, subject.Step, f.head, f.placed([]wire.Draft{{Type: wire.EventLogAppended}}))
 	fr.Body = []byte(`{`)
 	f.append(fr, f.head.Pos)
 }
 
-// What a pipeline remembers never decides: a run it knows may have moved on.
-func TestLogLedger_MemoryIsBoundedAndNeverWrong(t *testing.T) {
+// The cache never decides: a cached run may have new frames.
+func TestLogLedger_CacheIsBoundedAndNeverWrong(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	p := f.pipeline()
@@ -285,7 +285,7 @@ func TestLogLedger_MemoryIsBoundedAndNeverWrong(t *testing.T) {
 	require.Len(t, f.events(), 302)
 }
 
-func TestLogLedger_ForgetsOldRunsAndReadsThemAgain(t *testing.T) {
+func TestLogLedger_EvictsOldRunsAndReadsThemAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	p := f.pipeline()
@@ -297,7 +297,7 @@ func TestLogLedger_ForgetsOldRunsAndReadsThemAgain(t *testing.T) {
 		require.NoError(t, err)
 		start.Pos = pos
 		req := f.request(doc(note, goodNote))
-		req.Place = accept.Place{Run: run, Head: start.Head()}
+		req.Target = accept.Target{Run: run, Head: start.Head()}
 		res, err := p.Run(t.Context(), req)
 		require.NoError(t, err)
 		req.Head = res.Head
@@ -331,8 +331,8 @@ func TestRecord_EventsCarryCauseTrustAndNode(t *testing.T) {
 	}
 }
 
-// Two different envelopes race: one is recorded, the other must read the log
-// first, and is recorded then.
+// Two different envelopes race: one is recorded, the caller of the other must read the
+// log first.
 func TestRecord_OtherEnvelopeOfARaceMustReadFirst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -351,8 +351,7 @@ func TestRecord_OtherEnvelopeOfARaceMustReadFirst(t *testing.T) {
 	require.NoError(t, frame.VerifyChain(f.log.Frames()))
 }
 
-// The handler runs at most once per key per run lifetime, whoever asks and
-// however often.
+// An envelope is recorded at most once per correlationId and run, from any process.
 func TestDedup_ManyKeysFromManyProcesses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -372,8 +371,8 @@ func TestDedup_ManyKeysFromManyProcesses(t *testing.T) {
 	require.Len(t, f.events(), 22)
 }
 
-// A caller that gives up learns so, and nothing is recorded.
-func TestRun_StopsWithItsCaller(t *testing.T) {
+// A cancelled call returns the context's error and records nothing.
+func TestRun_StopsWhenItsCallerCancels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())

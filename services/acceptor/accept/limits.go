@@ -7,42 +7,40 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// limits passes while every counter that is bound to the kind is below its cap
-// (OpenWOP envelope contract §3.2, §8). A kind counts against its own limit
-// first, and against the turn's in any case.
+// limits refuses an envelope if a counter of its kind has reached its limit (OpenWOP
+// envelope contract §3.2, §8). The kind's own limit comes first, then the turn's.
 //
-// An envelope that was accepted before is never breached, also when the caller
-// counted it: counters exclude an envelope's own correlationId.
-func limits(ctx context.Context, p *passage) (*Refusal, error) {
-	breach := p.breach()
+// An envelope that was accepted before breaches no limit, even if the caller counted
+// it: counters exclude an envelope's own correlationId.
+func limits(ctx context.Context, e *execution) (*Refusal, error) {
+	breach := e.findBreach()
 	if breach == nil {
 		return nil, nil
 	}
-	before, err := p.recall(ctx)
+	before, err := e.lookup(ctx)
 	if err != nil || before != nil {
 		return nil, err
 	}
 	return breach, nil
 }
 
-func (p *passage) breach() *Refusal {
-	c := p.req.Counters
-	switch p.env.Type {
+func (e *execution) findBreach() *Refusal {
+	c := e.req.Counters
+	switch e.env.Type {
 	case KindClarificationRequest:
-		if r := breached("clarification", "clarificationRounds", c.ClarificationRounds); r != nil {
+		if r := checkCounter("clarification", "clarificationRounds", c.ClarificationRounds); r != nil {
 			return r
 		}
 	case KindSchemaRequest:
-		if r := breached("schema", "schemaRounds", c.SchemaRounds); r != nil {
+		if r := checkCounter("schema", "schemaRounds", c.SchemaRounds); r != nil {
 			return r
 		}
 	}
-	return breached("envelopes", "envelopesPerTurn", c.EnvelopesPerTurn)
+	return checkCounter("envelopes", "envelopesPerTurn", c.EnvelopesPerTurn)
 }
 
-// breached refuses the envelope that would go beyond the cap; a cap of 0 admits
-// none.
-func breached(capKind, limit string, c *Counter) *Refusal {
+// checkCounter refuses an envelope that would exceed the cap. A cap of 0 allows none.
+func checkCounter(capKind, limit string, c *Counter) *Refusal {
 	if c == nil || c.Current < c.Cap {
 		return nil
 	}

@@ -55,7 +55,7 @@ func TestLimits_BreachBeforeAdmittingTheNext(t *testing.T) {
 
 // Counters exclude an envelope's own correlationId (OpenWOP envelope contract
 // §8, §24 C22).
-func TestLimits_NeverBreachAReEmission(t *testing.T) {
+func TestLimits_AreNotBreachedByAReEmission(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first := f.accept(doc(note, goodNote))

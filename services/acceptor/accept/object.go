@@ -6,34 +6,34 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// object writes a JSON object member by member. Unlike a marshalled map it keeps
-// the order, and raw values keep their bytes. The zero value is ready.
-type object struct{ b []byte }
+// objectWriter writes a JSON object member by member. Unlike a marshalled map it keeps
+// the order, and raw values keep their bytes. The zero value is ready to use.
+type objectWriter struct{ buf []byte }
 
-func (o *object) name(name string) {
-	if len(o.b) == 0 {
-		o.b = append(o.b, '{')
+func (w *objectWriter) addName(name string) {
+	if len(w.buf) == 0 {
+		w.buf = append(w.buf, '{')
 	} else {
-		o.b = append(o.b, ',')
+		w.buf = append(w.buf, ',')
 	}
-	o.b = append(wire.AppendString(o.b, name), ':')
+	w.buf = append(wire.AppendString(w.buf, name), ':')
 }
 
-func (o *object) text(name, value string) {
-	o.name(name)
-	o.b = wire.AppendString(o.b, value)
+func (w *objectWriter) addString(name, value string) {
+	w.addName(name)
+	w.buf = wire.AppendString(w.buf, value)
 }
 
-// optional writes the member unless it is empty.
-func (o *object) optional(name, value string) {
+// addNonEmpty adds the member unless its value is empty.
+func (w *objectWriter) addNonEmpty(name, value string) {
 	if value != "" {
-		o.text(name, value)
+		w.addString(name, value)
 	}
 }
 
-func (o *object) raw(name string, value json.RawMessage) {
-	o.name(name)
-	o.b = append(o.b, value...)
+func (w *objectWriter) addRaw(name string, value json.RawMessage) {
+	w.addName(name)
+	w.buf = append(w.buf, value...)
 }
 
-func (o *object) close() []byte { return append(o.b, '}') }
+func (w *objectWriter) close() []byte { return append(w.buf, '}') }

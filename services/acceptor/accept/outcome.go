@@ -18,11 +18,11 @@ const (
 	Breached Status = "breached"
 )
 
-// Refusal says why an envelope does not count.
+// Refusal is the reason why an envelope was not accepted.
 type Refusal struct {
 	Status Status
 	Code   fault.Code
-	// Message follows the code in the reason; empty: the reason is the code.
+	// Message follows the code in the reason; empty: the reason is only the code.
 	Message string
 	// Details are for Invalid.
 	Details []Detail
@@ -30,15 +30,15 @@ type Refusal struct {
 	RefusedType  string
 	AllowedKinds []string
 	Mode         RefusalMode
-	// CapKind, Limit and Observed are for Breached: Observed is what the counter
-	// would have become.
+	// CapKind, Limit and Observed are for Breached. Observed is the count including
+	// this envelope.
 	CapKind  string
 	Limit    int
 	Observed int
 }
 
-// Detail is one thing that is wrong (ValidationDetail). It never carries a
-// value of the envelope.
+// Detail is one violation (ValidationDetail). It never contains a value of the
+// envelope.
 type Detail struct {
 	InstancePath string `json:"instancePath"`
 	SchemaPath   string `json:"schemaPath"`
@@ -46,8 +46,7 @@ type Detail struct {
 	Message      string `json:"message,omitempty"`
 }
 
-// Reason is the sentence of the outcome: it starts with the code, or is exactly
-// the code.
+// Reason returns the outcome's reason: the code, then the message if there is one.
 func (r *Refusal) Reason() string {
 	if r.Message == "" {
 		return string(r.Code)
@@ -65,8 +64,8 @@ type refusalDocument struct {
 	CapKind      string    `json:"capKind,omitempty"`
 }
 
-// gate repeats the refusal the way the base specification spells it (OpenWOP
-// envelope contract §24, C3).
+// gate repeats the refusal in the form of the base specification (OpenWOP envelope
+// contract §24, C3).
 type gate struct {
 	RefusedType   string      `json:"refusedType"`
 	AcceptedTypes []string    `json:"acceptedTypes"`
@@ -93,17 +92,17 @@ type Acceptance struct {
 	RecordedEventIDs []string       `json:"recordedEventIds"`
 	EnvelopeID       string         `json:"envelopeId"`
 	NormalizedMeta   NormalizedMeta `json:"normalizedMeta"`
-	// RedactionCount and RedactedPayload are set where redaction was asked to report.
+	// RedactionCount and RedactedPayload are set if the request wants a report.
 	RedactionCount  *int            `json:"redactionCount,omitempty"`
 	RedactedPayload json.RawMessage `json:"redactedPayload,omitempty"`
 }
 
-// NormalizedMeta is what the acceptor made of the envelope's meta.
+// NormalizedMeta is the envelope's meta after the pipeline.
 type NormalizedMeta struct {
 	ContentTrust wire.Trust `json:"contentTrust"`
 }
 
-// NewAcceptance is the outcome of an envelope that caused events.
+// NewAcceptance returns the outcome of an accepted envelope and its events.
 func NewAcceptance(envelopeID string, trust wire.Trust, events []wire.Event) Acceptance {
 	ids := make([]string, 0, len(events))
 	for _, e := range events {
@@ -112,7 +111,7 @@ func NewAcceptance(envelopeID string, trust wire.Trust, events []wire.Event) Acc
 	return Acceptance{Status: Accepted, RecordedEventIDs: ids, EnvelopeID: envelopeID, NormalizedMeta: NormalizedMeta{ContentTrust: trust}}
 }
 
-// StatusOf reads the status of an EnvelopeOutcome document; empty if it is none.
+// StatusOf reads the status of an EnvelopeOutcome document; empty if it has none.
 func StatusOf(outcome []byte) Status {
 	var doc struct{ Status Status }
 	_ = json.Unmarshal(outcome, &doc)

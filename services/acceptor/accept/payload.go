@@ -14,12 +14,12 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// payload judges the payload by the schema of its kind, at the advertised
+// payload validates the payload against the schema of its kind, at the advertised
 // version.
-func payload(_ context.Context, p *passage) (*Refusal, error) {
-	if wrong := p.judge(); len(wrong) > 0 {
-		if p.env.Type == KindSurface && slices.ContainsFunc(wrong, unknownCatalogue) {
-			return p.unknownCatalogue(), nil
+func payload(_ context.Context, e *execution) (*Refusal, error) {
+	if wrong := e.validatePayload(); len(wrong) > 0 {
+		if e.env.Type == KindSurface && slices.ContainsFunc(wrong, isUnknownCatalogue) {
+			return e.refuseUnknownCatalogue(), nil
 		}
 		return &Refusal{
 			Status: Invalid, Code: fault.EnvelopeInvalid,
@@ -27,43 +27,43 @@ func payload(_ context.Context, p *passage) (*Refusal, error) {
 			Details: detailsOf("/payload", wrong),
 		}, nil
 	}
-	if r := p.media(); r != nil {
+	if r := e.checkMedia(); r != nil {
 		return r, nil
 	}
-	if r := p.surface(); r != nil {
+	if r := e.checkSurface(); r != nil {
 		return r, nil
 	}
-	if p.env.Type == KindSchemaRequest && !p.policy.AnyRequestedKind {
-		return p.requested()
+	if e.env.Type == KindSchemaRequest && !e.policy.AnyRequestedKind {
+		return e.checkRequestedKind()
 	}
 	return nil, nil
 }
 
-// unknownCatalogue reports that a surface is for a catalogue of components which
-// this host does not have.
-func unknownCatalogue(v schema.Violation) bool {
+// isUnknownCatalogue reports that a surface needs a component catalogue that this
+// host does not have.
+func isUnknownCatalogue(v schema.Violation) bool {
 	return v.InstancePath == "/catalogVersion" && v.Keyword == "enum"
 }
 
-// unknownCatalogue refuses such a surface as one of an unknown version, for that
-// is what it is: the rest of it cannot be judged (OpenWOP envelope contract
-// §4.1, §18).
-func (p *passage) unknownCatalogue() *Refusal {
-	const message = "the surface is for a catalogue version that this host does not have"
+// refuseUnknownCatalogue refuses such a surface as one of an unknown version: the
+// rest of it cannot be validated (OpenWOP envelope contract §4.1, §18).
+func (e *execution) refuseUnknownCatalogue() *Refusal {
+	const message = "this host does not have the catalogue version of the surface"
 	return &Refusal{
 		Status: Invalid, Code: fault.UnknownSchemaVersion, Message: message,
 		Details: []Detail{{InstancePath: "/payload/catalogVersion", SchemaPath: "/properties/catalogVersion/enum", Keyword: "enum", Message: message}},
 	}
 }
 
-// surface refuses a form whose answers could not be told apart.
-func (p *passage) surface() *Refusal {
-	if p.env.Type != KindSurface {
+// checkSurface refuses a form in which two components have the same id: their
+// answers could not be distinguished.
+func (e *execution) checkSurface() *Refusal {
+	if e.env.Type != KindSurface {
 		return nil
 	}
-	s, err := a2ui.Parse(p.env.Payload)
+	s, err := a2ui.Parse(e.env.Payload)
 	if err != nil {
-		return nil // a kind whose schema the host has changed
+		return nil // the host replaced the kind's schema
 	}
 	wrong := s.Ambiguous()
 	if len(wrong) == 0 {
@@ -71,47 +71,49 @@ func (p *passage) surface() *Refusal {
 	}
 	r := &Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Message: "two components of the surface have the same id"}
 	for _, w := range wrong {
-		r.Details = append(r.Details, Detail{InstancePath: "/payload" + w.Path, SchemaPath: "/$defs/surface", Keyword: "unique", Message: w.Message})
+		r.Details = append(r.Details, Detail{
+			InstancePath: "/payload" + w.Path, SchemaPath: "/$defs/surface", Keyword: "unique", Message: w.Message,
+		})
 	}
 	return r
 }
 
-// judge validates the payload. A null reasoning reads as an absent one, which
-// is how strict modes of providers write it (OpenWOP envelope contract §5): it
-// is dropped where the schema knows no null.
-func (p *passage) judge() []schema.Violation {
-	if p.kind.Payload == nil {
+// validatePayload applies the kind's schema. A null reasoning counts as absent,
+// since strict modes of providers write it so (OpenWOP envelope contract §5). It is
+// dropped if the schema does not allow null.
+func (e *execution) validatePayload() []schema.Violation {
+	if e.kind.Payload == nil {
 		return nil
 	}
-	wrong := p.kind.Payload.Validate(p.shortened(p.env.Payload))
+	wrong := e.kind.Payload.Validate(e.truncateAsset(e.env.Payload))
 	if len(wrong) == 0 {
 		return nil
 	}
-	if less, ok := withoutNull(p.env.Payload, "reasoning"); ok {
-		if wrong = p.kind.Payload.Validate(p.shortened(less)); len(wrong) == 0 {
-			p.env.Payload = less
+	if less, ok := withoutNull(e.env.Payload, "reasoning"); ok {
+		if wrong = e.kind.Payload.Validate(e.truncateAsset(less)); len(wrong) == 0 {
+			e.env.Payload = less
 		}
 	}
 	return wrong
 }
 
-// requested checks the kind that schema.request asks for: it must be advertised
+// checkRequestedKind checks that the kind in a schema.request is advertised
 // (OpenWOP envelope contract §3.3).
-func (p *passage) requested() (*Refusal, error) {
+func (e *execution) checkRequestedKind() (*Refusal, error) {
 	var ask struct {
 		EnvelopeType string `json:"envelopeType"`
 	}
-	if err := strictjson.Read(p.env.Payload, &ask); err != nil {
-		return nil, fmt.Errorf("decode a payload that has the shape: %w", err)
+	if err := strictjson.Read(e.env.Payload, &ask); err != nil {
+		return nil, fmt.Errorf("decode a valid payload: %w", err)
 	}
-	if _, ok := p.kinds.Find(ask.EnvelopeType); !ok {
-		return p.unknownKind(ask.EnvelopeType, "schema.request asks for a kind this host does not advertise"), nil
+	if _, ok := e.kinds.Find(ask.EnvelopeType); !ok {
+		return e.refuseUnknownKind(ask.EnvelopeType, "schema.request names a kind that this host does not advertise"), nil
 	}
 	return nil, nil
 }
 
-// withoutNull is the object without the named member, if that is null. All
-// other members keep their order and bytes.
+// withoutNull returns the object without the named member if that is null. All other
+// members keep their order and bytes.
 func withoutNull(object []byte, name string) ([]byte, bool) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-func TestPayload_DetailsNamePlaceAndKeywordButNoValue(t *testing.T) {
+func TestPayload_DetailsNamePathAndKeywordButNoValue(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc(note, `{"text":{"deep":"the-offending-value"},"n":"another-value"}`))
@@ -62,7 +62,8 @@ func TestPayload_SchemaRequestMustAskForAnAdvertisedKind(t *testing.T) {
 	accepted(t, g.accept(doc("schema.request", `{"envelopeType":"vendor.acme.other"}`)))
 }
 
-// OpenWOP envelope contract §4.1, §18: the catalogue's version is a version.
+// OpenWOP envelope contract §4.1, §18: an unknown catalogue version counts as an unknown
+// schema version.
 func TestPayload_ASurfaceOfAnotherCatalogueIsOfAnUnknownVersion(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{`"0.9.2"`, `"1"`, `""`} {
@@ -83,7 +84,7 @@ func TestPayload_ASurfaceOfAnotherCatalogueIsOfAnUnknownVersion(t *testing.T) {
 	require.Nil(t, res.Refusal)
 }
 
-func TestPayload_ComponentsOfASurfaceHaveIDsOfTheirOwn(t *testing.T) {
+func TestPayload_ComponentsOfASurfaceHaveUniqueIDs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc(accept.KindSurface, `{"catalogVersion":"0.9.1","surface":{"components":[`+

@@ -11,43 +11,43 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// step is one station of the pipeline. It passes an envelope on with (nil,
-// nil), or refuses it; an error says that nothing was decided.
+// step is one step of the pipeline. It returns nil to continue, or a refusal. After
+// an error the envelope is neither accepted nor refused.
 type step struct {
 	name string
-	run  func(ctx context.Context, p *passage) (*Refusal, error)
-	// whole marks steps that a fragment of a streamed envelope does not take: it
-	// is judged, but it is not counted, recorded or bound (OpenWOP envelope
+	run  func(ctx context.Context, e *execution) (*Refusal, error)
+	// skipFragments marks steps that do not run for a fragment of a streamed envelope.
+	// A fragment is validated, but neither counted nor recorded (OpenWOP envelope
 	// contract §2, PartialInfo).
-	whole bool
+	skipFragments bool
 }
 
 // order is the normative order (OpenWOP envelope contract §6). Nothing in it
 // may be reordered or skipped. Step 1, finding documents in the text of a
-// model, is the dispatcher's; 12 is what remains when all of these have passed.
+// model, is in the dispatcher. Step 12, accepting, follows the last step here.
 func order() []step {
 	return []step{
-		{name: "capability", run: capability},        // 0
-		{name: "shape", run: shape},                  // 2
-		{name: "kind", run: kind},                    // 3
-		{name: "version", run: version, whole: true}, // 4a
-		{name: "payload", run: payload, whole: true}, // 4b
-		{name: "contract", run: contract},            // 5
-		{name: "limits", run: limits, whole: true},   // 6
-		{name: "redact", run: redact},                // 7
-		{name: "trust", run: trust},                  // 8
-		{name: "approval", run: approval},            // 8b
-		{name: stepDedup, run: dedup, whole: true},   // 9
-		{name: "asset", run: asset, whole: true},     // 10, what does not go into the log
-		{name: "route", run: route, whole: true},     // 10
-		{name: "record", run: record, whole: true},   // 11
+		{name: "capability", run: capability},                // 0
+		{name: "shape", run: shape},                          // 2
+		{name: "kind", run: kind},                            // 3
+		{name: "version", run: version, skipFragments: true}, // 4a
+		{name: "payload", run: payload, skipFragments: true}, // 4b
+		{name: "contract", run: contract},                    // 5
+		{name: "limits", run: limits, skipFragments: true},   // 6
+		{name: "redact", run: redact},                        // 7
+		{name: "trust", run: trust},                          // 8
+		{name: "approval", run: approval},                    // 8b
+		{name: stepDedup, run: dedup, skipFragments: true},   // 9
+		{name: "asset", run: asset, skipFragments: true},     // 10, stores large assets outside the log
+		{name: "route", run: route, skipFragments: true},     // 10, drafts the events
+		{name: "record", run: record, skipFragments: true},   // 11
 	}
 }
 
-// stepDedup is where a passage goes back to when it lost the race to record.
+// stepDedup is the step to repeat after a lost race to record.
 const stepDedup = "dedup"
 
-// Policy is what the host has decided about envelopes.
+// Policy is the host's configuration for envelopes.
 type Policy struct {
 	// Strict refuses a schemaVersion below the advertised one (envelopeStrictness).
 	Strict bool
@@ -57,11 +57,11 @@ type Policy struct {
 	// only for a test seam that names no catalogue (OpenWOP envelope contract
 	// §24, C6).
 	AnyRequestedKind bool
-	// MaxInlineBytes is the largest asset that is recorded within its payload; 0:
-	// none is.
+	// MaxInlineBytes is the largest asset that is recorded in its payload; 0 records
+	// no asset inline.
 	MaxInlineBytes int
-	// MaxMediaBytes is the longest base64 of an asset that is taken, in characters;
-	// 0: DefaultMaxMediaBytes.
+	// MaxMediaBytes is the longest accepted base64 of an asset, in characters; 0 means
+	// DefaultMaxMediaBytes.
 	MaxMediaBytes int
 }
 
@@ -72,14 +72,14 @@ type Pipeline struct {
 	ledger   Ledger
 	clock    Clock
 	policy   Policy
-	assets   Assets // nil: assets above the inline cap are refused
+	assets   Assets // nil: assets above the inline limit are refused
 	steps    []step
 }
 
-// Keeping gives the pipeline a place for assets that are too large for the log.
-func (l *Pipeline) Keeping(a Assets) *Pipeline {
-	l.assets = a
-	return l
+// WithAssets sets the store for assets that are too large for the log.
+func (p *Pipeline) WithAssets(a Assets) *Pipeline {
+	p.assets = a
+	return p
 }
 
 // New makes a pipeline from its collaborators.
@@ -87,108 +87,107 @@ func New(kinds Kinds, redactor Redactor, ledger Ledger, clock Clock, policy Poli
 	return &Pipeline{kinds: kinds, redactor: redactor, ledger: ledger, clock: clock, policy: policy, steps: order()}
 }
 
-// passage is one envelope on its way through the pipeline. Each step reads what
-// earlier ones have set.
-type passage struct {
+// execution is the state of one envelope in the pipeline. Each step reads what
+// earlier steps have set.
+type execution struct {
 	*Pipeline
 	req  Request
 	env  envelope
 	meta meta
 	kind Kind
-	// carried is the asset within the payload; nil: none, or it has been dealt with.
-	carried *carried
+	// asset is the asset in the payload; nil: none, or the asset step has run.
+	asset *mediaAsset
 
-	facts      Facts
-	embedded   []byte // what a data: URL in the payload holds
-	redactions int
-	preceding  []wire.Draft // without secrets
-	drafts     []wire.Draft
-	recalled   *Record // what the ledger knew; valid once looked is true
-	looked     bool
-	raced      bool    // the first attempt to record lost
-	done       *Record // set by the step that ends the passage with an acceptance
+	attrs        Attributes
+	dataURLBytes []byte // the decoded data: URL of the payload
+	redactions   int
+	preceding    []wire.Draft // redacted
+	drafts       []wire.Draft
+	previous     *Record // the ledger's record of the correlationId; valid if lookedUp
+	lookedUp     bool
+	lostRace     bool    // an attempt to record lost the compare-and-set
+	recorded     *Record // ends the pipeline: the envelope is accepted
 }
 
-// Result is what became of an envelope.
+// Result is the result of one envelope.
 type Result struct {
 	// Outcome is the EnvelopeOutcome document.
 	Outcome json.RawMessage
-	// Refusal is set unless the envelope was accepted, or its outcome recalled.
+	// Refusal is nil if the envelope was accepted, and if Recalled.
 	Refusal *Refusal
-	// Recalled says that the outcome was decided earlier.
+	// Recalled: the outcome was recorded by an earlier request.
 	Recalled bool
-	// Payload is the payload as recorded; nil unless something was.
+	// Payload is the payload as recorded; nil if nothing was recorded.
 	Payload json.RawMessage
-	// Preceding are those of the request, if they were recorded.
+	// Preceding are the preceding events of the request, if they were recorded.
 	Preceding []wire.Event
-	// Events are those of the outcome.
+	// Events are the events of the outcome.
 	Events []wire.Event
-	// Head is where the run's log ends, as far as the caller needs to know it.
+	// Head is the head of the run for the caller's next append.
 	Head frame.Head
-	// Facts are for spans, logs and the events of a refusal.
-	Facts Facts
+	// Attributes are for spans, logs and the events of a refusal.
+	Attributes Attributes
 }
 
-// Unrecorded reports an envelope that left nothing in the log: it was refused, or is a
+// Unrecorded reports an envelope without recorded events: it was refused, or it is a
 // fragment.
 func (r *Result) Unrecorded() bool { return !r.Recalled && len(r.Events) == 0 }
 
-// Run takes one envelope through all steps. Errors: a *fault.Error
-// (ServiceUnavailable when the redactor or the log cannot be reached, Conflict
-// when the run has moved on without this envelope, RunNotFound, RunTerminal);
-// nothing is recorded then, unless the log's acknowledgement was lost: the same
-// request again finds out.
-func (l *Pipeline) Run(ctx context.Context, req Request) (*Result, error) {
-	p := &passage{Pipeline: l, req: req}
-	p.facts = Facts{NodeID: req.NodeID, Floor: Unlisted, Trust: p.resolveTrust(), Traceparent: req.Traceparent}
-	for i := 0; i < len(l.steps) && p.done == nil; i++ {
-		s := l.steps[i]
-		if s.whole && p.env.Partial.IsPartial {
+// Run executes all steps for one envelope. Errors are *fault.Error:
+// ServiceUnavailable when the redactor or the log is unreachable, Conflict when the
+// run has moved on without this envelope, RunNotFound, RunTerminal. After an error
+// nothing is recorded, unless the log's acknowledgement was lost. Repeat the same
+// request to find out.
+func (p *Pipeline) Run(ctx context.Context, req Request) (*Result, error) {
+	e := &execution{Pipeline: p, req: req}
+	e.attrs = Attributes{NodeID: req.NodeID, AdvertisedVersion: Unlisted, Trust: e.resolveTrust(), Traceparent: req.Traceparent}
+	for i := 0; i < len(p.steps) && e.recorded == nil; i++ {
+		s := p.steps[i]
+		if s.skipFragments && e.env.Partial.IsPartial {
 			continue
 		}
-		refusal, err := s.run(ctx, p)
+		refusal, err := s.run(ctx, e)
 		switch {
 		case errors.Is(err, ErrRaced):
-			// A lost compare-and-set goes back to dedup: the winner may have recorded
-			// this very envelope.
-			p.raced, p.looked = true, false
-			i = slices.IndexFunc(l.steps, func(s step) bool { return s.name == stepDedup }) - 1
+			// The winner of the race may have recorded the same envelope.
+			e.lostRace, e.lookedUp = true, false
+			i = slices.IndexFunc(p.steps, func(s step) bool { return s.name == stepDedup }) - 1
 		case err != nil:
 			return nil, fmt.Errorf("accept: %s: %w", s.name, err)
 		case refusal != nil:
-			return p.refuse(ctx, refusal)
+			return e.refusedResult(ctx, refusal)
 		}
 	}
-	if p.done == nil {
-		return p.passed(), nil
+	if e.recorded == nil {
+		return e.fragmentResult(), nil
 	}
-	return p.accepted(), nil
+	return e.acceptedResult(), nil
 }
 
-// accepted is the result of a passage that was not refused.
-func (p *passage) accepted() *Result {
-	p.facts.Outcome = StatusOf(p.done.Outcome)
-	recalled := p.done == p.recalled
-	if recalled { // what the log says of it, whoever asks again
-		p.facts.NodeID = nodeOf(p.done.Events)
+// acceptedResult is the result of an envelope with a record, new or earlier.
+func (e *execution) acceptedResult() *Result {
+	e.attrs.Outcome = StatusOf(e.recorded.Outcome)
+	recalled := e.recorded == e.previous
+	if recalled { // the recorded node, not the one of this request
+		e.attrs.NodeID = nodeOf(e.recorded.Events)
 	}
 	return &Result{
-		Outcome: p.done.Outcome, Recalled: recalled, Payload: p.done.Payload,
-		Preceding: p.done.Preceding, Events: p.done.Events, Head: p.done.Head, Facts: p.facts,
+		Outcome: e.recorded.Outcome, Recalled: recalled, Payload: e.recorded.Payload,
+		Preceding: e.recorded.Preceding, Events: e.recorded.Events, Head: e.recorded.Head, Attributes: e.attrs,
 	}
 }
 
-// refuse is the result of a refusal. A refused envelope has not passed the
-// redactor, yet reason and details go to clients, and paths and types in them
-// were written by the model: so they pass it here (OpenWOP envelope contract §11).
-func (p *passage) refuse(ctx context.Context, r *Refusal) (*Result, error) {
-	if err := p.scrub(ctx, r); err != nil {
+// refusedResult is the result of a refusal. Reason and details go to clients, and
+// contain paths and types that the model wrote. They are redacted here, since the
+// envelope may not have reached the redact step (OpenWOP envelope contract §11).
+func (e *execution) refusedResult(ctx context.Context, r *Refusal) (*Result, error) {
+	if err := e.redactRefusal(ctx, r); err != nil {
 		return nil, fmt.Errorf("accept: redact refusal: %w", err)
 	}
 	doc, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("accept: outcome: %w", err)
 	}
-	p.facts.Outcome = r.Status
-	return &Result{Outcome: doc, Refusal: r, Head: p.req.Head, Facts: p.facts}, nil
+	e.attrs.Outcome = r.Status
+	return &Result{Outcome: doc, Refusal: r, Head: e.req.Head, Attributes: e.attrs}, nil
 }

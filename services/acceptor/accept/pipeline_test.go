@@ -19,7 +19,7 @@ const (
 
 // A document that would fail at every step: each refusal must be the one of
 // the earliest step (OpenWOP envelope contract §6: nothing may be reordered).
-func TestRun_TakesTheStepsInTheNormativeOrder(t *testing.T) {
+func TestRun_ExecutesTheStepsInTheNormativeOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.accept(doc(note, goodNote)) // corr-1 is taken by a note
@@ -40,7 +40,7 @@ func TestRun_TakesTheStepsInTheNormativeOrder(t *testing.T) {
 		},
 		policy: accept.Policy{Disabled: true},
 	}
-	// Each stage mends what the one before refused.
+	// Each stage fixes the error of the stage before.
 	stages := []struct {
 		code fault.Code
 		mend func()
@@ -66,7 +66,7 @@ func TestRun_TakesTheStepsInTheNormativeOrder(t *testing.T) {
 	for _, st := range stages {
 		f.policy = s.policy
 		req := s.req
-		req.Place, req.Document, req.NodeID = accept.Place{Run: theRun, Head: f.head}, []byte(s.doc), nodeID
+		req.Target, req.Document, req.NodeID = accept.Target{Run: theRun, Head: f.head}, []byte(s.doc), nodeID
 		res, err := f.pipeline().Run(t.Context(), req)
 		require.NoError(t, err)
 		require.NotNil(t, res.Refusal, "want %s, got %s", st.code, res.Outcome)
@@ -77,7 +77,7 @@ func TestRun_TakesTheStepsInTheNormativeOrder(t *testing.T) {
 	accepted(t, f.accept(s.doc))
 }
 
-func TestRefusal_BindsNothing(t *testing.T) {
+func TestRefusal_DoesNotBindItsCorrelationID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	refused(t, f.accept(doc(note, `{"text":7}`)), accept.Invalid, fault.EnvelopeInvalid)

@@ -16,30 +16,31 @@ import (
 // Log is the run log: the source of truth.
 type Log = runlog.Log
 
-// Clock tells the time.
+// Clock returns the current time.
 type Clock func() time.Time
 
-// Redactor takes the secrets of a run out of documents and texts.
+// Redactor removes the secrets of a run from documents and texts.
 type Redactor interface {
-	// Redact gives the same documents and texts, scrubbed, in order, and the
-	// number of occurrences replaced. Errors: any means that nothing may be
-	// recorded or shown; fault.ServiceUnavailable that it may be tried again.
+	// Redact returns the same documents and texts, redacted, in order, and the
+	// number of secrets replaced. After any error nothing may be recorded or shown;
+	// fault.ServiceUnavailable may be retried.
 	Redact(ctx context.Context, run subject.Run, in Texts) (out Texts, count int, err error)
 }
 
-// Texts are JSON documents, of which every string leaf and key is scrubbed, and
+// Texts are JSON documents, of which every string value and key is redacted, and
 // plain strings.
 type Texts struct {
 	Documents []json.RawMessage
 	Strings   []string
-	// Registration has all refused while those whose secrets it names are not registered.
+	// Registration names the scopes whose secrets must be registered. Redact fails
+	// while one of them is not.
 	Registration wire.Registration
 }
 
-// Kinds is the host's catalogue of envelope kinds. It always has the universal
-// four.
+// Kinds is the host's catalogue of envelope kinds. It always has the four universal
+// kinds.
 type Kinds interface {
-	// Find gives an advertised kind.
+	// Find returns an advertised kind.
 	Find(name string) (Kind, bool)
 	// Names lists all advertised kinds, sorted.
 	Names() []string
@@ -48,47 +49,46 @@ type Kinds interface {
 // Kind is an envelope kind as the host advertises it.
 type Kind struct {
 	Name string
-	// Version is what schemaVersions says, or Unlisted.
+	// Version is the entry in schemaVersions, or Unlisted.
 	Version int
-	// Payload judges payloads; nil: the kind has no schema here, so that its
-	// payloads pass (OpenWOP envelope contract §4, unlisted kind).
+	// Payload validates payloads; nil accepts every payload, for a kind without a
+	// schema on this host (OpenWOP envelope contract §4, unlisted kind).
 	Payload PayloadSchema
 }
 
 // Unlisted is the version of a kind that schemaVersions does not list.
 const Unlisted = -1
 
-// PayloadSchema judges the payloads of a kind. *schema.Schema is one.
+// PayloadSchema validates the payloads of a kind. *schema.Schema implements it.
 type PayloadSchema interface {
-	// Validate gives what is wrong with a payload; nil: nothing.
+	// Validate returns the violations of a payload; nil means valid.
 	Validate(payload []byte) []schema.Violation
 }
 
-// ErrRaced says that somebody else appended to the run meanwhile. Nothing was
+// ErrRaced reports that another writer appended to the run first. Nothing was
 // recorded.
 var ErrRaced = errors.New("run log has moved on")
 
-// Place is where in which run an envelope is to be recorded.
-type Place struct {
+// Target is the run and the head after which an envelope is to be recorded.
+type Target struct {
 	Run subject.Run
-	// Head is where the caller believes the run's log ends.
+	// Head is where the run's log ends, as far as the caller has read.
 	Head frame.Head
-	// Traceparent is that of whoever hands the envelope in; empty: none.
+	// Traceparent is the caller's W3C trace context; empty means none.
 	Traceparent string
 }
 
-// Ledger remembers the outcome of every accepted envelope, by correlationId.
+// Ledger holds the outcome of every accepted envelope, by correlationId.
 type Ledger interface {
-	// Recall gives what was recorded under the correlationId in this run, or nil.
+	// Lookup returns the record of the correlationId in this run, or nil.
 	// Errors: fault.ServiceUnavailable, fault.RunNotFound, fault.RunTerminal.
-	Recall(ctx context.Context, at Place, correlationID string) (*Record, error)
-	// Record makes the entry's events durable, together or not at all. Errors:
-	// ErrRaced, fault.ServiceUnavailable.
-	Record(ctx context.Context, at Place, e Entry) (*Record, error)
+	Lookup(ctx context.Context, at Target, correlationID string) (*Record, error)
+	// Record makes the entry's events durable, all or none. Errors: ErrRaced,
+	// fault.ServiceUnavailable.
+	Record(ctx context.Context, at Target, e Entry) (*Record, error)
 }
 
-// Entry is an accepted envelope on its way into the ledger. All of it has
-// passed the redactor.
+// Entry is an accepted envelope to be recorded. All of it is redacted.
 type Entry struct {
 	Type          string
 	EnvelopeID    string
@@ -97,12 +97,13 @@ type Entry struct {
 	Payload       json.RawMessage
 	// Redactions is how many secrets were replaced.
 	Redactions int
-	// Preceding is what is told before that which the envelope causes.
+	// Preceding are events of the same model call, recorded before the envelope's own.
 	Preceding []wire.Draft
-	Drafts    []wire.Draft
+	// Drafts are the envelope's own events.
+	Drafts []wire.Draft
 }
 
-// Record is what the ledger holds about an envelope.
+// Record is the ledger's record of an envelope.
 type Record struct {
 	// Type is the envelope's kind.
 	Type string
@@ -110,11 +111,10 @@ type Record struct {
 	Outcome json.RawMessage
 	// Payload is the payload as recorded.
 	Payload json.RawMessage
-	// Preceding are the entry's, as they were recorded just now; of a record that is
-	// recalled there are none.
+	// Preceding are the entry's preceding events as recorded; Lookup leaves it empty.
 	Preceding []wire.Event
-	// Events are what the envelope caused.
+	// Events are the envelope's own events.
 	Events []wire.Event
-	// Head is the head of the run that includes Events.
+	// Head is a head of the run whose log includes Events.
 	Head frame.Head
 }

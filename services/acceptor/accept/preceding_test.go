@@ -21,7 +21,7 @@ const (
 	recoveryOfCall = `{"nodeId":"ask","path":"markdown-fence","byteOffset":8}`
 )
 
-// after has an envelope come with what its call has to tell besides.
+// after adds preceding events to a request.
 func after(r *accept.Request) {
 	r.Preceding = []wire.Draft{
 		{Type: wire.EventProviderUsage, NodeID: nodeID, Payload: json.RawMessage(usageOfCall)},
@@ -29,9 +29,9 @@ func after(r *accept.Request) {
 	}
 }
 
-// OpenWOP envelope contract §14.5: provider.usage, envelope.recovery.applied, then what the
-// envelope causes; all of it in one append.
-func TestPreceding_StandsBeforeTheEnvelopesEventsInOneFrame(t *testing.T) {
+// OpenWOP envelope contract §14.5: provider.usage, envelope.recovery.applied, then the
+// envelope's own events, in one append.
+func TestPreceding_IsRecordedBeforeTheEnvelopesEventsInOneFrame(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	before, next := len(f.log.Frames()), f.head.Next
@@ -47,18 +47,18 @@ func TestPreceding_StandsBeforeTheEnvelopesEventsInOneFrame(t *testing.T) {
 	events, err := last.Events()
 	require.NoError(t, err)
 	require.Equal(t, events[:2], res.Preceding)
-	require.Equal(t, events[2:], res.Events, "the outcome is that of the envelope alone")
+	require.Equal(t, events[2:], res.Events, "the outcome names the envelope's own events")
 	for i, e := range events {
 		require.Equal(t, next+i, e.Sequence)
 		require.Equal(t, runID, e.RunID)
 		require.Equal(t, nodeID, e.NodeID)
 	}
 	require.Equal(t, usageOfCall, string(events[0].Payload))
-	require.Empty(t, events[0].CausationID, "no envelope has caused it")
+	require.Empty(t, events[0].CausationID, "preceding events have no cause")
 	require.Equal(t, "corr-1", events[2].CausationID)
 }
 
-// Its outcome is the same bytes from any process, and takes nothing along a second time.
+// The outcome has the same bytes from any process, and records no preceding events again.
 func TestPreceding_IsNotRecordedAgainWithARecalledOutcome(t *testing.T) {
 	t.Parallel()
 	for kind, payload := range everyKind {
@@ -80,8 +80,8 @@ func TestPreceding_IsNotRecordedAgainWithARecalledOutcome(t *testing.T) {
 	}
 }
 
-// A refusal of any step appends no frame, so what was to precede it stays with the caller.
-func TestPreceding_StaysWithTheCallerWhenNothingIsRecorded(t *testing.T) {
+// A refusal of any step appends no frame, so no preceding events either.
+func TestPreceding_IsNotRecordedWithARefusedEnvelope(t *testing.T) {
 	t.Parallel()
 	clashing := func(f *fixture) {
 		f.head = f.accept(doc("error", `{"code":"x","message":"y"}`)).Head
@@ -123,8 +123,8 @@ func TestPreceding_StaysWithTheCallerWhenNothingIsRecorded(t *testing.T) {
 	}
 }
 
-// A fragment is not recorded, so neither is what would precede it.
-func TestPreceding_StaysWithTheCallerOfAFragment(t *testing.T) {
+// A fragment is not recorded, and neither are its preceding events.
+func TestPreceding_IsNotRecordedWithAFragment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc(note, `{}`, with("partial", map[string]any{"isPartial": true, "index": 0, "total": -1})), after)
@@ -133,7 +133,7 @@ func TestPreceding_StaysWithTheCallerOfAFragment(t *testing.T) {
 	f.nothingRecorded()
 }
 
-func TestPreceding_LosesItsSecretsAndItsTrustWithTheRun(t *testing.T) {
+func TestPreceding_IsRedactedAndAtMostAsTrustedAsTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc(note, goodNote), after, func(r *accept.Request) {
@@ -151,12 +151,11 @@ func TestPreceding_LosesItsSecretsAndItsTrustWithTheRun(t *testing.T) {
 	after(&req)
 	_, err := f.pipeline().Run(t.Context(), req)
 	require.Error(t, err)
-	require.Len(t, f.events(), f.head.Next+3, "nothing goes past the redactor")
+	require.Len(t, f.events(), f.head.Next+3, "nothing is recorded without the redactor")
 }
 
-// Somebody else is faster: what they recorded is theirs, usage included, and the caller's own
-// is not in the log.
-func TestPreceding_IsNotRecordedByWhoLosesTheRace(t *testing.T) {
+// The winner's events are recorded, including its usage. The loser's are not.
+func TestPreceding_IsNotRecordedByTheLoserOfARace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	fast := f.pipeline()
@@ -175,8 +174,8 @@ func TestPreceding_IsNotRecordedByWhoLosesTheRace(t *testing.T) {
 	require.Equal(t, 1, strings.Count(typesOf(f.events()), string(wire.EventProviderUsage)))
 }
 
-// What is too large together is not recorded in part.
-func TestPreceding_IsNotRecordedWhereTheFrameIsTooLarge(t *testing.T) {
+// A frame that is too large is not recorded in part.
+func TestPreceding_IsNotRecordedIfTheFrameIsTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	log := &limited{Log: f.log, most: 700}
@@ -188,11 +187,11 @@ func TestPreceding_IsNotRecordedWhereTheFrameIsTooLarge(t *testing.T) {
 	f.nothingRecorded()
 	req.Preceding = nil
 	res, err := p.Run(t.Context(), req)
-	require.NoError(t, err, "by itself the envelope fits")
+	require.NoError(t, err, "the envelope alone fits")
 	accepted(t, res)
 }
 
-// The acknowledgement of the append is lost: the same request again finds the one frame.
+// The acknowledgement of the append is lost. The repeated request finds the one frame.
 func TestPreceding_IsInTheLogOnceWhenTheAcknowledgementIsLost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -215,7 +214,7 @@ func typesOf(events []wire.Event) string {
 	return strings.Join(types, " ")
 }
 
-// overtaken is a log to which somebody else appends first.
+// overtaken is a log to which another writer appends first.
 type overtaken struct {
 	runlog.Log
 	by func()
@@ -226,7 +225,7 @@ func (l *overtaken) Append(ctx context.Context, f *frame.Frame, after uint64) (u
 	return l.Log.Append(ctx, f, after)
 }
 
-// limited is a log whose server takes frames up to a size.
+// limited is a log whose server limits the size of a frame.
 type limited struct {
 	runlog.Log
 	most int
@@ -239,7 +238,7 @@ func (l *limited) Append(ctx context.Context, f *frame.Frame, after uint64) (uin
 	return l.Log.Append(ctx, f, after)
 }
 
-// deaf is a log whose acknowledgements get lost.
+// deaf is a log that loses acknowledgements.
 type deaf struct{ runlog.Log }
 
 func (l *deaf) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {

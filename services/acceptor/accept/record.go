@@ -2,16 +2,16 @@ package accept
 
 import "context"
 
-// record makes the envelope's events durable, in one append. Losing the
-// compare-and-set sends the passage back to dedup.
-func record(ctx context.Context, p *passage) (*Refusal, error) {
-	r, err := p.ledger.Record(ctx, p.req.Place, Entry{
-		Type: p.env.Type, EnvelopeID: p.env.EnvelopeID, CorrelationID: p.env.CorrelationID, Trust: p.facts.Trust,
-		Payload: p.env.Payload, Redactions: p.redactions, Preceding: p.preceding, Drafts: p.drafts,
+// record makes the envelope's events durable in one append. After a lost
+// compare-and-set, Pipeline.Run goes back to dedup.
+func record(ctx context.Context, e *execution) (*Refusal, error) {
+	r, err := e.ledger.Record(ctx, e.req.Target, Entry{
+		Type: e.env.Type, EnvelopeID: e.env.EnvelopeID, CorrelationID: e.env.CorrelationID, Trust: e.attrs.Trust,
+		Payload: e.env.Payload, Redactions: e.redactions, Preceding: e.preceding, Drafts: e.drafts,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.done = r
+	e.recorded = r
 	return nil, nil
 }

@@ -43,7 +43,7 @@ func (r replacer) Redact(_ context.Context, _ subject.Run, in accept.Texts) (acc
 	return out, 1, nil
 }
 
-// silent answers with fewer texts than it was given.
+// silent is a redactor that returns too few texts.
 type silent struct{}
 
 func (silent) Redact(context.Context, subject.Run, accept.Texts) (accept.Texts, int, error) {
@@ -61,7 +61,7 @@ func TestRedact_FailsClosedWhenTheRedactorLosesTexts(t *testing.T) {
 	}
 }
 
-func TestRedact_TakesSecretsOutOfEverythingDurable(t *testing.T) {
+func TestRedact_RemovesSecretsFromEverythingRecorded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ kind, payload string }{
 		"note":          {note, `{"text":"a ` + canary + `","more":{"k":["` + canary + `"]}}`},
@@ -82,7 +82,7 @@ func TestRedact_TakesSecretsOutOfEverythingDurable(t *testing.T) {
 			for _, e := range f.events() {
 				require.NotContains(t, string(e.AppendJSON(nil)), canary)
 			}
-			require.NotContains(t, string(res.Outcome)+string(res.Payload)+fmt.Sprint(res.Facts), canary)
+			require.NotContains(t, string(res.Outcome)+string(res.Payload)+fmt.Sprint(res.Attributes), canary)
 			require.Contains(t, string(res.Payload), marker)
 		})
 	}
@@ -98,7 +98,7 @@ func TestRedact_RefusesSecretsInIDs(t *testing.T) {
 			res := f.accept(doc(note, goodNote, with(id, "x-"+canary)))
 			r := refused(t, res, accept.Invalid, fault.InvalidEnvelopeShape)
 			require.Equal(t, "/"+id, r.Details[0].InstancePath)
-			require.NotContains(t, string(res.Outcome)+fmt.Sprint(res.Facts), canary)
+			require.NotContains(t, string(res.Outcome)+fmt.Sprint(res.Attributes), canary)
 			f.nothingRecorded()
 		})
 	}
@@ -120,12 +120,12 @@ func TestRefusal_ShowsNoSecret(t *testing.T) {
 			f := newFixture(t)
 			res := f.accept(d)
 			require.NotNil(t, res.Refusal)
-			require.NotContains(t, string(res.Outcome)+fmt.Sprint(res.Facts), canary)
+			require.NotContains(t, string(res.Outcome)+fmt.Sprint(res.Attributes), canary)
 		})
 	}
 }
 
-// The kinds that a refusal names are the contract's author's words.
+// The kinds in a refusal come from the contract's author.
 func TestRefusal_ShowsNoSecretOfAContract(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

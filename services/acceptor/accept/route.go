@@ -15,100 +15,98 @@ import (
 // maxInterruptKey bounds the key of an interrupt (suspend-request.schema.json).
 const maxInterruptKey = 256
 
-// route lets the handler of the kind say which events follow (OpenWOP envelope
-// contract §10). There is no event type per kind: everything goes into types
-// of the catalogue.
-func route(_ context.Context, p *passage) (*Refusal, error) {
+// route drafts the events of the envelope, by kind (OpenWOP envelope contract §10).
+// Kinds have no event types of their own: the events are of the catalogue's types.
+func route(_ context.Context, e *execution) (*Refusal, error) {
 	var (
 		drafts []wire.Draft
 		ok     = true
 	)
-	switch p.env.Type {
+	switch e.env.Type {
 	case KindClarificationRequest:
-		drafts, ok = p.clarification()
+		drafts, ok = e.clarificationDrafts()
 	case KindSchemaRequest:
-		drafts = p.logged("debug", "the model asked for the schema of a kind")
+		drafts = e.logDraft("debug", "the model asked for the schema of a kind")
 	case KindSchemaResponse:
-		drafts = p.logged("debug", "the model acknowledged the schema of a kind")
+		drafts = e.logDraft("debug", "the model acknowledged the schema of a kind")
 	case KindError:
-		drafts = p.logged("error", p.errorMessage())
+		drafts = e.logDraft("error", e.errorMessage())
 	case KindSurface:
-		// Two ids that held secrets can have become one.
-		drafts, ok = p.artifact(), p.surface() == nil
+		// Redaction can make two ids equal.
+		drafts, ok = e.artifactDraft(), e.checkSurface() == nil
 	default:
-		drafts = p.artifact()
+		drafts = e.artifactDraft()
 	}
 	if !ok {
 		return &Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Message: "redaction left no payload of this kind"}, nil
 	}
 	for i := range drafts {
-		drafts[i].NodeID = p.facts.NodeID
-		drafts[i].CausationID = p.env.CorrelationID
-		drafts[i].Trust = p.facts.Trust
+		drafts[i].NodeID = e.attrs.NodeID
+		drafts[i].CausationID = e.env.CorrelationID
+		drafts[i].Trust = e.attrs.Trust
 	}
-	p.drafts = drafts
+	e.drafts = drafts
 	return nil, nil
 }
 
-// logged is for kinds that nobody waits for. An error envelope is a turn that
-// went well: the model said that it could not, and the node does not fail.
-func (p *passage) logged(level, message string) []wire.Draft {
-	var o object
-	o.text("level", level)
-	o.text("message", message)
-	o.optional("nodeId", p.facts.NodeID)
-	o.raw("fields", p.stamp())
-	return []wire.Draft{{Type: wire.EventLogAppended, Payload: o.close()}}
+// logDraft is for kinds without a consumer. An error envelope does not fail the node:
+// the model answered correctly that it cannot do the task.
+func (e *execution) logDraft(level, message string) []wire.Draft {
+	var w objectWriter
+	w.addString("level", level)
+	w.addString("message", message)
+	w.addNonEmpty("nodeId", e.attrs.NodeID)
+	w.addRaw("fields", e.recordedJSON())
+	return []wire.Draft{{Type: wire.EventLogAppended, Payload: w.close()}}
 }
 
-// errorMessage is the model's own sentence.
-func (p *passage) errorMessage() string {
-	var e struct {
+// errorMessage returns the model's own message.
+func (e *execution) errorMessage() string {
+	var p struct {
 		Message string `json:"message"`
 	}
-	if strictjson.Read(p.env.Payload, &e) != nil || e.Message == "" {
+	if strictjson.Read(e.env.Payload, &p) != nil || p.Message == "" {
 		return "the model reported an error"
 	}
-	return e.Message
+	return p.Message
 }
 
-// artifact carries the whole payload into the log: the log is the only place
-// it is kept.
-func (p *passage) artifact() []wire.Draft {
-	version := p.env.SchemaVersion
-	if p.kind.Version != Unlisted {
-		version = integer(p.kind.Version) // the one it was judged by
+// artifactDraft contains the whole payload: it is stored only in the log.
+func (e *execution) artifactDraft() []wire.Draft {
+	version := e.env.SchemaVersion
+	if e.kind.Version != Unlisted {
+		version = integer(e.kind.Version) // of the schema it was validated against
 	}
-	var o object
-	o.text("artifactId", p.env.EnvelopeID)
-	o.text("artifactType", p.env.Type)
-	o.optional("nodeId", p.facts.NodeID)
-	o.text("version", strconv.FormatInt(int64(version), 10))
-	if len(p.meta.Rendering) > 0 {
-		o.raw("rendering", p.meta.Rendering)
+	var w objectWriter
+	w.addString("artifactId", e.env.EnvelopeID)
+	w.addString("artifactType", e.env.Type)
+	w.addNonEmpty("nodeId", e.attrs.NodeID)
+	w.addString("version", strconv.FormatInt(int64(version), 10))
+	if len(e.meta.Rendering) > 0 {
+		w.addRaw("rendering", e.meta.Rendering)
 	}
-	p.part(&o)
-	o.raw("payload", p.env.Payload)
-	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: o.close()}}
+	e.writeAnswerPart(&w)
+	w.addRaw("payload", e.env.Payload)
+	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: w.close()}}
 }
 
-// question is one question of a clarification.request. Its context stays with
-// the recorded envelope: the data of an interrupt has no place for it (OpenWOP
-// envelope contract §24, C5).
+// question is one question of a clarification.request. Its context stays in the
+// recorded envelope: the data of an interrupt has no member for it (OpenWOP envelope
+// contract §24, C5).
 type question struct {
 	ID       string          `json:"id"`
 	Question string          `json:"question"`
 	Schema   json.RawMessage `json:"schema"`
 }
 
-// clarification lifts the questions to an interrupt. ok is false when there are
-// none left to ask, which only a secret that equals a member's name can cause.
-func (p *passage) clarification() (drafts []wire.Draft, ok bool) {
+// clarificationDrafts turns the questions into an interrupt. ok is false when no
+// usable question is left, which only a secret that equals a member's name can cause.
+func (e *execution) clarificationDrafts() (drafts []wire.Draft, ok bool) {
 	var ask struct {
 		Questions   []question `json:"questions"`
 		ContextType string     `json:"contextType"`
 	}
-	if strictjson.Read(p.env.Payload, &ask) != nil || len(ask.Questions) == 0 {
+	if strictjson.Read(e.env.Payload, &ask) != nil || len(ask.Questions) == 0 {
 		return nil, false
 	}
 	questions := []byte("[")
@@ -119,57 +117,57 @@ func (p *passage) clarification() (drafts []wire.Draft, ok bool) {
 		if i > 0 {
 			questions = append(questions, ',')
 		}
-		questions = append(questions, q.lifted()...)
+		questions = append(questions, q.withoutContext()...)
 	}
 	questions = append(questions, ']')
 
-	interrupt := p.interruptID()
-	var asked object
-	asked.text("nodeId", p.facts.NodeID)
-	asked.text("interruptId", interrupt)
-	asked.raw("questions", questions)
-	asked.raw("envelope", p.stamp())
+	interrupt := e.interruptID()
+	var asked objectWriter
+	asked.addString("nodeId", e.attrs.NodeID)
+	asked.addString("interruptId", interrupt)
+	asked.addRaw("questions", questions)
+	asked.addRaw("envelope", e.recordedJSON())
 
-	var data object
-	data.raw("questions", questions)
-	data.optional("contextType", ask.ContextType)
+	var data objectWriter
+	data.addRaw("questions", questions)
+	data.addNonEmpty("contextType", ask.ContextType)
 	return []wire.Draft{
 		{Type: wire.EventClarificationRequested, Payload: asked.close()},
-		{Type: wire.EventInterruptRequested, Payload: p.interrupt(interrupt, data.close())},
+		{Type: wire.EventInterruptRequested, Payload: e.interruptPayload(interrupt, data.close())},
 	}, true
 }
 
-// lifted is the question without its context.
-func (q question) lifted() []byte {
-	var o object
-	o.text("id", q.ID)
-	o.text("question", q.Question)
+// withoutContext returns the question without its context.
+func (q question) withoutContext() []byte {
+	var w objectWriter
+	w.addString("id", q.ID)
+	w.addString("question", q.Question)
 	if len(q.Schema) > 0 {
-		o.raw("schema", q.Schema)
+		w.addRaw("schema", q.Schema)
 	}
-	return o.close()
+	return w.close()
 }
 
-func (p *passage) interrupt(id string, data []byte) []byte {
-	var o object
-	o.text("runId", p.req.Run.RunID)
-	o.text("nodeId", p.facts.NodeID)
-	o.text("interruptId", id)
-	o.text("kind", "clarification")
-	o.text("key", p.interruptKey())
-	o.raw("data", data)
-	o.text("requestedAt", wire.FormatTime(p.clock()))
-	return o.close()
+func (e *execution) interruptPayload(id string, data []byte) []byte {
+	var w objectWriter
+	w.addString("runId", e.req.Run.RunID)
+	w.addString("nodeId", e.attrs.NodeID)
+	w.addString("interruptId", id)
+	w.addString("kind", "clarification")
+	w.addString("key", e.interruptKey())
+	w.addRaw("data", data)
+	w.addString("requestedAt", wire.FormatTime(e.clock()))
+	return w.close()
 }
 
-// interruptKey is <runId>:<nodeId>:<count>, so that a second try at the same
-// round asks under the same key.
-func (p *passage) interruptKey() string {
+// interruptKey returns <runId>:<nodeId>:<count>, so that a retry of the same round
+// uses the same key. A longer key is hashed.
+func (e *execution) interruptKey() string {
 	count := 0
-	if c := p.req.Counters.ClarificationRounds; c != nil {
+	if c := e.req.Counters.ClarificationRounds; c != nil {
 		count = c.Current
 	}
-	key := p.req.Run.RunID + ":" + p.facts.NodeID + ":" + strconv.Itoa(count)
+	key := e.req.Run.RunID + ":" + e.attrs.NodeID + ":" + strconv.Itoa(count)
 	if len(key) <= maxInterruptKey {
 		return key
 	}
@@ -177,9 +175,8 @@ func (p *passage) interruptKey() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// interruptID derives from run and correlationId, so that every try gives the
-// same one.
-func (p *passage) interruptID() string {
-	sum := sha256.Sum256([]byte(p.req.Run.RunID + "\x00" + p.env.CorrelationID))
+// interruptID derives from run and correlationId, so that every retry has the same id.
+func (e *execution) interruptID() string {
+	sum := sha256.Sum256([]byte(e.req.Run.RunID + "\x00" + e.env.CorrelationID))
 	return "int_" + hex.EncodeToString(sum[:12])
 }

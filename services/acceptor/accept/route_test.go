@@ -60,8 +60,8 @@ func TestRoute_EventsOfEveryKind(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §3.3 (lift) and §24 C5 (context is dropped).
-func TestRoute_ClarificationIsLiftedToOneInterrupt(t *testing.T) {
+// OpenWOP envelope contract §3.3 (lift) and §24 C5 (no context in the interrupt).
+func TestRoute_ClarificationBecomesOneInterrupt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc("clarification.request", clarification), func(r *accept.Request) {
@@ -73,7 +73,7 @@ func TestRoute_ClarificationIsLiftedToOneInterrupt(t *testing.T) {
 
 	var asked struct{ NodeID, InterruptID string }
 	require.NoError(t, json.Unmarshal(res.Events[0].Payload, &asked))
-	require.Contains(t, string(res.Events[0].Payload), `"context":{"hint":"x"}`, "kept with the envelope")
+	require.Contains(t, string(res.Events[0].Payload), `"context":{"hint":"x"}`, "in the recorded envelope")
 	require.NotEmpty(t, asked.InterruptID)
 	require.JSONEq(t, `{
 		"runId":"run-1","nodeId":"ask","interruptId":"`+asked.InterruptID+`","kind":"clarification","key":"run-1:ask:2",
@@ -81,7 +81,7 @@ func TestRoute_ClarificationIsLiftedToOneInterrupt(t *testing.T) {
 		"requestedAt":"2026-01-31T12:00:00.000Z"}`, string(res.Events[1].Payload))
 }
 
-func TestRoute_InterruptKeyStaysWithinItsBound(t *testing.T) {
+func TestRoute_InterruptKeyStaysWithinItsLimit(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc("clarification.request", clarification), func(r *accept.Request) { r.NodeID = strings.Repeat("n", 300) })
@@ -102,13 +102,13 @@ func TestRoute_UnlistedKindKeepsItsOwnVersion(t *testing.T) {
 	require.Equal(t, `[1,"anything"]`, string(res.Payload))
 }
 
-// Whoever takes the run over must be able to tell whether the log has a whole answer,
-// and what is of another.
-func TestRoute_AnEnvelopeTellsWhichPartOfItsAnswerItIs(t *testing.T) {
+// A dispatcher that resumes the run must find out whether the log has a whole answer, and
+// which envelopes belong to it.
+func TestRoute_EventsNameThePartOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		part wire.AnswerPart
-		want string // empty: nothing is told
+		want string // empty: no answer member
 	}{
 		"all of it":       {wire.AnswerPart{}, ""},
 		"the only one":    {wire.AnswerPart{Size: 1}, ""},
@@ -127,7 +127,7 @@ func TestRoute_AnEnvelopeTellsWhichPartOfItsAnswerItIs(t *testing.T) {
 	}
 }
 
-// unlisted advertises a kind without version and schema.
+// unlisted is a catalogue with a kind without version and schema.
 type unlisted struct{ accept.Kinds }
 
 func (u unlisted) Find(name string) (accept.Kind, bool) {
@@ -168,8 +168,8 @@ func TestRoute_EventsSatisfyThePublishedSchemas(t *testing.T) {
 	}
 }
 
-// withoutIdentity takes the members the engine assigns out of an interrupt: the
-// rest must satisfy the closed schema, data included.
+// withoutIdentity removes the members that the engine assigns from an interrupt. The rest
+// must satisfy the closed schema, including data.
 func withoutIdentity(t *testing.T, payload []byte) []byte {
 	t.Helper()
 	var m map[string]json.RawMessage

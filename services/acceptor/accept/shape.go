@@ -19,8 +19,8 @@ import (
 //go:embed envelope.schema.json
 var envelopeSchemaJSON []byte
 
-// envelopeSchema is compiled on first use; the document is part of the binary
-// and a test compiles it.
+// envelopeSchema is compiled on first use. The panic cannot happen: the document is
+// embedded, and a test compiles it.
 var envelopeSchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("envelope", envelopeSchemaJSON)
 	if err != nil {
@@ -29,42 +29,42 @@ var envelopeSchema = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// shape reads the document: bounded before it is decoded, closed at the top
-// (ai-envelope.schema.json), with a time that is one.
-func shape(_ context.Context, p *passage) (*Refusal, error) {
-	doc := p.req.Document
-	asset, refusal := p.measured(doc)
+// shape checks and decodes the document. It limits size and depth before decoding,
+// applies the closed envelope schema (ai-envelope.schema.json), and checks meta.ts.
+func shape(_ context.Context, e *execution) (*Refusal, error) {
+	doc := e.req.Document
+	asset, refusal := e.measureAsset(doc)
 	if refusal != nil {
 		return refusal, nil
 	}
-	members, err := split(doc, asset)
+	members, err := splitMembers(doc, asset)
 	if err != nil {
-		return misshapen("the document is not one sound JSON value within the limits", unsound(err)), nil
+		return invalidShape("the document is not a valid JSON value within the limits", syntaxDetail(err)), nil
 	}
-	p.peek(members)
+	e.setIDs(members)
 	if n := len(members["payload"]) - asset; n > MaxPayloadBytes {
-		return misshapen("the payload is too large", Detail{
-			InstancePath: "/payload", Keyword: strictjson.RuleSize, Message: fmt.Sprintf("at most %d bytes are taken", MaxPayloadBytes),
+		return invalidShape("the payload is too large", Detail{
+			InstancePath: "/payload", Keyword: strictjson.RuleSize, Message: fmt.Sprintf("must have at most %d bytes", MaxPayloadBytes),
 		}), nil
 	}
 	rest := withoutPayload(doc, members)
 	if wrong := envelopeSchema().Validate(rest); len(wrong) > 0 {
-		return misshapen("the document is not an AI envelope", detailsOf("", wrong)...), nil
+		return invalidShape("the document is not an AI envelope", detailsOf("", wrong)...), nil
 	}
-	if err := json.Unmarshal(rest, &p.env); err != nil {
-		return nil, fmt.Errorf("decode a document that has the shape: %w", err)
+	if err := json.Unmarshal(rest, &e.env); err != nil {
+		return nil, fmt.Errorf("decode a document of valid shape: %w", err)
 	}
-	p.env.Payload = members["payload"]
-	if err := json.Unmarshal(p.env.Meta, &p.meta); err != nil {
-		return nil, fmt.Errorf("decode meta that has the shape: %w", err)
+	e.env.Payload = members["payload"]
+	if err := json.Unmarshal(e.env.Meta, &e.meta); err != nil {
+		return nil, fmt.Errorf("decode meta of valid shape: %w", err)
 	}
-	p.noteTrace()
-	p.facts.Version, p.facts.Trust = int64(p.env.SchemaVersion), p.resolveTrust()
-	if p.facts.NodeID == "" {
-		p.facts.NodeID = p.env.NodeID
+	e.setTraceparent()
+	e.attrs.Version, e.attrs.Trust = int64(e.env.SchemaVersion), e.resolveTrust()
+	if e.attrs.NodeID == "" {
+		e.attrs.NodeID = e.env.NodeID
 	}
-	if !isDateTime(p.meta.TS) {
-		return misshapen("meta.ts must be an ISO 8601 date and time, as 2026-01-31T12:00:00Z", Detail{
+	if !isDateTime(e.meta.TS) {
+		return invalidShape("meta.ts must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z", Detail{
 			InstancePath: "/meta/ts", SchemaPath: "/properties/meta/properties/ts/format", Keyword: "format",
 			Message: "must be an ISO 8601 date and time with an offset",
 		}), nil
@@ -72,34 +72,34 @@ func shape(_ context.Context, p *passage) (*Refusal, error) {
 	return nil, nil
 }
 
-// noteTrace takes the envelope's own trace context; a malformed one is ignored,
+// setTraceparent uses the envelope's own trace context. A malformed one is ignored,
 // not refused (OpenWOP envelope contract §2, EnvelopeMeta).
-func (p *passage) noteTrace() {
-	if wire.ValidTraceparent(p.meta.Traceparent) {
-		p.facts.Traceparent = p.meta.Traceparent
+func (e *execution) setTraceparent() {
+	if wire.ValidTraceparent(e.meta.Traceparent) {
+		e.attrs.Traceparent = e.meta.Traceparent
 	}
 }
 
-func misshapen(message string, details ...Detail) *Refusal {
+func invalidShape(message string, details ...Detail) *Refusal {
 	return &Refusal{Status: Invalid, Code: fault.InvalidEnvelopeShape, Message: message, Details: details}
 }
 
-// unsound tells what strictjson found.
-func unsound(err error) Detail {
+// syntaxDetail describes an error of strictjson.
+func syntaxDetail(err error) Detail {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return Detail{InstancePath: e.Path, Keyword: e.Rule, Message: e.Reason}
 	}
 	return Detail{Keyword: strictjson.RuleSyntax}
 }
 
-// split bounds a document and gives its members; none if it is no object. asset is
-// the length of what does not count in it.
-func split(doc []byte, asset int) (map[string]json.RawMessage, error) {
+// splitMembers limits a document and returns its members; none if it is no object.
+// asset is the length of the base64 that does not count against the limit.
+func splitMembers(doc []byte, asset int) (map[string]json.RawMessage, error) {
 	return strictjson.Split(doc, strictjson.Limits{MaxBytes: maxEnvelopeBytes + asset, MaxDepth: maxEnvelopeDepth})
 }
 
-// withoutPayload is the document with null for its payload, which any payload
-// may be at this layer: so it is not read twice.
+// withoutPayload returns the document with null as its payload. The envelope schema
+// allows any payload, so the payload need not be parsed twice.
 func withoutPayload(doc []byte, members map[string]json.RawMessage) []byte {
 	raw, ok := members["payload"]
 	if !ok {
@@ -116,9 +116,9 @@ func withoutPayload(doc []byte, members map[string]json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// peek notes type and correlationId as far as they are usable, so that the
-// events of a misshapen envelope can still name their cause.
-func (p *passage) peek(members map[string]json.RawMessage) {
+// setIDs stores type, envelopeId and correlationId where they are usable, so that
+// the events of an envelope of invalid shape can still name their cause.
+func (e *execution) setIDs(members map[string]json.RawMessage) {
 	text := func(name string, limit int) string {
 		var s string
 		if json.Unmarshal(members[name], &s) != nil || utf8.RuneCountInString(s) > limit {
@@ -126,9 +126,9 @@ func (p *passage) peek(members map[string]json.RawMessage) {
 		}
 		return s
 	}
-	p.facts.Kind = text("type", maxTypeLength)
-	p.facts.EnvelopeID = text("envelopeId", maxIDLength)
-	p.facts.CorrelationID = text("correlationId", maxIDLength)
+	e.attrs.Kind = text("type", maxTypeLength)
+	e.attrs.EnvelopeID = text("envelopeId", maxIDLength)
+	e.attrs.CorrelationID = text("correlationId", maxIDLength)
 }
 
 // detailsOf turns violations into details with paths below prefix.
@@ -140,25 +140,26 @@ func detailsOf(prefix string, wrong []schema.Violation) []Detail {
 	return out
 }
 
-// Peek reads type and correlationId of a document that nobody has judged yet;
-// empty where it has none, and for one that is not sound.
+// Peek reads type and correlationId of a document before it is validated. Both are
+// empty for a document that is not valid JSON, or that holds a large asset.
 func Peek(doc []byte) (kind, correlationID string) {
-	return named(doc, 0) // one that is larger holds an asset, and asks nothing
+	return readIDs(doc, 0)
 }
 
-// named is Peek of a document in which asset bytes do not count.
-func named(doc []byte, asset int) (kind, correlationID string) {
-	members, err := split(doc, asset)
+// readIDs is Peek for a document with that many bytes of base64, which do not count
+// against the limit.
+func readIDs(doc []byte, asset int) (kind, correlationID string) {
+	members, err := splitMembers(doc, asset)
 	if err != nil {
 		return "", ""
 	}
-	var p passage
-	p.peek(members)
-	return p.facts.Kind, p.facts.CorrelationID
+	var e execution
+	e.setIDs(members)
+	return e.attrs.Kind, e.attrs.CorrelationID
 }
 
-// Mentions reports whether a document may be of a kind, without reading it: one
-// that does not hold the kind's name, plain or escaped, is of another.
-func Mentions(doc []byte, kind string) bool {
+// MayBeKind reports whether a document may be of a kind, without parsing it. False
+// means that it contains neither the kind's name nor an escape.
+func MayBeKind(doc []byte, kind string) bool {
 	return bytes.Contains(doc, []byte(kind)) || bytes.Contains(doc, []byte(`\u`))
 }

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-func TestShape_RefusesWhatIsNoEnvelope(t *testing.T) {
+func TestShape_RefusesDocumentsThatAreNotEnvelopes(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", 129)
 	tests := map[string]struct{ doc, path, keyword string }{
@@ -75,7 +75,7 @@ func TestShape_RefusesWhatIsNoEnvelope(t *testing.T) {
 }
 
 // OpenWOP envelope contract §26 case 5: bounded before decoding.
-func TestShape_BoundsDepthAndSize(t *testing.T) {
+func TestShape_LimitsDepthAndSize(t *testing.T) {
 	t.Parallel()
 	deep := func(n int) string {
 		return doc(note, `{"text":"x","more":`+strings.Repeat(`{"a":`, n-2)+`{}`+strings.Repeat(`}`, n-2)+`}`)
@@ -122,18 +122,18 @@ func TestShape_TimeMustExist(t *testing.T) {
 	}
 }
 
-func TestShape_TakesEveryOptionalMember(t *testing.T) {
+func TestShape_AcceptsEveryOptionalMember(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res := f.accept(doc(note, goodNote, with("nodeId", "other"), with("partial", map[string]any{"isPartial": false, "index": 3, "total": 4}),
 		meta("traceparent", "malformed is ignored", "label", strings.Repeat("ü", 256), "contentTrust", "trusted",
 			"rendering", map[string]any{"display": "card", "title": "T", "lang": "go", "alt": "a", "mimeType": "x/y"})))
 	accepted(t, res)
-	require.Equal(t, nodeID, res.Events[0].NodeID, "the host says which node it was")
+	require.Equal(t, nodeID, res.Events[0].NodeID, "the host's node overrides the envelope's")
 	require.Contains(t, string(res.Events[0].Payload), `"rendering":{"`)
 }
 
-// drawEnvelope makes documents that are nearly envelopes.
+// drawEnvelope makes documents that are almost envelopes.
 func drawEnvelope(t *rapid.T) []byte {
 	anything := []string{`null`, `0`, `1.0`, `-1`, `1.5`, `"x"`, `""`, `true`, `[]`, `{}`, `"trusted"`, `"user"`, `"2026-01-31T12:00:00Z"`, `"card"`, fmt.Sprintf("%q", strings.Repeat("x", 129)), fmt.Sprintf("%q", strings.Repeat("é", 256)), fmt.Sprintf("%q", strings.Repeat("é", 257))}
 	value := func(name string, good ...string) string {
@@ -172,7 +172,7 @@ func drawEnvelope(t *rapid.T) []byte {
 	}, "type", "envelopeId", "correlationId", "payload", "meta"))
 }
 
-// The shape this project wrote down means what the published one means.
+// The shape step agrees with the published schema.
 func TestShape_AgreesWithThePublishedSchema(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "ai-envelope.schema.json"))
@@ -192,8 +192,8 @@ func TestShape_AgreesWithThePublishedSchema(t *testing.T) {
 			valid++
 		}
 	}
-	// A round seldom goes by without a valid envelope; agreeing on refusals alone
-	// would prove little.
+	// Most rounds have a valid envelope. Agreement on invalid documents alone would prove
+	// little.
 	for range 20 {
 		rapid.Check(t, agree)
 		if valid > 0 {

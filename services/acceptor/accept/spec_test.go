@@ -65,13 +65,13 @@ func TestPipelineTable_EveryRow(t *testing.T) {
 			}
 			r := refused(t, res, tc.status, tc.code)
 			require.Equal(t, tc.exactly, r.Reason() == string(tc.code))
-			require.Equal(t, f.head, res.Head, "the log is where it was")
+			require.Equal(t, f.head, res.Head, "the head is unchanged")
 			f.nothingRecorded()
 		})
 	}
 }
 
-// The rows that pass instead of refusing.
+// The rows that never refuse.
 func TestPipelineTable_RowsThatAlwaysPass(t *testing.T) {
 	t.Parallel()
 	t.Run("7 redaction", func(t *testing.T) {
@@ -107,8 +107,7 @@ func TestPipelineTable_RowsThatAlwaysPass(t *testing.T) {
 	})
 }
 
-// The cases that decide quality, as far as they are the acceptor's (OpenWOP
-// envelope contract §26). The number is the row's.
+// The edge cases that concern the acceptor (OpenWOP envelope contract §26), by row number.
 func TestEdgeCases(t *testing.T) {
 	t.Parallel()
 	shapeless := func(t *testing.T, d string) {
@@ -193,7 +192,7 @@ func edgeOffendingValue(t *testing.T) {
 	res := f.accept(doc("error", `{"code":"","message":7,"details":"the-offending-value"}`))
 	r := refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
 	require.Len(t, r.Details, 3)
-	require.NotContains(t, string(res.Outcome)+fmt.Sprint(res.Facts), "offending")
+	require.NotContains(t, string(res.Outcome)+fmt.Sprint(res.Attributes), "offending")
 }
 
 func edgeUniversalListed(t *testing.T) {
@@ -218,10 +217,10 @@ func edgeUntrustedSurface(t *testing.T) {
 	untrusted := doc(accept.KindSurface, surfaceWith("", ""), meta("contentTrust", "untrusted"))
 	res := f.accept(untrusted, func(r *accept.Request) { r.ApprovalContext = true })
 	refused(t, res, accept.Invalid, fault.UntrustedBlocksApproval)
-	accepted(t, f.accept(untrusted)) // outside an approval it is accepted normally
+	accepted(t, f.accept(untrusted)) // without an approval it is accepted
 }
 
-// What must hold for any document in any surroundings.
+// Invariants for any document in any context.
 func TestRun_InvariantsHoldForAnyDocument(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -234,7 +233,7 @@ func TestRun_InvariantsHoldForAnyDocument(t *testing.T) {
 		res, err := f.pipeline().Run(t.Context(), req)
 		require.NoError(t, err)
 		require.NoError(t, strictjson.Check(res.Outcome, strictjson.Limits{}))
-		shown := string(res.Outcome) + string(res.Payload) + fmt.Sprint(res.Facts)
+		shown := string(res.Outcome) + string(res.Payload) + fmt.Sprint(res.Attributes)
 		require.NotContains(t, shown, canary)
 		if res.Refusal != nil {
 			f.nothingRecorded()
@@ -257,7 +256,7 @@ func TestRun_InvariantsHoldForAnyDocument(t *testing.T) {
 	})
 }
 
-// drawDocument makes a document of a known kind, with secrets strewn in.
+// drawDocument makes a document of a known kind, with secrets at random places.
 func drawDocument(t *rapid.T) string {
 	kinds := []string{note, "clarification.request", "schema.request", "schema.response", "error"}
 	kind := rapid.SampledFrom(kinds).Draw(t, "kind")
@@ -282,7 +281,7 @@ func drawDocument(t *rapid.T) string {
 	return doc(kind, payload, set, meta(tags...))
 }
 
-// drawSurroundings puts a request somewhere.
+// drawSurroundings adds a random context to a request.
 func drawSurroundings(t *rapid.T, r *accept.Request) {
 	if rapid.Bool().Draw(t, "contract") {
 		r.Contract = &accept.Contract{Accepts: rapid.SampledFrom([][]string{nil, {note}, {"error"}}).Draw(t, "accepts")}

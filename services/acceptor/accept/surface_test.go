@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// surfaceWith is a surface of which one place holds a text.
+// surfaceWith returns a surface with a text at one place.
 func surfaceWith(place, text string) string {
 	s := `{"reasoning":"{reasoning}","catalogVersion":"0.9.1","surface":{"title":"{title}","components":[{"component":"heading","text":"{heading}"},` +
 		`{"component":"text","text":"{text}"},{"component":"field.text","id":"{id}","label":"{label}","placeholder":"{placeholder}"},` +
@@ -52,8 +52,8 @@ func TestSurface_RendersNoSecret(t *testing.T) {
 	})
 }
 
-// Ids that differ in a secret alone are one when it is taken out.
-func TestSurface_ThatRedactionMadeAmbiguousIsRefused(t *testing.T) {
+// Ids that differ only in a secret are equal after redaction.
+func TestSurface_IsRefusedIfRedactionMadeItAmbiguous(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const form = `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.text","id":"` + canary + `","label":"l"},` +
@@ -62,9 +62,9 @@ func TestSurface_ThatRedactionMadeAmbiguousIsRefused(t *testing.T) {
 	f.nothingRecorded()
 }
 
-// OpenWOP envelope contract §26 case 18, a2ui-untrusted-blocks-approval: the surface
-// moves nothing, the person does.
-func TestSurface_UntrustedAtAnApproval(t *testing.T) {
+// OpenWOP envelope contract §26 case 18, a2ui-untrusted-blocks-approval: an untrusted
+// surface does not advance an approval, a person's answer does.
+func TestSurface_UntrustedDoesNotAdvanceAnApproval(t *testing.T) {
 	t.Parallel()
 	const form = `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.select","id":"verdict","label":"Pay?","required":true,` +
 		`"options":[{"value":"yes","label":"Pay"},{"value":"no","label":"Do not"}]},{"component":"action.button","id":"go","label":"Go","action":{"target":"resume"}}]}}`
@@ -76,7 +76,7 @@ func TestSurface_UntrustedAtAnApproval(t *testing.T) {
 	f.nothingRecorded()
 	require.Equal(t, fault.UntrustedBlocksApproval, fault.CodeOf(approval.OfEnvelope(wire.Untrusted)))
 
-	// Shown beside the gate it is recorded, untrusted, and the gate is where it was.
+	// Without an approval context it is recorded as untrusted. The approval stays open.
 	res = f.accept(doc(accept.KindSurface, form, untrusted))
 	require.Equal(t, wire.Untrusted, accepted(t, res).NormalizedMeta.ContentTrust)
 	for _, e := range f.events() {
@@ -84,7 +84,7 @@ func TestSurface_UntrustedAtAnApproval(t *testing.T) {
 		require.NotEqual(t, wire.EventInterruptResolved, e.Type)
 	}
 
-	// Somebody fills it in. What they may do decides, and what they say counts.
+	// A person submits the surface. The person's permissions decide, and the answer counts.
 	s, err := a2ui.Parse(res.Payload)
 	require.NoError(t, err)
 	resume, wrong, err := s.Submit([]byte(`{"verdict":"yes"}`), []byte(`{"type":"object","required":["verdict"]}`))
@@ -98,5 +98,5 @@ func TestSurface_UntrustedAtAnApproval(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, d.Released)
 	require.Equal(t, wire.EventApprovalGranted, d.Event.Type)
-	require.Empty(t, d.Event.Trust, "a person's decision is no worse for the form it was made on")
+	require.Empty(t, d.Event.Trust, "the form does not taint a person's decision")
 }

@@ -6,24 +6,24 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// trust settles the envelope's trust: its own tag, else the run's boundary,
-// else trusted (OpenWOP envelope contract §12). The tag was set by the
-// executor from the taint of the node's inputs, so it is honoured as it is,
-// also "trusted" within an untrusted run; but not in a run that was opened as
-// untrusted, where nobody here has followed the taint.
-func trust(_ context.Context, p *passage) (*Refusal, error) {
-	p.facts.Trust = p.resolveTrust()
+// trust sets the envelope's trust: its own tag, else the run's boundary, else
+// trusted (OpenWOP envelope contract §12). The executor derived the tag from the
+// taint of the node's inputs, so even "trusted" in an untrusted run is honoured.
+// The exception is Request.Untrusted: an external run that was opened as untrusted,
+// where this host did not track the taint.
+func trust(_ context.Context, e *execution) (*Refusal, error) {
+	e.attrs.Trust = e.resolveTrust()
 	return nil, nil
 }
 
-func (p *passage) resolveTrust() wire.Trust {
+func (e *execution) resolveTrust() wire.Trust {
 	switch {
-	case p.req.Untrusted:
+	case e.req.Untrusted:
 		return wire.Untrusted
-	case p.meta.ContentTrust != "":
-		return p.meta.ContentTrust
-	case p.req.Boundary != "":
-		return p.req.Boundary
+	case e.meta.ContentTrust != "":
+		return e.meta.ContentTrust
+	case e.req.Boundary != "":
+		return e.req.Boundary
 	default:
 		return wire.Trusted
 	}

@@ -14,7 +14,7 @@ func TestTrust_TagWinsOverBoundaryWinsOverTrusted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tag, boundary, want wire.Trust
 	}{
-		"nothing said":                   {"", "", wire.Trusted},
+		"no tag and no boundary":         {"", "", wire.Trusted},
 		"untrusted run":                  {"", wire.Untrusted, wire.Untrusted},
 		"untrusted tag":                  {wire.Untrusted, "", wire.Untrusted},
 		"untrusted tag in a trusted run": {wire.Untrusted, wire.Trusted, wire.Untrusted},
@@ -32,7 +32,7 @@ func TestTrust_TagWinsOverBoundaryWinsOverTrusted(t *testing.T) {
 			for _, e := range res.Events {
 				require.Equal(t, tc.want, e.ContentTrust)
 			}
-			require.Equal(t, tc.want, res.Facts.Trust)
+			require.Equal(t, tc.want, res.Attributes.Trust)
 		})
 	}
 }

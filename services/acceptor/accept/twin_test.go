@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// twin judges documents by the published envelope schema and by the shape step.
+// twin validates documents with the published envelope schema and with the shape step.
 type twin struct {
 	f         *fixture
 	published *schema.Schema
@@ -35,7 +35,7 @@ func newTwin(t testing.TB) twin {
 	return twin{newFixture(t), published, []any{schematest.Value(t, theirs), schematest.Value(t, ours)}}
 }
 
-// agree asserts that both take a document, or neither does, and tells which.
+// agree asserts that both agree on a document, and returns whether it is valid.
 func (w twin) agree(t testing.TB, what string, doc []byte) bool {
 	t.Helper()
 	want := w.published.Validate(doc)
@@ -56,21 +56,20 @@ func (w twin) agree(t testing.TB, what string, doc []byte) bool {
 	return taken
 }
 
-// Every single change to an envelope is judged alike by the published schema and
-// by the shape step, whichever of the two schemas the changes are made up from.
+// The published schema and the shape step agree on every single change to an envelope.
+// The changes are derived from both schemas.
 func TestShape_AgreesWithThePublishedSchemaOnEverySingleMutation(t *testing.T) {
 	t.Parallel()
 	w := newTwin(t)
 	schematest.Twins{
 		Schemas: w.facts,
-		// Ours leaves the time to the code beside it, so its samples have none.
+		// Our schema does not check the time, so samples derived from it have none.
 		Adapt: func(sample any) { sample.(map[string]any)["meta"].(map[string]any)["ts"] = "2026-01-31T12:00:00Z" },
 		Words: []string{"2026-01-31T12:00:00Z"},
 	}.Compare(t, func(what string, doc []byte) bool { return w.agree(t, what, doc) })
 }
 
-// FuzzShape_AgreesWithThePublishedSchema: the two judge any document alike that
-// the edge takes at all.
+// FuzzShape_AgreesWithThePublishedSchema: both agree on any document that is strict JSON.
 func FuzzShape_AgreesWithThePublishedSchema(f *testing.F) {
 	w := newTwin(f)
 	for _, facts := range w.facts {

@@ -7,20 +7,20 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// version compares schemaVersion with the advertised one, just before the
-// payload check: a payload of an unknown higher version cannot be judged
-// (OpenWOP envelope contract §4.1). Absent counts as 0.
-func version(_ context.Context, p *passage) (*Refusal, error) {
-	got, want := int64(p.env.SchemaVersion), int64(p.kind.Version)
+// version compares schemaVersion with the advertised version. It runs before the
+// payload step, since a payload of a higher, unknown version cannot be validated
+// (OpenWOP envelope contract §4.1). An absent schemaVersion counts as 0.
+func version(_ context.Context, e *execution) (*Refusal, error) {
+	got, want := int64(e.env.SchemaVersion), int64(e.kind.Version)
 	switch {
 	case want == Unlisted || got == want:
 		return nil, nil
 	case got > want:
 		return unknownVersion(fmt.Sprintf("schemaVersion is above the advertised %d", want)), nil
-	case p.policy.Strict:
+	case e.policy.Strict:
 		return unknownVersion(fmt.Sprintf("schemaVersion is below the advertised %d, and this host is strict", want)), nil
 	}
-	p.facts.Drift = true
+	e.attrs.Drift = true
 	return nil, nil
 }
 

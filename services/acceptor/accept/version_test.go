@@ -41,8 +41,8 @@ func TestVersion_ComparesWithTheAdvertisedOne(t *testing.T) {
 				d = strings.Replace(d, `{`, `{"schemaVersion":`+tc.version+`,`, 1)
 			}
 			res := f.accept(d)
-			require.Equal(t, tc.drift, res.Facts.Drift)
-			require.Equal(t, version, res.Facts.Floor)
+			require.Equal(t, tc.drift, res.Attributes.Drift)
+			require.Equal(t, version, res.Attributes.AdvertisedVersion)
 			if tc.ok {
 				accepted(t, res)
 				return

@@ -1,9 +1,9 @@
-// Package assets keeps what models answer with besides text: images, sounds and
-// files that are too large for a run's log.
+// Package assets stores images, audio and files of models that are too large for a
+// run's log.
 //
-// An asset belongs to a tenant and is reached by a signed URL that nobody can
-// guess. It is stored before the event that names it is recorded, and never
-// deleted while the log may name it (OpenWOP envelope contract §17).
+// An asset belongs to a tenant and is served under a signed, unguessable URL. It is
+// stored before the event with its URL is recorded, and never deleted while the log
+// may contain the URL (OpenWOP envelope contract §17).
 package assets
 
 import (
@@ -22,27 +22,26 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// Vault stores assets and makes their URLs. It is safe for concurrent use.
-type Vault struct {
+// Store stores assets and makes their URLs. It is safe for concurrent use.
+type Store struct {
 	blobs blob.Store
 	keys  token.Keys
 	base  func() string
 	clock func() time.Time
 }
 
-// DeriveKey makes a signing key of the host's secret, so that one secret serves
-// several ends.
+// DeriveKey derives the signing key of asset URLs from the host's secret.
 func DeriveKey(secret []byte) ([]byte, error) {
 	return token.DeriveKey(secret, "waybill asset urls")
 }
 
-// New makes a vault. base is the address under which tokens are served, without a
-// slash at its end.
-func New(blobs blob.Store, keys token.Keys, base func() string, clock func() time.Time) (*Vault, error) {
+// New makes a store. base returns the address under which tokens are served, without
+// a trailing slash.
+func New(blobs blob.Store, keys token.Keys, base func() string, clock func() time.Time) (*Store, error) {
 	if err := keys.Check(); err != nil {
 		return nil, fmt.Errorf("assets: %w", err)
 	}
-	return &Vault{blobs: blobs, keys: keys, base: base, clock: clock}, nil
+	return &Store{blobs: blobs, keys: keys, base: base, clock: clock}, nil
 }
 
 // Members of a blob's meta.
@@ -52,66 +51,67 @@ const (
 	metaSave = "attachment"
 )
 
-// Keep stores an asset of an envelope and gives its URL. The same envelope gives
-// the same asset each time, whoever asks.
-func (v *Vault) Keep(ctx context.Context, at accept.Place, correlationID string, a accept.Asset) (string, error) {
+// Save stores an asset of an envelope and returns its URL; see accept.Assets.
+func (s *Store) Save(ctx context.Context, at accept.Target, correlationID string, a accept.Asset) (string, error) {
 	run := at.Run
 	sum := sha256.Sum256([]byte(run.RunID + "\x00" + correlationID + "\x00" + a.MimeType + "\x00" + a.Name + "\x00" + string(a.Data)))
 	id := hex.EncodeToString(sum[:16])
-	if err := v.put(ctx, run.Tenant, id, a); err != nil {
+	if err := s.put(ctx, run.Tenant, id, a); err != nil {
 		return "", err
 	}
-	return v.url(claim{Tenant: run.Tenant, Run: run.RunID, Asset: id}), nil
+	return s.url(tokenClaims{Tenant: run.Tenant, Run: run.RunID, Asset: id}), nil
 }
 
-// Put stores an asset that belongs to no run; its URL is good for a time, 0: for ever.
-func (v *Vault) Put(ctx context.Context, tenant string, a accept.Asset, good time.Duration) (string, error) {
-	c := claim{Tenant: tenant, Asset: strings.ToLower(rand.Text())}
-	if good > 0 {
-		c.Expires = v.clock().Add(good).Unix()
+// SaveUnbound stores an asset that belongs to no run, and returns its token. The token
+// expires after ttl; 0 means never.
+func (s *Store) SaveUnbound(ctx context.Context, tenant string, a accept.Asset, ttl time.Duration) (string, error) {
+	c := tokenClaims{Tenant: tenant, Asset: strings.ToLower(rand.Text())}
+	if ttl > 0 {
+		c.Expires = s.clock().Add(ttl).Unix()
 	}
-	if err := v.put(ctx, tenant, c.Asset, a); err != nil {
+	if err := s.put(ctx, tenant, c.Asset, a); err != nil {
 		return "", err
 	}
-	return sign(v.keys, c), nil
+	return sign(s.keys, c), nil
 }
 
-func (v *Vault) put(ctx context.Context, tenant, id string, a accept.Asset) error {
+func (s *Store) put(ctx context.Context, tenant, id string, a accept.Asset) error {
 	meta := map[string]string{metaType: a.MimeType}
 	if a.Name != "" {
-		meta[metaName] = hex.EncodeToString([]byte(a.Name)) // any text; meta holds ASCII
+		meta[metaName] = hex.EncodeToString([]byte(a.Name)) // meta values must be ASCII
 	}
 	if a.Attachment {
 		meta[metaSave] = "true"
 	}
-	if err := v.blobs.Put(ctx, blobName(tenant, id), blob.Blob{Data: a.Data, Meta: meta}); err != nil {
-		return fault.New(fault.ServiceUnavailable, "the asset cannot be stored, and nothing is recorded without it; try again").
+	if err := s.blobs.Put(ctx, blobName(tenant, id), blob.Blob{Data: a.Data, Meta: meta}); err != nil {
+		return fault.New(fault.ServiceUnavailable, "the asset cannot be stored; nothing was recorded; try again").
 			After(time.Second).Wrap(err)
 	}
 	return nil
 }
 
-// blobName begins with the tenant, so that no id reaches another's assets.
+// blobName starts with the tenant, so that no id names an asset of another tenant.
 func blobName(tenant, id string) string { return tenant + "/" + id }
 
-func (v *Vault) url(c claim) string { return v.base() + "/" + sign(v.keys, c) }
+func (s *Store) url(c tokenClaims) string { return s.base() + "/" + sign(s.keys, c) }
 
-// Open gives the asset of a token. Errors: fault.NotFound for a token that is not
-// ours, has expired, or names nothing: nobody learns which.
-func (v *Vault) Open(ctx context.Context, text string) (accept.Asset, error) {
-	c, ok := verify(v.keys, text, v.clock())
+// Load returns the asset of a token. Errors: fault.NotFound for a token that is forged,
+// expired or of a missing asset, without a distinction; fault.ServiceUnavailable.
+func (s *Store) Load(ctx context.Context, text string) (accept.Asset, error) {
+	c, ok := verify(s.keys, text, s.clock())
 	if !ok {
-		return accept.Asset{}, notFound()
+		return accept.Asset{}, ErrNotFound()
 	}
-	b, err := v.blobs.Get(ctx, blobName(c.Tenant, c.Asset))
+	b, err := s.blobs.Get(ctx, blobName(c.Tenant, c.Asset))
 	if errors.Is(err, blob.ErrNotFound) {
-		return accept.Asset{}, notFound()
+		return accept.Asset{}, ErrNotFound()
 	}
 	if err != nil {
 		return accept.Asset{}, fault.New(fault.ServiceUnavailable, "the asset cannot be read now; try again").After(time.Second).Wrap(err)
 	}
-	name, _ := hex.DecodeString(b.Meta[metaName]) // none: no name
+	name, _ := hex.DecodeString(b.Meta[metaName]) // absent means no name
 	return accept.Asset{Data: b.Data, MimeType: b.Meta[metaType], Name: string(name), Attachment: b.Meta[metaSave] == "true"}, nil
 }
 
-func notFound() error { return fault.New(fault.NotFound, "there is no such asset") }
+// ErrNotFound reports an unknown asset.
+func ErrNotFound() error { return fault.New(fault.NotFound, "there is no such asset") }

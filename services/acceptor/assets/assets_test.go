@@ -23,102 +23,102 @@ const base = "https://host.example/v1/assets"
 
 func key(b byte) []byte { return []byte(strings.Repeat(string(b), 32)) }
 
-func vault(t testing.TB, blobs blob.Store, keys token.Keys, now *time.Time) *assets.Vault {
+func newStore(t testing.TB, blobs blob.Store, keys token.Keys, now *time.Time) *assets.Store {
 	t.Helper()
 	v, err := assets.New(blobs, keys, func() string { return base }, func() time.Time { return *now })
 	require.NoError(t, err)
 	return v
 }
 
-func at(tenant, run string) accept.Place {
-	return accept.Place{Run: subject.Run{Tenant: tenant, WorkflowID: "wf", RunID: run}}
+func at(tenant, run string) accept.Target {
+	return accept.Target{Run: subject.Run{Tenant: tenant, WorkflowID: "wf", RunID: run}}
 }
 
 var picture = accept.Asset{Data: []byte("picture"), MimeType: "image/png", Name: "lämp.png", Attachment: true}
 
 func textOf(url string) string { return strings.TrimPrefix(url, base+"/") }
 
-func TestKeep_TheSameEnvelopeIsTheSameAsset(t *testing.T) {
+func TestSave_IsIdempotentPerEnvelope(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	blobs := memory.New()
-	v := vault(t, blobs, token.Keys{1: key('a')}, &now)
-	first, err := v.Keep(t.Context(), at("acme", "r"), "c1", picture)
+	v := newStore(t, blobs, token.Keys{1: key('a')}, &now)
+	first, err := v.Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	again, err := vault(t, blobs, token.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
+	again, err := newStore(t, blobs, token.Keys{1: key('a')}, &now).Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	require.Equal(t, first, again, "whichever process is asked")
+	require.Equal(t, first, again, "from any process")
 	require.Equal(t, 1, blobs.Len())
-	for _, other := range []accept.Place{at("beta", "r"), at("acme", "r2")} {
-		url, err := v.Keep(t.Context(), other, "c1", picture)
+	for _, other := range []accept.Target{at("beta", "r"), at("acme", "r2")} {
+		url, err := v.Save(t.Context(), other, "c1", picture)
 		require.NoError(t, err)
 		require.NotEqual(t, first, url)
 	}
-	got, err := v.Open(t.Context(), textOf(first))
+	got, err := v.Load(t.Context(), textOf(first))
 	require.NoError(t, err)
 	require.Equal(t, picture, got)
 }
 
-func TestOpen_KnowsOnlyItsOwnTokens(t *testing.T) {
+func TestLoad_AcceptsOnlyItsOwnTokens(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	blobs := memory.New()
-	v := vault(t, blobs, token.Keys{1: key('a')}, &now)
-	url, err := v.Keep(t.Context(), at("acme", "r"), "c1", picture)
+	v := newStore(t, blobs, token.Keys{1: key('a')}, &now)
+	url, err := v.Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
 	good := textOf(url)
 	body, mac, _ := strings.Cut(good, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(body)
 	require.NoError(t, err)
 	changed := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(raw), "acme", "beta", 1)))
-	foreign := vault(t, blobs, token.Keys{1: key('b')}, &now)
-	theirs, err := foreign.Keep(t.Context(), at("acme", "r"), "c1", picture)
+	foreign := newStore(t, blobs, token.Keys{1: key('b')}, &now)
+	theirs, err := foreign.Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
 	for name, bad := range map[string]string{
 		"empty": "", "no mac": body, "no body": "." + mac, "another tenant": changed + "." + mac, "another key": textOf(theirs),
 		"padded": body + "=." + mac, "longer": good + "A", "shorter": good[:len(good)-1], "huge": strings.Repeat("A", 5000) + "." + mac, "spaces": " " + good,
 	} {
-		_, err := v.Open(t.Context(), bad)
+		_, err := v.Load(t.Context(), bad)
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), name)
 	}
 }
 
-func TestOpen_TakesTheTokensOfAReplacedKey(t *testing.T) {
+func TestLoad_AcceptsTokensOfAReplacedKey(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	blobs := memory.New()
-	old, err := vault(t, blobs, token.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
+	old, err := newStore(t, blobs, token.Keys{1: key('a')}, &now).Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	both := vault(t, blobs, token.Keys{1: key('a'), 2: key('b')}, &now)
-	_, err = both.Open(t.Context(), textOf(old))
+	both := newStore(t, blobs, token.Keys{1: key('a'), 2: key('b')}, &now)
+	_, err = both.Load(t.Context(), textOf(old))
 	require.NoError(t, err)
-	fresh, err := both.Keep(t.Context(), at("acme", "r"), "c1", picture)
+	fresh, err := both.Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	require.NotEqual(t, old, fresh, "signed with the new one")
-	_, err = vault(t, blobs, token.Keys{2: key('b')}, &now).Open(t.Context(), textOf(old))
-	require.Equal(t, fault.NotFound, fault.CodeOf(err), "the old one is gone")
+	require.NotEqual(t, old, fresh, "signed with the new key")
+	_, err = newStore(t, blobs, token.Keys{2: key('b')}, &now).Load(t.Context(), textOf(old))
+	require.Equal(t, fault.NotFound, fault.CodeOf(err), "signed with a removed key")
 }
 
-func TestPut_ExpiresWhenItIsToldTo(t *testing.T) {
+func TestSaveUnbound_ExpiresAfterItsTTL(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	v := vault(t, memory.New(), token.Keys{1: key('a')}, &now)
-	short, err := v.Put(t.Context(), "acme", picture, time.Minute)
+	v := newStore(t, memory.New(), token.Keys{1: key('a')}, &now)
+	short, err := v.SaveUnbound(t.Context(), "acme", picture, time.Minute)
 	require.NoError(t, err)
-	long, err := v.Put(t.Context(), "acme", picture, 0)
+	long, err := v.SaveUnbound(t.Context(), "acme", picture, 0)
 	require.NoError(t, err)
 	require.NotEqual(t, short, long)
 	now = now.Add(59 * time.Second)
-	_, err = v.Open(t.Context(), short)
+	_, err = v.Load(t.Context(), short)
 	require.NoError(t, err)
 	now = now.Add(time.Second)
-	_, err = v.Open(t.Context(), short)
+	_, err = v.Load(t.Context(), short)
 	require.Equal(t, fault.NotFound, fault.CodeOf(err))
-	_, err = v.Open(t.Context(), long)
+	_, err = v.Load(t.Context(), long)
 	require.NoError(t, err)
 }
 
-func TestNew_WantsAKeyThatNobodyGuesses(t *testing.T) {
+func TestNew_NeedsAStrongKey(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []token.Keys{nil, {0: key('a')}, {1: []byte("short")}} {
 		_, err := assets.New(memory.New(), keys, func() string { return base }, time.Now)
@@ -130,7 +130,7 @@ func TestNew_WantsAKeyThatNobodyGuesses(t *testing.T) {
 	require.NotContains(t, string(derived), "host secret")
 }
 
-// down is a store that cannot be reached.
+// down is an unavailable store.
 type down struct{}
 
 func (down) Put(context.Context, string, blob.Blob) error { return errors.New("no connection") }
@@ -138,29 +138,29 @@ func (down) Get(context.Context, string) (blob.Blob, error) {
 	return blob.Blob{}, errors.New("no connection")
 }
 
-func TestVault_SaysThatTheStoreIsAway(t *testing.T) {
+func TestStore_ReportsAnUnavailableStore(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	v := vault(t, down{}, token.Keys{1: key('a')}, &now)
-	_, err := v.Keep(t.Context(), at("acme", "r"), "c1", picture)
+	v := newStore(t, down{}, token.Keys{1: key('a')}, &now)
+	_, err := v.Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	url, err := vault(t, memory.New(), token.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
+	url, err := newStore(t, memory.New(), token.Keys{1: key('a')}, &now).Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	_, err = v.Open(t.Context(), textOf(url))
-	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "not: not found")
+	_, err = v.Load(t.Context(), textOf(url))
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "not: fault.NotFound")
 }
 
 func FuzzToken(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
-	v := vault(f, memory.New(), token.Keys{1: key('a')}, &now)
-	url, err := v.Keep(f.Context(), at("acme", "r"), "c1", picture)
+	v := newStore(f, memory.New(), token.Keys{1: key('a')}, &now)
+	url, err := v.Save(f.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(f, err)
 	good := textOf(url)
 	f.Add(good)
 	f.Add("eyJrIjoxfQ.")
 	f.Add("e30." + strings.Repeat("A", 43))
 	f.Fuzz(func(t *testing.T, text string) {
-		_, err := v.Open(t.Context(), text)
+		_, err := v.Load(t.Context(), text)
 		if (err == nil) != (text == good) {
 			t.Fatalf("%q: %v", text, err)
 		}

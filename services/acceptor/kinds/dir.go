@@ -12,15 +12,15 @@ import (
 
 const (
 	suffix = ".schema.json"
-	// maxSchemaBytes bounds one file.
+	// maxSchemaBytes limits one file.
 	maxSchemaBytes = 1 << 20
 	// defaultVersion is the version of a schema without x-schemaVersion.
 	defaultVersion = 1
 )
 
-// LoadDir registers every <kind>.schema.json at the top of a folder; other files
-// are left alone. The version of a kind stands in the schema's x-schemaVersion,
-// 1 when absent. All files are tried; the error joins what is wrong with each.
+// LoadDir registers every <kind>.schema.json directly in a folder and ignores other
+// files. The version of a kind is the schema's x-schemaVersion, 1 if absent. The error
+// joins the errors of all files.
 func (r *Registry) LoadDir(dir fs.FS) (warnings []string, err error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Registry) LoadDir(dir fs.FS) (warnings []string, err error) {
 		if !ok || e.IsDir() {
 			continue
 		}
-		more, err := r.load(dir, e.Name(), name)
+		more, err := r.loadFile(dir, e.Name(), name)
 		warnings = append(warnings, more...)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", e.Name(), err))
@@ -41,13 +41,13 @@ func (r *Registry) LoadDir(dir fs.FS) (warnings []string, err error) {
 	return warnings, errors.Join(problems...)
 }
 
-func (r *Registry) load(dir fs.FS, file, name string) ([]string, error) {
+func (r *Registry) loadFile(dir fs.FS, file, name string) ([]string, error) {
 	info, err := fs.Stat(dir, file)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > maxSchemaBytes {
-		return nil, fault.New(fault.ValidationError, "kind %s: the schema has more than %d bytes", name, maxSchemaBytes)
+		return nil, fault.New(fault.ValidationError, "kind %s: the schema has %d bytes, the limit is %d", name, info.Size(), maxSchemaBytes)
 	}
 	doc, err := fs.ReadFile(dir, file)
 	if err != nil {
@@ -62,11 +62,11 @@ func (r *Registry) load(dir fs.FS, file, name string) ([]string, error) {
 
 // versionOf reads x-schemaVersion.
 func versionOf(name string, doc []byte) (int, error) {
-	v, told, err := pack.SchemaVersion(doc)
+	v, found, err := pack.SchemaVersion(doc)
 	switch {
 	case err != nil:
 		return 0, fault.New(fault.ValidationError, "kind %s: %s", name, err)
-	case !told:
+	case !found:
 		return defaultVersion, nil
 	}
 	return v, nil

@@ -2,5 +2,5 @@ package kinds
 
 import "maps"
 
-// Clone is a registry of its own with the same kinds: these take long to compile.
+// Clone returns a copy of the registry. Compiling the kinds again takes long.
 func (r *Registry) Clone() *Registry { return &Registry{lint: r.lint, kinds: maps.Clone(r.kinds)} }

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 )
 
-// AddPack registers the kinds of a pack: all or none. The warnings and the error
-// name the pack and the file of the schema; else they are as of Register.
+// AddPack registers all kinds of a pack, or none. Warnings and errors are those of
+// Register, with the names of the pack and of the schema file.
 func (r *Registry) AddPack(p *pack.Pack) (warnings []string, err error) {
 	var problems []error
 	before := maps.Clone(r.kinds)
@@ -22,7 +22,7 @@ func (r *Registry) AddPack(p *pack.Pack) (warnings []string, err error) {
 		if err == nil {
 			continue
 		}
-		e := fault.New(fault.ValidationError, "pack %s: %s at %q: %s: %s", p.Name, pack.OwnFile, k.At, k.File, plain(err))
+		e := fault.New(fault.ValidationError, "pack %s: %s at %q: %s: %s", p.Name, pack.OwnFile, k.At, k.File, messageWithoutCode(err))
 		problems = append(problems, e.With("pack", p.Name).With("file", k.File).With("path", k.At))
 	}
 	if len(problems) > 0 {
@@ -31,9 +31,9 @@ func (r *Registry) AddPack(p *pack.Pack) (warnings []string, err error) {
 	return warnings, errors.Join(problems...)
 }
 
-// plain is an error's sentence without its code, which stands in front of the
-// whole.
-func plain(err error) string {
+// messageWithoutCode returns an error's message without the code, which AddPack puts
+// in front.
+func messageWithoutCode(err error) string {
 	if e, ok := fault.As(err); ok {
 		return e.Message
 	}

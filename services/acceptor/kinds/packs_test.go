@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// packOf has one kind a schema.
+// packOf returns a pack with one kind per schema.
 func packOf(t *testing.T, name string, schemas map[string]string) *pack.Pack {
 	t.Helper()
 	folder := fstest.MapFS{}
@@ -41,7 +41,7 @@ func TestAddPack_RegistersItsKinds(t *testing.T) {
 	require.NotEmpty(t, k.Payload.Validate([]byte(`{}`)))
 }
 
-func TestAddPack_HoldsSchemasToTheLevelOfTheHost(t *testing.T) {
+func TestAddPack_LintsAtTheLevelOfTheHost(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[kinds.Lint]struct{ warned, refused bool }{
 		kinds.LintStrict: {false, true}, kinds.LintWarn: {true, false}, kinds.LintOff: {false, false},
@@ -65,7 +65,7 @@ func errorText(err error) []string {
 	return []string{err.Error()}
 }
 
-func TestAddPack_NamesWhoHasTheKindAlready(t *testing.T) {
+func TestAddPack_NamesTheOriginOfARegisteredKind(t *testing.T) {
 	t.Parallel()
 	r := registry(t, kinds.LintWarn)
 	_, err := r.LoadDir(fstest.MapFS{name + ".schema.json": file(tierOne)})

@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// Every kind of the protocol can be asked for in the strict mode of every vendor,
-// the open bags of the universal ones included; what was good comes back as it
-// was (OpenWOP envelope contract §20).
+// Every kind of the protocol has a projection for the strict mode of every vendor,
+// including the open objects of the universal kinds. A valid payload survives the round
+// trip unchanged (OpenWOP envelope contract §20).
 func TestKinds_HaveAProjectionForEveryVendor(t *testing.T) {
 	t.Parallel()
 	for _, k := range registry(t, kinds.LintOff).All() {
@@ -39,8 +39,7 @@ func TestKinds_HaveAProjectionForEveryVendor(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §5: where a dialect orders members, reasoning comes before
-// what follows from it.
+// OpenWOP envelope contract §5: if a dialect orders members, reasoning comes first.
 func TestKinds_ReasonBeforeTheyAnswer(t *testing.T) {
 	t.Parallel()
 	places := 0

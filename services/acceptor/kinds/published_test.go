@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// both gives the published schema of a kind of the protocol and ours.
+// both returns the published schema of a kind of the protocol, and ours.
 func both(t *testing.T, kind string) (published, ours accept.PayloadSchema) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "envelopes", kind+".schema.json"))
@@ -28,7 +28,7 @@ func both(t *testing.T, kind string) (published, ours accept.PayloadSchema) {
 	return p, k.Payload
 }
 
-// payloads are one good and many nearly good documents per kind.
+// payloads are one valid and many almost valid documents per kind.
 var payloads = map[string]struct{ good, bad []string }{
 	accept.KindClarificationRequest: {
 		good: []string{
@@ -97,7 +97,7 @@ func surface(component string) string {
 	return `{"catalogVersion":"0.9.1","surface":{"components":[` + component + `]}}`
 }
 
-func TestKinds_MeanWhatThePublishedOnesMean(t *testing.T) {
+func TestKinds_AgreeWithThePublishedOnesOnExamples(t *testing.T) {
 	t.Parallel()
 	for kind, docs := range payloads {
 		t.Run(kind, func(t *testing.T) {

@@ -1,10 +1,10 @@
-// Package kinds is the one registry of envelope kinds: name, version, schema.
-// Discovery, the schema endpoint and validation all read it.
+// Package kinds is the registry of envelope kinds: name, version, schema. Discovery,
+// the schema endpoint and validation all read it.
 //
-// It holds the kinds of the protocol from the start, in this project's own
-// wording, and whatever vendor kinds are registered before the service serves.
-// A kind's name reaches a URL path, so it is only ever looked up, never joined
-// to a path (OpenWOP envelope contract §4).
+// It has the kinds of the protocol, with schemas in this project's own wording, and
+// the vendor kinds that are registered before the service starts. Kind names come from
+// URL paths. They are only used as map keys, never joined to a file path (OpenWOP
+// envelope contract §4).
 package kinds
 
 import (
@@ -25,13 +25,12 @@ import (
 //go:embed universal/*.schema.json core/*.schema.json
 var protocolKinds embed.FS
 
-// protocolVersion is the advertised version of the protocol's kinds (RFC 0094 for
-// the universal ones).
+// protocolVersion is the advertised version of the protocol's kinds (RFC 0094 for the
+// universal kinds).
 const protocolVersion = 1
 
-// Core lists the protocol's content kinds: any host may advertise them, and a
-// contract decides about them as about vendor kinds (OpenWOP envelope contract
-// §3.1).
+// Core lists the protocol's content kinds. Any host may advertise them. Contracts treat
+// them like vendor kinds (OpenWOP envelope contract §3.1).
 func Core() []string {
 	return []string{accept.KindImage, accept.KindAudio, accept.KindFile, accept.KindSurface}
 }
@@ -44,7 +43,7 @@ type Lint string
 const (
 	LintStrict Lint = "strict" // refused
 	LintWarn   Lint = "warn"   // registered, and a warning
-	LintOff    Lint = "off"    // not looked at
+	LintOff    Lint = "off"    // not linted
 )
 
 // Valid reports whether l is one of the three levels.
@@ -57,14 +56,13 @@ type Kind struct {
 	// Schema is the JSON Schema document of its payload, as registered.
 	Schema    json.RawMessage
 	Universal bool
-	// Origin is what brought a vendor's kind, such as a pack; for messages.
+	// Origin is the source of a vendor kind, such as a pack, for messages.
 	Origin string
 
 	compiled *schema.Schema
 }
 
-// Registry holds kinds by name. Fill it before it is shared: reading is safe
-// for concurrent use, registering is not.
+// Registry has kinds by name. Reading is safe for concurrent use, registering is not.
 type Registry struct {
 	lint  Lint
 	kinds map[string]Kind
@@ -86,10 +84,10 @@ func New(lint Lint) (*Registry, error) {
 	return r, nil
 }
 
-// protocolSchema is the document of a kind of the protocol's.
+// protocolSchema returns the schema of a kind of the protocol.
 func protocolSchema(name string) ([]byte, error) {
 	switch {
-	case name == accept.KindSurface: // who asks with one judges it by the same
+	case name == accept.KindSurface: // the schema that interrupts use for surfaces
 		return a2ui.Schema(), nil
 	case accept.IsUniversal(name):
 		return protocolKinds.ReadFile("universal/" + name + suffix)
@@ -98,43 +96,43 @@ func protocolSchema(name string) ([]byte, error) {
 	}
 }
 
-// Register adds a vendor kind. The warnings say where its schema leaves the
-// Tier-1 subset. Errors: fault.ValidationError for a name that is no vendor
-// kind's or is taken, a negative version, a document that is no JSON Schema, and
-// at LintStrict for whatever would be a warning.
+// Register adds a vendor kind. The warnings list where its schema leaves the Tier-1
+// subset. Errors: fault.ValidationError for a name that is not a vendor kind's or is
+// registered, a negative version, a document that is not a JSON Schema, and at
+// LintStrict for any warning.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
 	return r.register(name, version, doc, "")
 }
 
-// register is Register for a kind that came from somewhere.
+// register is Register with the kind's origin.
 func (r *Registry) register(name string, version int, doc []byte, origin string) (warnings []string, err error) {
 	if !pack.VendorKind(name) {
-		return nil, fault.New(fault.ValidationError, "kind %q: needs a name of the form vendor.<host>.<kind>", name)
+		return nil, fault.New(fault.ValidationError, "kind %q: the name must have the form vendor.<host>.<kind>", name)
 	}
 	if version < 0 {
-		return nil, fault.New(fault.ValidationError, "kind %s: version %d: needs an integer of 0 or more", name, version)
+		return nil, fault.New(fault.ValidationError, "kind %s: version %d: must be an integer of 0 or more", name, version)
 	}
 	if k, taken := r.kinds[name]; taken {
 		if k.Origin == "" {
-			return nil, fault.New(fault.ValidationError, "kind %s: is registered already", name)
+			return nil, fault.New(fault.ValidationError, "kind %s: already registered", name)
 		}
-		return nil, fault.New(fault.ValidationError, "kind %s: is registered already, from %s; a host has one schema of a kind", name, k.Origin)
+		return nil, fault.New(fault.ValidationError, "kind %s: already registered, from %s; a kind has one schema per host", name, k.Origin)
 	}
 	kind, err := compile(Kind{Name: name, Version: version, Schema: slices.Clone(doc), Origin: origin})
-	if err != nil { // a rule has nothing to say about what is no schema
+	if err != nil { // before linting, which needs a valid schema
 		return nil, err
 	}
-	if warnings, err = r.check(name, doc); err != nil {
+	if warnings, err = r.lintSchema(name, doc); err != nil {
 		return nil, err
 	}
 	r.kinds[name] = kind
 	return warnings, nil
 }
 
-// check lints the schema at the configured level. A variant payload that models
-// cannot be held to (oneOf, a union without a discriminator) is found at every
-// level but off (OpenWOP envelope contract §4.2).
-func (r *Registry) check(name string, doc []byte) ([]string, error) {
+// lintSchema lints the schema at the configured level. Variant payloads that providers
+// cannot enforce (oneOf, a union without a discriminator) are found at every level
+// except off (OpenWOP envelope contract §4.2).
+func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
 	level := schema.LevelAlways
 	switch r.lint {
 	case LintOff:
@@ -145,23 +143,24 @@ func (r *Registry) check(name string, doc []byte) ([]string, error) {
 	}
 	var out []string
 	for _, f := range schema.Lint(doc, level) {
-		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, concerns(f.Vendors), f.Message))
+		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, vendorList(f.Vendors), f.Message))
 	}
 	if r.lint == LintStrict && len(out) > 0 {
-		return nil, fault.New(fault.ValidationError, "kind %s: its schema leaves the structured-output subset: %s", name, strings.Join(out, "; ")).With("findings", out)
+		return nil, fault.New(fault.ValidationError, "kind %s: its schema leaves the structured-output subset: %s", name, strings.Join(out, "; ")).
+			With("findings", out)
 	}
 	return out, nil
 }
 
-// concerns names the vendors whose models cannot be held to the schema.
-func concerns(vendors []string) string {
+// vendorList lists the vendors that cannot enforce the schema.
+func vendorList(vendors []string) string {
 	if len(vendors) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(vendors, ", ") + ")"
 }
 
-// compile makes a kind ready to judge payloads.
+// compile compiles the schema of a kind.
 func compile(k Kind) (Kind, error) {
 	compiled, err := schema.Compile(k.Name, k.Schema)
 	if err != nil {
@@ -171,10 +170,9 @@ func compile(k Kind) (Kind, error) {
 	return k, nil
 }
 
-// Subset is the claim a host may make about all its kinds together
+// Subset is the compliance that the host advertises for all its kinds together
 // (envelopes.tierOneSubsetCompliance). The protocol's own kinds leave the strict
-// subset, so that a host which looks at all says warn (OpenWOP envelope contract
-// §24, C16).
+// subset, so a host that lints advertises warn (OpenWOP envelope contract §24, C16).
 func (r *Registry) Subset() Lint {
 	if r.lint == LintOff {
 		return LintOff
@@ -187,7 +185,7 @@ func (r *Registry) Subset() Lint {
 	return LintStrict
 }
 
-// Find gives a kind the way the pipeline looks at it.
+// Find returns a kind for the pipeline.
 func (r *Registry) Find(name string) (accept.Kind, bool) {
 	k, ok := r.kinds[name]
 	if !ok {
@@ -196,10 +194,10 @@ func (r *Registry) Find(name string) (accept.Kind, bool) {
 	return accept.Kind{Name: k.Name, Version: k.Version, Payload: k.compiled}, true
 }
 
-// Names lists all kinds, sorted.
+// Names returns the names of all kinds, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 
-// All lists all kinds by name.
+// All returns all kinds, sorted by name.
 func (r *Registry) All() []Kind {
 	out := make([]Kind, 0, len(r.kinds))
 	for _, name := range r.Names() {

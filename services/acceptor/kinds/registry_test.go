@@ -20,7 +20,7 @@ const (
 	variants = `{"type":"object","properties":{"v":{"oneOf":[{"type":"string"},{"type":"number"}]}}}`
 )
 
-// protocolKinds is how many kinds there are from the start.
+// protocolKinds is the number of kinds of the protocol.
 const protocolKinds = 8
 
 func registry(t testing.TB, lint kinds.Lint) *kinds.Registry {
@@ -44,11 +44,11 @@ func TestNew_HasTheKindsOfTheProtocolAtVersionOne(t *testing.T) {
 		require.NotNil(t, found.Payload)
 		require.Empty(t, schema.Lint(k.Schema, schema.LevelAlways), k.Name)
 	}
-	_, ok := r.Find("nobody")
+	_, ok := r.Find("unknown")
 	require.False(t, ok)
 }
 
-func TestRegister_TakesVendorKindsOnly(t *testing.T) {
+func TestRegister_AcceptsVendorKindsOnly(t *testing.T) {
 	t.Parallel()
 	long := "vendor.acme."
 	for len(long) < 257 {
@@ -197,7 +197,7 @@ func FuzzLoadDir(f *testing.F) {
 	})
 }
 
-func TestRegister_TellsEveryFindingOfARefusedSchema(t *testing.T) {
+func TestRegister_ReportsEveryFindingOfARefusedSchema(t *testing.T) {
 	t.Parallel()
 	_, err := registry(t, kinds.LintStrict).Register(name, 1, []byte(`{"type":"object","oneOf":[{"type":"string"}],"properties":{"a":{"type":"string","maxLength":3}}}`))
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
@@ -211,7 +211,7 @@ func TestRegister_TellsEveryFindingOfARefusedSchema(t *testing.T) {
 
 // OpenWOP envelope contract §20, §24 C16: the protocol's own kinds leave the
 // strict subset.
-func TestSubset_ClaimsNoMoreThanIsTrue(t *testing.T) {
+func TestSubset_ClaimsOnlyWhatAllKindsSatisfy(t *testing.T) {
 	t.Parallel()
 	for lint, want := range map[kinds.Lint]kinds.Lint{
 		kinds.LintStrict: kinds.LintWarn, kinds.LintWarn: kinds.LintWarn, kinds.LintOff: kinds.LintOff,

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// publishedKind is the published schema of a kind. Each kind of the protocol has one.
+// publishedKind returns the published schema of a kind of the protocol.
 func publishedKind(t *testing.T, kind string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "envelopes", kind+".schema.json"))
@@ -21,8 +21,8 @@ func publishedKind(t *testing.T, kind string) []byte {
 	return b
 }
 
-// Every single change to a valid payload is judged alike by the published schema
-// and by ours, whichever of the two the changes are made up from.
+// The published schema and ours agree on every single change to a valid payload. The
+// changes are derived from both schemas.
 func TestKinds_AgreeWithThePublishedOnesOnEverySingleMutation(t *testing.T) {
 	t.Parallel()
 	for _, k := range registry(t, kinds.LintOff).All() {
@@ -39,7 +39,7 @@ func TestKinds_AgreeWithThePublishedOnesOnEverySingleMutation(t *testing.T) {
 	}
 }
 
-// agree asserts that both find a document valid, or both invalid, and tells which.
+// agree asserts that both schemas agree on a document, and returns whether it is valid.
 func agree(t *testing.T, published, ours accept.PayloadSchema, what string, doc []byte) bool {
 	t.Helper()
 	want, got := published.Validate(doc), ours.Validate(doc)

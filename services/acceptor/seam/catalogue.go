@@ -6,15 +6,15 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// catalogue is the host's catalogue of kinds, changed as a request wants it.
+// catalogue is the host's catalogue of kinds, with the changes of a request.
 type catalogue struct {
 	host      accept.Kinds
 	supported *[]string      // nil: the host's
 	floor     map[string]int // nil: the host's versions
 }
 
-// Find gives a kind that is universal or supported. A kind the request made up
-// has no schema here, so its payloads pass.
+// Find returns a universal or supported kind. A kind that only the request names has
+// no schema, so all its payloads are valid.
 func (c catalogue) Find(name string) (accept.Kind, bool) {
 	k, known := c.host.Find(name)
 	if c.supported != nil {
@@ -37,7 +37,7 @@ func (c catalogue) Find(name string) (accept.Kind, bool) {
 	return k, true
 }
 
-// Names lists the supported kinds.
+// Names returns the supported kinds.
 func (c catalogue) Names() []string {
 	if c.supported != nil {
 		return *c.supported

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// hostKinds is a host with the universal kinds and one of its own.
+// hostKinds has the universal kinds and one vendor kind.
 type hostKinds struct{}
 
 func (hostKinds) Find(name string) (accept.Kind, bool) {
@@ -26,7 +26,7 @@ func (hostKinds) Find(name string) (accept.Kind, bool) {
 
 func (hostKinds) Names() []string { return append(accept.Universals(), "vendor.own.kind") }
 
-// refusing refuses every payload.
+// refusing rejects every payload.
 type refusing struct{}
 
 func (refusing) Validate([]byte) []schema.Violation { return []schema.Violation{{Keyword: "false"}} }
@@ -70,7 +70,7 @@ func TestCatalogue_ReplacesKindsAndVersions(t *testing.T) {
 	}
 }
 
-func TestCatalogue_NamesWhatIsSupported(t *testing.T) {
+func TestCatalogue_NamesSupportedKinds(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, hostKinds{}.Names(), catalogue{host: hostKinds{}}.Names())
 	some := []string{"a", "b"}
@@ -92,8 +92,8 @@ func TestRequest_NamesTheNodeOfTheProjection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := Request{Envelope: json.RawMessage(tc.envelope), ProjectTo: &Projection{RunID: "r", NodeID: tc.node}}
-			require.Equal(t, tc.want, r.node())
-			require.Equal(t, tc.want, request("acme", &r).NodeID)
+			require.Equal(t, tc.want, r.nodeID())
+			require.Equal(t, tc.want, acceptRequest("acme", &r).NodeID)
 		})
 	}
 }
@@ -104,8 +104,8 @@ func TestRequest_DefaultsAreThoseOfTheContract(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, r.contract(), "no contract")
 	require.Equal(t, accept.FailNode, r.refusalMode())
-	require.False(t, r.approval())
-	in := request("acme", r)
+	require.False(t, r.needsApproval())
+	in := acceptRequest("acme", r)
 	require.Equal(t, accept.Counters{}, in.Counters, "not limited")
 	require.Empty(t, in.Boundary)
 	require.Empty(t, in.NodeID)
@@ -114,7 +114,7 @@ func TestRequest_DefaultsAreThoseOfTheContract(t *testing.T) {
 	r, err = Parse([]byte(`{"envelope":{},"nodeAllowedKinds":["a"],"counters":{"schemaRounds":{"current":1,"cap":2}},
 		"boundInterruptKind":"approval","runTrustBoundary":"untrusted","projectTo":{"runId":"r","refusalMode":"discard-and-warn"}}`))
 	require.NoError(t, err)
-	in = request("acme", r)
+	in = acceptRequest("acme", r)
 	require.Equal(t, []string{"a"}, in.Contract.Accepts)
 	require.Equal(t, accept.DiscardAndWarn, in.Mode)
 	require.Equal(t, &accept.Counter{Current: 1, Cap: 2}, in.Counters.SchemaRounds)

@@ -11,31 +11,32 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// list is a growing list that several processes write. Its records are named by
-// the number of their first element, and each is written only where there is none:
-// so elements are numbered without a gap, and none is lost.
+// list is an append-only list that several processes write. A record is named by the
+// number of its first element, and is only created, never replaced. So the elements are
+// numbered without a gap, and none is lost.
 type list struct {
-	name  string // of its records, ending in "."
+	name  string // prefix of its records, ending in "."
 	limit int    // of elements
-	// count tells how many elements a record holds.
+	// count returns the number of elements in a record.
 	count func(record []byte) (int, error)
-	// from is where to begin looking for the end; 0: wherever it was last.
+	// from is a position at or before the end of the list; used with stop.
 	from int
-	// stop is asked about each record that somebody else has written from there on:
-	// true leaves the list as it is. Nil: never.
+	// stop is called for each record from position from on that another process has
+	// written; true cancels the append. Nil never cancels.
 	stop func(record []byte) (bool, error)
 }
 
-// at names the record that begins with the nth element; names sort as numbers do.
-func (l list) at(n int) string { return fmt.Sprintf("%s%08d", l.name, n) }
+// recordName returns the name of the record that starts with element n. Names sort like
+// their numbers.
+func (l list) recordName(n int) string { return fmt.Sprintf("%s%08d", l.name, n) }
 
-// extend writes a record behind the last one. render is told the number of its
-// first element, and gives the record and how many elements it holds; it is called
-// again when somebody else was faster.
-func (s *Shared) extend(ctx context.Context, tenant string, l list, render func(first int) ([]byte, int, error)) error {
-	now, err := s.space(tenant).Now(ctx)
+// appendRecord writes a record after the last one. render gets the number of the first
+// element, and returns the record and its number of elements. It is called again after
+// a lost race.
+func (s *Shared) appendRecord(ctx context.Context, tenant string, l list, render func(first int) ([]byte, int, error)) error {
+	now, err := s.records(tenant).Now(ctx)
 	if err != nil {
-		return reached(err)
+		return storeFault(err)
 	}
 	name := now.Key(l.name)
 	end := l.from
@@ -48,17 +49,17 @@ func (s *Shared) extend(ctx context.Context, tenant string, l list, render func(
 		case err != nil:
 			return err
 		case end+n > l.limit || len(record) > maxRecord:
-			return fault.New(fault.PayloadTooLarge, "the test log of a run takes at most %d entries, of at most %d bytes at once; reset it", l.limit, maxRecord)
+			return fault.New(fault.PayloadTooLarge, "the test log of a run has at most %d entries, and at most %d bytes per append; reset it", l.limit, maxRecord)
 		}
-		err = now.Update(ctx, l.at(end), record, 0)
+		err = now.Update(ctx, l.recordName(end), record, 0)
 		if err == nil {
 			s.ends.put(name, end+n)
 			return nil
 		}
 		if !errors.Is(err, kv.ErrConflict) {
-			return reached(err)
+			return storeFault(err)
 		}
-		taken, stop, err := l.behind(ctx, now, end)
+		taken, stop, err := l.readTaken(ctx, now, end)
 		if err != nil || stop {
 			return err
 		}
@@ -66,11 +67,11 @@ func (s *Shared) extend(ctx context.Context, tenant string, l list, render func(
 	}
 }
 
-// behind tells how many elements the record at end holds, and whether to stop at it.
-func (l list) behind(ctx context.Context, now epoch.Records, end int) (n int, stop bool, err error) {
-	record, _, err := now.Get(ctx, l.at(end))
+// readTaken returns the number of elements in the record at end, and whether to stop.
+func (l list) readTaken(ctx context.Context, now epoch.Records, end int) (n int, stop bool, err error) {
+	record, _, err := now.Get(ctx, l.recordName(end))
 	if err != nil {
-		return 0, false, reached(err)
+		return 0, false, storeFault(err)
 	}
 	if n, err = l.count(record); err != nil {
 		return 0, false, err
@@ -84,28 +85,28 @@ func (l list) behind(ctx context.Context, now epoch.Records, end int) (n int, st
 	return n, stop, err
 }
 
-// maxEnds bounds the lists whose end is remembered.
+// maxEnds limits the lists in an endCache.
 const maxEnds = 1_000
 
-// ends remembers where lists ended, so that a writer need not go along all of
-// one. An end that others have moved on is only a later start. The zero value is
-// ready.
-type ends struct {
-	mu sync.Mutex // guards at
-	at map[string]int
+// endCache has the last known end of each list, so that a writer need not read the list
+// from its start. An outdated end is only an earlier start. The zero value is ready to
+// use.
+type endCache struct {
+	mu     sync.Mutex // guards byName
+	byName map[string]int
 }
 
-func (e *ends) get(name string) int {
+func (e *endCache) get(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.at[name]
+	return e.byName[name]
 }
 
-func (e *ends) put(name string, n int) {
+func (e *endCache) put(name string, n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.at == nil || len(e.at) >= maxEnds {
-		e.at = map[string]int{}
+	if e.byName == nil || len(e.byName) >= maxEnds {
+		e.byName = map[string]int{}
 	}
-	e.at[name] = max(n, e.at[name])
+	e.byName[name] = max(n, e.byName[name])
 }

@@ -1,13 +1,13 @@
-// Package seam is the envelope/accept test seam: the pipeline of production,
-// with its surroundings given by the caller (OpenWOP envelope contract §23.1).
+// Package seam is the envelope/accept test seam: the production pipeline, with a
+// context that the caller sets (OpenWOP envelope contract §23.1).
 //
-//	request.go    the body of a request; split.go takes the envelope out of it
-//	exercise.go   one request: surroundings, pipeline, outcome
-//	catalogue.go  kinds and versions as the request wants them
-//	ledger.go     dedup by priors, a persisted store, and the seam's own memory
+//	request.go    the body of a request; split.go extracts the envelope from it
+//	exercise.go   one request: context, pipeline, outcome
+//	catalogue.go  the request's kinds and versions
+//	ledger.go     dedup by the request's priors, a run's store, the seam's own store
 //	project.go    the events and the span of the outcome
-//	store.go      what must outlive a request
-//	shared.go     keeps it in records that all processes share; chain.go their lists
+//	store.go      interfaces of the state that outlives a request
+//	shared.go     that state in records that all processes share; chain.go its lists
 //
-// A conformance suite drives it. It is served only with test seams on.
+// Conformance suites call it. It is served only with test seams on.
 package seam

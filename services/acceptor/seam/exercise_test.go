@@ -27,15 +27,15 @@ const (
 	good   = `{"questions":[{"id":"q","question":"?"}]}`
 )
 
-// vault replaces the canaries of open scopes.
+// vault is a redactor with the canaries of open scopes.
 type vault struct {
 	open map[string][]seam.Canary
 	down error
-	// lost: it forgets what it is told at once, as one that is restarted does.
+	// lost: it forgets registrations immediately, like a redactor that restarts.
 	lost bool
 }
 
-func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (seam.Scope, func(), error) {
+func (v *vault) RegisterCanaries(_ context.Context, tenant string, canaries []seam.Canary) (seam.Scope, func(), error) {
 	if v.down != nil {
 		return seam.Scope{}, nil, v.down
 	}
@@ -43,7 +43,7 @@ func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (
 	if !v.lost {
 		v.open[id] = canaries
 	}
-	return seam.Scope{Run: subject.Run{Tenant: tenant, RunID: id}, Told: []string{id}}, func() { delete(v.open, id) }, nil
+	return seam.Scope{Run: subject.Run{Tenant: tenant, RunID: id}, Registrations: []string{id}}, func() { delete(v.open, id) }, nil
 }
 
 func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
@@ -68,7 +68,7 @@ func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (acc
 	return out, n, v.down
 }
 
-// memory is a store that cannot fail.
+// memory is a store whose errors fail the test.
 type memory struct {
 	t *testing.T
 	*seam.Shared
@@ -106,13 +106,13 @@ func newFixture(t *testing.T) *fixture {
 	registry, err := kinds.New(kinds.LintOff)
 	require.NoError(t, err)
 	f := &fixture{t: t, memory: memory{t, seam.NewShared(kvmemory.New(), clock)}, vault: &vault{open: map[string][]seam.Canary{}}}
-	f.x = &seam.Exerciser{Kinds: registry, Redactor: f.vault, Vault: f.vault, Store: f.memory.Shared, Log: f.memory.Shared, Clock: clock}
+	f.x = &seam.Exerciser{Kinds: registry, Redactor: f.vault, Canaries: f.vault, Store: f.memory.Shared, Log: f.memory.Shared, Clock: clock}
 	return f
 }
 
 type body map[string]any
 
-// envelope makes an envelope of a kind; set overwrites members.
+// envelope returns an envelope of a kind; set overwrites members.
 func envelope(kind, payload string, set ...any) map[string]any {
 	m := map[string]any{
 		"type": kind, "schemaVersion": 1, "envelopeId": "env-1", "correlationId": "corr-1", "payload": json.RawMessage(payload),
@@ -124,7 +124,7 @@ func envelope(kind, payload string, set ...any) map[string]any {
 	return m
 }
 
-// outcome of a request, as a document.
+// outcome returns the outcome of a request as a document.
 type outcome struct {
 	Status           string          `json:"status"`
 	Reason           string          `json:"reason"`
@@ -168,7 +168,7 @@ func counter(current, limit int) map[string]any {
 }
 
 // The members of the request, one by one (OpenWOP envelope contract §23.1).
-func TestExercise_SurroundingsComeFromTheRequest(t *testing.T) {
+func TestExercise_ContextComesFromTheRequest(t *testing.T) {
 	t.Parallel()
 	clar := envelope("clarification.request", good)
 	tests := map[string]struct {
@@ -292,7 +292,7 @@ func TestExercise_CapabilityOverlayComesFirst(t *testing.T) {
 	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
 }
 
-func TestDedup_OwnMemoryHoldsAcceptedOutcomes(t *testing.T) {
+func TestDedup_OwnStoreHasAcceptedOutcomes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first := f.raw(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}})
@@ -343,7 +343,7 @@ func TestDedup_PriorsWinAndAreReturnedVerbatim(t *testing.T) {
 	require.Equal(t, fault.InvalidArgument, fault.CodeOf(err))
 }
 
-func TestDedup_PersistedHoldsOutcomesOfAnyStatusPerRun(t *testing.T) {
+func TestDedup_RunStoreHasOutcomesOfAnyStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	in := func(run string, more body) body {
@@ -432,14 +432,14 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 	}
 }
 
-func TestProject_BreachTellsLimitAndObserved(t *testing.T) {
+func TestProject_BreachNamesLimitAndObserved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "nodeId", "from-envelope"), "counters": body{"envelopesPerTurn": counter(4, 4)}, "projectTo": body{"runId": "r"}})
 	require.JSONEq(t, `{"kind":"envelopes","limit":4,"observed":5,"nodeId":"from-envelope"}`, string(f.memory.events(tenant, "r")[0].Payload))
 }
 
-func TestProject_NamesANodeInAnyCase(t *testing.T) {
+func TestProject_AlwaysNamesANode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exercise(body{"envelope": []int{}, "projectTo": body{"runId": "r"}})

@@ -9,13 +9,12 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// Request is the body of the seam. Members it does not name are ignored.
+// Request is the body of the seam. Other members are ignored.
 type Request struct {
 	Envelope json.RawMessage `json:"envelope"`
-	// HostSupportedEnvelopes takes the place of the host's catalogue; nil: the
-	// host's own.
+	// HostSupportedEnvelopes replaces the host's catalogue; nil uses the host's.
 	HostSupportedEnvelopes *[]string `json:"hostSupportedEnvelopes"`
-	// NodeAllowedKinds are the contract's accepts; nil: no contract.
+	// NodeAllowedKinds are the kinds that the contract accepts; nil means no contract.
 	NodeAllowedKinds *[]string  `json:"nodeAllowedKinds"`
 	RunTrustBoundary wire.Trust `json:"runTrustBoundary"`
 	Counters         struct {
@@ -23,21 +22,22 @@ type Request struct {
 		SchemaRounds        *accept.Counter `json:"schemaRounds"`
 		ClarificationRounds *accept.Counter `json:"clarificationRounds"`
 	} `json:"counters"`
-	// SchemaVersionFloor takes the place of schemaVersions; nil: the host's own.
+	// SchemaVersionFloor replaces schemaVersions; nil uses the host's.
 	SchemaVersionFloor map[string]int `json:"schemaVersionFloor"`
 	EnvelopeStrictness string         `json:"envelopeStrictness"`
 	PriorCorrelations  []Prior        `json:"priorCorrelations"`
 	PersistedDedup     *struct {
 		RunID string `json:"runId"`
 	} `json:"persistedDedup"`
-	// ByokCanaries are known secrets of this call; nil: redaction does not report.
+	// ByokCanaries are registered secrets of this call; nil: the outcome does not report
+	// redactions.
 	ByokCanaries        *[]Canary   `json:"byokCanaries"`
 	ApprovalGateContext bool        `json:"approvalGateContext"`
 	BoundInterruptKind  string      `json:"boundInterruptKind"`
 	ProjectTo           *Projection `json:"projectTo"`
 }
 
-// Prior is an outcome the caller says was decided before.
+// Prior is an earlier outcome that the caller supplies.
 type Prior struct {
 	CorrelationID string          `json:"correlationId"`
 	Outcome       json.RawMessage `json:"outcome"`
@@ -50,23 +50,23 @@ type Canary struct {
 	SecretID string `json:"secretId"`
 }
 
-// Projection names the test log that takes the events.
+// Projection names the test log for the events.
 type Projection struct {
 	RunID       string             `json:"runId"`
 	NodeID      string             `json:"nodeId"`
 	RefusalMode accept.RefusalMode `json:"refusalMode"`
 }
 
-// Bounds of a request: a suite sends a handful.
+// Limits of a request. Suites send a few.
 const (
 	maxPriors   = 1000
 	maxCanaries = 64
 )
 
-// Parse reads a body. The envelope in it is not looked at: whatever it is, it
-// is judged by the pipeline. Errors: fault.InvalidArgument.
+// Parse reads a body. It does not validate the envelope; the pipeline does.
+// Errors: fault.InvalidArgument.
 func Parse(body []byte) (*Request, error) {
-	envelope, rest, err := split(body)
+	envelope, rest, err := splitEnvelope(body)
 	if err != nil {
 		return nil, badRequest("the body is not a JSON object").Wrap(err)
 	}
@@ -95,24 +95,26 @@ func (r *Request) checkProjection() error {
 	case p == nil:
 		return nil
 	case p.RunID == "" || len(p.RunID) > maxID || len(p.NodeID) > maxID:
-		return badRequest("projectTo.runId must not be empty; it and nodeId have at most 128 bytes")
+		return badRequest("projectTo.runId must not be empty; runId and nodeId have at most 128 bytes")
 	case p.RefusalMode != "" && p.RefusalMode != accept.FailNode && p.RefusalMode != accept.DiscardAndWarn:
 		return badRequest("projectTo.refusalMode must be fail-node or discard-and-warn")
 	}
 	return nil
 }
 
-// maxID bounds the ids of runs and nodes (run-event.schema.json).
+// maxID limits the ids of runs and nodes, in bytes (run-event.schema.json).
 const maxID = 128
 
 func badRequest(message string) *fault.Error {
 	return fault.New(fault.InvalidArgument, "%s", message)
 }
 
-// approval reports whether the envelope is bound to an approval.
-func (r *Request) approval() bool { return r.ApprovalGateContext || r.BoundInterruptKind == "approval" }
+// needsApproval reports whether the envelope is bound to an approval.
+func (r *Request) needsApproval() bool {
+	return r.ApprovalGateContext || r.BoundInterruptKind == "approval"
+}
 
-// contract is the node's contract as far as the request gives one.
+// contract returns the node's contract; nil if the request has none.
 func (r *Request) contract() *accept.Contract {
 	if r.NodeAllowedKinds == nil {
 		return nil
@@ -120,7 +122,7 @@ func (r *Request) contract() *accept.Contract {
 	return &accept.Contract{Accepts: *r.NodeAllowedKinds}
 }
 
-// refusalMode is the projection's, fail-node by default.
+// refusalMode returns the projection's refusal mode; the default is fail-node.
 func (r *Request) refusalMode() accept.RefusalMode {
 	if r.ProjectTo != nil && r.ProjectTo.RefusalMode != "" {
 		return r.ProjectTo.RefusalMode
@@ -128,16 +130,16 @@ func (r *Request) refusalMode() accept.RefusalMode {
 	return accept.FailNode
 }
 
-// defaultNode stands for the node of a projection that names none: a failed
-// node must have a name.
+// defaultNode is the node of a projection without nodeId: node.failed needs a node.
 const defaultNode = "envelope-accept"
 
-// node is the node of the projection: the one it names, else the envelope's.
-func (r *Request) node() string {
+// nodeID returns the node of the projection: its own, else the envelope's, else
+// defaultNode.
+func (r *Request) nodeID() string {
 	var e struct {
 		NodeID string `json:"nodeId"`
 	}
-	_ = strictjson.Read(r.Envelope, &e) // a misshapen envelope names none
+	_ = strictjson.Read(r.Envelope, &e) // an invalid envelope has no usable nodeId
 	switch {
 	case r.ProjectTo.NodeID != "":
 		return r.ProjectTo.NodeID

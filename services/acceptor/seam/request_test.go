@@ -29,8 +29,8 @@ func TestExercise_RefusesUnusableBodies(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §26 case 5: what no reader should take is judged, and
-// refused, like any other document.
+// OpenWOP envelope contract §26 case 5: the pipeline refuses a document that strict
+// parsers reject, like any other invalid document.
 func TestParse_LeavesTheEnvelopeToThePipeline(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string]string{

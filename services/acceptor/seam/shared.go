@@ -14,40 +14,40 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// Bounds of what is kept. How long it is kept is the store's business.
+// Limits of the test state. The store expires it.
 const (
 	maxRunEvents = 10_000
 	maxRunSpans  = 1_000
 	maxOverlay   = 256
 	maxName      = 256     // of a capability
-	maxRecord    = 3 << 20 // bytes that a record may have
+	maxRecord    = 3 << 20 // bytes
 )
 
-// Shared is a Store and a TestLog over records that all processes share: what is
-// kept outlives each of them. All of it has passed the redactor. Every tenant has
-// a space of its own, which Reset empties.
+// Shared is a Store and a TestLog over records that all processes share. The state is
+// redacted and outlives the processes. Every tenant has its own space, which Reset
+// empties.
 type Shared struct {
-	records kv.Store
-	clock   func() time.Time
-	ends    ends
+	store kv.Store
+	clock func() time.Time
+	ends  endCache
 }
 
-// NewShared keeps test state in records.
+// NewShared stores test state in records.
 func NewShared(records kv.Store, clock func() time.Time) *Shared {
-	return &Shared{records: records, clock: clock}
+	return &Shared{store: records, clock: clock}
 }
 
-func (s *Shared) space(tenant string) epoch.Space { return epoch.New(s.records, "seam", tenant) }
+func (s *Shared) records(tenant string) epoch.Space { return epoch.New(s.store, "seam", tenant) }
 
-// Reset forgets everything of a tenant.
+// Reset deletes the state of a tenant.
 func (s *Shared) Reset(ctx context.Context, tenant string) error {
-	return reached(s.space(tenant).Clear(ctx))
+	return storeFault(s.records(tenant).Clear(ctx))
 }
 
-// reached turns the store's failure into a fault that may be tried again.
-func reached(err error) error {
+// storeFault turns an unavailable store into a fault that may be retried.
+func storeFault(err error) error {
 	if errors.Is(err, kv.ErrUnavailable) {
-		return fault.New(fault.ServiceUnavailable, "the records of the test seams cannot be reached; try again").After(time.Second).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the store of the test seams is unreachable; try again").After(time.Second).Wrap(err)
 	}
 	return err
 }
@@ -56,63 +56,63 @@ func (k Key) record() string {
 	return "outcome." + epoch.Token(k.RunID) + "." + epoch.Token(k.CorrelationID)
 }
 
-// Load gives the outcome kept under the key.
-func (s *Shared) Load(ctx context.Context, k Key) (kept Kept, found bool, err error) {
-	now, err := s.space(k.Tenant).Now(ctx)
+// Load returns the outcome of the key.
+func (s *Shared) Load(ctx context.Context, k Key) (outcome StoredOutcome, found bool, err error) {
+	now, err := s.records(k.Tenant).Now(ctx)
 	if err != nil {
-		return Kept{}, false, reached(err)
+		return StoredOutcome{}, false, storeFault(err)
 	}
 	return load(ctx, now, k)
 }
 
-func load(ctx context.Context, now epoch.Records, k Key) (kept Kept, found bool, err error) {
+func load(ctx context.Context, now epoch.Records, k Key) (outcome StoredOutcome, found bool, err error) {
 	value, _, err := now.Get(ctx, k.record())
 	if err != nil || value == nil {
-		return Kept{}, false, reached(err)
+		return StoredOutcome{}, false, storeFault(err)
 	}
-	if err := json.Unmarshal(value, &kept); err != nil {
-		return Kept{}, false, fmt.Errorf("kept outcome: %w", err)
+	if err := json.Unmarshal(value, &outcome); err != nil {
+		return StoredOutcome{}, false, fmt.Errorf("stored outcome: %w", err)
 	}
-	return kept, true, nil
+	return outcome, true, nil
 }
 
-// Save keeps an outcome, unless one is kept already; it gives the one that is.
-func (s *Shared) Save(ctx context.Context, k Key, kept Kept) (Kept, error) {
-	value, err := json.Marshal(kept)
+// Save stores the outcome if the key has none, and returns the key's outcome.
+func (s *Shared) Save(ctx context.Context, k Key, outcome StoredOutcome) (StoredOutcome, error) {
+	value, err := json.Marshal(outcome)
 	if err != nil {
-		return Kept{}, err
+		return StoredOutcome{}, err
 	}
-	now, err := s.space(k.Tenant).Now(ctx)
+	now, err := s.records(k.Tenant).Now(ctx)
 	if err != nil {
-		return Kept{}, reached(err)
+		return StoredOutcome{}, storeFault(err)
 	}
 	err = now.Update(ctx, k.record(), value, 0)
 	if !errors.Is(err, kv.ErrConflict) {
-		return kept, reached(err)
+		return outcome, storeFault(err)
 	}
 	first, _, err := load(ctx, now, k)
 	return first, err
 }
 
-// overlayRecord holds what a tenant's host is taken to be able to.
+// overlayRecord has a tenant's overlay of capabilities.
 const overlayRecord = "overlay"
 
-// Capability gives what the overlay says.
+// Capability returns the overlay's value of a capability.
 func (s *Shared) Capability(ctx context.Context, tenant, name string) (value, set bool, err error) {
 	overlay, err := s.Overlay(ctx, tenant)
 	value, set = overlay[name]
 	return value, set, err
 }
 
-// Overlay gives all that a tenant has put into the overlay.
+// Overlay returns a tenant's overlay.
 func (s *Shared) Overlay(ctx context.Context, tenant string) (map[string]bool, error) {
-	now, err := s.space(tenant).Now(ctx)
+	now, err := s.records(tenant).Now(ctx)
 	if err != nil {
-		return nil, reached(err)
+		return nil, storeFault(err)
 	}
 	value, _, err := now.Get(ctx, overlayRecord)
 	if err != nil {
-		return nil, reached(err)
+		return nil, storeFault(err)
 	}
 	return readOverlay(value)
 }
@@ -128,7 +128,7 @@ func readOverlay(value []byte) (map[string]bool, error) {
 	return overlay, nil
 }
 
-// SetCapability puts a capability into the overlay; nil takes it out. Errors:
+// SetCapability adds a capability to the overlay; nil removes it. Errors:
 // fault.InvalidArgument when there are too many, fault.ServiceUnavailable.
 func (s *Shared) SetCapability(ctx context.Context, tenant, name string, value *bool) error {
 	return s.changeOverlay(ctx, tenant, func(overlay map[string]bool) error {
@@ -137,7 +137,7 @@ func (s *Shared) SetCapability(ctx context.Context, tenant, name string, value *
 		case value == nil:
 			delete(overlay, name)
 		case len(name) > maxName || !there && len(overlay) >= maxOverlay:
-			return badRequest("at most 256 capabilities can be switched, with names of at most 256 bytes; reset the overlay")
+			return badRequest("the overlay has at most 256 capabilities, with names of at most 256 bytes; reset it")
 		default:
 			overlay[name] = *value
 		}
@@ -145,7 +145,7 @@ func (s *Shared) SetCapability(ctx context.Context, tenant, name string, value *
 	})
 }
 
-// ResetOverlay forgets what a tenant has put into the overlay.
+// ResetOverlay empties a tenant's overlay.
 func (s *Shared) ResetOverlay(ctx context.Context, tenant string) error {
 	return s.changeOverlay(ctx, tenant, func(overlay map[string]bool) error {
 		clear(overlay)
@@ -154,11 +154,11 @@ func (s *Shared) ResetOverlay(ctx context.Context, tenant string) error {
 }
 
 func (s *Shared) changeOverlay(ctx context.Context, tenant string, change func(map[string]bool) error) error {
-	now, err := s.space(tenant).Now(ctx)
+	now, err := s.records(tenant).Now(ctx)
 	if err != nil {
-		return reached(err)
+		return storeFault(err)
 	}
-	return reached(now.Change(ctx, overlayRecord, func(value []byte) ([]byte, error) {
+	return storeFault(now.Change(ctx, overlayRecord, func(value []byte) ([]byte, error) {
 		overlay, err := readOverlay(value)
 		if err != nil {
 			return nil, err
@@ -170,28 +170,28 @@ func (s *Shared) changeOverlay(ctx context.Context, tenant string, change func(m
 	}))
 }
 
-// Append places events at the end of a run's test log.
+// Append adds events at the end of a run's test log.
 func (s *Shared) Append(ctx context.Context, tenant, runID string, drafts []wire.Draft) ([]wire.Event, error) {
-	return s.place(ctx, tenant, eventsOf(runID), runID, drafts)
+	return s.appendEvents(ctx, tenant, eventsOf(runID), runID, drafts)
 }
 
-// AppendOnce places what an accepted envelope causes, unless it is there.
+// AppendOnce adds the events of an accepted envelope, unless the log has them.
 func (s *Shared) AppendOnce(ctx context.Context, tenant, runID, correlationID string, drafts []wire.Draft) ([]wire.Event, error) {
 	there, err := s.Events(ctx, tenant, runID)
 	if err != nil {
 		return nil, err
 	}
-	if caused := accept.Caused(there, correlationID); len(caused) > 0 {
+	if caused := accept.EventsCausedBy(there, correlationID); len(caused) > 0 {
 		return caused, nil
 	}
 	l, caused := eventsOf(runID), []wire.Event(nil)
 	l.from = len(there)
-	l.stop = func(record []byte) (bool, error) { // somebody was faster: with the same?
+	l.stop = func(record []byte) (bool, error) { // another process may append the same events
 		events, err := wire.ParseEvents(record)
-		caused = accept.Caused(events, correlationID)
+		caused = accept.EventsCausedBy(events, correlationID)
 		return len(caused) > 0, err
 	}
-	placed, err := s.place(ctx, tenant, l, runID, drafts)
+	placed, err := s.appendEvents(ctx, tenant, l, runID, drafts)
 	if len(caused) > 0 {
 		return caused, err
 	}
@@ -202,13 +202,13 @@ func eventsOf(runID string) list {
 	return list{name: "log." + epoch.Token(runID) + ".", limit: maxRunEvents, count: countEvents}
 }
 
-func (s *Shared) place(ctx context.Context, tenant string, l list, runID string, drafts []wire.Draft) ([]wire.Event, error) {
+func (s *Shared) appendEvents(ctx context.Context, tenant string, l list, runID string, drafts []wire.Draft) ([]wire.Event, error) {
 	var placed []wire.Event
 	if len(drafts) == 0 {
 		return nil, nil
 	}
 	at := s.clock()
-	err := s.extend(ctx, tenant, l, func(first int) ([]byte, int, error) {
+	err := s.appendRecord(ctx, tenant, l, func(first int) ([]byte, int, error) {
 		placed = make([]wire.Event, 0, len(drafts))
 		for i, d := range drafts {
 			placed = append(placed, d.Place(runID, first+i, at))
@@ -226,9 +226,9 @@ func countEvents(record []byte) (int, error) {
 	return len(events), err
 }
 
-// Events gives a run's test log; none for an unknown run.
+// Events returns a run's test log; none for an unknown run.
 func (s *Shared) Events(ctx context.Context, tenant, runID string) ([]wire.Event, error) {
-	records, err := s.below(ctx, tenant, "log."+epoch.Token(runID)+".")
+	records, err := s.listRecords(ctx, tenant, "log."+epoch.Token(runID)+".")
 	if err != nil {
 		return nil, err
 	}
@@ -247,20 +247,20 @@ func (s *Shared) Events(ctx context.Context, tenant, runID string) ([]wire.Event
 func (s *Shared) Trace(ctx context.Context, tenant, runID string, span Span) error {
 	span.RunID, span.At = runID, s.clock()
 	l := list{name: "span." + epoch.Token(runID) + ".", limit: maxRunSpans, count: func([]byte) (int, error) { return 1, nil }}
-	return s.extend(ctx, tenant, l, func(first int) ([]byte, int, error) {
+	return s.appendRecord(ctx, tenant, l, func(first int) ([]byte, int, error) {
 		span.Index = first
 		b, err := json.Marshal(span)
 		return b, 1, err
 	})
 }
 
-// Spans gives the spans of a run's test log; those of all for an empty runID.
+// Spans returns the spans of a run's test log, or of all runs for an empty runID.
 func (s *Shared) Spans(ctx context.Context, tenant, runID string) ([]Span, error) {
 	prefix := "span."
 	if runID != "" {
 		prefix += epoch.Token(runID) + "."
 	}
-	records, err := s.below(ctx, tenant, prefix)
+	records, err := s.listRecords(ctx, tenant, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -268,18 +268,18 @@ func (s *Shared) Spans(ctx context.Context, tenant, runID string) ([]Span, error
 	for _, r := range records {
 		var span Span
 		if err := json.Unmarshal(r, &span); err != nil {
-			return nil, fmt.Errorf("kept span: %w", err)
+			return nil, fmt.Errorf("stored span: %w", err)
 		}
 		spans = append(spans, span)
 	}
 	return spans, nil
 }
 
-func (s *Shared) below(ctx context.Context, tenant, prefix string) ([][]byte, error) {
-	now, err := s.space(tenant).Now(ctx)
+func (s *Shared) listRecords(ctx context.Context, tenant, prefix string) ([][]byte, error) {
+	now, err := s.records(tenant).Now(ctx)
 	if err != nil {
-		return nil, reached(err)
+		return nil, storeFault(err)
 	}
 	records, err := now.List(ctx, prefix)
-	return records, reached(err)
+	return records, storeFault(err)
 }

@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/services/acceptor/seam"
 )
 
-// processes gives exercisers that share nothing but their records, as processes of
-// one host do, and processes of it after a restart.
+// processes returns exercisers that share only their records, like the processes of one
+// host, before and after a restart.
 func processes(t *testing.T, n int) []*fixture {
 	t.Helper()
 	records := kvmemory.New()
@@ -54,7 +54,7 @@ func TestShared_ASecondProcessSeesWhatTheFirstDecided(t *testing.T) {
 	require.Equal(t, "accepted", p[0].exercise(inRun).Status)
 }
 
-// Of two processes that decide at once, one decides: both tell its outcome.
+// If two processes race, both return the outcome of the first.
 func TestShared_ARaceHasOneOutcome(t *testing.T) {
 	t.Parallel()
 	p := processes(t, 4)
@@ -83,9 +83,9 @@ func TestShared_ARaceHasOneOutcome(t *testing.T) {
 	}
 }
 
-// A process that dies between the events and the outcome leaves events behind; who
-// comes after it tells of those.
-func TestShared_ACrashBeforeTheOutcomeCausesNothingTwice(t *testing.T) {
+// A process that crashes between the events and the outcome leaves events. The next
+// request returns an outcome with those events.
+func TestShared_ACrashBeforeTheOutcomeDuplicatesNoEvents(t *testing.T) {
 	t.Parallel()
 	p := processes(t, 2)
 	b := body{"envelope": envelope("clarification.request", good), "projectTo": body{"runId": "r", "nodeId": "n"}}
@@ -107,18 +107,18 @@ func TestShared_ACrashBeforeTheOutcomeCausesNothingTwice(t *testing.T) {
 	require.Equal(t, []string{before[1].EventID, before[2].EventID}, o.RecordedEventIDs, "those of the acceptance, not of the refusal before it")
 }
 
-func TestSave_TheFirstStays(t *testing.T) {
+func TestSave_KeepsTheFirstOutcome(t *testing.T) {
 	t.Parallel()
 	s := seam.NewShared(kvmemory.New(), time.Now)
 	k := seam.Key{Tenant: tenant, RunID: "r", CorrelationID: "c"}
 	for i, outcome := range []string{`{"n":1}`, `{"n":2}`} {
-		kept, err := s.Save(t.Context(), k, seam.Kept{EnvelopeType: "error", Outcome: json.RawMessage(outcome)})
+		kept, err := s.Save(t.Context(), k, seam.StoredOutcome{EnvelopeType: "error", Outcome: json.RawMessage(outcome)})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"n":1}`, string(kept.Outcome), i)
 	}
 }
 
-func TestReset_ForgetsOneTenant(t *testing.T) {
+func TestReset_DeletesTheStateOfOneTenant(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}, "persistedDedup": body{"runId": "r"}})
@@ -196,18 +196,18 @@ func TestShared_IsBounded(t *testing.T) {
 	require.NoError(t, s.SetCapability(t.Context(), tenant, "one-more", &on))
 }
 
-// unreachable is a store that cannot be reached.
+// unreachable is an unavailable store.
 type unreachable struct{ kv.Store }
 
 func (unreachable) Get(context.Context, string) (kv.Entry, error) {
 	return kv.Entry{}, fmt.Errorf("%w: no answer", kv.ErrUnavailable)
 }
 
-func TestShared_SaysThatItsStoreIsDown(t *testing.T) {
+func TestShared_ReportsAnUnavailableStore(t *testing.T) {
 	t.Parallel()
 	s, ctx := seam.NewShared(unreachable{kvmemory.New()}, time.Now), t.Context()
 	_, _, load := s.Load(ctx, seam.Key{})
-	_, save := s.Save(ctx, seam.Key{}, seam.Kept{})
+	_, save := s.Save(ctx, seam.Key{}, seam.StoredOutcome{})
 	_, log := s.Append(ctx, tenant, "r", make([]wire.Draft, 1))
 	_, once := s.AppendOnce(ctx, tenant, "r", "c", make([]wire.Draft, 1))
 	_, events := s.Events(ctx, tenant, "r")

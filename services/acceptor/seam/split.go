@@ -6,39 +6,39 @@ import (
 	"errors"
 )
 
-// A request holds a document that is to be judged, and it may be one that no strict
-// reader takes: with a member twice, nested too deep, not UTF-8. That is for the
-// pipeline to refuse, as it would refuse it from a model; the request around it is
-// read strictly (OpenWOP envelope contract §23.1, §26 case 5).
+// The envelope in a request may be a document that a strict parser rejects: with
+// duplicate members, nested too deep, not UTF-8. The pipeline must refuse it as it
+// refuses one from a model. The rest of the request is parsed strictly (OpenWOP
+// envelope contract §23.1, §26 case 5).
 
 var errNoObject = errors.New("not a JSON object")
 
-// member is the one that is taken out.
+// memberEnvelope is the member to extract.
 const memberEnvelope = "envelope"
 
-// split takes the envelope out of a body, and gives the body with null in its place.
-// envelope is nil if there is none, or more than one: two readers would not agree.
-// Errors say that the body is no JSON object.
-func split(body []byte) (envelope json.RawMessage, rest []byte, err error) {
-	s := cutter{b: body}
-	if !s.take('{') {
+// splitEnvelope extracts the envelope from a body, and returns the body with null in its
+// place. envelope is nil if the body has none. An error means that the body is not a
+// JSON object.
+func splitEnvelope(body []byte) (envelope json.RawMessage, rest []byte, err error) {
+	s := scanner{b: body}
+	if !s.consume('{') {
 		return nil, nil, errNoObject
 	}
-	for first := true; !s.take('}'); first = false {
-		if !first && !s.take(',') {
+	for first := true; !s.consume('}'); first = false {
+		if !first && !s.consume(',') {
 			return nil, nil, errNoObject
 		}
-		name, ok := s.name()
-		if !ok || !s.take(':') {
+		name, ok := s.readName()
+		if !ok || !s.consume(':') {
 			return nil, nil, errNoObject
 		}
-		s.space()
+		s.skipSpace()
 		start := s.i
-		if !s.skip() {
+		if !s.skipValue() {
 			return nil, nil, errNoObject
 		}
 		if name != memberEnvelope || envelope != nil {
-			continue // a second one stays in the rest, whose reader refuses it
+			continue // the strict parser rejects a second one in the rest
 		}
 		envelope = body[start:s.i]
 		rest = append(append(append([]byte(nil), body[:start]...), "null"...), body[s.i:]...)
@@ -46,36 +46,36 @@ func split(body []byte) (envelope json.RawMessage, rest []byte, err error) {
 	if envelope == nil {
 		return nil, body, nil
 	}
-	return envelope, rest, wellFormed(envelope, s.deepest)
+	return envelope, rest, checkWellFormed(envelope, s.deepest)
 }
 
-// maxNesting is more than the pipeline lets pass and less than encoding/json can
-// read: deeper documents are left to the pipeline.
+// maxNesting is more than the pipeline accepts and less than encoding/json can parse.
+// The pipeline refuses deeper documents.
 const maxNesting = 1_000
 
-func wellFormed(doc []byte, depth int) error {
+func checkWellFormed(doc []byte, depth int) error {
 	if depth <= maxNesting && !json.Valid(doc) {
 		return errNoObject
 	}
 	return nil
 }
 
-// cutter finds the ends of values by their brackets alone, whatever their depth.
-type cutter struct {
+// scanner finds the ends of values by their brackets only, at any depth.
+type scanner struct {
 	b       []byte
 	i       int
 	deepest int
 }
 
-func (s *cutter) space() {
+func (s *scanner) skipSpace() {
 	for s.i < len(s.b) && bytes.IndexByte([]byte(" \t\r\n"), s.b[s.i]) >= 0 {
 		s.i++
 	}
 }
 
-// take steps past a byte, and space before it.
-func (s *cutter) take(c byte) bool {
-	s.space()
+// consume skips white space and then the byte c, if it follows.
+func (s *scanner) consume(c byte) bool {
+	s.skipSpace()
 	if s.i < len(s.b) && s.b[s.i] == c {
 		s.i++
 		return true
@@ -83,23 +83,23 @@ func (s *cutter) take(c byte) bool {
 	return false
 }
 
-// name reads the name of a member.
-func (s *cutter) name() (name string, ok bool) {
-	s.space()
+// readName reads the name of a member.
+func (s *scanner) readName() (name string, ok bool) {
+	s.skipSpace()
 	start := s.i
-	if s.i >= len(s.b) || s.b[s.i] != '"' || !s.skip() {
+	if s.i >= len(s.b) || s.b[s.i] != '"' || !s.skipValue() {
 		return "", false
 	}
 	return name, json.Unmarshal(s.b[start:s.i], &name) == nil
 }
 
-// skip steps past a value.
-func (s *cutter) skip() bool {
+// skipValue skips a value.
+func (s *scanner) skipValue() bool {
 	depth := 0
 	for start := s.i; s.i < len(s.b); {
 		switch c := s.b[s.i]; {
 		case c == '"':
-			if !s.text() {
+			if !s.skipString() {
 				return false
 			}
 		case c == '{' || c == '[':
@@ -117,22 +117,21 @@ func (s *cutter) skip() bool {
 				continue // a number or a word goes on
 			}
 		}
-		if depth == 0 && s.ended() {
+		if depth == 0 && s.valueEnded() {
 			return true
 		}
 	}
 	return false
 }
 
-// ended reports whether the value that was just stepped past is one by itself: a
-// text, an object or a list.
-func (s *cutter) ended() bool {
+// valueEnded reports whether the last byte ended a string, an object or an array.
+func (s *scanner) valueEnded() bool {
 	c := s.b[s.i-1]
 	return c == '"' || c == '}' || c == ']'
 }
 
-// text steps past a string.
-func (s *cutter) text() bool {
+// skipString skips a string.
+func (s *scanner) skipString() bool {
 	for s.i++; s.i < len(s.b); s.i++ {
 		switch s.b[s.i] {
 		case '\\':

@@ -8,36 +8,36 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Key names an outcome. RunID is empty in the seam's own memory, and the run of
+// Key identifies an outcome. RunID is empty in the seam's own store, and the run of
 // persistedDedup in that run's store.
 type Key struct{ Tenant, RunID, CorrelationID string }
 
-// Kept is an outcome with the type of its envelope.
-type Kept struct {
+// StoredOutcome is an outcome with the type of its envelope.
+type StoredOutcome struct {
 	EnvelopeType string          `json:"envelopeType"`
 	Outcome      json.RawMessage `json:"outcome"`
 }
 
-// Store keeps what must outlive a request. With several processes it must be
-// shared between them (OpenWOP envelope contract §23, distribution).
+// Store stores outcomes beyond a request. Several processes must share it (OpenWOP
+// envelope contract §23, distribution).
 type Store interface {
-	// Load gives the outcome kept under the key; found is false if there is none.
-	Load(ctx context.Context, k Key) (kept Kept, found bool, err error)
-	// Save keeps an outcome unless one is kept under the key already, and gives the
-	// one that is kept then.
-	Save(ctx context.Context, k Key, kept Kept) (Kept, error)
-	// Capability gives what the overlay says about a capability of the host; set
-	// is false when it says nothing.
+	// Load returns the outcome of the key; found is false if there is none.
+	Load(ctx context.Context, k Key) (outcome StoredOutcome, found bool, err error)
+	// Save stores the outcome if the key has none, and returns the key's outcome.
+	Save(ctx context.Context, k Key, outcome StoredOutcome) (StoredOutcome, error)
+	// Capability returns the overlay's value of a capability; set is false if the
+	// overlay does not have it.
 	Capability(ctx context.Context, tenant, name string) (value, set bool, err error)
 }
 
-// TestLog is the log of runs that need not exist.
+// TestLog is a log of test runs. The runs need not exist.
 type TestLog interface {
-	// Append places events at the end of the run's test log and gives them as placed.
+	// Append adds events at the end of the run's test log and returns them with their
+	// sequences.
 	Append(ctx context.Context, tenant, runID string, drafts []wire.Draft) ([]wire.Event, error)
-	// AppendOnce is Append for what an accepted envelope causes: if the log has what
-	// one of the same correlationId has caused, that is given and nothing is placed,
-	// whoever is at it at the same time.
+	// AppendOnce is Append for the events of an accepted envelope. If the log has the
+	// events of an accepted envelope with the same correlationId, it returns those and
+	// appends nothing, even when processes race.
 	AppendOnce(ctx context.Context, tenant, runID, correlationID string, drafts []wire.Draft) ([]wire.Event, error)
 	// Trace adds the span of an accept.
 	Trace(ctx context.Context, tenant, runID string, span Span) error
@@ -54,5 +54,5 @@ type Span struct {
 	Index int `json:"index"`
 }
 
-// CapabilityEnvelopes is the capability whose overlay switches accepting off.
+// CapabilityEnvelopes is the capability that an overlay can switch off.
 const CapabilityEnvelopes = "host.aiEnvelope.supported"

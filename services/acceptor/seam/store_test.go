@@ -17,23 +17,23 @@ import (
 
 var errDown = errors.New("store down")
 
-// flaky is a store of which one operation fails.
+// flaky is a store with one failing operation.
 type flaky struct {
 	*seam.Shared
 
 	fails string
 }
 
-func (f flaky) Load(ctx context.Context, k seam.Key) (seam.Kept, bool, error) {
+func (f flaky) Load(ctx context.Context, k seam.Key) (seam.StoredOutcome, bool, error) {
 	if f.fails == "load" {
-		return seam.Kept{}, false, errDown
+		return seam.StoredOutcome{}, false, errDown
 	}
 	return f.Shared.Load(ctx, k)
 }
 
-func (f flaky) Save(ctx context.Context, k seam.Key, kept seam.Kept) (seam.Kept, error) {
+func (f flaky) Save(ctx context.Context, k seam.Key, kept seam.StoredOutcome) (seam.StoredOutcome, error) {
 	if f.fails == "save" {
-		return seam.Kept{}, errDown
+		return seam.StoredOutcome{}, errDown
 	}
 	return f.Shared.Save(ctx, k, kept)
 }
@@ -136,7 +136,7 @@ func TestProject_BreachFailsTheNodeOnce(t *testing.T) {
 	}
 }
 
-// Trust goes to every event the envelope causes, of refusals too (§12).
+// Every event of an envelope has its trust, also the events of refusals (§12).
 func TestProject_RefusalsCarryTheTrustOfTheEnvelope(t *testing.T) {
 	t.Parallel()
 	meta := map[string]any{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z", "contentTrust": "untrusted"}
@@ -151,7 +151,7 @@ func TestProject_RefusalsCarryTheTrustOfTheEnvelope(t *testing.T) {
 	}
 }
 
-func TestExercise_TenantsDoNotMeet(t *testing.T) {
+func TestExercise_TenantsAreIsolated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}, "persistedDedup": body{"runId": "r"}})

@@ -5,47 +5,47 @@ import (
 	"slices"
 )
 
-// pattern is one text to find, and what stands in its place.
+// pattern is one text to find, and its replacement.
 type pattern struct {
-	text string
-	with string
-	// keep marks a text that is to stay as it is: a marker of an earlier pass.
-	// It takes part in matching so that nothing inside it is found.
+	text        string
+	replacement string
+	// keep marks a text that stays: a marker of an earlier redaction. It is matched, so
+	// that nothing in it is found.
 	keep bool
 }
 
-// automaton finds all patterns in one pass over the bytes, in time linear in
-// the text whatever the patterns (Aho and Corasick, "Efficient string
-// matching", 1975). State 0 is the root. The edges of a state lie side by side
-// in labels and targets, sorted, so that a state costs a few bytes per edge.
+// automaton finds all patterns in one pass over the bytes, in time linear in the text (Aho
+// and Corasick, "Efficient string matching", 1975). State 0 is the root. The edges of a
+// state are adjacent in labels and targets, sorted, so that a state needs a few bytes per
+// edge.
 type automaton struct {
-	patterns []pattern
-	root     [256]int32 // edges of state 0, dense: most bytes of a text stay there
-	first    []int32    // first[s] .. first[s+1] are the edges of state s
-	labels   []byte
-	targets  []int32
-	fail     []int32 // state of the longest proper suffix that is also a prefix
-	pending  []int32 // length of the longest suffix that may still become a match
-	match    []int32 // longest pattern that ends in this state, or -1
-	starts   *starts // where nothing begins
+	patterns    []pattern
+	root        [256]int32 // edges of state 0, as a table: most bytes of a text stay there
+	first       []int32    // first[s] .. first[s+1] are the edges of state s
+	labels      []byte
+	targets     []int32
+	fail        []int32      // state of the longest proper suffix that is also a prefix
+	pending     []int32      // length of the longest suffix that may still become a match
+	match       []int32      // longest pattern that ends in this state, or -1
+	startFilter *startFilter // where no pattern starts
 }
 
-// newAutomaton builds the automaton. Of two patterns with one text the first
-// counts; empty texts are ignored.
+// newAutomaton builds the automaton. Of patterns with the same text the first one is used.
+// Empty texts are ignored.
 func newAutomaton(patterns []pattern) *automaton {
 	t := newTrie(patterns)
 	a := &automaton{
 		patterns: patterns,
 		fail:     make([]int32, len(t.nodes)), pending: make([]int32, len(t.nodes)), match: make([]int32, len(t.nodes)),
 	}
-	a.layOut(t)
-	a.link(t)
-	a.starts = newStarts(patterns)
+	a.flatten(t)
+	a.linkFailures(t)
+	a.startFilter = newStartFilter(patterns)
 	return a
 }
 
-// layOut copies the edges of the trie into the flat arrays.
-func (a *automaton) layOut(t *trie) {
+// flatten copies the edges of the trie into the arrays.
+func (a *automaton) flatten(t *trie) {
 	a.first = make([]int32, 0, len(t.nodes)+1)
 	a.labels = make([]byte, 0, len(t.nodes))
 	a.targets = make([]int32, 0, len(t.nodes))
@@ -66,9 +66,9 @@ func (a *automaton) layOut(t *trie) {
 	a.first = append(a.first, int32(len(a.labels))) //nolint:gosec // G115: as above
 }
 
-// link sets the failure states breadth first, so that those of shorter
-// prefixes are known, and hands matches down along them.
-func (a *automaton) link(t *trie) {
+// linkFailures sets the failure states and inherited matches, breadth first, so that shorter
+// prefixes come first.
+func (a *automaton) linkFailures(t *trie) {
 	queue := make([]int32, 0, len(t.nodes))
 	for _, e := range t.nodes[0].edges {
 		queue = append(queue, e.to)
@@ -78,7 +78,7 @@ func (a *automaton) link(t *trie) {
 		if a.match[s] < 0 {
 			a.match[s] = a.match[a.fail[s]]
 		}
-		if len(t.nodes[s].edges) == 0 { // no longer pattern starts like this one
+		if len(t.nodes[s].edges) == 0 { // no longer pattern has this prefix
 			a.pending[s] = a.pending[a.fail[s]]
 		}
 		for _, e := range t.nodes[s].edges {
@@ -88,7 +88,7 @@ func (a *automaton) link(t *trie) {
 	}
 }
 
-// next is the state after byte c.
+// next returns the state after byte c.
 func (a *automaton) next(s int32, c byte) int32 {
 	for s != 0 {
 		if to, ok := a.edge(s, c); ok {
@@ -101,7 +101,7 @@ func (a *automaton) next(s int32, c byte) int32 {
 
 func (a *automaton) edge(s int32, c byte) (int32, bool) {
 	from, to := a.first[s], a.first[s+1]
-	if to-from == 1 { // most states lie on the tail of one pattern
+	if to-from == 1 { // most states have one edge
 		return a.targets[from], a.labels[from] == c
 	}
 	i, ok := slices.BinarySearch(a.labels[from:to], c)
@@ -111,14 +111,14 @@ func (a *automaton) edge(s int32, c byte) (int32, bool) {
 	return a.targets[int(from)+i], true
 }
 
-// finds reports whether any pattern occurs in text.
-func finds[T string | []byte](a *automaton, text T) bool {
+// containsPattern reports whether any pattern occurs in text.
+func containsPattern[T string | []byte](a *automaton, text T) bool {
 	s := int32(0)
 	for i := range len(text) {
 		switch {
 		case s != 0:
 			s = a.next(s, text[i])
-		case nowhere(a.starts, text, i):
+		case cannotStart(a.startFilter, text, i):
 			continue
 		default:
 			s = a.root[text[i]]
@@ -130,7 +130,7 @@ func finds[T string | []byte](a *automaton, text T) bool {
 	return false
 }
 
-// trie is the prefix tree of the patterns while it is being built.
+// trie is the prefix tree of the patterns, for building the automaton.
 type trie struct{ nodes []trieNode }
 
 type trieNode struct {
@@ -151,7 +151,7 @@ func newTrie(patterns []pattern) *trie {
 		}
 		s := int32(0)
 		for k := range len(p.text) {
-			s = t.step(s, p.text[k])
+			s = t.addEdge(s, p.text[k])
 		}
 		if t.nodes[s].match < 0 {
 			t.nodes[s].match = int32(i) //nolint:gosec // G115: bounded by Limits
@@ -160,8 +160,8 @@ func newTrie(patterns []pattern) *trie {
 	return t
 }
 
-// step follows the edge, or makes it.
-func (t *trie) step(s int32, c byte) int32 {
+// addEdge follows the edge, or adds it.
+func (t *trie) addEdge(s int32, c byte) int32 {
 	for _, e := range t.nodes[s].edges {
 		if e.label == c {
 			return e.to

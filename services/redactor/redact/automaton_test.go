@@ -13,13 +13,13 @@ import (
 func patternsOf(texts ...string) []pattern {
 	var out []pattern
 	for i, t := range texts {
-		out = append(out, pattern{text: t, with: fmt.Sprintf("<%d>", i)})
+		out = append(out, pattern{text: t, replacement: fmt.Sprintf("<%d>", i)})
 	}
 	return out
 }
 
-// longestAt gives, for every end in text, the longest pattern that ends there,
-// by looking at each.
+// longestAt returns, for every position in text, the longest pattern that ends there. It
+// compares each pattern.
 func longestAt(texts []string, text string) map[int]int {
 	out := map[int]int{}
 	for end := 1; end <= len(text); end++ {
@@ -48,13 +48,13 @@ func TestAutomaton_FindsTheLongestPatternAtEveryEnd(t *testing.T) {
 			}
 		}
 		require.Equal(t, longestAt(texts, text), got)
-		require.Equal(t, len(got) > 0, finds(a, text))
-		require.Equal(t, len(got) > 0, finds(a, []byte(text)))
+		require.Equal(t, len(got) > 0, containsPattern(a, text))
+		require.Equal(t, len(got) > 0, containsPattern(a, []byte(text)))
 	})
 }
 
-// What is pending is exactly the longest end of the text that begins a pattern
-// and is not the whole of one that cannot go on.
+// pending is the length of the longest suffix that is a prefix of a pattern, and can still
+// become a longer match.
 func TestAutomaton_PendingIsWhatMayStillBecomeAMatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,16 +99,16 @@ func TestAutomaton_EveryByteValueCanBeLabel(t *testing.T) {
 		texts = append(texts, string([]byte{byte(b), 'x', 'y'}))
 	}
 	a := newAutomaton(patternsOf(texts...))
-	require.True(t, finds(a, "..."+all.String()+"..."))
+	require.True(t, containsPattern(a, "..."+all.String()+"..."))
 	for b := range 256 {
-		require.True(t, finds(a, []byte{0, byte(b), 'x', 'y', 0}))
+		require.True(t, containsPattern(a, []byte{0, byte(b), 'x', 'y', 0}))
 	}
-	require.False(t, finds(a, "xxyz"[2:]))
+	require.False(t, containsPattern(a, "xxyz"[2:]))
 }
 
-func TestForms_CoverTheUsualEncodings(t *testing.T) {
+func TestEncodings_CoverTheUsualEncodings(t *testing.T) {
 	t.Parallel()
-	got := forms(`pa"ss/wörd?`)
+	got := encodings(`pa"ss/wörd?`)
 	for name, want := range map[string]string{
 		"plain": `pa"ss/wörd?`, "hex": "70612273732f77c3b672643f", "upper hex": "70612273732F77C3B672643F",
 		"base64": base64.RawStdEncoding.EncodeToString([]byte(`pa"ss/wörd`))[:14], "query": "pa%22ss%2Fw%C3%B6rd%3F",
@@ -132,8 +132,8 @@ func anyHasPrefix(all []string, prefix string) bool {
 	return false
 }
 
-// Wherever the value lies in what is encoded, one of its forms is in the text.
-func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
+// Wherever the value is in the encoded bytes, the text contains one of its encodings.
+func TestBase64Encodings_MatchAtEveryAlignment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.SliceOfN(rapid.Byte(), MinLength, 40).Draw(t, "value")
@@ -143,7 +143,7 @@ func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
 		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 			text := enc.EncodeToString(whole)
 			found := false
-			for _, f := range base64Forms(string(value)) {
+			for _, f := range base64Encodings(string(value)) {
 				found = found || strings.Contains(text, f)
 			}
 			require.True(t, found, text)
@@ -151,16 +151,16 @@ func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
 	})
 }
 
-func TestForms_OfALongValueIsTheValueAlone(t *testing.T) {
+func TestEncodings_OfALongValueAreTheValueAlone(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxEncoded+1)
-	require.Equal(t, []string{long}, forms(long))
-	require.Greater(t, len(forms(long[1:])), 10)
+	require.Equal(t, []string{long}, encodings(long))
+	require.Greater(t, len(encodings(long[1:])), 10)
 }
 
-func TestForms_OfBrokenUTF8AreEncodedOnly(t *testing.T) {
+func TestEncodings_OfInvalidUTF8AreEncodedOnly(t *testing.T) {
 	t.Parallel()
-	for _, f := range forms("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8") {
+	for _, f := range encodings("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8") {
 		for i := range len(f) {
 			require.Less(t, f[i], byte(0x80), f)
 		}
@@ -177,7 +177,7 @@ func TestLowerEscapes_TouchesEscapesOnly(t *testing.T) {
 	require.Equal(t, "ABC%2f%c3X%", lowerEscapes("ABC%2F%C3X%"))
 }
 
-func TestWholeRunes_NeverEndsWithinARune(t *testing.T) {
+func TestWholeRunes_NeverSplitsARune(t *testing.T) {
 	t.Parallel()
 	text := "aé漢😀z"
 	for n := range len(text) + 1 {

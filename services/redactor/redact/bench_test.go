@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// thousand are as many secrets, of the lengths that credentials have.
+// thousand returns 1,000 secrets with typical lengths of credentials.
 func thousand() []redact.Secret {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: reproducible on purpose
 	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"

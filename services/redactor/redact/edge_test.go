@@ -10,9 +10,9 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// OpenWOP envelope contract §26 case 13: longest first, no remnant of either,
-// whichever was registered first and wherever a stream is cut.
-func TestEdgeCase13_OfASecretWithinASecretNothingIsLeft(t *testing.T) {
+// OpenWOP envelope contract §26 case 13: the longest match first, no remnant of either
+// secret, in any order of registration and wherever a stream is cut.
+func TestEdgeCase13_LeavesNothingOfNestedSecrets(t *testing.T) {
 	t.Parallel()
 	inner, outer := secret("inner", "alpha-key-0001"), secret("outer", "prefix-alpha-key-0001-suffix")
 	const text, want = "<prefix-alpha-key-0001-suffix> and <alpha-key-0001>", "<[REDACTED:outer]> and <[REDACTED:inner]>"

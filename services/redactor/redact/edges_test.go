@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// What stands beside a value, or at its ends, may look like an escape together with it.
-func TestText_FindsAValueBesideWhatLooksLikeAnEscape(t *testing.T) {
+// Characters before or after a value, or at its ends, may look like parts of an escape.
+func TestText_FindsAValueNextToTextThatLooksLikeAnEscape(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ value, in, want string }{
 		"a per cent sign before escapes of JSON": {"bb1üébbéé", `%\u0062\u0062\u0031\u00fc\u00e9\u0062\u0062\u00e9\u00e9`, `%[REDACTED:k]`},
@@ -45,8 +45,8 @@ func TestText_FindsAValueBesideWhatLooksLikeAnEscape(t *testing.T) {
 	}
 }
 
-// drawLayer writes a text as some encoder may; first: none did before. One that escapes
-// some letters only must be the first: see docs/redaction.md.
+// drawLayer encodes a text like some encoder; first: the text is not encoded yet. Encoders
+// that escape only some letters must be the first: see docs/redaction.md.
 func drawLayer(t *rapid.T, text string, first bool) string {
 	last := 5
 	if first {
@@ -71,14 +71,14 @@ func drawLayer(t *rapid.T, text string, first bool) string {
 	}
 }
 
-// besides are signs that may stand around a value, and edges what it may begin or end
-// with: together they look like escapes.
+// around are characters around a value, and edges are starts and ends of a value. Together
+// they look like escapes.
 const (
-	besides = `([%\\&]|%2|%25|&#|&amp;|\\u00|[0-9a-f]){0,3}`
-	edges   = `([0-9a-f]{2}|u00[0-9a-f]{2}|[nt]|lt;|amp;|#3[0-9];)?`
+	around = `([%\\&]|%2|%25|&#|&amp;|\\u00|[0-9a-f]){0,3}`
+	edges  = `([0-9a-f]{2}|u00[0-9a-f]{2}|[nt]|lt;|amp;|#3[0-9];)?`
 )
 
-// drawEdged draws a value of letters that are all different, with a sign behind some.
+// drawEdged draws a value of distinct letters, with special characters after some.
 func drawEdged(t *rapid.T, letters, signs string) string {
 	edge, value := rapid.StringMatching(edges), ""
 	for _, r := range rapid.Permutation([]rune(letters)).Draw(t, "letters")[:redact.MinLength] {
@@ -87,11 +87,11 @@ func drawEdged(t *rapid.T, letters, signs string) string {
 	return edge.Draw(t, "first") + value + edge.Draw(t, "last") + rapid.StringMatching(`([%&\\]|%[0-9a-f])?`).Draw(t, "sign")
 }
 
-// Whatever stands around a value and at its ends, and however that was escaped, the
-// value goes, a stream shows the same, and what is shown stays.
-func TestStream_FindsAValueWhateverItsEndsLookLike(t *testing.T) {
+// The value is redacted with any text around it, any ends, and any escapes. A stream has the
+// same result, and redacting the result again changes nothing.
+func TestStream_FindsAValueWithAnyEnds(t *testing.T) {
 	t.Parallel()
-	signs := rapid.StringMatching(besides)
+	signs := rapid.StringMatching(around)
 	rapid.Check(t, func(t *rapid.T) {
 		value := drawEdged(t, "ghijkéü-", ``)
 		s := redact.Compile([]redact.Secret{secret("k", value)})
@@ -106,11 +106,11 @@ func TestStream_FindsAValueWhateverItsEndsLookLike(t *testing.T) {
 	})
 }
 
-// The same of two values, with signs in them too, that may be neighbours: where one is
-// gone, what stood beside it is no escape any more, and nothing more is found.
-func TestText_OfWhatWasRedactedFindsNoMore(t *testing.T) {
+// The same with two values, which may be adjacent and contain special characters. After one
+// is redacted, its neighbours must not form an escape, and nothing more is found.
+func TestText_IsStableForAdjacentValues(t *testing.T) {
 	t.Parallel()
-	signs := rapid.StringMatching(besides)
+	signs := rapid.StringMatching(around)
 	rapid.Check(t, func(t *rapid.T) {
 		values := []string{drawEdged(t, "abcdefghijk", `[%\\&é<>"]?`), drawEdged(t, "abcdefghijk", `[&é<>"]?`)}
 		s := redact.Compile([]redact.Secret{secret("k", values[0]), secret("l", values[1])})
@@ -130,7 +130,8 @@ func TestText_OfWhatWasRedactedFindsNoMore(t *testing.T) {
 	})
 }
 
-// requireSettled holds that a stream shows what the text gives, and that it stays.
+// requireSettled asserts that a stream has the result of the whole text, and that the
+// result is stable.
 func requireSettled(t require.TestingT, s *redact.Scrubber, text string) {
 	got, n := s.Text(text)
 	_, all, count := written(s, strings.Split(text, "")...)
@@ -141,8 +142,8 @@ func requireSettled(t require.TestingT, s *redact.Scrubber, text string) {
 	require.Zero(t, n)
 }
 
-// What was seen: one value was found only when its neighbour was gone.
-func TestText_OfNeighboursFindsBoth(t *testing.T) {
+// A regression: one value was only found after its neighbour was redacted.
+func TestText_FindsBothAdjacentValues(t *testing.T) {
 	t.Parallel()
 	const value, neighbour = `&/a>%a<+a"%%`, "aaaaaaabaabbb"
 	s := redact.Compile([]redact.Secret{secret("k", value), secret("l", neighbour)})
@@ -152,9 +153,9 @@ func TestText_OfNeighboursFindsBoth(t *testing.T) {
 	requireSettled(t, s, text)
 }
 
-// A value may be found in several readings: they share a marker, also where the find
-// that gave it ends before they do.
-func TestText_FindsThatOthersCoverHaveNoMarker(t *testing.T) {
+// A value may be found in several readings. The matches share a marker, even if the match
+// with the marker ends first.
+func TestText_CoveredMatchesHaveNoMarker(t *testing.T) {
 	t.Parallel()
 	const value = `&&&&&&&-\`
 	s := redact.Compile([]redact.Secret{secret("k", value)})

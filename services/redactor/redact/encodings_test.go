@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// encoding is what somebody may do to a text that holds a secret.
+// encoding is one way to encode a text with a secret.
 type encoding struct {
 	name string
 	of   func(text string) string
@@ -126,16 +126,15 @@ func encodings() []encoding {
 	return out
 }
 
-// tangled is text that no encoder changes.
+// tangled is a text that no encoder changes.
 func tangled(n int) string { return random("abcdefghijkmnopqrstuvwxyz", n) }
 
-// values are secrets with and without characters that encoders care for.
+// values are secrets with and without characters that encoders escape.
 var values = []string{
 	"correct-horse-0001", "p4ss word/with+signs=&<more>", `quo"ted\and"slashed9`, "schlüßel-für-漢字-😀-1", "a%41b%2Bc%zz-percent", "&amp;-entity-&lt;x", "AbCdEf0123456789", "line\nbreak\tand-tab1",
 }
 
-// Whatever is done to the text, wherever the secret lies in it and however it is cut,
-// nothing is left that could be turned back into the secret.
+// For any encoding, position and cut, the secret cannot be decoded from the result.
 func TestText_FindsEveryEncodingAtEveryAlignment(t *testing.T) {
 	t.Parallel()
 	for vi, value := range values {
@@ -166,7 +165,7 @@ func TestText_FindsEveryEncodingAtEveryAlignment(t *testing.T) {
 	}
 }
 
-// No piece of the encoded secret that tells more than its edges is left.
+// At most the edges of the encoded secret are left.
 func TestText_LeavesNoPartOfAnEncodedSecret(t *testing.T) {
 	t.Parallel()
 	const value = "Zk3vQ9xW-7hJ2mN5pR8tB1cD4fG6"
@@ -179,8 +178,8 @@ func TestText_LeavesNoPartOfAnEncodedSecret(t *testing.T) {
 	}
 }
 
-// Texts of escapes, cut anywhere, give what they give as a whole.
-func TestStream_GivesWhatTextGivesOfEscapes(t *testing.T) {
+// A stream of escapes, cut anywhere, has the result of the whole text.
+func TestStream_EqualsTextForEscapes(t *testing.T) {
 	t.Parallel()
 	parts := []string{
 		"%", "25", "41", "2", "\\", "\\\\", "u", "0041", "ud83d", "x41", "n", "&", "amp;", "#65;", "#x41;", "lt;", "A", "a", "b", "\n", "\r\n", " ", "é",

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-func TestText_FindsBehindEscapesOfJSON(t *testing.T) {
+func TestText_FindsSecretsWithJSONEscapes(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001"), secret("odd", "a\"b/c\\d\né😀z"), secret("tilde", "https://~me/")})
 	tests := map[string]struct {
@@ -49,7 +49,7 @@ func TestText_FindsBehindEscapesOfJSON(t *testing.T) {
 	}
 }
 
-// drawEscaped writes a text as an encoder of JSON may, sign by sign.
+// drawEscaped encodes a text like a JSON encoder, character by character.
 func drawEscaped(t *rapid.T, text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -77,7 +77,7 @@ func drawEscaped(t *rapid.T, text string) string {
 	return b.String()
 }
 
-// everySign writes all of a text as escapes.
+// everySign escapes every character of a text.
 func everySign(text string) string {
 	var b strings.Builder
 	for _, u := range utf16.Encode([]rune(text)) {
@@ -86,9 +86,9 @@ func everySign(text string) string {
 	return b.String()
 }
 
-// However a secret is escaped, once or twice, and cut in pieces, it goes; and a
-// reader that takes the escapes off does not find it.
-func TestStream_FindsBehindEscapesWhereverItIsCut(t *testing.T) {
+// A secret is redacted with any escapes, once or twice, and any cut. A reader that undoes
+// the escapes does not find it.
+func TestStream_FindsEscapedSecretsAtAnyCut(t *testing.T) {
 	t.Parallel()
 	sign := rapid.SampledFrom([]rune(`abnu0"/` + "\né😀")) // a backslash means nothing behind escapes
 	rapid.Check(t, func(t *rapid.T) {
@@ -128,8 +128,8 @@ func TestStream_FindsBehindEscapesWhereverItIsCut(t *testing.T) {
 	})
 }
 
-// What has escapes and holds no secret comes out as it was.
-func TestStream_LeavesEscapesAsTheyAre(t *testing.T) {
+// Text with escapes and without secrets does not change.
+func TestStream_KeepsEscapes(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// hostile are texts that somebody writes to keep the redactor busy.
+// hostile are texts of an attacker that are slow to redact.
 func hostile() map[string]string {
 	const size = 1 << 20
 	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -43,7 +43,7 @@ func hostile() map[string]string {
 	}
 }
 
-// No text may cost much more than another: each is to be done within 250 ms per MB.
+// No text may be much slower than others: the limit is 250 ms per MB.
 func BenchmarkHostileText(b *testing.B) {
 	s := redact.Compile(thousand()).With(redact.DefaultShapes())
 	for name, text := range hostile() {
@@ -56,7 +56,7 @@ func BenchmarkHostileText(b *testing.B) {
 	}
 }
 
-// The same in a stream of small pieces.
+// The same as a stream of small pieces.
 func BenchmarkHostileStream(b *testing.B) {
 	s := redact.Compile(thousand()).With(redact.DefaultShapes())
 	for name, text := range hostile() {
@@ -73,8 +73,8 @@ func BenchmarkHostileStream(b *testing.B) {
 	}
 }
 
-// Secrets that repeat what escapes are made of, in texts of such escapes: there each is
-// read in all the ways there are.
+// Secrets that repeat the characters of escapes, in texts of such escapes: each escape has
+// all its readings.
 func BenchmarkHostileSecrets(b *testing.B) {
 	var secrets []redact.Secret
 	for i := range 16 {

@@ -10,22 +10,22 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// JSON scrubs every string leaf and every object key of a document. Whatever
-// needs no change keeps its bytes: numbers of any size, key order, space,
-// escapes. doc is never written to; out is doc itself when nothing was found.
+// JSON redacts every string value and object key of a document. All other bytes stay:
+// numbers of any size, key order, white space, escapes. doc is never modified; out is doc
+// itself if nothing was found.
 //
-// Two keys of one object that become equal are told apart by a suffix, so that
-// the result has no duplicate keys. Errors: *strictjson.Error for a document
-// that is not one sound JSON value within l.
+// If two keys of an object become equal, the second one gets a suffix, so that the result
+// has no duplicate keys. Errors: *strictjson.Error for a document that is not one valid
+// JSON value within l.
 func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int, err error) {
 	if err := strictjson.Check(doc, l); err != nil {
 		return nil, 0, err
 	}
-	if !s.Knows() || !strictjson.HasText(doc, MinLength) {
+	if !s.IsActive() || !strictjson.HasText(doc, MinLength) {
 		return doc, 0, nil
 	}
-	w := walk{scrub: s, in: doc}
-	w.value()
+	w := jsonWalker{scrub: s, in: doc}
+	w.walkValue()
 	if w.count == 0 {
 		return doc, 0, nil
 	}
@@ -33,102 +33,102 @@ func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int,
 	return w.out, w.count, nil
 }
 
-// walk reads a document that is known to be sound and writes it anew. Bytes
-// before copied are in out already.
-type walk struct {
+// jsonWalker walks a valid document and writes the redacted one. out has the bytes before
+// copied.
+type jsonWalker struct {
 	scrub  *Scrubber
 	in     []byte
 	i      int
 	out    []byte
 	copied int
 	count  int
-	// promise is what the name of the member says of the value at i.
-	promise kind
-	// naming asks for the text at i as it is shown, in said.
-	naming bool
-	said   []byte
+	// valueKind is the kind that the member's name announces for the value at i.
+	valueKind kind
+	// captureText: store the redacted text at i in captured.
+	captureText bool
+	captured    []byte
 }
 
 // flush copies the input up to end.
-func (w *walk) flush(end int) {
+func (w *jsonWalker) flush(end int) {
 	w.out = append(w.out, w.in[w.copied:end]...)
 	w.copied = end
 }
 
-// put writes text as a JSON string in place of the input up to w.i.
-func (w *walk) put(start int, text string) {
+// replaceString writes text as a JSON string instead of the input from start to w.i.
+func (w *jsonWalker) replaceString(start int, text string) {
 	w.flush(start)
 	w.out = wire.AppendString(w.out, text)
 	w.copied = w.i
 }
 
-// value walks the value that begins at or after w.i, and stops behind it.
-func (w *walk) value() {
+// walkValue walks the value at or after w.i, and stops after it.
+func (w *jsonWalker) walkValue() {
 	switch w.peek() {
 	case '"':
 		start := w.i
-		if text, n := w.text(w.promise); n > 0 {
+		if text, n := w.redactString(w.valueKind); n > 0 {
 			w.count += n
-			w.put(start, text)
-			w.said = []byte(text)
-		} else if w.naming {
-			w.said = w.name(start)
+			w.replaceString(start, text)
+			w.captured = []byte(text)
+		} else if w.captureText {
+			w.captured = w.keyAt(start)
 		}
 	case '{':
-		w.object()
+		w.walkObject()
 	case '[':
 		w.i++
 		for w.peek() != ']' {
-			w.value()
-			w.comma()
+			w.walkValue()
+			w.skipComma()
 		}
 		w.i++
-	default: // a number or a word
+	default: // a number or a literal
 		for w.i < len(w.in) && strings.IndexByte(" \t\r\n,]}", w.in[w.i]) < 0 {
 			w.i++
 		}
 	}
 }
 
-func (w *walk) object() {
+func (w *jsonWalker) walkObject() {
 	start := w.i
 	w.i++
-	var names *names // made when a key changes
-	named := nothing // what {"name": "DB_PASSWORD", "value": …} says of the value
+	var names *keySet // made when a key changes
+	named := kindNone // kind of the value in {"name": "DB_PASSWORD", "value": …}
 	for w.peek() != '}' {
 		at := w.i
-		key, n := w.text(nothing)
-		name := w.name(at)
-		promise := w.scrub.shapes.promised(name)
-		if promise == nothing && (string(name) == "value" || string(name) == "Value") {
+		key, n := w.redactString(kindNone)
+		name := w.keyAt(at)
+		promise := w.scrub.shapes.kindOfName(name)
+		if promise == kindNone && (string(name) == "value" || string(name) == "Value") {
 			promise = named
 		}
 		if n > 0 {
-			promise = w.scrub.shapes.promised([]byte(key))
+			promise = w.scrub.shapes.kindOfName([]byte(key))
 			if names == nil {
-				names = w.collect(start)
+				names = w.collectKeys(start)
 			}
 			w.count += n
-			w.put(at, names.claim(key))
+			w.replaceString(at, names.uniqueKey(key))
 		}
 		w.peek()
 		w.i++ // the colon
 		isText := w.peek() == '"'
 		if isText {
-			w.promise = promise
+			w.valueKind = promise
 		}
-		w.naming = isText && isNaming(name)
-		w.value()
-		w.promise = nothing
-		if w.naming {
-			named, w.naming = w.scrub.shapes.promised(w.said), false
+		w.captureText = isText && isNaming(name)
+		w.walkValue()
+		w.valueKind = kindNone
+		if w.captureText {
+			named, w.captureText = w.scrub.shapes.kindOfName(w.captured), false
 		}
-		w.comma()
+		w.skipComma()
 	}
 	w.i++
 }
 
-// isNaming reports a member that names the value beside it.
+// isNaming reports a member that names the value member of its object.
 func isNaming(key []byte) bool {
 	switch string(key) {
 	case "name", "key", "Name", "Key":
@@ -137,22 +137,22 @@ func isNaming(key []byte) bool {
 	return false
 }
 
-// text reads the string at w.i and scrubs it; k is what the name of the member says
-// of it. n is the number of occurrences; text is only set when there are any.
-func (w *walk) text(k kind) (text string, n int) {
+// redactString reads the string at w.i and redacts it as a value of kind k. n is the number
+// of secrets; text is only set if n is positive.
+func (w *jsonWalker) redactString(k kind) (text string, n int) {
 	raw := w.skipString()
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return w.scrub.leaf(raw, k)
+		return w.scrub.redactLeaf(raw, k)
 	}
 	var decoded string
 	if err := json.Unmarshal(w.in[w.i-len(raw)-2:w.i], &decoded); err != nil {
-		return "", 0 // not reached: the document was checked
+		return "", 0 // cannot happen: the document was checked
 	}
-	return w.scrub.leaf([]byte(decoded), k)
+	return w.scrub.redactLeaf([]byte(decoded), k)
 }
 
-// name gives the key whose text begins at w.in[at] and ends before w.i.
-func (w *walk) name(at int) []byte {
+// keyAt returns the key in w.in[at:w.i].
+func (w *jsonWalker) keyAt(at int) []byte {
 	raw := w.in[at:w.i]
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
@@ -162,8 +162,8 @@ func (w *walk) name(at int) []byte {
 	return []byte(key)
 }
 
-// skipString steps over the string at w.i and gives what is between its quotes.
-func (w *walk) skipString() []byte {
+// skipString skips the string at w.i and returns the bytes between its quotes.
+func (w *jsonWalker) skipString() []byte {
 	w.i++
 	start := w.i
 	for w.in[w.i] != '"' {
@@ -176,8 +176,8 @@ func (w *walk) skipString() []byte {
 	return w.in[start : w.i-1]
 }
 
-// peek skips space and gives the byte at w.i.
-func (w *walk) peek() byte {
+// peek skips white space and returns the byte at w.i.
+func (w *jsonWalker) peek() byte {
 	for {
 		switch c := w.in[w.i]; c {
 		case ' ', '\t', '\r', '\n':
@@ -188,26 +188,26 @@ func (w *walk) peek() byte {
 	}
 }
 
-// comma steps over the comma after an element, if there is one.
-func (w *walk) comma() {
+// skipComma skips the comma after an element, if there is one.
+func (w *jsonWalker) skipComma() {
 	if w.peek() == ',' {
 		w.i++
 	}
 }
 
-// names are the keys of one object that are in use.
-type names struct {
-	taken map[string]bool
-	tried map[string]int
+// keySet has the keys of one object.
+type keySet struct {
+	taken      map[string]bool
+	lastSuffix map[string]int
 }
 
-// collect gathers the keys of the object at start that stay as they are.
-func (w *walk) collect(start int) *names {
-	n := &names{taken: map[string]bool{}, tried: map[string]int{}}
-	look := walk{scrub: w.scrub, in: w.in, i: start + 1}
+// collectKeys collects the keys of the object at start that do not change.
+func (w *jsonWalker) collectKeys(start int) *keySet {
+	n := &keySet{taken: map[string]bool{}, lastSuffix: map[string]int{}}
+	look := jsonWalker{scrub: w.scrub, in: w.in, i: start + 1}
 	for look.peek() != '}' {
 		from := look.i
-		if _, hits := look.text(nothing); hits == 0 {
+		if _, hits := look.redactString(kindNone); hits == 0 {
 			var key string
 			_ = json.Unmarshal(w.in[from:look.i], &key)
 			n.taken[key] = true
@@ -215,24 +215,24 @@ func (w *walk) collect(start int) *names {
 		look.peek()
 		look.i++
 		look.skipValue()
-		look.comma()
+		look.skipComma()
 	}
 	return n
 }
 
-// claim gives key, or key with the first free suffix.
-func (n *names) claim(key string) string {
+// uniqueKey returns key, or key with the first free suffix.
+func (n *keySet) uniqueKey(key string) string {
 	name := key
 	for n.taken[name] {
-		n.tried[key]++
-		name = key + "#" + strconv.Itoa(n.tried[key]+1)
+		n.lastSuffix[key]++
+		name = key + "#" + strconv.Itoa(n.lastSuffix[key]+1)
 	}
 	n.taken[name] = true
 	return name
 }
 
-// skipValue steps over a value without looking at its texts.
-func (w *walk) skipValue() {
+// skipValue skips a value.
+func (w *jsonWalker) skipValue() {
 	depth := 0
 	for {
 		switch w.peek() {
@@ -247,7 +247,7 @@ func (w *walk) skipValue() {
 		case ',', ':':
 			w.i++
 		default:
-			w.value() // a number or a word
+			w.walkValue() // a number or a literal
 		}
 		if depth == 0 {
 			return

@@ -15,8 +15,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// tokens reads a document as a row of braces, names, texts, and numbers in their
-// digits.
+// tokens reads a document as a list of braces, names, texts, and numbers with their digits.
 func tokens(t testing.TB, doc []byte) []json.Token {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(doc))
@@ -32,8 +31,8 @@ func tokens(t testing.TB, doc []byte) []json.Token {
 	}
 }
 
-// Whatever the document: names and texts lose the secret, all else stays as it is, in
-// its place and in its digits, and what was redacted is not changed again.
+// In any document, names and texts are redacted and the rest stays unchanged, including the
+// digits of numbers. Redacting the result again changes nothing.
 func FuzzJSON(f *testing.F) {
 	for _, doc := range []string{
 		`{"sk-live-0001":["a sk-live-0001",{"b":1e400}],"[REDACTED:k]":"\u0073"}`,
@@ -79,7 +78,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// drawTangle makes a document of names and texts that tempt every rule.
+// drawTangle makes a document of names and texts that look like candidates of every rule.
 func drawTangle(r *rand.Rand, depth int) any {
 	text := func() string {
 		var b strings.Builder

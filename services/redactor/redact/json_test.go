@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-func TestJSON_ScrubsEveryLeafAndKey(t *testing.T) {
+func TestJSON_RedactsEveryLeafAndKey(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001"), secret("q", `pass"word/é`)})
 	tests := map[string]struct {
@@ -55,7 +55,7 @@ func TestJSON_ScrubsEveryLeafAndKey(t *testing.T) {
 	}
 }
 
-func TestJSON_RefusesWhatIsNotSound(t *testing.T) {
+func TestJSON_RefusesInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
 	for _, doc := range []string{``, `{`, `{"a":1}x`, `{"a":1,"a":2}`, "\"\xff\"", strings.Repeat("[", 200) + strings.Repeat("]", 200)} {
@@ -64,7 +64,7 @@ func TestJSON_RefusesWhatIsNotSound(t *testing.T) {
 	}
 }
 
-func TestJSON_DoesNotWriteToItsInput(t *testing.T) {
+func TestJSON_DoesNotModifyItsInput(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
 	in := []byte(`{"a":"sk-live-0001","b":2}`)
@@ -74,7 +74,7 @@ func TestJSON_DoesNotWriteToItsInput(t *testing.T) {
 	require.Equal(t, before, string(in))
 }
 
-// naive is what JSON promises, said the slow way.
+// naive is a slow reference implementation of JSON.
 func naive(s *redact.Scrubber, v any) any {
 	switch v := v.(type) {
 	case string:
@@ -124,7 +124,7 @@ func drawValue(t *rapid.T, set []redact.Secret, depth int) any {
 	}
 }
 
-func TestJSON_AgreesWithTheWalkOverDecodedValues(t *testing.T) {
+func TestJSON_AgreesWithTheReferenceImplementation(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		set := drawSet(t)
@@ -175,7 +175,7 @@ func TestJSON_LimitsAreTheCallers(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-// Thousands of keys with one secret get thousands of names, in linear time.
+// Thousands of keys with the same secret get different names, in linear time.
 func TestJSON_ManyKeysBecomeEqual(t *testing.T) {
 	t.Parallel()
 	const keys = 5000
@@ -190,7 +190,7 @@ func TestJSON_ManyKeysBecomeEqual(t *testing.T) {
 		if i > 0 {
 			doc.WriteByte(',')
 		}
-		// Equal once the secret is gone: the id and its encodings stand for one text.
+		// Equal after redaction: the value and its encodings have the same marker.
 		fmt.Fprintf(&doc, `"%s%s":%d`, set[i%50].Value.Reveal(), strings.Repeat("secret:same", i/50), i)
 	}
 	doc.WriteByte('}')
@@ -203,7 +203,7 @@ func TestJSON_ManyKeysBecomeEqual(t *testing.T) {
 	require.NoError(t, strictjson.Check(out, strictjson.Limits{MaxBytes: 8 << 20}))
 }
 
-// An object within an object within an array: each has its own names.
+// Nested objects have separate sets of names.
 func TestJSON_SuffixesAreLocalToTheirObject(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
@@ -215,7 +215,7 @@ func TestJSON_SuffixesAreLocalToTheirObject(t *testing.T) {
 	require.Equal(t, 6, n)
 }
 
-// Scrubbing twice is scrubbing once: what was recorded may pass again.
+// Redacting twice equals redacting once: recorded documents may be redacted again.
 func TestJSON_IsStable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,15 +2,15 @@ package redact
 
 import "bytes"
 
-// What a marker is made of.
+// Parts of a marker.
 const (
 	markerBegin = "[REDACTED"
 	markerMax   = len(markerBegin) + len(":]") + maxIDLength
 )
 
-// markerAt gives the length of the marker that text begins with; more: the text
-// may be the beginning of one. A marker is opaque: what is in it was put there in
-// the place of a secret (OpenWOP envelope contract §11, existing markers).
+// markerAt returns the length of the marker at the start of text, 0 if there is none; more:
+// the text may be the start of a marker. A marker is opaque: it replaces a secret (OpenWOP
+// envelope contract §11, existing markers).
 func markerAt(text []byte) (n int, more bool) {
 	if len(text) == 0 || text[0] != '[' {
 		return 0, false

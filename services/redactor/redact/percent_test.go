@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// A value may look like an escape itself, even one of no UTF-8.
+// A value may itself look like an escape, even of invalid UTF-8.
 func TestText_FindsAValueThatLooksLikeAnEscape(t *testing.T) {
 	t.Parallel()
 	const value = "D%ffMJ3_&xgYB<Dj8%41cV"
@@ -31,7 +31,7 @@ func TestText_FindsAValueThatLooksLikeAnEscape(t *testing.T) {
 		require.Equal(t, got, all)
 		require.Equal(t, n, count)
 	}
-	// The last byte of the other one begins a letter here.
+	// The last byte of the other value starts a character here.
 	got, _ := s.Text(`\u0061bcdefghé`)
 	require.Equal(t, `\u0061bcdefghé`, got)
 	require.True(t, utf8.ValidString(got))

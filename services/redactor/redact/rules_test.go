@@ -10,12 +10,12 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// filled puts key material into a text, so that none of it stands in this file.
+// filled inserts key material into a text, so that this file contains none.
 func filled(text string) string {
 	return strings.NewReplacer("<36>", random(urlSafe[:62], 36), "<20>", random(urlSafe[:62], 20)).Replace(text)
 }
 
-func TestShapes_LeaveAloneWhatOnlyLooksLikeASecret(t *testing.T) {
+func TestShapes_KeepHarmlessText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"correlationId: token:0b9f3c5e-7a1d-4e2b-9c8f-1a2b3c4d5e6f",
@@ -54,7 +54,7 @@ func TestShapes_LeaveAloneWhatOnlyLooksLikeASecret(t *testing.T) {
 
 var marks = regexp.MustCompile(`\[REDACTED:shape\.[a-z-]+\]`)
 
-func TestShapes_FindWhatANameGivesAway(t *testing.T) {
+func TestShapes_FindValuesByTheirName(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		`{\"password\":\"hunter22\"}`:                   `{\"password\":\"#\"}`,
@@ -92,7 +92,7 @@ func TestShapes_FindWhatANameGivesAway(t *testing.T) {
 	}
 }
 
-// A document in one line is searched like any other, whatever its size.
+// A document on one line is searched like any other, at any size.
 func TestShapes_SearchTextWithoutSpaces(t *testing.T) {
 	t.Parallel()
 	key := filled("ghp_<36>")

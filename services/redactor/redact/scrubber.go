@@ -1,23 +1,22 @@
 package redact
 
-// Scrubber takes one set of secrets out of whatever it is given. It is safe
-// for concurrent use and never changes. The nil Scrubber knows no secrets.
+// Scrubber removes one set of secrets from texts and documents. It is safe for concurrent
+// use and never changes. The nil Scrubber has no secrets.
 type Scrubber struct {
-	known  *known  // nil when there is nothing to find
-	shapes *Shapes // nil: without the second layer
+	known  *knownValues // nil: no known values
+	shapes *Shapes      // nil: no second layer
 }
 
-// known are values that are known, ready to be looked for.
-type known struct {
-	text  *automaton            // over the text as it is
-	views [viewCount]*automaton // over what is made of it
-	// longest is the longest text that is looked for in a view.
+// knownValues are the automata of the known values.
+type knownValues struct {
+	text  *automaton            // for the text itself
+	views [viewCount]*automaton // for its views
+	// longest is the length of the longest pattern of a view.
 	longest int
 }
 
-// Compile builds a Scrubber. Secrets whose value is shorter than MinLength are
-// ignored. Where two ids share one value, the earlier one is shown. The ids
-// are assumed valid (Secret.Validate).
+// Compile builds a Scrubber. It ignores secrets with a value shorter than MinLength. If two
+// ids have the same value, the first one is shown. The ids must be valid (Secret.Validate).
 func Compile(secrets []Secret) *Scrubber {
 	var patterns []pattern
 	var inViews [viewCount][]pattern
@@ -28,15 +27,15 @@ func Compile(secrets []Secret) *Scrubber {
 		}
 		shown := marker(s.ID)
 		patterns = append(patterns,
-			pattern{text: shown, with: shown, keep: true},
+			pattern{text: shown, replacement: shown, keep: true},
 			// A reference must not appear verbatim either (OpenWOP envelope contract §11).
-			pattern{text: "secret:" + s.ID, with: shown})
-		for _, text := range forms(s.Value.Reveal()) {
-			patterns = append(patterns, pattern{text: text, with: shown})
+			pattern{text: "secret:" + s.ID, replacement: shown})
+		for _, text := range encodings(s.Value.Reveal()) {
+			patterns = append(patterns, pattern{text: text, replacement: shown})
 		}
-		for which, texts := range viewForms(s.Value.Reveal()) {
+		for which, texts := range viewEncodings(s.Value.Reveal()) {
 			for _, text := range texts {
-				inViews[which] = append(inViews[which], pattern{text: text, with: shown})
+				inViews[which] = append(inViews[which], pattern{text: text, replacement: shown})
 				longest = max(longest, len(text))
 			}
 		}
@@ -44,20 +43,20 @@ func Compile(secrets []Secret) *Scrubber {
 	if len(patterns) == 0 {
 		return &Scrubber{}
 	}
-	k := &known{text: newAutomaton(patterns), longest: longest}
+	k := &knownValues{text: newAutomaton(patterns), longest: longest}
 	for i := range k.views {
 		k.views[i] = newAutomaton(inViews[i])
 	}
-	k.withhold(secrets)
+	k.withholdLeakyIDs(secrets)
 	return &Scrubber{known: k}
 }
 
-// withhold keeps ids that contain another secret's value out of the markers.
-func (k *known) withhold(secrets []Secret) {
+// withholdLeakyIDs removes ids that contain another secret's value from the markers.
+func (k *knownValues) withholdLeakyIDs(secrets []Secret) {
 	leaky := map[string]bool{}
 	for _, s := range secrets {
-		p := newPass(k)
-		if p.whole([]byte(s.ID)); len(p.found) > 0 || p.count > 0 {
+		ks := newKnownScan(k)
+		if ks.scanAll([]byte(s.ID)); len(ks.matches) > 0 || ks.count > 0 {
 			leaky[marker(s.ID)] = true
 		}
 	}
@@ -66,42 +65,42 @@ func (k *known) withhold(secrets []Secret) {
 	}
 	for _, a := range append(k.views[:], k.text) {
 		for i := range a.patterns {
-			if p := &a.patterns[i]; leaky[p.with] {
-				p.with, p.keep = marker(withheld), false
+			if p := &a.patterns[i]; leaky[p.replacement] {
+				p.replacement, p.keep = marker(withheld), false
 			}
 		}
 	}
 }
 
-// With adds the second layer; nil: none.
+// With sets the second layer; nil disables it.
 func (s *Scrubber) With(shapes *Shapes) *Scrubber {
 	s.shapes = shapes
 	return s
 }
 
-// Knows reports whether there is anything to look for.
-func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes != nil) }
+// IsActive reports whether the scrubber has known values or a second layer.
+func (s *Scrubber) IsActive() bool { return s != nil && (s.known != nil || s.shapes != nil) }
 
-// Text replaces every occurrence in text and tells how many there were.
+// Text replaces every secret in text and returns their number.
 func (s *Scrubber) Text(text string) (out string, count int) {
-	if !s.Knows() {
+	if !s.IsActive() {
 		return text, 0
 	}
-	if out, count = s.member([]byte(text), nothing); count == 0 {
+	if out, count = s.redactText([]byte(text), kindNone); count == 0 {
 		return text, 0
 	}
 	return out, count
 }
 
-// member scrubs a text that is the value of a member whose name promises k. out is
-// only set when something was found.
-func (s *Scrubber) member(text []byte, k kind) (out string, count int) {
+// redactText redacts a text: the value of a member of kind k, or any text with kindNone. out
+// is only set if count is positive.
+func (s *Scrubber) redactText(text []byte, k kind) (out string, count int) {
 	if s.known != nil {
-		p := newPass(s.known)
-		text = p.whole(text)
-		count = p.count
+		ks := newKnownScan(s.known)
+		text = ks.scanAll(text)
+		count = ks.count
 	}
-	if s.shapes != nil && len(text) >= MinLength && (k != nothing || s.shapes.any(text) || escapesSigns(text)) {
+	if s.shapes != nil && len(text) >= MinLength && (k != kindNone || s.shapes.containsWord(text) || hasUnicodeEscapes(text)) {
 		shown, n := s.shapes.replace(text, k)
 		if n > 0 {
 			text, count = shown, count+n
@@ -113,11 +112,11 @@ func (s *Scrubber) member(text []byte, k kind) (out string, count int) {
 	return string(text), count
 }
 
-// leaf is member for what is recorded: it may be redacted again, and must not change
-// then. What is left of a text is judged anew, without what was found in it.
-func (s *Scrubber) leaf(text []byte, k kind) (out string, count int) {
+// redactLeaf is redactText until the result is stable. A recorded document may be redacted
+// again and must not change then, so the second layer reads the rest of the text again.
+func (s *Scrubber) redactLeaf(text []byte, k kind) (out string, count int) {
 	const rounds = 4
-	out, count = s.member(text, k)
+	out, count = s.redactText(text, k)
 	for n, i := count, 1; n > 0 && i < rounds && s.shapes != nil; i++ {
 		var again []byte
 		if again, n = s.shapes.replace([]byte(out), k); n > 0 {
@@ -127,16 +126,16 @@ func (s *Scrubber) leaf(text []byte, k kind) (out string, count int) {
 	return out, count
 }
 
-// Stream scrubs a text that arrives in pieces. It belongs to one goroutine.
+// Stream redacts a text that arrives in pieces. It is not safe for concurrent use.
 type Stream struct {
-	known  *pass
+	known  *knownScan
 	shapes shapeStream
 }
 
 // Stream starts a new text.
 func (s *Scrubber) Stream() *Stream {
 	out := &Stream{}
-	var k *known
+	var k *knownValues
 	if s != nil {
 		k = s.known
 		if s.shapes != nil {
@@ -144,33 +143,33 @@ func (s *Scrubber) Stream() *Stream {
 		}
 	}
 	if k == nil {
-		k = &known{text: newAutomaton(nil)}
+		k = &knownValues{text: newAutomaton(nil)}
 		for i := range k.views {
 			k.views[i] = k.text
 		}
 	}
-	out.known = newPass(k)
+	out.known = newKnownScan(k)
 	return out
 }
 
-// Write takes a piece and gives what may be shown of the text so far: all but
-// the longest end that may be the beginning of a secret. What it gives is
-// valid UTF-8 if the whole text is. count is the number of occurrences in out.
+// Write adds a piece and returns the settled text: all but the longest suffix that may be
+// the start of a secret. out is valid UTF-8 if the whole text is. count is the number of
+// secrets replaced in out.
 func (s *Stream) Write(piece string) (out string, count int) {
 	before := s.known.count
-	b := s.known.feed(nil, []byte(piece))
+	b := s.known.write(nil, []byte(piece))
 	b, n := s.shapes.write(b)
 	return string(b), s.known.count - before + n
 }
 
-// Close gives the rest: no further piece follows.
+// Close ends the text and returns the rest.
 func (s *Stream) Close() (out string, count int) {
 	before := s.known.count
-	b := s.known.end(nil)
+	b := s.known.close(nil)
 	b, n := s.shapes.write(b)
 	rest, more := s.shapes.close()
 	return string(b) + string(rest), s.known.count - before + n + more
 }
 
-// Held is the number of bytes that are held back.
-func (s *Stream) Held() int { return len(s.known.held) + s.shapes.size() }
+// Held returns the number of bytes that are held back.
+func (s *Stream) Held() int { return len(s.known.held) + s.shapes.heldBytes() }

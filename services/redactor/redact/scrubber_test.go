@@ -43,7 +43,7 @@ func TestText_ReplacesEveryOccurrence(t *testing.T) {
 		"no remnant of overlaps":    {strings.Repeat("a", 20), "[REDACTED:run][REDACTED:run]", 2},
 		"marker is kept":            {"[REDACTED:a]", "[REDACTED:a]", 0},
 		"marker of another host":    {"[REDACTED:their-key]", "[REDACTED:their-key]", 0},
-		"marker beside a secret":    {"[REDACTED:a]alpha-key-0001", "[REDACTED:a][REDACTED:a]", 1},
+		"marker next to a secret":   {"[REDACTED:a]alpha-key-0001", "[REDACTED:a][REDACTED:a]", 1},
 		"secret in a false marker":  {"[REDACTED:alpha-key-0001]", "[REDACTED:[REDACTED:a]]", 1},
 		"reference":                 {"use secret:outer now", "use [REDACTED:outer] now", 1},
 		"beyond ASCII around":       {"grüße alpha-key-0001 漢字", "grüße [REDACTED:a] 漢字", 1},
@@ -136,7 +136,7 @@ func TestScrubber_WithoutSecretsPassesEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.False(t, s.Knows())
+			require.False(t, s.IsActive())
 			got, n := s.Text("anything")
 			require.Equal(t, "anything", got)
 			require.Zero(t, n)
@@ -149,7 +149,7 @@ func TestScrubber_WithoutSecretsPassesEverything(t *testing.T) {
 	}
 }
 
-func TestText_NeverPutsBrokenUTF8Together(t *testing.T) {
+func TestText_NeverProducesInvalidUTF8(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("bin", "\xb6\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xff")})
 	got, n := s.Text(strings.Repeat("ö", 12))
@@ -160,8 +160,8 @@ func TestText_NeverPutsBrokenUTF8Together(t *testing.T) {
 	require.Equal(t, "hex [REDACTED:bin]", got)
 }
 
-// drawSet makes secrets that share beginnings, ends and middles, over a small
-// alphabet, so that overlaps are common.
+// drawSet makes secrets over a small alphabet with common prefixes, suffixes and infixes, so
+// that overlaps are frequent.
 func drawSet(t *rapid.T) []redact.Secret {
 	values := rapid.SliceOfN(rapid.StringMatching(`[abö]{5,14}`), 1, 5).Draw(t, "values")
 	var set []redact.Secret
@@ -202,7 +202,7 @@ func TestText_LeavesNoValueAndIsStable(t *testing.T) {
 	})
 }
 
-func TestStream_GivesWhatTextGivesHoweverItIsCut(t *testing.T) {
+func TestStream_EqualsTextAtAnyCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		set := drawSet(t)
@@ -227,7 +227,7 @@ func TestStream_GivesWhatTextGivesHoweverItIsCut(t *testing.T) {
 	})
 }
 
-func TestStream_HoldsBackOnlyWhatMayBeASecret(t *testing.T) {
+func TestStream_HoldsBackOnlyPossibleSecrets(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
 	st := s.Stream()

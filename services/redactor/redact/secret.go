@@ -11,61 +11,61 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// MinLength is the shortest value that is matched, in bytes: a shorter one
-// would blacken half of every text (OpenWOP envelope contract §11).
+// MinLength is the length of the shortest value that is matched, in bytes. Shorter values
+// would match too much harmless text (OpenWOP envelope contract §11).
 const MinLength = 8
 
-// maxIDLength bounds the id of a secret, in bytes.
+// maxIDLength limits the id of a secret, in bytes.
 const maxIDLength = 128
 
-// Secret is a value that is never to be shown, and the id shown in its place.
+// Secret is a value that must never be shown, and the id that replaces it.
 type Secret struct {
 	// ID is the secret's id in the host's vault. It is public.
 	ID    string
 	Value Value
 }
 
-// Value is the plaintext of a secret. Whatever prints, logs or marshals it
-// shows a placeholder; only Reveal gives the text.
+// Value is the plaintext of a secret. Printing, logging and marshalling show a placeholder.
+// Only Reveal returns the text.
 type Value string
 
-// hidden is what a Value shows of itself.
+// hidden is the placeholder of a Value.
 const hidden = "[REDACTED]"
 
-// Reveal gives the plaintext, for matching only.
+// Reveal returns the plaintext, for matching only.
 func (v Value) Reveal() string { return string(v) }
 
 // Format writes the placeholder for every verb.
 func (Value) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
 
-// String gives the placeholder.
+// String returns the placeholder.
 func (Value) String() string { return hidden }
 
-// GoString gives the placeholder.
+// GoString returns the placeholder.
 func (Value) GoString() string { return hidden }
 
-// MarshalText gives the placeholder, to JSON and YAML too.
+// MarshalText returns the placeholder, also for JSON and YAML.
 func (Value) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// LogValue gives the placeholder.
+// LogValue returns the placeholder.
 func (Value) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// Validate checks the id: it goes verbatim into markers, so it must not be
-// able to end one, to hide one, or to be the secret itself.
+// Validate checks the id. It is part of markers, so it must not end or hide a marker, or
+// contain the secret.
 func (s Secret) Validate() error {
 	switch {
 	case s.ID == "" || len(s.ID) > maxIDLength || !utf8.ValidString(s.ID):
-		return fault.New(fault.ValidationError, "secret id: needs 1 to %d bytes of UTF-8", maxIDLength)
+		return fault.New(fault.ValidationError, "secret id: must have 1 to %d bytes of UTF-8", maxIDLength)
 	case len(s.Value) >= MinLength && strings.Contains(s.ID, s.Value.Reveal()):
 		return fault.New(fault.ValidationError, "secret id: must not contain the secret's value")
 	case strings.ContainsFunc(s.ID, func(r rune) bool { return r == '[' || r == ']' || !unicode.IsPrint(r) }):
-		return fault.New(fault.ValidationError, "secret id: brackets and unprintable characters are not allowed")
+		return fault.New(fault.ValidationError, "secret id: must not contain brackets or unprintable characters")
 	}
 	return nil
 }
 
-// marker is what stands in place of a secret.
+// marker returns the text that replaces a secret.
 func marker(id string) string { return "[REDACTED:" + id + "]" }
 
-// withheld stands for an id that contains the value of some other secret.
+// withheld replaces an id that contains the value of another secret.
 const withheld = "withheld"

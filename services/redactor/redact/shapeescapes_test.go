@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// An answer of a model is a JSON text: what looks like a secret in a string of it,
-// or in a string of a string, does so behind escapes alone.
-func TestShapes_FindBehindEscapesOfJSON(t *testing.T) {
+// An answer of a model is JSON: a secret in a string, or in a string in a string, has
+// escapes.
+func TestShapes_FindSecretsWithJSONEscapes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for _, l := range labelled(t) {
@@ -46,9 +46,8 @@ func TestShapes_FindBehindEscapesOfJSON(t *testing.T) {
 	}
 }
 
-// A model that writes every sign as an escape is read all the same, however long
-// that makes its lines.
-func TestShapes_FindWhatIsEscapedSignBySignInAStream(t *testing.T) {
+// A model may escape every character. The secret is found, however long the lines are.
+func TestShapes_FindFullyEscapedSecretsInAStream(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for _, l := range labelled(t) {
@@ -73,7 +72,7 @@ func TestShapes_FindWhatIsEscapedSignBySignInAStream(t *testing.T) {
 	}
 }
 
-// The place of a name that looks like a secret is told as a JSON pointer.
+// Errors contain member names in JSON pointers, and a name may look like a secret.
 func TestShapes_FindInJSONPointers(t *testing.T) {
 	t.Parallel()
 	for _, l := range labelled(t) {

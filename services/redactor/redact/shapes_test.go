@@ -32,13 +32,13 @@ func labelled(t testing.TB) []corpus.Line {
 	return out
 }
 
-func TestCorpus_IsWhatItsGeneratorMakes(t *testing.T) {
+func TestCorpus_MatchesItsGenerator(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, corpus.Make(12), labelled(t), "run go generate ./services/redactor/redact/corpus")
 }
 
-// What a forge takes for a live key must not be in the file.
-func TestCorpus_HoldsNoSecretInOnePiece(t *testing.T) {
+// The file must not contain text that code hosting services report as a live key.
+func TestCorpus_HasNoSecretInOnePiece(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("corpus/corpus.jsonl")
 	require.NoError(t, err)
@@ -57,8 +57,8 @@ func TestCorpus_HoldsNoSecretInOnePiece(t *testing.T) {
 	}
 }
 
-// The least that the rules must reach on the labelled texts. The texts hold some that
-// the rules are known to get wrong.
+// Minimum precision and recall on the corpus. It includes texts that the rules are known to
+// get wrong.
 const (
 	leastPrecision = 0.96
 	leastRecall    = 0.95
@@ -121,7 +121,7 @@ func TestShapes_PrecisionAndRecallOnTheCorpus(t *testing.T) {
 	require.GreaterOrEqual(t, recall, leastRecall)
 }
 
-func TestShapes_LeaveMarkersAlone(t *testing.T) {
+func TestShapes_KeepMarkers(t *testing.T) {
 	t.Parallel()
 	shapes := redact.DefaultShapes()
 	for _, text := range []string{
@@ -138,7 +138,7 @@ func TestShapes_LeaveMarkersAlone(t *testing.T) {
 	require.Equal(t, once, twice)
 }
 
-func TestScrubber_TakesKnownValuesBeforeShapes(t *testing.T) {
+func TestScrubber_RedactsKnownValuesBeforeShapes(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{{ID: "mine", Value: "sk-proj-a8Kd02jfLq91mXz7Qw4RtYbN"}}).With(redact.DefaultShapes())
 	out, n := s.Text("a sk-proj-a8Kd02jfLq91mXz7Qw4RtYbN b ghp_" + strings.Repeat("a1B2", 9) + " c")
@@ -151,8 +151,8 @@ func TestScrubber_TakesKnownValuesBeforeShapes(t *testing.T) {
 	require.Contains(t, string(doc), "12345678901234567890")
 }
 
-// A secret is never let through, wherever the text is cut.
-func TestShapes_FindWhatIsCutOverTheChunksOfAStream(t *testing.T) {
+// A secret is never emitted, wherever the text is cut.
+func TestShapes_FindSecretsSplitOverChunks(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for _, l := range labelled(t) {
@@ -196,7 +196,7 @@ func TestShapes_HoldBackLittleOfPlainProse(t *testing.T) {
 	}
 }
 
-func TestShapes_BoundWhatTheyHold(t *testing.T) {
+func TestShapes_LimitTheHeldText(t *testing.T) {
 	t.Parallel()
 	for name, piece := range map[string]string{
 		"an endless token":        "sk-proj-" + strings.Repeat("a8Kd02jf", 4),
@@ -210,7 +210,7 @@ func TestShapes_BoundWhatTheyHold(t *testing.T) {
 			require.LessOrEqual(t, s.Held(), 17<<10, name)
 		}
 	}
-	// What was too long to be held does not come after all.
+	// Text that was too long to hold is not emitted later.
 	s := redact.Compile(nil).With(redact.DefaultShapes()).Stream()
 	out, _ := s.Write("key " + strings.Repeat("ghp_", 1) + strings.Repeat("a1B2", 500))
 	more, _ := s.Write(strings.Repeat("c3D4", 50) + " and on")
@@ -233,9 +233,9 @@ func TestParseShapes_NamesEveryMistake(t *testing.T) {
 	require.ErrorContains(t, err, "rule 0")
 	require.ErrorContains(t, err, "rule b")
 	require.ErrorContains(t, err, "rule c]")
-	require.ErrorContains(t, err, `rule d: word "xy": needs 3 characters`)
-	require.ErrorContains(t, err, "rule d: takes texts and runs")
-	require.ErrorContains(t, err, `rule e: there is no reader "none"`)
+	require.ErrorContains(t, err, `rule d: word "xy": must have at least 3 characters`)
+	require.ErrorContains(t, err, "rule d: only literal texts and runs")
+	require.ErrorContains(t, err, `rule e: unknown reader "none"`)
 	require.ErrorContains(t, err, "rule f: may need more than")
 	_, err = redact.ParseShapes([]byte("{"))
 	require.Error(t, err)

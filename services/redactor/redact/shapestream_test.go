@@ -11,12 +11,11 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// longestHeld is what a stream may keep back: what one candidate may need, and then
-// some. See maxOpen.
+// longestHeld limits the bytes that a stream holds back: what one candidate may need, with
+// a margin. See maxOpen.
 const longestHeld = 18 << 10
 
-// streamed gives what a stream shows of a text that comes in pieces of the sizes that
-// next gives.
+// streamed returns the result of a stream of a text in pieces; next returns their sizes.
 func streamed(t testing.TB, text string, next func() int) (string, int) {
 	t.Helper()
 	st := redact.Compile(nil).With(redact.DefaultShapes()).Stream()
@@ -37,7 +36,7 @@ func streamed(t testing.TB, text string, next func() int) (string, int) {
 
 func every(n int) func() int { return func() int { return n } }
 
-// random is key material of n bytes that is the same in every run.
+// random returns n bytes of key material, the same in every run.
 func random(alphabet string, n int) string {
 	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // G404: reproducible on purpose
 	b := make([]byte, n)
@@ -49,7 +48,7 @@ func random(alphabet string, n int) string {
 
 const urlSafe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// block is a key block with as many lines, that end as given.
+// block returns a key block with that many lines and line ends.
 func block(lines int, end string) string {
 	b := "-----BEGIN RSA PRIVATE KEY-----" + end
 	for i := range lines {
@@ -87,8 +86,8 @@ func TestShapeStream_ShowsNoPartOfALongSecret(t *testing.T) {
 	}
 }
 
-// Every rule, cut at every place, alone and within text.
-func TestShapeStream_GivesWhatTheWholeTextGives(t *testing.T) {
+// Every rule, cut at every position, alone and in a text.
+func TestShapeStream_EqualsTheWholeText(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for _, l := range labelled(t) {
@@ -118,8 +117,8 @@ func TestShapeStream_GivesWhatTheWholeTextGives(t *testing.T) {
 	}
 }
 
-// What is shown while the text still comes is never taken back.
-func TestShapeStream_NeverShowsABeginningItLaterTakesOut(t *testing.T) {
+// Text that a stream has emitted is never redacted later.
+func TestShapeStream_NeverEmitsTextThatItLaterRedacts(t *testing.T) {
 	t.Parallel()
 	for _, l := range labelled(t) {
 		if l.Rule == "" || len(l.Text) > 400 {
@@ -136,7 +135,7 @@ func TestShapeStream_NeverShowsABeginningItLaterTakesOut(t *testing.T) {
 	}
 }
 
-// fragments are what hostile texts are made of: beginnings and ends of all forms.
+// fragments are parts of hostile texts: starts and ends of all shapes.
 var fragments = []string{
 	"password", "pwd=", "token", ":", "=", " ", "\n", `"`, `\"`, `\`, "'", "[REDACTED:", "]", "[REDACTED:x]", "[REDACTED]", "-----BEGIN ", "RSA ", "PRIVATE KEY", "-----",
 	"-----END ", "://", "u:", "@", "@host", "eyJ", ".eyJ", ".", "sk-", "sk-ant-", "ghp_", "xoxb-", "AKIA", "Bearer ", "Authorization: ", "secret_key", "api-key", "{", "}", ",", ";",
@@ -144,7 +143,7 @@ var fragments = []string{
 	"hunter22", "process.env.", "run_06gz", "0123456789abcdef0123456789ABCDEF", "http", "  \t", ">", "&", "(", ")",
 }
 
-func TestShapeStream_GivesWhatTheWholeTextGivesOfTangles(t *testing.T) {
+func TestShapeStream_EqualsTheWholeTextForHostileTexts(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // G404: reproducible on purpose
 	for range 6000 {
@@ -186,7 +185,7 @@ func FuzzShapeStream(f *testing.F) {
 	})
 }
 
-func TestShapes_TakeMarkersAsTheyAre(t *testing.T) {
+func TestShapes_TreatMarkersAsOpaque(t *testing.T) {
 	t.Parallel()
 	key := "ghp_" + random(urlSafe[:62], 36)
 	for name, tc := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// written is everything a stream shows, piece by piece, and in all.
+// written returns the output of a stream, per piece and in total.
 func written(s *redact.Scrubber, pieces ...string) (shown []string, all string, count int) {
 	st := s.Stream()
 	for _, p := range pieces {
@@ -59,8 +59,8 @@ func TestStream_Pieces(t *testing.T) {
 	}
 }
 
-// However long the text, only what may be a secret is kept in memory.
-func TestStream_MemoryIsBoundedByTheLongestForm(t *testing.T) {
+// Only text that may be a secret is held in memory, however long the text is.
+func TestStream_MemoryIsBoundedByTheLongestEncoding(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
 	st := s.Stream()
@@ -70,7 +70,7 @@ func TestStream_MemoryIsBoundedByTheLongestForm(t *testing.T) {
 	}
 }
 
-// An event stream is many streams: they share the automaton and nothing else.
+// Streams of one scrubber share only the automata.
 func TestStream_StreamsOfOneScrubberAreIndependent(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})

@@ -6,38 +6,37 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of one escaped character, in bytes and in times.
+// Limits of one escaped character.
 const (
-	maxNesting = 8  // %252525…41, &amp;amp;…lt;
-	maxEntity  = 32 // the name or number of an HTML entity
+	maxNesting = 8  // levels, as in %252525…41 and &amp;amp;…lt;
+	maxEntity  = 32 // bytes of the name or number of an HTML entity
 )
 
-// isEscape reports a byte that may begin an escaped character.
+// isEscape reports a byte that may start an escape.
 func isEscape(c byte) bool { return c == '\\' || c == '%' || c == '&' }
 
-// plain is what stands at text[i]: n bytes that mean out[:m]. Escapes of JSON, of
-// URLs and of HTML are undone however often they were applied, all at once, and
-// backslashes mean nothing: what is looked for is read in the same way. One that was
-// escaped itself is given, for it may begin an escape. more: the text may end within
-// an escape.
-func plain(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+// unescapeAt decodes the character at text[i]: n bytes, which mean out[:m]. It undoes all
+// levels of escapes of JSON, URLs and HTML. Other backslashes are dropped, as they are in
+// the patterns. An escaped escape character is returned, since it may start another escape.
+// more: the text may end in an incomplete escape.
+func unescapeAt(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	switch text[i] {
 	case '\\':
-		n, out, m, more = slashed(text, i)
+		n, out, m, more = unescapeBackslash(text, i)
 	case '%':
 		m = 1
-		n, out[0], more = percent(text, i)
+		n, out[0], more = unescapePercent(text, i)
 	case '&':
-		n, out, m, more = entity(text, i)
+		n, out, m, more = unescapeEntity(text, i)
 	default:
 		n, m, out[0] = 1, 1, text[i]
 	}
 	return n, out, m, more
 }
 
-// slashed undoes \n, \x41 and \u0041, behind any number of backslashes; those before
-// anything else mean nothing.
-func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+// unescapeBackslash decodes \n, \x41 and \u0041, after any number of backslashes.
+// Backslashes before other characters are dropped.
+func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	for i+n < len(text) && n < maxSlashes && text[i+n] == '\\' {
 		n++
 	}
@@ -66,7 +65,7 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 	if digits == 0 {
 		return n + 1, out, 1, false
 	}
-	r, ok, more := hexNumber(text, i+n+1, digits)
+	r, ok, more := readHex(text, i+n+1, digits)
 	if !ok {
 		return n, out, 0, more
 	}
@@ -88,9 +87,9 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 	case k == 0 || text[i+n+k] != 'u':
 		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), false
 	}
-	low, ok, more := hexNumber(text, i+n+k+1, digits)
+	low, ok, more := readHex(text, i+n+k+1, digits)
 	if whole := utf16.DecodeRune(r, low); ok && whole == utf8.RuneError {
-		ok = false // no second half: it stands for itself
+		ok = false // not a surrogate pair
 	}
 	if !ok {
 		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), more
@@ -98,8 +97,8 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 	return n + k + 1 + digits, out, utf8.EncodeRune(out[:], utf16.DecodeRune(r, low)), false
 }
 
-// hexNumber reads so many digits.
-func hexNumber(text []byte, i, digits int) (r rune, ok, more bool) {
+// readHex reads a hex number with that many digits.
+func readHex(text []byte, i, digits int) (r rune, ok, more bool) {
 	for k := range digits {
 		if i+k == len(text) {
 			return 0, false, true
@@ -117,16 +116,16 @@ func hexNumber(text []byte, i, digits int) (r rune, ok, more bool) {
 	return r, true, false
 }
 
-// percent undoes %41, and %2541, and so on.
-func percent(text []byte, i int) (n int, c byte, more bool) {
+// unescapePercent decodes %41, %2541, and so on.
+func unescapePercent(text []byte, i int) (n int, c byte, more bool) {
 	n = 1
 	for k := 0; ; k++ {
-		r, ok, more := hexNumber(text, i+n, 2)
+		r, ok, more := readHex(text, i+n, 2)
 		if !ok {
 			if n == 1 {
 				return 1, '%', more
 			}
-			return n, '%', more // %25 of something that is no number
+			return n, '%', more // %25 without hex digits after it
 		}
 		n += 2
 		if r != '%' || k >= maxNesting {
@@ -135,8 +134,8 @@ func percent(text []byte, i int) (n int, c byte, more bool) {
 	}
 }
 
-// entity undoes &#65; and &amp;, and &amp;#65;.
-func entity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+// unescapeEntity decodes &#65;, &amp; and &amp;#65;.
+func unescapeEntity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	out[0] = '&'
 	n = 1
 	for k := 0; ; k++ {
@@ -161,11 +160,11 @@ func entity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool)
 	}
 }
 
-// plainText undoes all escapes of a text.
-func plainText(text []byte) []byte {
+// unescapeAll undoes all escapes of a text.
+func unescapeAll(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
-		n, c, m, _ := plain(text, i)
+		n, c, m, _ := unescapeAt(text, i)
 		if m != 1 || c[0] != '\\' {
 			out = append(out, c[:m]...)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPlainText_UndoesEscapesHoweverDeep(t *testing.T) {
+func TestUnescapeAll_UndoesAllLevelsOfEscapes(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"nothing to undo":                   "nothing to undo",
@@ -27,23 +27,23 @@ func TestPlainText_UndoesEscapesHoweverDeep(t *testing.T) {
 		"&" + "aaaaaaaaaaaaaaaaaaaaaaaaaaa": "&aaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		"\xff%ff":                           "\xff\xff",
 	} {
-		require.Equal(t, want, string(plainText([]byte(in))), in)
+		require.Equal(t, want, string(unescapeAll([]byte(in))), in)
 	}
 }
 
-// What is read does not depend on how much of the text is there, once enough is.
-func FuzzPlain(f *testing.F) {
+// The result does not depend on how much text follows, once there is enough.
+func FuzzUnescapeAt(f *testing.F) {
 	for _, s := range []string{`\u0041`, `\\ud83d\\ude00`, "%252541", "&amp;amp;lt;", `\\\\\\\\\\\\\\\\\\\\x`, "&#x41;", "%25%41", "%"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for i := range text {
-			n, out, m, _ := plain(text, i)
+			n, out, m, _ := unescapeAt(text, i)
 			if n < 1 || i+n > len(text) || m > len(out) {
 				t.Fatalf("%q at %d: %d bytes mean %d", text, i, n, m)
 			}
 			for end := i + 1; end < len(text); end++ {
-				k, part, l, more := plain(text[:end], i)
+				k, part, l, more := unescapeAt(text[:end], i)
 				if !more && (k != n || l != m || part != out) {
 					t.Fatalf("%q at %d: %q in the first %d bytes, %q in all", text, i, part[:l], end, out[:m])
 				}

@@ -10,21 +10,21 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// A digest begins with whose secrets it stands for.
+// A digest starts with the kind of its scope.
 const (
-	ofRun    = "run:"
-	ofTenant = "tenant:"
+	runPrefix    = "run:"
+	tenantPrefix = "tenant:"
 )
 
-// digestBytes is enough that nobody finds two sets with one digest.
+// digestBytes is long enough to prevent collisions.
 const digestBytes = 20
 
-// maxTold bounds the memory of a scope: a run's keys are registered together, and each
-// once more when it is used.
-const maxTold = 256
+// maxRegistrations limits the memory of a scope. A run's keys are registered together, and
+// each again when it is used.
+const maxRegistrations = 256
 
-// digest stands for secrets of a scope, in whatever order and however often they are
-// listed. It is the same in every process.
+// digest identifies a set of secrets of a scope, independent of order and duplicates. It
+// is the same in every process.
 func digest(scope Scope, list []redact.Secret) string {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b redact.Secret) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Value, b.Value)) })
@@ -41,9 +41,9 @@ func digest(scope Scope, list []redact.Secret) string {
 		write(s.ID)
 		write(string(s.Value))
 	}
-	kind := ofRun
+	kind := runPrefix
 	if scope.Run == "" {
-		kind = ofTenant
+		kind = tenantPrefix
 	}
 	return kind + hex.EncodeToString(h.Sum(nil)[:digestBytes])
 }

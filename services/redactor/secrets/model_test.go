@@ -11,11 +11,11 @@ import (
 	"waybill.dev/waybill/services/redactor/secrets"
 )
 
-// model is what a registry promises, without any cache.
+// model is a reference implementation of a registry without a cache.
 type model struct {
-	registry *secrets.Registry
-	held     map[secrets.Scope][]redact.Secret
-	told     map[secrets.Scope][]string
+	registry      *secrets.Registry
+	held          map[secrets.Scope][]redact.Secret
+	registrations map[secrets.Scope][]string
 }
 
 func drawScope(t *rapid.T) secrets.Scope {
@@ -25,14 +25,14 @@ func drawScope(t *rapid.T) secrets.Scope {
 	}
 }
 
-// Whatever is registered and forgotten in whatever order, a scope shows exactly
-// what neither it nor a wider scope holds.
+// After any sequence of Register and Forget, a scope redacts exactly its own secrets and
+// those of the wider scopes.
 func TestRegistry_BehavesLikeItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits, nil)
 		require.NoError(t, err)
-		m := &model{registry: r, held: map[secrets.Scope][]redact.Secret{}, told: map[secrets.Scope][]string{}}
+		m := &model{registry: r, held: map[secrets.Scope][]redact.Secret{}, registrations: map[secrets.Scope][]string{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"register": m.register,
 			"forget":   m.forget,
@@ -48,9 +48,9 @@ func (m *model) register(t *rapid.T) {
 		n := rapid.IntRange(0, 5).Draw(t, "which")
 		add = append(add, secret(fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)))
 	}
-	told, err := m.registry.Register(at, add)
+	registration, err := m.registry.Register(at, add)
 	require.NoError(t, err)
-	m.told[at] = append(m.told[at], told)
+	m.registrations[at] = append(m.registrations[at], registration)
 	m.held[at] = append(m.held[at], add...)
 }
 
@@ -58,7 +58,7 @@ func (m *model) forget(t *rapid.T) {
 	at := drawScope(t)
 	m.registry.Forget(at)
 	delete(m.held, at)
-	delete(m.told, at)
+	delete(m.registrations, at)
 }
 
 func (m *model) check(t *rapid.T) {
@@ -69,10 +69,10 @@ func (m *model) check(t *rapid.T) {
 	}
 	_, registered := m.held[at]
 	_, tenant := m.held[secrets.Scope{Tenant: at.Tenant}]
-	told := append(append([]string{}, m.told[at]...), m.told[secrets.Scope{Tenant: at.Tenant}]...)
-	require.Equal(t, registered && at.Run != "", known(m.registry, at, secrets.Need{Run: true, Told: told}))
-	require.Equal(t, tenant, known(m.registry, at, secrets.Need{Tenant: true, Told: told}))
-	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Need{Run: true, Tenant: true, Told: told}))
+	registrations := append(append([]string{}, m.registrations[at]...), m.registrations[secrets.Scope{Tenant: at.Tenant}]...)
+	require.Equal(t, registered && at.Run != "", known(m.registry, at, secrets.Required{Run: true, Registrations: registrations}))
+	require.Equal(t, tenant, known(m.registry, at, secrets.Required{Tenant: true, Registrations: registrations}))
+	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Required{Run: true, Tenant: true, Registrations: registrations}))
 	require.Equal(t, len(m.held), m.registry.Len())
 	for n := range 6 {
 		id, value := fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)

@@ -1,12 +1,13 @@
-// Package secrets remembers which secrets apply where: the host's everywhere,
-// a tenant's in all its runs, a run's in that run.
+// Package secrets is the registry of secrets: the host's apply everywhere, a tenant's in
+// all its runs, a run's in that run.
 //
-// What is remembered here dies with the process or with Forget, and is
-// registered again when another process takes the run over (OpenWOP envelope
-// contract §11, registry). Of several registries each knows what it was told, and one
-// that a scope has come back to may have missed something: so whoever asks names what
-// was registered, and one that was not told all of it refuses. Nothing is ever evicted to make room: forgetting a
-// live secret would show it. A full registry refuses new ones instead.
+// Secrets stay until Forget, or until the process ends. They are registered again when
+// another process resumes the run (OpenWOP envelope contract §11, registry). With several
+// redactors, a registry may have missed registrations of a scope. So callers name the
+// registrations they need, and a registry without all of them refuses.
+//
+// A full registry refuses new secrets. It evicts none, since an evicted live secret would
+// be shown.
 package secrets
 
 import (
@@ -20,52 +21,52 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// Scope says whose secrets apply. An empty Run is the tenant as a whole.
+// Scope is the owner of secrets. An empty Run means the tenant.
 type Scope struct{ Tenant, Run string }
 
-// Limits bound the memory of a registry.
+// Limits limit the memory of a registry.
 type Limits struct {
-	// Scopes is how many tenants and runs may have secrets at one time.
+	// Scopes is the number of tenants and runs.
 	Scopes int
-	// Secrets is how many a scope may have.
+	// Secrets is the number of secrets per scope.
 	Secrets int
-	// ValueBytes is the longest value of one secret.
+	// ValueBytes is the size of one secret.
 	ValueBytes int
-	// ScopeBytes is the sum of all values of a scope. An automaton takes some
-	// 400 times as much, for the encodings of each value.
+	// ScopeBytes is the total size of the secrets of a scope. An automaton needs about 400
+	// times as much, for the encodings of each value.
 	ScopeBytes int
 }
 
 // DefaultLimits suit a host with a few thousand active runs.
 var DefaultLimits = Limits{Scopes: 10_000, Secrets: 64, ValueBytes: 8 << 10, ScopeBytes: 32 << 10}
 
-// Registry holds the secrets of the host, its tenants and their runs. It is
-// safe for concurrent use.
+// Registry has the secrets of the host, its tenants and their runs. It is safe for
+// concurrent use.
 type Registry struct {
-	limits Limits
-	shapes *redact.Shapes
-	host   *redact.Scrubber
-	hosts  []redact.Secret
+	limits      Limits
+	shapes      *redact.Shapes
+	host        *redact.Scrubber
+	hostSecrets []redact.Secret
 
-	mu     sync.RWMutex // guards scopes and its entries but for their scrubbers
+	mu     sync.RWMutex // guards scopes and its entries, except their scrubbers
 	scopes map[Scope]*entry
 }
 
-// entry is one scope's secrets, and the automaton made of them and of those of
-// the wider scopes. scrubber is nil until it is asked for, and again after a
-// change in its own or a wider scope.
+// entry has the secrets of one scope. scrubber is compiled from them and from the secrets
+// of the wider scopes. It is nil before its first use, and after a change in one of these
+// scopes.
 type entry struct {
-	secrets  []redact.Secret
-	bytes    int
-	told     map[string]bool // the digests of what was registered
-	scrubber atomic.Pointer[redact.Scrubber]
+	secrets       []redact.Secret
+	bytes         int
+	registrations map[string]bool // digests of Register calls
+	scrubber      atomic.Pointer[redact.Scrubber]
 }
 
-// New makes a registry with the host's own secrets. Platform credentials
-// belong in there: the protocol does not ask for it, but a leak is a leak.
-// Errors: fault.ValidationError for a secret with an unusable id.
+// New makes a registry with the host's own secrets. These include platform credentials,
+// although the protocol does not require it. Errors: fault.ValidationError for a secret
+// with an invalid id.
 //
-// shapes is the second layer; nil: none.
+// shapes is the second layer; nil disables it.
 func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry, error) {
 	for _, s := range host {
 		if err := s.Validate(); err != nil {
@@ -73,60 +74,60 @@ func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry,
 		}
 	}
 	return &Registry{
-		limits: limits, shapes: shapes, host: redact.Compile(host).With(shapes), hosts: slices.Clone(host), scopes: map[Scope]*entry{},
+		limits: limits, shapes: shapes, host: redact.Compile(host).With(shapes), hostSecrets: slices.Clone(host), scopes: map[Scope]*entry{},
 	}, nil
 }
 
-// Register adds secrets to a scope. A value already there stays; a second value
-// under one id is added, for the old one must not be shown either. With no
-// secrets it makes the scope known. Either all are added or none. It gives the digest
-// by which callers name what they have registered. Errors: fault.ValidationError,
-// fault.RateLimited when the registry or scope is full.
+// Register adds secrets to a scope, all or none. Earlier values stay, also under the same
+// id, since an old value must not be shown either. An empty list registers the scope as
+// one without secrets. It returns a digest, by which callers name the registration.
+// Errors: fault.ValidationError, fault.RateLimited when the registry or scope is full.
 func (r *Registry) Register(scope Scope, secrets []redact.Secret) (string, error) {
 	if scope.Tenant == "" {
 		return "", fault.New(fault.ValidationError, "scope.tenant: must not be empty")
 	}
 	for i, s := range secrets {
-		if err := r.check(i, s); err != nil {
+		if err := r.validateSecret(i, s); err != nil {
 			return "", err
 		}
 	}
-	told := digest(scope, secrets)
-	return told, r.add(scope, secrets, told)
+	registration := digest(scope, secrets)
+	return registration, r.addSecrets(scope, secrets, registration)
 }
 
-func (r *Registry) add(scope Scope, secrets []redact.Secret, told string) error {
+func (r *Registry) addSecrets(scope Scope, secrets []redact.Secret, registration string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, known := r.scopes[scope]
 	if !known {
 		if len(r.scopes) >= r.limits.Scopes {
-			return fault.New(fault.RateLimited, "the redactor holds the secrets of %d runs and tenants already; forget some", r.limits.Scopes)
+			return fault.New(fault.RateLimited, "the redactor has the secrets of %d runs and tenants, which is the limit; forget some", r.limits.Scopes)
 		}
 		e = &entry{}
 	}
-	if known && e.told[told] {
-		return nil // nothing new: the automaton stays
+	if known && e.registrations[registration] {
+		return nil // keeps the automaton
 	}
-	merged := e.with(secrets)
-	merged.told[told] = true
-	if len(merged.told) > maxTold {
-		return fault.New(fault.RateLimited, "the secrets of a run or tenant may be registered in at most %d ways", maxTold)
+	merged := e.withSecrets(secrets)
+	merged.registrations[registration] = true
+	if len(merged.registrations) > maxRegistrations {
+		return fault.New(fault.RateLimited, "a run or tenant may have at most %d different registrations", maxRegistrations)
 	}
 	if len(merged.secrets) > r.limits.Secrets || merged.bytes > r.limits.ScopeBytes {
-		return fault.New(fault.RateLimited, "a run or tenant may have at most %d secrets of %d bytes in all", r.limits.Secrets, r.limits.ScopeBytes)
+		return fault.New(fault.RateLimited, "a run or tenant may have at most %d secrets, with at most %d bytes in total", r.limits.Secrets, r.limits.ScopeBytes)
 	}
 	r.scopes[scope] = merged
 	if known && len(merged.secrets) == len(e.secrets) {
 		merged.scrubber.Store(e.scrubber.Load())
 		return nil
 	}
-	r.changed(scope)
+	r.invalidate(scope)
 	return nil
 }
 
-// check tells a secret by its place: of ids nobody knows yet what is in them.
-func (r *Registry) check(i int, s redact.Secret) error {
+// validateSecret validates a secret. Errors name its index, since an unchecked id may
+// contain anything.
+func (r *Registry) validateSecret(i int, s redact.Secret) error {
 	if f, ok := fault.As(s.Validate()); ok {
 		return fault.New(f.Code, "secrets[%d]: %s", i, f.Message)
 	}
@@ -136,11 +137,11 @@ func (r *Registry) check(i int, s redact.Secret) error {
 	return nil
 }
 
-// with is the entry with more secrets; e itself stays as it is.
-func (e *entry) with(more []redact.Secret) *entry {
-	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes, told: maps.Clone(e.told)}
-	if out.told == nil {
-		out.told = map[string]bool{}
+// withSecrets returns a copy of the entry with more secrets.
+func (e *entry) withSecrets(more []redact.Secret) *entry {
+	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes, registrations: maps.Clone(e.registrations)}
+	if out.registrations == nil {
+		out.registrations = map[string]bool{}
 	}
 	for _, s := range more {
 		if !slices.Contains(out.secrets, s) {
@@ -151,10 +152,10 @@ func (e *entry) with(more []redact.Secret) *entry {
 	return out
 }
 
-// changed drops the automata that contain the secrets of scope. r.mu is held.
-func (r *Registry) changed(scope Scope) {
+// invalidate drops the automata that contain the secrets of scope. r.mu is held.
+func (r *Registry) invalidate(scope Scope) {
 	if scope.Run != "" {
-		return // no other scope contains a run's, and its own entry is new
+		return // no other automaton contains a run's secrets, and its own entry is new
 	}
 	for at, e := range r.scopes {
 		if at.Tenant == scope.Tenant {
@@ -163,8 +164,8 @@ func (r *Registry) changed(scope Scope) {
 	}
 }
 
-// Forget drops the secrets of a run, or with an empty Run those of a tenant.
-// Runs of the tenant keep their own. Forgetting twice is no error.
+// Forget removes the secrets of a run, or with an empty Run the secrets of a tenant. Runs
+// of the tenant keep their own. Forgetting twice is no error.
 func (r *Registry) Forget(scope Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,35 +173,35 @@ func (r *Registry) Forget(scope Scope) {
 		return
 	}
 	delete(r.scopes, scope)
-	r.changed(scope)
+	r.invalidate(scope)
 }
 
-// Len is how many tenants and runs have secrets.
+// Len returns the number of registered tenants and runs.
 func (r *Registry) Len() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.scopes)
 }
 
-// Host gives the automaton of the host's own secrets.
-func (r *Registry) Host() *redact.Scrubber { return r.host }
+// HostScrubber returns the scrubber with the host's own secrets only.
+func (r *Registry) HostScrubber() *redact.Scrubber { return r.host }
 
-// Need says who must have been registered, be it without secrets, before anything
-// is scrubbed, and names what was: all of it must be known. A need of the run, or of the
-// tenant, that names nothing of it is never met.
-type Need struct {
-	Run, Tenant bool
-	Told        []string
+// Required are the registrations that a caller requires. All of Registrations must be
+// known. With Run or Tenant, at least one of them must be a registration of the run or of
+// the tenant.
+type Required struct {
+	Run, Tenant   bool
+	Registrations []string
 }
 
-// Scrubber gives the automaton for a scope: its own secrets, its tenant's and
-// the host's. It is compiled on first use and kept until one of them changes.
-// Errors: fault.ServiceUnavailable while one that is needed is not registered; one
-// look tells both, so that what is forgotten meanwhile lets nothing through.
-func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
+// Scrubber returns the scrubber of a scope: its own secrets, its tenant's and the host's.
+// It is compiled on first use and kept until one of these changes. Errors:
+// fault.ServiceUnavailable while a required registration is missing. Registrations and
+// secrets are read under one lock, so a concurrent Forget opens no gap.
+func (r *Registry) Scrubber(scope Scope, required Required) (*redact.Scrubber, error) {
 	r.mu.RLock()
-	err := r.registered(scope, need)
-	_, e := r.narrow(scope)
+	err := r.checkRegistered(scope, required)
+	_, e := r.innermost(scope)
 	r.mu.RUnlock()
 	switch {
 	case err != nil:
@@ -213,60 +214,62 @@ func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.registered(scope, need); err != nil { // anew: the scope may have changed in between
+	if err := r.checkRegistered(scope, required); err != nil { // again: the scope may have changed
 		return nil, err
 	}
-	at, e := r.narrow(scope)
+	at, e := r.innermost(scope)
 	if e == nil {
 		return r.host, nil
 	}
 	s := e.scrubber.Load()
 	if s == nil {
-		s = redact.Compile(r.merged(at)).With(r.shapes)
+		s = redact.Compile(r.applicableSecrets(at)).With(r.shapes)
 		e.scrubber.Store(s)
 	}
 	return s, nil
 }
 
-// registered refuses while one that is needed is not known, as after a restart
+// checkRegistered fails while a required registration is missing, as after a restart
 // (OpenWOP envelope contract §11, registry). r.mu is held.
-func (r *Registry) registered(scope Scope, need Need) error {
+func (r *Registry) checkRegistered(scope Scope, required Required) error {
 	var missing []string
-	if i := slices.IndexFunc(need.Told, func(name string) bool { return !strings.HasPrefix(name, ofRun) && !strings.HasPrefix(name, ofTenant) }); i >= 0 {
-		return fault.New(fault.ValidationError, "scope.registrations[%d]: want what Register has answered", i)
+	if i := slices.IndexFunc(required.Registrations, func(name string) bool {
+		return !strings.HasPrefix(name, runPrefix) && !strings.HasPrefix(name, tenantPrefix)
+	}); i >= 0 {
+		return fault.New(fault.ValidationError, "scope.registrations[%d]: must be a registration that Register returned", i)
 	}
-	if !r.told(scope, need.Run, ofRun, need.Told) {
+	if !r.hasRegistrations(scope, required.Run, runPrefix, required.Registrations) {
 		missing = append(missing, "run")
 	}
-	if !r.told(Scope{Tenant: scope.Tenant}, need.Tenant, ofTenant, need.Told) {
+	if !r.hasRegistrations(Scope{Tenant: scope.Tenant}, required.Tenant, tenantPrefix, required.Registrations) {
 		missing = append(missing, "tenant")
 	}
 	if missing == nil {
 		return nil
 	}
-	return fault.New(fault.ServiceUnavailable, "the secrets of the %s are not registered; register them, or that there are none, and try again",
+	return fault.New(fault.ServiceUnavailable, "the secrets of the %s are not registered; register them (an empty list if there are none) and try again",
 		strings.Join(missing, " and the ")).With("unregistered", missing)
 }
 
-// told reports that a scope was told all of its kind that is named, and, where something
-// must be, that there is any. r.mu is held.
-func (r *Registry) told(scope Scope, must bool, kind string, named []string) bool {
+// hasRegistrations reports that the scope has all named registrations of its kind. If
+// must is set, at least one must be named. r.mu is held.
+func (r *Registry) hasRegistrations(scope Scope, must bool, kind string, named []string) bool {
 	e := r.scopes[scope]
 	for _, name := range named {
-		switch ours := strings.HasPrefix(name, kind); {
-		case ours && (e == nil || !e.told[name]):
+		switch sameKind := strings.HasPrefix(name, kind); {
+		case sameKind && (e == nil || !e.registrations[name]):
 			return false
-		case ours:
+		case sameKind:
 			must = false
 		}
 	}
 	return !must
 }
 
-// narrow finds the innermost scope that has secrets, so that runs without any
-// share the automaton of their tenant, and tenants that of the host; e is nil
-// for the host. r.mu is held.
-func (r *Registry) narrow(scope Scope) (at Scope, e *entry) {
+// innermost returns the innermost scope with secrets; e is nil for the host. So runs
+// without secrets share the automaton of their tenant, and tenants without secrets that
+// of the host. r.mu is held.
+func (r *Registry) innermost(scope Scope) (at Scope, e *entry) {
 	for _, at := range []Scope{scope, {Tenant: scope.Tenant}} {
 		if e := r.scopes[at]; e != nil && len(e.secrets) > 0 {
 			return at, e
@@ -275,17 +278,17 @@ func (r *Registry) narrow(scope Scope) (at Scope, e *entry) {
 	return scope, nil
 }
 
-// merged lists the secrets that apply in scope. The innermost come first: of
-// two ids for one value the narrower one is shown. r.mu is held.
-func (r *Registry) merged(scope Scope) []redact.Secret {
+// applicableSecrets lists the secrets that apply in scope. The innermost come first, so
+// their ids are shown if two scopes have the same value. r.mu is held.
+func (r *Registry) applicableSecrets(scope Scope) []redact.Secret {
 	var all []redact.Secret
 	for _, at := range []Scope{scope, {Tenant: scope.Tenant}} {
 		if e := r.scopes[at]; e != nil {
 			all = append(all, e.secrets...)
 		}
 		if scope.Run == "" {
-			break // the tenant's own scope: once is enough
+			break // scope is the tenant's own
 		}
 	}
-	return append(all, r.hosts...)
+	return append(all, r.hostSecrets...)
 }

@@ -27,23 +27,23 @@ func shown(r *secrets.Registry, at secrets.Scope, text string) string {
 	return out
 }
 
-// scrubber is that of a scope, of which nobody says that it must be registered.
+// scrubber returns the scrubber of a scope, without required registrations.
 func scrubber(r *secrets.Registry, at secrets.Scope) *redact.Scrubber {
-	s, err := r.Scrubber(at, secrets.Need{})
+	s, err := r.Scrubber(at, secrets.Required{})
 	if err != nil {
 		panic(err)
 	}
 	return s
 }
 
-// register is Register for those who need no digest.
+// register is Register without the digest.
 func register(r *secrets.Registry, at secrets.Scope, list []redact.Secret) error {
 	_, err := r.Register(at, list)
 	return err
 }
 
-// known reports that everything which is needed in a scope is registered.
-func known(r *secrets.Registry, at secrets.Scope, need secrets.Need) bool {
+// known reports that all required registrations of a scope are present.
+func known(r *secrets.Registry, at secrets.Scope, need secrets.Required) bool {
 	_, err := r.Scrubber(at, need)
 	return err == nil
 }
@@ -65,7 +65,7 @@ func TestScrubber_MergesScopesAndKeepsThemApart(t *testing.T) {
 	require.Equal(t, "[REDACTED:h] tenant-value run-value-1 run-value-2", shown(r, secrets.Scope{Tenant: "other", Run: "1"}, everything))
 }
 
-func TestScrubber_IsCompiledOnceAndAnewAfterAChange(t *testing.T) {
+func TestScrubber_IsCompiledOnceAndAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
@@ -92,30 +92,30 @@ func TestScrubber_IsSharedByRunsWithoutSecrets(t *testing.T) {
 }
 
 // OpenWOP envelope contract §11, registry.
-func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
+func TestScrubber_RefusesWhileARequiredRegistrationIsMissing(t *testing.T) {
 	t.Parallel()
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
 	for name, tc := range map[string]struct {
 		registered []secrets.Scope
-		need       secrets.Need
+		need       secrets.Required
 		missing    []string
 	}{
-		"nothing is needed":         {nil, secrets.Need{}, nil},
-		"nobody":                    {nil, secrets.Need{Run: true, Tenant: true}, []string{"run", "tenant"}},
-		"the run alone":             {[]secrets.Scope{run}, secrets.Need{Run: true, Tenant: true}, []string{"tenant"}},
-		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Need{Run: true, Tenant: true}, []string{"run"}},
-		"both":                      {[]secrets.Scope{run, acme}, secrets.Need{Run: true, Tenant: true}, nil},
-		"the run, which is enough":  {[]secrets.Scope{run}, secrets.Need{Run: true}, nil},
-		"another run of the tenant": {[]secrets.Scope{{Tenant: "acme", Run: "2"}}, secrets.Need{Run: true}, []string{"run"}},
-		"the run of another tenant": {[]secrets.Scope{{Tenant: "other", Run: "1"}}, secrets.Need{Run: true}, []string{"run"}},
+		"nothing is needed":         {nil, secrets.Required{}, nil},
+		"nothing registered":        {nil, secrets.Required{Run: true, Tenant: true}, []string{"run", "tenant"}},
+		"the run alone":             {[]secrets.Scope{run}, secrets.Required{Run: true, Tenant: true}, []string{"tenant"}},
+		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Required{Run: true, Tenant: true}, []string{"run"}},
+		"both":                      {[]secrets.Scope{run, acme}, secrets.Required{Run: true, Tenant: true}, nil},
+		"the run, which is enough":  {[]secrets.Scope{run}, secrets.Required{Run: true}, nil},
+		"another run of the tenant": {[]secrets.Scope{{Tenant: "acme", Run: "2"}}, secrets.Required{Run: true}, []string{"run"}},
+		"the run of another tenant": {[]secrets.Scope{{Tenant: "other", Run: "1"}}, secrets.Required{Run: true}, []string{"run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := registry(t, secrets.DefaultLimits)
 			for _, at := range tc.registered {
-				told, err := r.Register(at, nil)
+				registration, err := r.Register(at, nil)
 				require.NoError(t, err)
-				tc.need.Told = append(tc.need.Told, told)
+				tc.need.Registrations = append(tc.need.Registrations, registration)
 			}
 			_, err := r.Scrubber(run, tc.need)
 			if tc.missing == nil {
@@ -129,13 +129,12 @@ func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
 	}
 }
 
-// What is forgotten at the same time is not let through: who is given an automaton
-// for a run that must be known has one that knows its secrets.
-func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
+// A concurrent Forget opens no gap: a scrubber for a required registration has its secrets.
+func TestScrubber_HasTheSecretsOfARunDuringForget(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	told, err := r.Register(at, []redact.Secret{secret("k", "run-value-1")})
+	registration, err := r.Register(at, []redact.Secret{secret("k", "run-value-1")})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -147,7 +146,7 @@ func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			for range 2000 {
-				s, err := r.Scrubber(at, secrets.Need{Run: true, Told: []string{told}})
+				s, err := r.Scrubber(at, secrets.Required{Run: true, Registrations: []string{registration}})
 				if err != nil {
 					continue
 				}
@@ -161,16 +160,16 @@ func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
 	wg.Wait()
 }
 
-// OpenWOP envelope contract §11, registry: of several registries one that a tenant left
-// and came back to has missed what another was told, and says so.
-func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
+// OpenWOP envelope contract §11, registry: with several registries, one to which a tenant
+// returns has missed registrations at another one, and refuses.
+func TestScrubber_RefusesRegistrationsThatItMissed(t *testing.T) {
 	t.Parallel()
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
 	one, two := []redact.Secret{secret("k", "run-value-1")}, []redact.Secret{secret("k", "run-value-2")}
 	a, b := registry(t, secrets.DefaultLimits), registry(t, secrets.DefaultLimits)
 	first, err := a.Register(at, one)
 	require.NoError(t, err)
-	need := secrets.Need{Run: true, Told: []string{first}}
+	need := secrets.Required{Run: true, Registrations: []string{first}}
 	require.True(t, known(a, at, need))
 
 	require.False(t, known(b, at, need), "the run moves, and has to be registered anew")
@@ -179,7 +178,7 @@ func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
 	require.Equal(t, first, again, "every registry names the same secrets alike")
 	second, err := b.Register(at, two)
 	require.NoError(t, err)
-	need.Told = append(need.Told, second)
+	need.Registrations = append(need.Registrations, second)
 	require.True(t, known(b, at, need))
 
 	require.False(t, known(a, at, need), "it moves back to one that knows the run, and not its second secret")
@@ -187,10 +186,10 @@ func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, known(a, at, need))
 	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(a, at, "run-value-1 run-value-2"))
-	require.True(t, known(a, at, secrets.Need{Run: true, Told: []string{first}}), "who knows of less is served as well")
+	require.True(t, known(a, at, secrets.Required{Run: true, Registrations: []string{first}}), "who knows of less is served as well")
 }
 
-func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
+func TestScrubber_ChecksRegistrationsItself(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
@@ -199,32 +198,32 @@ func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
 	ofRun, err := r.Register(run, nil)
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
-		need secrets.Need
+		need secrets.Required
 		ok   bool
 	}{
-		"both are named":           {secrets.Need{Run: true, Tenant: true, Told: []string{ofRun, ofTenant}}, true},
-		"the run is not named":     {secrets.Need{Run: true, Tenant: true, Told: []string{ofTenant}}, false},
-		"the tenant is not named":  {secrets.Need{Run: true, Tenant: true, Told: []string{ofRun}}, false},
-		"nothing is named":         {secrets.Need{Run: true}, false},
-		"what nobody has answered": {secrets.Need{Told: []string{"x"}}, false},
-		"named without need":       {secrets.Need{Told: []string{ofRun + "0"}}, false},
+		"both are named":           {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun, ofTenant}}, true},
+		"the run is not named":     {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofTenant}}, false},
+		"the tenant is not named":  {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun}}, false},
+		"nothing is named":         {secrets.Required{Run: true}, false},
+		"what nobody has answered": {secrets.Required{Registrations: []string{"x"}}, false},
+		"named without need":       {secrets.Required{Registrations: []string{ofRun + "0"}}, false},
 	} {
 		require.Equal(t, tc.ok, known(r, run, tc.need), name)
 	}
 }
 
-func TestRegister_NamesASetWhateverItsOrder(t *testing.T) {
+func TestRegister_DigestIsIndependentOfOrder(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
 	x, y := secret("a", "value-x-x"), secret("b", "value-y-y")
 	seen := map[string]string{}
 	for name, list := range map[string][]redact.Secret{"x": {x}, "y": {y}, "both": {x, y}, "none": nil, "glued": {secret("ab", "value-x-x")}} {
-		told, err := r.Register(at, list)
+		registration, err := r.Register(at, list)
 		require.NoError(t, err)
-		require.NotContains(t, seen, told, "%s and %s", name, seen[told])
-		seen[told] = name
-		require.NotContains(t, told, "value")
+		require.NotContains(t, seen, registration, "%s and %s", name, seen[registration])
+		seen[registration] = name
+		require.NotContains(t, registration, "value")
 	}
 	both, err := r.Register(at, []redact.Secret{y, x, y})
 	require.NoError(t, err)
@@ -243,13 +242,13 @@ func TestRegister_KeepsTheOldValueOfARotatedSecret(t *testing.T) {
 	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(r, at, "value-of-monday value-of-tuesday"))
 }
 
-func TestForget_DropsTheRunOnly(t *testing.T) {
+func TestForget_RemovesTheRunOnly(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	told, err := r.Register(at, []redact.Secret{secret("r1", "run-value-1")})
+	registration, err := r.Register(at, []redact.Secret{secret("r1", "run-value-1")})
 	require.NoError(t, err)
-	need := secrets.Need{Run: true, Told: []string{told}}
+	need := secrets.Required{Run: true, Registrations: []string{registration}}
 	require.True(t, known(r, at, need))
 	r.Forget(at)
 	r.Forget(at)

@@ -1,6 +1,5 @@
-// Package accepttest holds an envelope of the size that models answer with, for
-// the benchmarks of the pipeline: those beside the code and those of the built
-// binary measure the same document.
+// Package accepttest has an envelope of typical size for the benchmarks of the pipeline.
+// The benchmarks of the package and of the built binary measure the same document.
 package accepttest
 
 import (
@@ -15,8 +14,8 @@ const (
 	Version = 1
 )
 
-// Schema is the kind's: what a host would write for a form of some depth, within
-// the subset that models can be held to.
+// Schema is the kind's schema: typical for a nested form, within the subset that providers
+// can enforce.
 const Schema = `{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "x-schemaVersion": 1,
@@ -49,7 +48,7 @@ const Schema = `{
   }
 }`
 
-// Payload satisfies Schema. It is made once: whoever measures asks for it all the time.
+// Payload satisfies Schema. It is made once, since benchmarks call it often.
 func Payload() string { return payload() }
 
 var payload = sync.OnceValue(func() string {
@@ -62,7 +61,7 @@ var payload = sync.OnceValue(func() string {
 		strings.Repeat(sentence, 3), strings.Join(items, ","), strings.Repeat(sentence, 10)+"Please hurry, it is a gift.")
 })
 
-// Envelope is an AIEnvelope of 2 KB under a correlationId.
+// Envelope returns an AIEnvelope of 2 KB with a correlationId.
 func Envelope(correlationID string) []byte {
 	return fmt.Appendf(nil, `{"type":%q,"schemaVersion":%d,"envelopeId":"env-%s","correlationId":%q,"payload":%s,`+
 		`"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, Kind, Version, correlationID, correlationID, Payload())

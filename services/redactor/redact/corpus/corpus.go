@@ -1,9 +1,9 @@
-// Package corpus makes the labelled texts that the rules for secret-shaped text
-// are measured on: each line holds one secret of a rule, or none.
+// Package corpus generates the labelled texts for measuring the rules of shapes.yaml. Each
+// line has one secret of a rule, or none.
 //
-// The texts are generated from a seed, so that they can be made again and hold no
-// real secret. `go generate` writes corpus.jsonl. There each secret is in pieces: a
-// forge that looks for keys in what is pushed must not take it for one.
+// The texts are generated from a seed, so they are reproducible and contain no real secret.
+// `go generate` writes corpus.jsonl. The file has each secret in pieces, so that code
+// hosting services do not report it as a leaked key.
 package corpus
 
 import (
@@ -17,20 +17,20 @@ import (
 
 // Line is one labelled text.
 type Line struct {
-	// Rule is the id of the rule that must find Secret; empty: nothing may be found.
+	// Rule is the id of the rule that must find Secret; empty means that no rule may match.
 	Rule string `json:"rule,omitempty"`
 	Text string `json:"text"`
-	// Secret is the part of Text that must go.
+	// Secret is the part of Text that must be redacted.
 	Secret string `json:"secret,omitempty"`
 }
 
-// Joint stands between two pieces of a secret in the file.
+// Joint separates two pieces of a secret in the file.
 const Joint = "{+}"
 
-// piece is shorter than what any search for keys looks for.
+// piece is the length of a piece. It is shorter than the minimum of key scanners.
 const piece = 7
 
-// Cut gives the line as it is in the file.
+// Cut returns the line as it is in the file.
 func (l Line) Cut() Line {
 	if l.Secret == "" {
 		return l
@@ -77,7 +77,7 @@ func (s source) segment(n int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"k":"` + s.from(mixed, n) + `"}`))
 }
 
-// Make gives the corpus: n lines of each kind.
+// Make returns the corpus: n lines of each kind.
 func Make(n int) []Line {
 	s := source{rand.New(rand.NewPCG(20260131, 1))} //nolint:gosec // G404: reproducible on purpose
 	var out []Line

@@ -2,7 +2,7 @@ package corpus
 
 import "fmt"
 
-// harmless make texts that hold no secret, though many a rule is tempted.
+// harmless make texts without a secret that resemble the rules.
 var harmless = []func(s source) string{
 	func(s source) string { return "commit " + s.from(hexes, 40) + " fixes the token parser" },
 	func(s source) string { return "sha256:" + s.from(hexes, 64) },
@@ -92,7 +92,7 @@ var harmless = []func(s source) string{
 	func(s source) string { return "data:image/png;base64," + s.from(mixed+"+/", 800) },
 	func(s source) string { return "bypass=" + s.from(mixed, 14) + ", compass: " + s.from(mixed, 12) },
 	func(s source) string { return "skipped: task-" + s.from(hexes, 8) + " (secretName: of-the-cluster)" },
-	// These the rules take for secrets: they are here to be counted.
+	// The rules match these. They count against precision.
 	func(s source) string { return "token: " + s.from(hexes, 40) + " is the commit" },
 	func(s source) string {
 		return `input name="password" password="field-` + s.from(digits, 3) + `-of-the-form"`

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// secrets make one secret of each rule.
+// secrets make a secret of each rule.
 var secrets = []struct {
 	rule string
 	make func(s source) string
@@ -56,7 +56,7 @@ var secrets = []struct {
 	}},
 }
 
-// block is a private key whose lines end as given.
+// block returns a private key with the given line ends.
 func (s source) block(end string) string {
 	b := "-----BEGIN PRIVATE KEY-----" + end
 	for range 3 + s.IntN(20) {
@@ -65,14 +65,14 @@ func (s source) block(end string) string {
 	return b + s.from(mixed+"+/", 2+s.IntN(60)) + end + "-----END PRIVATE KEY-----"
 }
 
-// around are the places where secrets turn up; %s is the secret.
+// around are texts around a secret; %s is the secret.
 var around = []string{
 	"%s", "the key is %s.", "export KEY=%s", "curl -H 'X-Key: %s' https://api.example/v1", "I pasted %s here by mistake, please rotate it", "`%s`",
 	`{"key": "%s", "n": 1}`, "first line\n%s\nlast line", "(%s)", "key:%s;", `{"log":"first\n%s\nlast"}`, `{"a":"{\"key\":\"%s\"}"}`, "https://shop.example/?k=%s&n=1",
 	"https://shop.example/?k=%%22%s%%22", "<td>%s</td>", "- %s\n- 2", "> quoted: %s", "[REDACTED:other]%s", "%s[REDACTED:other]", "Schlüssel „%s“", "\t%s\r\n", "key=%s,n=1",
 }
 
-// within are secrets that only their surroundings give away.
+// within are secrets that are only recognizable by the text around them.
 var within = []struct {
 	rule, text string
 	make       func(s source) string
@@ -110,13 +110,13 @@ var within = []struct {
 	{"assignment", "AWS_SECRET_ACCESS_KEY=%s", func(s source) string { return s.from(mixed+"+/", 40) }},
 	{"assignment", "refreshToken=%s", func(s source) string { return s.from(mixed, 20) }},
 	{"assignment", "the password is %s, by the way", func(s source) string { return s.pronounceable() + s.from(digits, 2) }},
-	// These the rules do not find, or not always: they are here to be counted.
+	// The rules do not find these, or not always. They count against recall.
 	{"assignment", "the password of the shop was %s, by the way", func(s source) string { return s.pronounceable() + s.from(digits, 2) }},
 	{"assignment", "password: %s", func(s source) string { return s.pronounceable() }},
 	{"assignment", "secret_key: %s", func(s source) string { return s.from(lower, 20) }},
 }
 
-// pronounceable is what people take for a password.
+// pronounceable returns a typical password of a person.
 func (s source) pronounceable() string {
 	var b strings.Builder
 	for range 4 + s.IntN(2) {
