@@ -1,7 +1,7 @@
-// Package sojourn measures how long things stay in a place, by Little's law: the mean
+// Package queuetime measures how long things stay in a place, by Little's law: the mean
 // number that were there, over the rate at which they leave. Unlike the mean of those that
 // have left it tells of a queue while that grows, and it needs one clock only.
-package sojourn
+package queuetime
 
 import (
 	"math"

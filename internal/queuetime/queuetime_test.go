@@ -1,4 +1,4 @@
-package sojourn_test
+package queuetime_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/sojourn"
+	"waybill.dev/waybill/internal/queuetime"
 )
 
 const window = 200 * time.Millisecond
@@ -17,7 +17,7 @@ func at(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecon
 
 func TestMeter_TellsTheMeanOfTheWindowBefore(t *testing.T) {
 	t.Parallel()
-	m := sojourn.New(window)
+	m := queuetime.New(window)
 	require.Zero(t, m.Mean(at(0)))
 	m.Enter(at(0))
 	m.Enter(at(20))
@@ -32,7 +32,7 @@ func TestMeter_TellsTheMeanOfTheWindowBefore(t *testing.T) {
 // A queue that grows is told of while those who stand in it are still there.
 func TestMeter_TellsOfAQueueWhileItGrows(t *testing.T) {
 	t.Parallel()
-	m := sojourn.New(window)
+	m := queuetime.New(window)
 	for ms := range 200 { // three come each millisecond, one goes
 		for range 3 {
 			m.Enter(at(ms))
@@ -46,7 +46,7 @@ func TestMeter_TellsOfAQueueWhileItGrows(t *testing.T) {
 // A crowd that comes to a place that nobody has left yet has been there as long as it has.
 func TestMeter_GrowsAsTimePassesWhereNobodyLeaves(t *testing.T) {
 	t.Parallel()
-	m := sojourn.New(window)
+	m := queuetime.New(window)
 	for range 64 {
 		m.Enter(at(0))
 	}
@@ -61,7 +61,7 @@ func TestMeter_GrowsAsTimePassesWhereNobodyLeaves(t *testing.T) {
 // A pause, such as a disk's that syncs, is no queue that nobody gets to the end of.
 func TestMeter_TakesAPauseForOne(t *testing.T) {
 	t.Parallel()
-	m := sojourn.New(window)
+	m := queuetime.New(window)
 	turn := func(ms int) { m.Leave(at(ms)); m.Enter(at(ms)) }
 	for range 60 {
 		m.Enter(at(0))
@@ -77,7 +77,7 @@ func TestMeter_TakesAPauseForOne(t *testing.T) {
 
 func TestMeter_NilMeasuresNothing(t *testing.T) {
 	t.Parallel()
-	var m *sojourn.Meter
+	var m *queuetime.Meter
 	m.Enter(at(0))
 	m.Leave(at(1))
 	require.Zero(t, m.Mean(at(500)))

@@ -1,9 +1,9 @@
-// Package llmkey names requests to models by what they ask for: two requests with one key
+// Package promptkey names requests to models by what they ask for: two requests with one key
 // may share an answer (OpenWOP host contract §7.3, recipe v2).
 //
 // The key is the SHA-256 of a canonical document (RFC 8785), in lower-case hexadecimal. It
 // is no secret and guards nothing: whoever keeps answers by it does so for each tenant apart.
-package llmkey
+package promptkey
 
 import (
 	"crypto/sha256"

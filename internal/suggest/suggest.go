@@ -1,5 +1,5 @@
-// Package near suggests names for one that is not known.
-package near
+// Package suggest suggests names for one that is not known.
+package suggest
 
 import (
 	"cmp"
