@@ -28,20 +28,20 @@ func (r *run) add(f store.Frame) bool {
 		return false
 	}
 	r.frames = append(r.frames, f)
-	r.bytes += cost(f)
+	r.bytes += frameSize(f)
 	return true
 }
 
-func cost(f store.Frame) int { return frameBytes + len(f.Body) }
+func frameSize(f store.Frame) int { return frameBytes + len(f.Body) }
 
 // covers reports that every frame that holds an event from a sequence on is here.
 func (r *run) covers(from int) bool { return len(r.frames) > 0 && r.frames[0].First <= from }
 
-// shed forgets the frames up to an event.
-func (r *run) shed(head int) {
+// dropFrames forgets the frames up to an event.
+func (r *run) dropFrames(head int) {
 	n := sort.Search(len(r.frames), func(i int) bool { return r.frames[i].Last > head })
 	for _, f := range r.frames[:n] {
-		r.bytes -= cost(f)
+		r.bytes -= frameSize(f)
 	}
 	r.frames = slices.Clone(r.frames[n:])
 }

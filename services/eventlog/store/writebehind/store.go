@@ -39,19 +39,19 @@ const (
 // while nobody runs it, a batch is committed before Apply returns. It is safe
 // for concurrent use, by one writer.
 type Store struct {
-	below store.Store
-	cfg   Config
-	wake  chan struct{} // tells Write that there is something to commit
-	hurry chan struct{} // tells Write not to linger
+	below    store.Store
+	cfg      Config
+	wake     chan struct{} // tells Write that there is something to commit
+	flushNow chan struct{} // tells Write not to linger
 
-	committing sync.Mutex // held while the store below commits or is rebuilt
+	committing sync.Mutex // found while the store below commits or is rebuilt
 
-	mu      sync.Mutex // guards what follows
-	running bool
-	pending gathered     // applied, not handed to the store below
-	flight  *store.Batch // handed to the store below, until it is committed
+	mu       sync.Mutex // guards what follows
+	running  bool
+	pending  pendingBatch // applied, not handed to the store below
+	inFlight *store.Batch // handed to the store below, until it is committed
 	// Batches are counted: applied so far, up to the one in flight, committed.
-	applied, flown, committed uint64
+	applied, flushing, committed uint64
 
 	runs    map[store.Key]*run
 	recent  *lru.Cache[store.Key, *run] // committed; a run is here or in runs
@@ -62,22 +62,22 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// gathered is what will be committed together.
-type gathered struct {
+// pendingBatch is what will be committed together.
+type pendingBatch struct {
 	keys          []store.Key // of the runs whose rows change, in the order of their first change
 	frames        []store.Frame
 	marks         []store.Mark
 	substitutions []store.Substitution
 	tail          store.Tail
 	bytes         int
-	full          bool // there is something, if only a position
+	dirty         bool // there is something, if only a position
 }
 
 // New puts a store in front of another one. The caller closes that one by
 // closing this one.
 func New(below store.Store, cfg Config) *Store {
 	return &Store{
-		below: below, cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		below: below, cfg: cfg, wake: make(chan struct{}, 1), flushNow: make(chan struct{}, 1),
 		runs: map[store.Key]*run{}, recent: lru.New[store.Key, *run](cfg.RecentBytes), changed: make(chan struct{}),
 	}
 }
@@ -86,7 +86,7 @@ func New(below store.Store, cfg Config) *Store {
 func (s *Store) Write(ctx context.Context) error {
 	s.setRunning(true)
 	backoff := minBackoff
-	for s.gather(ctx) {
+	for s.waitForWork(ctx) {
 		if err := s.commit(ctx); err == nil {
 			backoff = minBackoff
 			continue
@@ -103,10 +103,10 @@ func (s *Store) Write(ctx context.Context) error {
 	return nil
 }
 
-// gather waits until there is something to commit, and then a little for more.
+// waitForWork waits until there is something to commit, and then a little for more.
 // It is false when ctx has ended.
-func (s *Store) gather(ctx context.Context) bool {
-	for !s.behind() {
+func (s *Store) waitForWork(ctx context.Context) bool {
+	for !s.hasUncommitted() {
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
@@ -118,7 +118,7 @@ func (s *Store) gather(ctx context.Context) bool {
 	select {
 	case <-linger.C:
 		return true
-	case <-s.hurry:
+	case <-s.flushNow:
 		return true
 	case <-ctx.Done():
 		return false
@@ -127,7 +127,7 @@ func (s *Store) gather(ctx context.Context) bool {
 
 // commitAll commits what was applied before the call.
 func (s *Store) commitAll(ctx context.Context) error {
-	for s.behind() {
+	for s.hasUncommitted() {
 		if err := s.commit(ctx); err != nil {
 			return err
 		}
@@ -140,54 +140,54 @@ func (s *Store) commitAll(ctx context.Context) error {
 func (s *Store) commit(ctx context.Context) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
-	b := s.takeOff()
+	b := s.beginFlush()
 	if b == nil {
 		return nil
 	}
 	err := s.below.Apply(context.WithoutCancel(ctx), *b)
-	s.land(err)
+	s.endFlush(err)
 	return err
 }
 
-// takeOff gives the batch in flight; if there is none, what is pending becomes
+// beginFlush gives the batch in flight; if there is none, what is pending becomes
 // it. The rows are those of this moment: a later row would speak of frames that
 // are not in the batch.
-func (s *Store) takeOff() *store.Batch {
+func (s *Store) beginFlush() *store.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flight != nil || !s.pending.full {
-		return s.flight
+	if s.inFlight != nil || !s.pending.dirty {
+		return s.inFlight
 	}
-	s.flight = &store.Batch{Frames: s.pending.frames, Marks: s.pending.marks, Substitutions: s.pending.substitutions, Tail: s.pending.tail}
+	s.inFlight = &store.Batch{Frames: s.pending.frames, Marks: s.pending.marks, Substitutions: s.pending.substitutions, Tail: s.pending.tail}
 	for _, key := range s.pending.keys {
 		r := s.runs[key]
-		s.flight.Runs = append(s.flight.Runs, r.row)
+		s.inFlight.Runs = append(s.inFlight.Runs, r.row)
 		r.row.New, r.pending = false, false
 	}
-	s.pending, s.flown = gathered{}, s.applied
-	return s.flight
+	s.pending, s.flushing = pendingBatch{}, s.applied
+	return s.inFlight
 }
 
-// land settles the batch in flight.
-func (s *Store) land(err error) {
+// endFlush settles the batch in flight.
+func (s *Store) endFlush(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 	if err == nil {
-		for _, row := range s.flight.Runs {
-			s.unpin(row)
+		for _, row := range s.inFlight.Runs {
+			s.evict(row)
 		}
-		s.flight, s.committed = nil, s.flown
+		s.inFlight, s.committed = nil, s.flushing
 	}
-	s.announce()
+	s.notifyWaiters()
 }
 
-// unpin lets go of a run that is committed up to a row, unless more is pending
+// evict lets go of a run that is committed up to a row, unless more is pending
 // of it. Of a large one it keeps only what is not committed.
-func (s *Store) unpin(row store.Run) {
+func (s *Store) evict(row store.Run) {
 	r := s.runs[row.Key]
 	if r.bytes > s.cfg.RecentBytes/largeShare {
-		r.shed(row.Head)
+		r.dropFrames(row.Head)
 	}
 	if !r.pending {
 		delete(s.runs, row.Key)
@@ -199,27 +199,27 @@ func (s *Store) unpin(row store.Run) {
 // large, so that it does not crowd out the others.
 const largeShare = 8
 
-// announce wakes those who wait for a commit.
-func (s *Store) announce() {
+// notifyWaiters wakes those who wait for a commit.
+func (s *Store) notifyWaiters() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// behind reports that the store below has not got everything.
-func (s *Store) behind() bool {
+// hasUncommitted reports that the store below has not got everything.
+func (s *Store) hasUncommitted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.flight != nil || s.pending.full
+	return s.inFlight != nil || s.pending.dirty
 }
 
 func (s *Store) setRunning(yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = yes
-	s.announce()
+	s.notifyWaiters()
 }
 
-func tell(c chan<- struct{}) {
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // it is told already

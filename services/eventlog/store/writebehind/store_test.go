@@ -207,7 +207,7 @@ func TestCommit_IsTheSameBatchWhenRepeated(t *testing.T) {
 		require.NoError(t, s.Apply(t.Context(), step(0)))
 		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock: the commit has begun
 		synctest.Wait()
-		require.NoError(t, s.Apply(t.Context(), step(1)), "what is in flight keeps nobody from writing")
+		require.NoError(t, s.Apply(t.Context(), step(1)), "what is in inFlight keeps nobody from writing")
 		below.fail(errors.New("disk full"))
 		below.gate <- struct{}{}
 		synctest.Wait()
