@@ -12,7 +12,7 @@ import (
 )
 
 // The canonical documents are written down by hand, from RFC 8785 and the recipe.
-func TestCanonical_IsTheRecipes(t *testing.T) {
+func TestCanonical_FollowsTheRecipe(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ given, want string }{
 		"the least": {
@@ -60,7 +60,7 @@ func key(t *testing.T, doc string) string {
 
 const plain = `{"provider":"p","model":"m","request":{"messages":[{"role":"user","content":"hi"}]}}`
 
-func TestOf_IsWhatIsAskedForAndNothingElse(t *testing.T) {
+func TestOf_DependsOnContentOnly(t *testing.T) {
 	t.Parallel()
 	with := func(member string) string { return strings.Replace(plain, `"messages"`, member+`,"messages"`, 1) }
 	for _, same := range []string{
@@ -81,7 +81,7 @@ func TestOf_IsWhatIsAskedForAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestOf_RefusesWhatIsNoRequest(t *testing.T) {
+func TestOf_RejectsInvalidRequests(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
 		`[]`:                           "the request: want an object",

@@ -1,6 +1,7 @@
-// Package queuetime measures how long things stay in a place, by Little's law: the mean
-// number that were there, over the rate at which they leave. Unlike the mean of those that
-// have left it tells of a queue while that grows, and it needs one clock only.
+// Package queuetime measures the mean time items spend in a queue, by Little's law: the mean
+// number of items inside divided by the rate at which they leave. Unlike the mean of completed
+// items
+// it shows a queue while the queue still grows, and it needs a single clock.
 package queuetime
 
 import (
@@ -9,66 +10,66 @@ import (
 	"time"
 )
 
-// Meter measures one place. It is safe for concurrent use; nil measures nothing.
+// Meter measures one queue. It is safe for concurrent use; nil disables it.
 type Meter struct {
 	window time.Duration
 
-	mu     sync.Mutex // guards what follows
-	began  time.Time  // of the window
-	last   time.Time  // up to here is what was there in area
-	inside int
-	left   int
-	area   time.Duration
-	usual  float64       // how many leave in a second, over the last windows
-	mean   time.Duration // of the window before
+	mu        sync.Mutex // guards the fields below
+	began     time.Time  // start of the window
+	last      time.Time  // area covers the time up to here
+	inside    int
+	left      int
+	area      time.Duration
+	usualRate float64       // usual departures per second, over the last windows
+	mean      time.Duration // result of the previous window
 }
 
 const (
-	// gains and keeps are what part of the usual rate stays over a window in which more leave, and
-	// over one in which fewer do: it is learnt soon, and a pause does not take it away at once.
-	gains, keeps = 0.5, 0.9
-	// few is how many have to leave in a window for a rate that says something.
-	few = 8
+	// decayUp and decayDown weight the usual rate when a window has more, or fewer, departures:
+	// a higher rate is learned quickly, and one pause does not erase it.
+	decayUp, decayDown = 0.5, 0.9
+	// minDepartures is how many departures a window needs for a reliable rate.
+	minDepartures = 8
 )
 
-// New makes a meter that tells of a window at a time.
+// New returns a meter with the given window.
 func New(window time.Duration) *Meter { return &Meter{window: window} }
 
-// Enter counts one that comes.
+// Enter counts an item that enters.
 func (m *Meter) Enter(now time.Time) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pass(now)
+	m.advance(now)
 	m.inside++
 }
 
-// Leave counts one that goes.
+// Leave counts an item that leaves.
 func (m *Meter) Leave(now time.Time) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pass(now)
+	m.advance(now)
 	m.inside--
 	m.left++
 }
 
-// Mean is how long one stays, as it was in the last whole window.
+// Mean returns the mean time inside, measured over the last complete window.
 func (m *Meter) Mean(now time.Time) time.Duration {
 	if m == nil {
 		return 0
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pass(now)
+	m.advance(now)
 	return m.mean
 }
 
-// Inside is how many are there.
+// Inside returns the number of items inside.
 func (m *Meter) Inside() int {
 	if m == nil {
 		return 0
@@ -78,9 +79,8 @@ func (m *Meter) Inside() int {
 	return m.inside
 }
 
-// pass takes the time up to now into account. A window ends with the first thing that
-// happens after it.
-func (m *Meter) pass(now time.Time) {
+// advance accounts for the time up to now. A window ends with the first call after its end.
+func (m *Meter) advance(now time.Time) {
 	if m.began.IsZero() {
 		m.began, m.last = now, now
 	}
@@ -94,19 +94,19 @@ func (m *Meter) pass(now time.Time) {
 	}
 }
 
-// estimate tells of a window that ends. Where fewer have left than usually do, as while a disk syncs,
-// that is taken for a moment's pause, and the usual rate counts until it is forgotten. And where hardly
-// anybody leaves at all there is no rate: what is told grows as time passes, then, and no faster.
+// estimate returns the mean of a window that ends. If fewer items left than usual, for example
+// while a disk syncs, it uses the usual rate until that decays. With almost no departures there is
+// no rate, so the estimate may grow no faster than time passes.
 func (m *Meter) estimate(took time.Duration) time.Duration {
 	rate := float64(m.left) / took.Seconds()
-	stays := keeps
-	if rate > m.usual {
-		stays = gains
+	decay := decayDown
+	if rate > m.usualRate {
+		decay = decayUp
 	}
-	m.usual = rate + (m.usual-rate)*math.Pow(stays, took.Seconds()/m.window.Seconds())
-	leaves := max(float64(m.left), m.usual*min(took, m.window).Seconds())
-	mean := time.Duration(float64(m.area) / max(leaves, 1))
-	if leaves < few {
+	m.usualRate = rate + (m.usualRate-rate)*math.Pow(decay, took.Seconds()/m.window.Seconds())
+	departures := max(float64(m.left), m.usualRate*min(took, m.window).Seconds())
+	mean := time.Duration(float64(m.area) / max(departures, 1))
+	if departures < minDepartures {
 		mean = min(mean, m.mean+took)
 	}
 	return mean

@@ -1,4 +1,4 @@
-// Package suggest suggests names for one that is not known.
+// Package suggest finds known names that are close to an unknown one.
 package suggest
 
 import (
@@ -7,26 +7,25 @@ import (
 	"strings"
 )
 
-// Names are those of known that somebody may have meant who asked for another: at
-// most n, the nearest first.
-func Names(asked string, known []string, n int) []string {
+// Names returns at most n of the known names that are close to the unknown one, the closest first.
+func Names(unknown string, known []string, n int) []string {
 	type candidate struct {
-		name string
-		far  int
+		name     string
+		distance int
 	}
-	asked = strings.ToLower(asked)
+	unknown = strings.ToLower(unknown)
 	var all []candidate
 	for _, k := range known {
-		far := Distance(asked, strings.ToLower(k))
-		if asked != "" && strings.Contains(strings.ToLower(k), asked) {
-			far = min(far, 1)
+		distance := Distance(unknown, strings.ToLower(k))
+		if unknown != "" && strings.Contains(strings.ToLower(k), unknown) {
+			distance = min(distance, 1)
 		}
-		if far <= max(2, len(asked)/3) {
-			all = append(all, candidate{k, far})
+		if distance <= max(2, len(unknown)/3) {
+			all = append(all, candidate{k, distance})
 		}
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.far, b.far), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
 	})
 	out := make([]string, 0, n)
 	for _, k := range all[:min(n, len(all))] {
@@ -35,7 +34,7 @@ func Names(asked string, known []string, n int) []string {
 	return out
 }
 
-// Distance is how many bytes must be put in, taken out or replaced (Levenshtein).
+// Distance counts the bytes to insert, delete or replace (Levenshtein).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

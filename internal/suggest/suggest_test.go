@@ -8,10 +8,10 @@ import (
 	"waybill.dev/waybill/internal/suggest"
 )
 
-func TestNames_AreTheNearestFirst(t *testing.T) {
+func TestNames_ReturnsTheClosestFirst(t *testing.T) {
 	t.Parallel()
 	known := []string{"envelope_invalid", "envelope_refusal", "run_not_found", "run_terminal", "conflict"}
-	for asked, want := range map[string][]string{
+	for unknown, want := range map[string][]string{
 		"envelope_invald": {"envelope_invalid"},
 		"RUN_NOT_FOUND":   {"run_not_found"},
 		"refusal":         {"envelope_refusal"},
@@ -19,7 +19,7 @@ func TestNames_AreTheNearestFirst(t *testing.T) {
 		"xyzzyxyzzy":      {},
 		"":                {},
 	} {
-		require.Equal(t, want, suggest.Names(asked, known, 2), asked)
+		require.Equal(t, want, suggest.Names(unknown, known, 2), unknown)
 	}
 }
 

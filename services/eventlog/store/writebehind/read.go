@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Run gives a run's row; see store.Reader.
+// Run returns a run's row; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	s.mu.Lock()
 	r, ok := s.lookup(key)
@@ -28,13 +28,13 @@ func (s *Store) lookup(key store.Key) (*run, bool) {
 	return s.recent.Get(key)
 }
 
-// maxLookups is how often Frames looks for a run's frames in memory and below. Once
-// is enough unless frames leave memory between the two.
+// maxLookups limits how often Frames reads memory and the store below. One pass is enough
+// unless frames leave memory between the two reads.
 const maxLookups = 3
 
-// Frames gives frames of a run; see store.Reader. What memory holds of a run are
-// its last frames; those before them are read from the store below. What leaves
-// memory between the two looks is committed by then, so the next finds it below.
+// Frames returns frames of a run; see store.Reader. Memory holds the last frames of a run;
+// earlier ones come from the store below. Frames that leave memory between the two reads are
+// committed, so the next pass finds them below.
 func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) (page []store.Frame, err error) {
 	for range maxLookups {
 		found, whole := false, false
@@ -51,8 +51,8 @@ func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) (pag
 	return page, nil
 }
 
-// extend adds what memory holds of a run to a page: held tells that it holds
-// something, whole that nothing is missing before or in between.
+// extend appends a run's frames from memory to a page. found reports whether memory holds any
+// frames of the run, whole whether the page has no gap.
 func (s *Store) extend(page []store.Frame, key store.Key, from, limit int) (_ []store.Frame, found, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit i
 	return s.below.Substitutions(ctx, tenant, since, limit)
 }
 
-// waitCommitted waits until what was applied before the call is committed.
+// waitCommitted waits until every batch applied before the call is committed.
 func (s *Store) waitCommitted(ctx context.Context) error {
 	s.mu.Lock()
 	target := s.applied
