@@ -133,7 +133,7 @@ func (s *State) applyInterrupt(e wire.Event) {
 			return // it moves no level
 		}
 		if i := s.Find(p.InterruptID); i != nil && !i.Resolved {
-			i.Reach(p.Level(), e.Timestamp)
+			i.SetLevel(p.Level(), e.Timestamp)
 			if n := s.Nodes[i.NodeID]; n != nil && n.Status == NodeSuspended {
 				n.DelayMs = i.DueMs()
 			}
@@ -185,6 +185,6 @@ func (s *State) Remember(n wire.Note) {
 		return
 	}
 	if i := s.Find(said.InterruptID); i != nil && !i.Resolved {
-		i.Keep(said)
+		i.AddNote(said)
 	}
 }
