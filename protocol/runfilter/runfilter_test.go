@@ -39,9 +39,9 @@ func TestParse_ReadsAllTerms(t *testing.T) {
 func TestParse_ReportsInvalidTerms(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"color:x":                  `"color": unknown name, which are status, workflow, tag, code, kind, provider, since`,
-		"failed":                   `"failed": want a name and a colon before it`,
-		"status:failed triage":     `"triage": want a name`,
+		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, since`,
+		"failed":                   `"failed": want NAME:VALUE`,
+		"status:failed triage":     `"triage": want NAME:VALUE`,
 		"status:done":              `status: "done" is not one of [pending`,
 		"status:":                  "status: want a value",
 		"status: failed":           "status: want a value",
