@@ -2,8 +2,7 @@
 // §18).
 //
 // A surface is a closed document: it contains everything to display, and nothing to fetch or to
-// run.
-// Submitted values are validated against its fields.
+// run. Submitted values are validated against its fields.
 package a2ui
 
 import (

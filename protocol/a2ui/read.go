@@ -27,8 +27,7 @@ var compiled = sync.OnceValue(func() *schema.Schema {
 })
 
 // Read reads an unvalidated payload. Problems list everything that prevents it from being
-// displayed;
-// paths point into the payload.
+// displayed; paths point into the payload.
 func Read(payload []byte) (*Surface, []Problem) {
 	var wrong []Problem
 	for _, v := range compiled().Validate(payload) {

@@ -1,7 +1,6 @@
 // Package approval decides whether a person may act at a governance gate. Only an authorized person
 // may (OpenWOP envelope contract §12; host contract §6.5, governance gate). Approvals that runs
-// wait
-// for are in package interrupt.
+// wait for are in package interrupt.
 //
 // The person's identity and roles come from the credential the host has verified, never from the
 // submitted value.

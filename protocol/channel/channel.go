@@ -120,8 +120,8 @@ func (c *Channel) fitsMessage(s *State, value json.RawMessage) error {
 }
 
 // accepts validates a value against a schema. For a list reducer, a schema of type array may
-// describe
-// the whole list; then the resulting list is validated, unless the value is itself an array.
+// describe the whole list; then the resulting list is validated, unless the value is itself an
+// array.
 func accepts(s *schema.Schema, decl wire.Channel, value json.RawMessage, after func() json.RawMessage) bool {
 	if len(s.Validate(value)) == 0 {
 		return true

@@ -7,8 +7,7 @@ import (
 )
 
 // add sums two numbers: integers exactly as long as they fit, others as doubles. ok is false if
-// either
-// is not a number or the sum exceeds the range of JSON numbers.
+// either is not a number or the sum exceeds the range of JSON numbers.
 func add(a, b json.RawMessage) (sum json.RawMessage, ok bool) {
 	x, isX := number(a)
 	y, isY := number(b)

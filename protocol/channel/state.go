@@ -55,8 +55,7 @@ func New(decl wire.Channel, since string) *State {
 }
 
 // Apply folds a write with the event's reducer. A write of an older schema version counts only if
-// the
-// channel still reads it; otherwise the channel is broken from then on.
+// the channel still reads it; otherwise the channel is broken from then on.
 func (s *State) Apply(eventID string, w wire.ChannelWritten) {
 	if s.broken != nil || len(w.Value) == 0 {
 		return
@@ -120,8 +119,7 @@ func (s *State) Broken() *Break { return s.broken }
 func (s *State) Holds() bool { return s.written || len(s.decl.Default) > 0 }
 
 // Value returns the folded state; nil if there is none. List, counter and merge channels always
-// have
-// one. Entries that expire include their timestamp.
+// have one. Entries that expire include their timestamp.
 func (s *State) Value() json.RawMessage {
 	switch {
 	case s.decl.Shown != nil:

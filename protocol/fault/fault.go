@@ -3,8 +3,7 @@
 //
 // Domain code returns *Error. Table maps each code to HTTP and gRPC, once; the transports convert
 // with it and contain no mapping of their own. The JSON form is the canonical error envelope
-// {error,
-// message, details?} (OpenWOP host contract §9.1).
+// {error, message, details?} (OpenWOP host contract §9.1).
 package fault
 
 import (
@@ -68,8 +67,7 @@ func (e *Error) After(d time.Duration) *Error {
 const unprocessable = "unprocessable"
 
 // Unprocessable returns a copy of a validation error with status 422: the request is well-formed
-// but
-// does not fit what it answers (OpenWOP host contract §9.2, 422).
+// but does not fit what it answers (OpenWOP host contract §9.2, 422).
 func (e *Error) Unprocessable() *Error { return e.With(unprocessable, true) }
 
 // Row returns the mapping of the error to each transport.

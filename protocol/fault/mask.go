@@ -11,8 +11,7 @@ import (
 const masked = "[REDACTED]"
 
 // credential matches the form of a secret: a signed token of three parts, a key with a known
-// prefix,
-// or a long run of base64.
+// prefix, or a long run of base64.
 var credential = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*|\b[sph]k[_-][A-Za-z0-9_-]{8,}|[A-Za-z0-9+]{32,}={0,2}`)
 
 // wordEnds are the characters that end a word.
@@ -21,8 +20,7 @@ const wordEnds = " \t\r\n\"'`,;:()[]{}"
 // mask replaces text that looks like a credential. Callers sometimes put a secret in the wrong
 // place, such as a member name, and an error that reports the path must not repeat it (OpenWOP host
 // contract §2.0, leakage). The rest of the word is masked too: it may be the rest of the secret,
-// which
-// a search for the whole secret would no longer match.
+// which a search for the whole secret would no longer match.
 func mask(text string) string {
 	var out strings.Builder
 	done := 0

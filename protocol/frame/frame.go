@@ -3,8 +3,7 @@
 //
 // The body of a run's first frame is its record. The body of every other frame is the JSON array of
 // its events. The headers allow filtering without parsing the body. They also chain each frame to
-// the
-// previous one by hash, so that a scrubber finds a flipped bit.
+// the previous one by hash, so that a scrubber finds a flipped bit.
 package frame
 
 import (
@@ -48,10 +47,9 @@ type Frame struct {
 	Prev  string
 	Hash  string
 	// Writer identifies who appended the frame; empty for frames of the acceptor. Two dispatchers
-	// that
-	// race for a run can produce the same events in the same millisecond: without Writer, both
-	// would take
-	// the frame in the log for their own. A session that owns the run adds a claim; see Claimed.
+	// that race for a run can produce the same events in the same millisecond: without Writer, both
+	// would take the frame in the log for their own. A session that owns the run adds a claim; see
+	// Claimed.
 	Writer string
 	// Note holds state of the run that no event expresses: JSON on one line, empty for none.
 	Note string
@@ -71,8 +69,7 @@ type Head struct {
 	Hash string // hash of the last frame
 	Next int    // sequence of the next event
 	// Ownership defines who may execute the run. Frame.Head leaves it empty, because a single frame
-	// may
-	// not determine it: fold it over the run's frames with Ownership.After.
+	// may not determine it: fold it over the run's frames with Ownership.After.
 	Ownership
 }
 

@@ -96,8 +96,7 @@ func (p *Pending) satisfies(value json.RawMessage) error {
 
 // judgeEvent accepts an event that holds every member of the correlation; other members are
 // ignored. The error reveals neither the expected values nor the differing member: otherwise a
-// caller
-// could guess the values one by one (OpenWOP host contract §6.1).
+// caller could guess the values one by one (OpenWOP host contract §6.1).
 func (p *Pending) judgeEvent(a Answer) (Decision, error) {
 	if err := p.satisfies(a.Value); err != nil {
 		return Decision{}, err

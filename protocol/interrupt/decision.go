@@ -24,8 +24,7 @@ type Responder struct {
 	// never personal data, never empty.
 	Principal string
 	// User is the person the credential is bound to. Empty: the credential is unbound, and the
-	// answer
-	// names the voter (OpenWOP host contract §6.3).
+	// answer names the voter (OpenWOP host contract §6.3).
 	User string
 	// Groups and Roles are the holder's current memberships; empty for the holder of a token.
 	Groups, Roles []string
@@ -57,8 +56,7 @@ type Decision struct {
 	// Action is the action of an approval; empty for other kinds.
 	Action Action
 	// Resume is the resume value in the normal form of its kind; nil while the interrupt stays
-	// open.
-	// It holds people's own words, not yet redacted.
+	// open. It holds people's own words, not yet redacted.
 	Resume json.RawMessage
 	// DecidedBy is the recorded identity.
 	DecidedBy string

@@ -80,8 +80,7 @@ func (p *Pending) Inspect(until time.Time, resolved bool) Inspection {
 
 // NeedsCredential reports whether the holder of a token may not answer (OpenWOP host contract §6.5,
 // last row). This also applies if a gate names its approvers (§6.3): a token identifies no person,
-// and
-// the creator of the run receives one, so it could stand in for any approver.
+// and the creator of the run receives one, so it could stand in for any approver.
 func (p *Pending) NeedsCredential() bool {
 	var d approvalData
 	if p.Kind != Approval || strictjson.Read(p.Data, &d) != nil {

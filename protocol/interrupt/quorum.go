@@ -86,8 +86,7 @@ func (q Quorum) Count(vs Votes) Progress {
 }
 
 // Settle returns the outcome of the votes; Counted means undecided. Enough rejections fail the
-// gate,
-// unless all of them are refine.
+// gate, unless all of them are refine.
 func (q Quorum) Settle(vs Votes) Outcome {
 	p := q.Count(vs)
 	switch {

@@ -192,8 +192,7 @@ type insufficient struct {
 const Withheld = "[REDACTED]"
 
 // Event returns the event that records the outcome; ok is false on Dispatch. It carries nothing
-// from
-// upstream, so it has no trust tag.
+// from upstream, so it has no trust tag.
 func (o Outcome) Event(nodeID string, active Model) (d wire.Draft, ok bool) {
 	var payload any
 	switch o.Route {

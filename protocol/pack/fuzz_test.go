@@ -30,8 +30,7 @@ func (w watched) Stat(name string) (fs.FileInfo, error) {
 }
 
 // FuzzLoad: whatever the manifest, no path outside the pack is requested, only vendor kinds are
-// returned,
-// each once, and two loads agree.
+// returned, each once, and two loads agree.
 func FuzzLoad(f *testing.F) {
 	for _, doc := range []string{
 		kindsOnly, withNode, `{}`, `[]`, "\xef\xbb\xbf{}",

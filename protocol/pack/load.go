@@ -57,8 +57,7 @@ type Note struct {
 func (n Note) String() string { return fmt.Sprintf("pack %s: %s", n.Pack, n.shown()) }
 
 // Load reads packs: all of them or none. It returns them in the order of their folders, regardless
-// of
-// the order of the sources. The error joins all problems, with pack, file and path: a
+// of the order of the sources. The error joins all problems, with pack, file and path: a
 // fault.HostCapabilityMissing for missing host capabilities, otherwise a fault.ValidationError.
 func Load(sources []Source, h Host) ([]*Pack, []Note, error) {
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return cmp.Compare(a.Folder, b.Folder) })

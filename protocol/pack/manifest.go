@@ -88,8 +88,7 @@ type Manifest struct {
 }
 
 // SchemaVersion returns the x-schemaVersion of a kind's schema, if present. The error means that
-// the
-// document is not a JSON object, or that the member is not a version.
+// the document is not a JSON object, or that the member is not a version.
 func SchemaVersion(doc []byte) (version int, reported bool, err error) {
 	var head struct {
 		Version json.RawMessage `json:"x-schemaVersion"`
@@ -175,9 +174,8 @@ const maxKind = 256
 func VendorKind(name string) bool { return len(name) <= maxKind && vendorKind.MatchString(name) }
 
 // parse reads a manifest; owned: the pack has a file for this host. It checks the form of paths,
-// not
-// whether the files exist. A manifest with problems is returned as far as it is readable, so that
-// later checks can report further problems; nil: it is not JSON, or of another kind.
+// not whether the files exist. A manifest with problems is returned as far as it is readable, so
+// that later checks can report further problems; nil: it is not JSON, or of another kind.
 func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxManifest, MaxDepth: maxManifestDepth}); err != nil {
 		return nil, []Problem{unsound(File, err)}

@@ -21,8 +21,7 @@ type NodeType struct {
 	// Defaults are the config members that the pack sets.
 	Defaults map[string]json.RawMessage
 	// Config, Input and Output validate a node's config as written by its author, its ports, and
-	// its
-	// outputs; nil: anything is valid.
+	// its outputs; nil: anything is valid.
 	Config, Input, Output *schema.Schema
 	Contract              *workflow.EnvelopeContract
 	Needs                 modelgate.Needs

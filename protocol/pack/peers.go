@@ -17,16 +17,13 @@ type Host struct {
 	// Capabilities are the families the host offers, named as in discovery.
 	Capabilities []string
 	// Model reports whether any routable model has a model capability; nil: none has any. It
-	// reports what
-	// the gate could satisfy. Discovery lists what the installed packs require (OpenWOP envelope
-	// contract
-	// §16.5).
+	// reports what the gate could satisfy. Discovery lists what the installed packs require
+	// (OpenWOP envelope contract §16.5).
 	Model func(capability string) bool
 	// Protocol is the host's version of OpenWOP.
 	Protocol string
 	// InRange reports whether a version is in a range such as ">=1.0 <2.0.0"; an error means that
-	// the
-	// range is invalid. nil: versions are not checked.
+	// the range is invalid. nil: versions are not checked.
 	InRange func(version, versions string) (bool, error)
 	// Any is an unknown host that satisfies all requirements, for inspecting packs without
 	// installing
@@ -41,8 +38,7 @@ type unmet struct {
 }
 
 // The spellings of a model capability in the peer dependencies: at the root, or below aiProviders
-// as
-// in RFC 0055 (OpenWOP envelope contract §24, C15 and C17).
+// as in RFC 0055 (OpenWOP envelope contract §24, C15 and C17).
 const (
 	modelFamily    = "modelCapabilities"
 	providerFamily = "aiProviders"

@@ -27,8 +27,7 @@ var contractJSON []byte
 var contractSchema = sync.OnceValue(func() *schema.Schema { return embedded("envelope contract", contractJSON) })
 
 // within converts a path of a manifest for a file system. ok is false if the path leaves the pack,
-// or
-// would on another operating system.
+// or would on another operating system.
 func within(ref string) (string, bool) {
 	name := strings.TrimPrefix(ref, "./")
 	return name, name != "." && fs.ValidPath(name) && !strings.ContainsAny(name, "\\:\x00")

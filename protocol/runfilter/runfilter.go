@@ -25,8 +25,7 @@ type Filter struct {
 	// Code is the error code that ended the run.
 	Code string
 	// Kind is the kind of an envelope emitted in the run. Provider is a provider called in the run,
-	// or one
-	// that a call was refused for.
+	// or one that a call was refused for.
 	Kind, Provider string
 	// Since selects runs created then or later.
 	Since time.Time

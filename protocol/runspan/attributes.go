@@ -26,8 +26,7 @@ func cut(s string) string {
 }
 
 // reliability returns the attributes of a reliability event; nil for other events. They hold no
-// text
-// of a model or prompt: refusalText is omitted (OpenWOP envelope contract §14.8, §15.2).
+// text of a model or prompt: refusalText is omitted (OpenWOP envelope contract §14.8, §15.2).
 func reliability(t wire.EventType, p event) map[string]any {
 	const prefix = "openwop.envelope."
 	a := map[string]any{}

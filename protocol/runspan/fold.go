@@ -13,8 +13,7 @@ import (
 )
 
 // Fold derives a run's spans from its events, applied in order. The same events yield the same
-// spans
-// in every process. A Fold belongs to one goroutine.
+// spans in every process. A Fold belongs to one goroutine.
 type Fold struct {
 	rec   *wire.RunRecord
 	trace TraceID
@@ -267,8 +266,7 @@ func (f *Fold) finish(s *Span, at time.Time, code Code, message string) {
 }
 
 // addCall adds the span of a model call. The log records only when the answer arrived; the span
-// starts
-// at the node's previous event.
+// starts at the node's previous event.
 func (f *Fold) addCall(p event, at time.Time) {
 	n := f.nodes[p.NodeID]
 	if n == nil || n.attempt == nil {
@@ -289,8 +287,7 @@ func (f *Fold) addCall(p event, at time.Time) {
 }
 
 // cost adds the costs that a node reports apart from model calls. Attributes outside the closed
-// list
-// never enter a span (OpenWOP host contract §10.2).
+// list never enter a span (OpenWOP host contract §10.2).
 func (f *Fold) cost(e wire.Event, nodeID string) {
 	n := f.nodes[nodeID]
 	if n == nil || n.attempt == nil || e.CausationID != "" {

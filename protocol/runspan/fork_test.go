@@ -38,8 +38,7 @@ func TestFork_LinksTheSpanOfItsSource(t *testing.T) {
 }
 
 // OpenWOP host contract §7.2: a divergence is recorded on the span, but not one of the source,
-// whose
-// history the fork has copied.
+// whose history the fork has copied.
 func TestFork_RecordsADivergence(t *testing.T) {
 	t.Parallel()
 	const diverged = `{"type":"replay.diverged","payload":{"sourceRunId":"r0","atSequence":1}}`

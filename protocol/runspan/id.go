@@ -1,9 +1,8 @@
 // Package runspan derives the spans of a run, and their ids, from its events.
 //
 // Every process, restart and replay derives the same ids from the same run. A span exported live
-// and
-// the one in a debug bundle are therefore the same, and a child needs no lookup to find its parent
-// (OpenWOP host contract §10.1).
+// and the one in a debug bundle are therefore the same, and a child needs no lookup to find its
+// parent (OpenWOP host contract §10.1).
 package runspan
 
 import (
@@ -25,8 +24,8 @@ func (t TraceID) String() string { return hex.EncodeToString(t[:]) }
 func (s SpanID) String() string { return hex.EncodeToString(s[:]) }
 
 // TraceOf returns the trace of a run: that of the creating request, or a derived one if the request
-// had
-// none. traceparent must be well-formed or empty. parent is the span of that request; zero: none.
+// had none. traceparent must be well-formed or empty. parent is the span of that request; zero:
+// none.
 func TraceOf(runID, traceparent string) (trace TraceID, parent SpanID) {
 	const (
 		traceAt = len("00-")

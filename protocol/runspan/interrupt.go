@@ -13,8 +13,7 @@ type question struct {
 }
 
 // ask opens the span of a suspension below that of its node: it separates waiting from work
-// (OpenWOP
-// host contract §10.1). The question's content is in no span.
+// (OpenWOP host contract §10.1). The question's content is in no span.
 func (f *Fold) ask(p event, at time.Time) {
 	if _, known := f.open[p.InterruptID]; known || p.InterruptID == "" {
 		return

@@ -69,9 +69,8 @@ func (s *State) Due() (due time.Time, ok bool) {
 
 // Deadline returns when the run's time limit ends if it does not wait in between. Time spent paused
 // or waiting for an answer does not count (OpenWOP host contract §12 no. 41), and delays do not
-// count
-// toward the host's limit. wish is an additional limit; 0 means none. limit is the one that ends
-// first. ok is false while no time counts.
+// count toward the host's limit. wish is an additional limit; 0 means none. limit is the one that
+// ends first. ok is false while no time counts.
 func (s *State) Deadline(wish time.Duration) (at time.Time, limit time.Duration, ok bool) {
 	started, err := time.Parse(wire.TimeLayout, s.StartedAt)
 	if err != nil || s.Status != wire.StatusRunning {

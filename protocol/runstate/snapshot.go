@@ -8,8 +8,8 @@ import (
 )
 
 // Snapshot is the RunSnapshot document (run-snapshot.schema.json). engineVersion is omitted,
-// because
-// the schema and a later correction disagree about its type (OpenWOP host contract §12 no. 15).
+// because the schema and a later correction disagree about its type (OpenWOP host contract §12 no.
+// 15).
 type Snapshot struct {
 	RunID         string                     `json:"runId"`
 	WorkflowID    string                     `json:"workflowId"`

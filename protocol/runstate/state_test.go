@@ -310,8 +310,7 @@ func TestSnapshot_OmitsTheEngineVersion(t *testing.T) {
 }
 
 // Attempts that lost their dispatcher count neither as retries nor as executions. Beyond a limit
-// they
-// do, because the node itself is the likely cause.
+// they do, because the node itself is the likely cause.
 func TestFold_ExemptsAttemptsWithoutDispatcherUpToALimit(t *testing.T) {
 	t.Parallel()
 	facts := []fact{{t: wire.EventRunStarted}, {t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.x","attempt":0}`}}

@@ -46,8 +46,7 @@ func (s *State) pause(e wire.Event, p payload) {
 }
 
 // updateWaiting sets whether a live run waits: it does if a node is suspended and no node is
-// active.
-// The node suspended first determines the status (OpenWOP host contract §3.1).
+// active. The node suspended first determines the status (OpenWOP host contract §3.1).
 func (s *State) updateWaiting(at string) {
 	if s.Status == wire.StatusRunning || s.Status.Suspended() {
 		s.Status = wire.StatusRunning

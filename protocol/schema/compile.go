@@ -37,8 +37,7 @@ type Schema struct {
 func (s *Schema) Name() string { return s.name }
 
 // Weight returns the cost of compiling the schema: 16 per subschema, 2 per other value, 1 per value
-// in
-// a plain list, and more for long patterns and deep nesting.
+// in a plain list, and more for long patterns and deep nesting.
 func (s *Schema) Weight() int { return s.weight }
 
 // Error describes why a document is not a supported schema.
@@ -59,8 +58,7 @@ func (e *Error) Error() string {
 }
 
 // Compile reads a schema of dialect 2020-12. References may lead only into doc or to the dialect's
-// own
-// meta-schemas; format is asserted. The name is for messages. The error is an *Error.
+// own meta-schemas; format is asserted. The name is for messages. The error is an *Error.
 func Compile(name string, doc []byte) (*Schema, error) {
 	return CompileWithin(name, doc, maxWeight)
 }

@@ -21,8 +21,7 @@ var seedSchemas = []string{
 var seedDocuments = []string{`{"a":1.0}`, `{"a":"x","b":[1,1]}`, `["xy","2026-01-01T00:00:00Z"]`, `null`, `1e400`, `{"x1":{"x2":{}}}`}
 
 // FuzzValidate asserts that no pair of schema and document makes the package panic, and that
-// results are
-// repeatable and sorted.
+// results are repeatable and sorted.
 func FuzzValidate(f *testing.F) {
 	for _, s := range seedSchemas {
 		for _, d := range seedDocuments {

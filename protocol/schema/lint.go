@@ -72,8 +72,7 @@ const maxNesting = 5
 
 // Lint applies the Tier-1 static check to a schema document. It checks schema positions only: a
 // property named "not" is not a violation. Findings are sorted by path and rule; none means the
-// schema
-// is inside the subset.
+// schema is inside the subset.
 func Lint(doc []byte, level Level) []Finding {
 	v, _, err := parse(doc, maxWeight)
 	if err != nil {

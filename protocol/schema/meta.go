@@ -14,9 +14,8 @@ import (
 const metaUnits = 1 << 26
 
 // metaSchema is the dialect's meta-schema. The library applies it too, but continues after the
-// first
-// problem, so a list of a thousand mistakes would cost as much as a thousand schemas. It therefore
-// receives only documents that passed this check.
+// first problem, so a list of a thousand mistakes would cost as much as a thousand schemas. It
+// therefore receives only documents that passed this check.
 var metaSchema = sync.OnceValues(func() (*judge.Program, error) {
 	c := newCompiler(patterns{})
 	compiled, err := c.Compile(dialect)

@@ -33,8 +33,7 @@ func isHuge(n json.Number) bool {
 }
 
 // findHugeNumber returns the path of the first number in v that is out of bounds. Nearly no
-// document
-// has one, so members are sorted only then.
+// document has one, so members are sorted only then.
 func findHugeNumber(v any) (path string, found bool) {
 	if !hasHugeNumber(v) {
 		return "", false

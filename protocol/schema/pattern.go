@@ -23,8 +23,7 @@ const (
 	// a state.
 	rangeShare = 8
 	// lastCased is above all letters with a case. caseShare is the number of letters of a range
-	// that cost
-	// as much as a state in case-insensitive mode.
+	// that cost as much as a state in case-insensitive mode.
 	lastCased = 0x1e944
 	caseShare = 16
 	textShare = 16
@@ -98,8 +97,7 @@ var flags = regexp.MustCompile(`\(\?[a-zA-Z]*i`)
 var ranges = regexp.MustCompile(`-(?:\\x\{?([0-9A-Fa-f]+)|([^\x00-\x7f]))`)
 
 // readSize returns the cost of parsing a pattern. In case-insensitive mode each letter of a range
-// is
-// looked up, and a hundred thousand letters have a case.
+// is looked up, and a hundred thousand letters have a case.
 func readSize(p string) int {
 	size := classSize * (strings.Count(p, `\p`) + strings.Count(p, `\P`))
 	if !flags.MatchString(p) {

@@ -9,8 +9,8 @@ import (
 )
 
 // Validators disagree about a reference to a value that is not a schema position, such as an
-// example,
-// and the library restarts with the whole document for each. Definitions have their own keyword.
+// example, and the library restarts with the whole document for each. Definitions have their own
+// keyword.
 
 // idWeight is the weight of an $id in addition to its value: all of them are visited for each
 // subschema.

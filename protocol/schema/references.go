@@ -41,8 +41,7 @@ func (r *references) index(ref string) (int, bool) {
 }
 
 // resolve follows references from a position to the final schema. A dangling reference ends there;
-// a
-// circular one resolves to nothing.
+// a circular one resolves to nothing.
 func (r *references) resolve(i int) (end int, ok bool) {
 	const circle = -1
 	var way []int

@@ -12,9 +12,9 @@ type stretch struct {
 }
 
 // stretches splits a pattern that is anchored at the start of the text. Each part is active only
-// where
-// the previous parts can have ended: a few states for the head of a text, and one for the thousand
-// repetitions of a letter counted from one position. An unanchored pattern is active everywhere.
+// where the previous parts can have ended: a few states for the head of a text, and one for the
+// thousand repetitions of a letter counted from one position. An unanchored pattern is active
+// everywhere.
 func stretches(re *syntax.Regexp) []stretch {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]

@@ -17,10 +17,8 @@ const (
 )
 
 // The budget of a document, in units of about ten nanoseconds: a fixed part and a part per byte, up
-// to
-// about 40 ms. A schema that evaluates every value a few times stays far below; one that multiplies
-// its
-// work does not.
+// to about 40 ms. A schema that evaluates every value a few times stays far below; one that
+// multiplies its work does not.
 const (
 	freeUnits = 1 << 18
 	byteUnits = 16
@@ -50,19 +48,15 @@ type Violation struct {
 	// Keyword is the keyword that failed, or one of the Keyword constants.
 	Keyword string
 	// Message states what is allowed, in terms of the schema only. It never repeats a value or a
-	// member
-	// name of the document, so that it carries no secret and no injected text (OpenWOP envelope
-	// contract
-	// §26 case 15).
+	// member name of the document, so that it carries no secret and no injected text (OpenWOP
+	// envelope contract §26 case 15).
 	Message string
 }
 
 // Validate applies the schema to a JSON document. Numbers are compared exactly, regardless of their
 // size; 1.0 is an integer. The result is nil if the document is valid. Otherwise it holds at most
-// 32
-// violations, sorted by path: the innermost causes, and of a union only those of the branch that
-// the
-// document most likely means. The document's size alone limits the cost.
+// 32 violations, sorted by path: the innermost causes, and of a union only those of the branch that
+// the document most likely means. The document's size alone limits the cost.
 func (s *Schema) Validate(doc []byte) []Violation {
 	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth})
 	if err != nil {

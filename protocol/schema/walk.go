@@ -83,8 +83,7 @@ func written(name string) int {
 }
 
 // walk yields every schema position of doc, outer before inner, in an order that depends only on
-// the
-// document. It does not follow references, so it always ends.
+// the document. It does not follow references, so it always ends.
 func walk(doc any) iter.Seq[*position] {
 	return func(yield func(*position) bool) {
 		root := &position{value: doc}

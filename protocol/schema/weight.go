@@ -17,8 +17,7 @@ const (
 	valueWeight  = 2
 	itemWeight   = 1
 	// unitBytes is the bytes per unit. The path of a subschema is stored pointerCopies times, and
-	// once more
-	// for each of its steps.
+	// once more for each of its steps.
 	unitBytes     = 512
 	pointerCopies = 12
 	// unitStates is the states of a pattern per unit.

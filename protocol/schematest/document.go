@@ -34,8 +34,7 @@ func Document(t testing.TB, v any) []byte {
 type schemas struct{ root any }
 
 // parts returns the subschemas that apply to one value together: the schema itself, its references,
-// and
-// the branches of its unions. Facts of a branch that does not apply only add a mutant.
+// and the branches of its unions. Facts of a branch that does not apply only add a mutant.
 func (s schemas) parts(schema any) []map[string]any {
 	m, ok := schema.(map[string]any)
 	if !ok {

@@ -18,13 +18,10 @@ type Mutant struct {
 }
 
 // Mutants changes a document in one place at a time, in every way that a schema restricts: each
-// member
-// removed, in another case, or added; each value of another type, or null; each limit met and
-// exceeded
-// by one; each allowed value, and others; arrays that are empty, longer, or hold duplicates. Most
-// mutants are invalid, some are valid: they serve to compare validators. The facts of several
-// schemas
-// are combined, and no document is repeated.
+// member removed, in another case, or added; each value of another type, or null; each limit met
+// and exceeded by one; each allowed value, and others; arrays that are empty, longer, or hold
+// duplicates. Most mutants are invalid, some are valid: they serve to compare validators. The facts
+// of several schemas are combined, and no document is repeated.
 func Mutants(doc any, schemaDocs ...any) iter.Seq[Mutant] {
 	return func(yield func(Mutant) bool) {
 		seen := map[string]bool{}

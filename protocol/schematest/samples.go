@@ -10,12 +10,9 @@ import (
 )
 
 // Samples generates documents that a schema allows: of each object the smallest, the largest, and
-// one
-// for each further sample of each member; each branch of a union; each allowed value. It cannot
-// generate
-// strings for patterns or formats, so it picks those of words that match. The caller asserts that
-// the
-// result is valid, so that an invalid sample is not mistaken for a mutant.
+// one for each further sample of each member; each branch of a union; each allowed value. It cannot
+// generate strings for patterns or formats, so it picks those of words that match. The caller
+// asserts that the result is valid, so that an invalid sample is not mistaken for a mutant.
 func Samples(schema any, words ...string) []any {
 	s := sampler{schemas{schema}, words}
 	return s.of(schema)

@@ -9,8 +9,7 @@ import (
 )
 
 // Dir returns the folder that holds schemas/ and fixtures/: $WAYBILL_SHARED, or "shared" next to
-// the
-// checkout. If neither exists, the test is skipped with a message; in CI (CI=true) it fails.
+// the checkout. If neither exists, the test is skipped with a message; in CI (CI=true) it fails.
 func Dir(t testing.TB) string {
 	t.Helper()
 	if dir := os.Getenv("WAYBILL_SHARED"); dir != "" {

@@ -13,11 +13,9 @@ type Twins struct {
 }
 
 // Compare passes every sample of every schema, and every mutant of those, to agree, once each.
-// agree
-// fails the test if validators differ, and returns whether they accept the document. Compare fails
-// if
-// all documents are valid or all are invalid, because that proves little, and if a sample is
-// invalid.
+// agree fails the test if validators differ, and returns whether they accept the document. Compare
+// fails if all documents are valid or all are invalid, because that proves little, and if a sample
+// is invalid.
 func (w Twins) Compare(t testing.TB, agree func(what string, doc []byte) (valid bool)) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -11,8 +11,8 @@ import (
 )
 
 // FuzzDecodersAgree: an accepted document has one meaning. A token-by-token reader and a
-// whole-document
-// reader find the same value and no repeated name, and the value survives a round trip.
+// whole-document reader find the same value and no repeated name, and the value survives a round
+// trip.
 func FuzzDecodersAgree(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`, `{"":{"":[]}}`,

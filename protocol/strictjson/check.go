@@ -31,10 +31,8 @@ func (l Limits) withDefaults() Limits {
 
 // Check reports whether b is exactly one JSON value within l: valid syntax and UTF-8, no lone
 // surrogate escape, no object with two members of one name (compared after unescaping). The error
-// is
-// an *Error. Check reads b once, retains nothing of it, and allocates only for objects of more than
-// 16
-// members.
+// is an *Error. Check reads b once, retains nothing of it, and allocates only for objects of more
+// than 16 members.
 func Check(b []byte, l Limits) error {
 	if err := check(b, l.withDefaults()); err != nil {
 		return err

@@ -33,8 +33,7 @@ func decodeLossless(t *testing.T, b []byte) any {
 }
 
 // FuzzCheck compares with encoding/json: what Check accepts is valid there and survives a round
-// trip;
-// what Check reports as invalid syntax is invalid there.
+// trip; what Check reports as invalid syntax is invalid there.
 func FuzzCheck(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -10,8 +10,7 @@ import (
 )
 
 // The grammar of RFC 8259, section by section. Documents listed as invalid are invalid for every
-// JSON
-// reader, documents listed as valid are valid for every one.
+// JSON reader, documents listed as valid are valid for every one.
 func TestCheck_FollowsTheGrammar(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ good, bad []string }{

@@ -3,8 +3,7 @@ package strictjson
 import "bytes"
 
 // KindOf returns the type of a valid JSON value with its article, as in "an object". It looks at
-// the
-// first byte only. For empty input it returns "nothing".
+// the first byte only. For empty input it returns "nothing".
 func KindOf(raw []byte) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {

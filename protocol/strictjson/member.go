@@ -1,10 +1,8 @@
 package strictjson
 
 // Member returns the value of an object's member, a slice of b. ok is false if b is not an object,
-// is
-// invalid up to the member, or lacks it. It copies nothing, so that a document can be measured
-// before
-// it is decoded. Only Check validates all of it.
+// is invalid up to the member, or lacks it. It copies nothing, so that a document can be measured
+// before it is decoded. Only Check validates all of it.
 func Member(b []byte, name string) (value []byte, ok bool) {
 	s := scanner{b: b, maxDepth: stored.MaxDepth}
 	s.space()

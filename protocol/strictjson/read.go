@@ -26,8 +26,7 @@ func Read(b []byte, v any) error {
 }
 
 // pick appends the next value to out without the members that t does not have, and skips it. A
-// value
-// that does not fit t is appended unchanged.
+// value that does not fit t is appended unchanged.
 func (w *walker) pick(out []byte, t reflect.Type) []byte {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

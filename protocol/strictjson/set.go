@@ -7,8 +7,7 @@ import (
 )
 
 // Set stores a value from Each in target, as json.Unmarshal does; pointers to common types take a
-// fast
-// path. It reports whether the value has the target's type. If not, the target holds nothing
+// fast path. It reports whether the value has the target's type. If not, the target holds nothing
 // invalid.
 func Set(value []byte, target any) bool {
 	switch t := target.(type) {

@@ -41,8 +41,7 @@ func TestSplit_ValuesCannotGrowIntoTheirNeighbours(t *testing.T) {
 }
 
 // FuzzSplit: Split rejects what Check rejects, with the same error, and otherwise returns the
-// members
-// that encoding/json returns.
+// members that encoding/json returns.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{`{"a":1,"a":2}`, `{"a":{"a":[{}]},"\u0061b":""}`, `[{"a":1}]`, `{"a":1}x`, "{\"\xff\":1}", `{"":{"":[]}} `} {
 		f.Add([]byte(s))

@@ -7,8 +7,7 @@ import (
 )
 
 // HasText reports whether valid JSON holds a string, as a value or member name, of at least min
-// bytes
-// after unescaping. A document without one cannot hold a secret of that length and needs no
+// bytes after unescaping. A document without one cannot hold a secret of that length and needs no
 // redaction. The result is meaningless if Check rejects b.
 func HasText(b []byte, min int) bool {
 	for {

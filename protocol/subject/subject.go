@@ -2,8 +2,7 @@
 // them.
 //
 // A frame is published to openwop.events.<tenant>.<workflowId>.<runId>.<kind>. Tokens are
-// restricted
-// to letters, digits, "_" and "-", so that an id can never widen a subscription.
+// restricted to letters, digits, "_" and "-", so that an id can never widen a subscription.
 package subject
 
 import (
@@ -69,10 +68,8 @@ func Tenant(tenant string) string { return prefix + "." + tenant + ".>" }
 const DefaultConsumer = "events"
 
 // Consumer returns the stream-wide name of a tenant's durable consumer. The consumers of all
-// tenants
-// and of the host share the stream. Neither tenants nor host consumers have "=" in their names, so
-// a
-// name belongs to one tenant.
+// tenants and of the host share the stream. Neither tenants nor host consumers have "=" in their
+// names, so a name belongs to one tenant.
 func Consumer(tenant, name string) string { return tenant + "=" + name }
 
 // Parse splits the subject of a frame.

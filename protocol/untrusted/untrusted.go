@@ -1,6 +1,5 @@
 // Package untrusted marks untrusted content before it reaches a prompt, so that a model treats it
-// as
-// data and not as instructions (OpenWOP envelope contract §12).
+// as data and not as instructions (OpenWOP envelope contract §12).
 package untrusted
 
 import (

@@ -6,8 +6,7 @@ type AnswerPart struct {
 	Size  int `json:"size"`
 	Index int `json:"index"`
 	// With lists the sequences of the events that record the answer's envelopes accepted before
-	// this
-	// one, now or for an earlier answer.
+	// this one, now or for an earlier answer.
 	With []int `json:"with,omitempty"`
 }
 

@@ -13,8 +13,7 @@ type Channel struct {
 	// SchemaVersion 0 means 1.
 	SchemaVersion int64 `json:"schemaVersion,omitempty"`
 	// CompatibleWith lists the older versions whose writes are validated against Schema. Schema is
-	// set
-	// only if there are any.
+	// set only if there are any.
 	CompatibleWith []int64         `json:"compatibleWith,omitempty"`
 	Schema         json.RawMessage `json:"schema,omitempty"`
 	// Shown replaces the channel's value where it is displayed, because the value is sensitive;

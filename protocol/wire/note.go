@@ -4,10 +4,8 @@ import "encoding/json"
 
 // Note holds state of a run that no event expresses, because the protocol has none for it: a pause
 // that waits for a node, a cancellation that waits for children, and votes or questions at a gate
-// that
-// they do not decide (OpenWOP host contract §2.5, §2.7, §6.2, §6.3). It is stored in a frame's
-// header,
-// for the next dispatcher of the run.
+// that they do not decide (OpenWOP host contract §2.5, §2.7, §6.2, §6.3). It is stored in a frame's
+// header, for the next dispatcher of the run.
 type Note struct {
 	Pause  *PauseNote  `json:"pause,omitempty"`
 	Cancel *CancelNote `json:"cancel,omitempty"`

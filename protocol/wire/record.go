@@ -15,8 +15,7 @@ type Owner struct {
 
 // RunRecord is the request that created a run: the body of its start frame. It is written once,
 // before any event of the run. A dispatcher needs only the record and the events after it to
-// execute
-// the run. Inputs and all other members have passed the redactor.
+// execute the run. Inputs and all other members have passed the redactor.
 type RunRecord struct {
 	RunID      string `json:"runId"`
 	WorkflowID string `json:"workflowId"`
@@ -44,9 +43,8 @@ type RunRecord struct {
 	RequestDigest string `json:"requestDigest,omitempty"`
 	TestKey       bool   `json:"testKey,omitempty"`
 	// DurationMs is the time limit of the run from run.started, as set by its workflow or its
-	// creator.
-	// Time in which the run is paused or waits for an answer does not count. 0 means no limit. In
-	// records without WorkMs it includes the host's limit.
+	// creator. Time in which the run is paused or waits for an answer does not count. 0 means no
+	// limit. In records without WorkMs it includes the host's limit.
 	DurationMs int64 `json:"durationMs,omitempty"`
 	// WorkMs is the host's limit on the run. Time in which the run only waits for core.delay does
 	// not count either. 0 in records of earlier versions.
@@ -65,8 +63,7 @@ type RunRecord struct {
 	// the key itself.
 	CredentialRef string `json:"credentialRef,omitempty"`
 	// NoSecrets: an opened run uses secrets neither of its own nor of its tenant. NoTenantSecrets:
-	// its
-	// tenant has none. See Registration.
+	// its tenant has none. See Registration.
 	NoSecrets       bool `json:"noSecrets,omitempty"`
 	NoTenantSecrets bool `json:"noTenantSecrets,omitempty"`
 	// Masking is the form of sensitive values in this record and in the run's events: mask, omit or
@@ -171,8 +168,7 @@ type Registration struct {
 
 // Registration returns what the run requires. A run of this host has its own secrets if it uses its
 // tenant's key, and its dispatcher registers them. The secrets of an opened run are known only to
-// its
-// executor, so both are required unless the record says otherwise.
+// its executor, so both are required unless the record says otherwise.
 func (r *RunRecord) Registration() Registration {
 	if !r.Opened {
 		return Registration{Run: r.CredentialRef != ""}
@@ -199,12 +195,10 @@ type NodeError struct {
 	Details   map[string]any `json:"details,omitempty"`
 	Retryable bool           `json:"retryable,omitempty"`
 	// RetryAfter is the minimum wait before another attempt. It is not part of the payload; the
-	// delay of
-	// node.retried reflects it.
+	// delay of node.retried reflects it.
 	RetryAfter time.Duration `json:"-"`
 	// Capacity: the peer had no capacity for the call. The node waits exactly RetryAfter and tries
-	// again
-	// without using up a retry. It is not part of the payload; the wait is recorded as
+	// again without using up a retry. It is not part of the payload; the wait is recorded as
 	// node.retried.
 	Capacity bool `json:"-"`
 	// CausationID is the correlationId of the rejected envelope; empty: none. It belongs to

@@ -1,8 +1,7 @@
 package wire
 
 // Schedule holds a workflow's settings for when its runs execute. It is part of the record, so that
-// a
-// run keeps the settings it was created with.
+// a run keeps the settings it was created with.
 type Schedule struct {
 	// Priority among the runs of the tenant; nil: the tenant's default.
 	Priority    *int              `json:"priority,omitempty"`

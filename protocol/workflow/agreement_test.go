@@ -73,8 +73,7 @@ type mutant struct {
 }
 
 // mutations changes every member of the rich definition in every way: removed, replaced, and with
-// an
-// unknown member added.
+// an unknown member added.
 func mutations(t *testing.T) []mutant {
 	t.Helper()
 	var ms []mutant

@@ -29,8 +29,7 @@ func (n *Node) retry() object { return members(members(n.Settings)["retry"]) }
 
 // Backoff returns the wait before an attempt, 1 being the first retry: backoffMs, multiplied by
 // multiplier for each further retry, at most maxBackoffMs. It has no jitter, because the wait is
-// part
-// of the log and the retries of one run do not stampede.
+// part of the log and the retries of one run do not stampede.
 func (n *Node) Backoff(attempt int) time.Duration {
 	r := n.retry()
 	first, longest, factor := float64(defaultBackoff), float64(defaultMaxBackoff), float64(defaultMultiplier)

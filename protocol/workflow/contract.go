@@ -35,10 +35,8 @@ func universalKinds() []string {
 }
 
 // checkContract rejects a contract that is unreadable, which would accept nothing. It also rejects
-// a
-// node that requests a kind its own contract refuses: a request does not widen the contract
-// (OpenWOP
-// envelope contract §7).
+// a node that requests a kind its own contract refuses: a request does not widen the contract
+// (OpenWOP envelope contract §7).
 func checkContract(n *Node, path string, found *problems) {
 	at := path + "/envelopeContract"
 	c, err := n.Contract()

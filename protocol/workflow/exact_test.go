@@ -14,8 +14,7 @@ import (
 )
 
 // The shape check matches members by exact name, encoding/json in any case. A duplicate of a member
-// in
-// another case, anywhere in a definition, is rejected or has no effect.
+// in another case, anywhere in a definition, is rejected or has no effect.
 func TestParse_MatchesExactMemberNames(t *testing.T) {
 	t.Parallel()
 	var doc any
@@ -42,8 +41,7 @@ func TestParse_MatchesExactMemberNames(t *testing.T) {
 }
 
 // meaning returns the parsed definition without members named twin: raw documents keep theirs. It
-// is
-// nil if Parse rejects it.
+// is nil if Parse rejects it.
 func meaning(t *testing.T, raw []byte, twin string) any {
 	t.Helper()
 	d, _ := workflow.Parse(raw)

@@ -10,8 +10,7 @@ import (
 )
 
 // FuzzParse asserts that no document makes Parse panic, that a valid one can be compiled and
-// seeded, and
-// that an invalid one has problems with messages.
+// seeded, and that an invalid one has problems with messages.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(rich))
 	f.Add([]byte(`{}`))

@@ -21,8 +21,7 @@ type Graph struct {
 type Step struct {
 	Node *Node
 	// Rule determines when the node may start: the rule of the first incoming edge by id, if they
-	// differ
-	// (OpenWOP host contract §5.2).
+	// differ (OpenWOP host contract §5.2).
 	Rule TriggerRule
 	// In and Out are sorted by edge id.
 	In, Out []Link
@@ -34,8 +33,7 @@ type Link struct {
 	// Step is the index of the step at the other end.
 	Step int
 	// Back marks an edge that closes a loop through core.dispatch or core.orchestrator.supervisor.
-	// The
-	// first pass does not wait for it.
+	// The first pass does not wait for it.
 	Back bool
 }
 

@@ -27,9 +27,8 @@ var shape = sync.OnceValue(func() *schema.Schema {
 })
 
 // Parse reads a definition of at most 1 MiB and 64 levels. It reports at most 64 problems, sorted
-// by
-// path: shape problems, and semantic problems where the shape permits the check. With problems the
-// definition is nil. The definition keeps its own copy of doc.
+// by path: shape problems, and semantic problems where the shape permits the check. With problems
+// the definition is nil. The definition keeps its own copy of doc.
 func Parse(doc []byte) (*Definition, []Problem) { return parse(doc, false) }
 
 // ParseStored is Parse for a registered definition. It drops invalid settings that earlier host

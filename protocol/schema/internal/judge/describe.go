@@ -11,8 +11,7 @@ import (
 )
 
 // describe returns the message for a failure, in terms of the schema. It reads no field that holds
-// a
-// part of the document: no Got, no Property, no Duplicates.
+// a part of the document: no Got, no Property, no Duplicates.
 func describe(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:

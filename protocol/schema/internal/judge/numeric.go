@@ -93,9 +93,8 @@ func (r *run) compare(n json.Number, bound *big.Rat) int {
 }
 
 // near compares a short number with an integer limit. It returns 0 if they are so close that
-// rounding
-// could make them equal. Rounding never changes the order of a number and one that a float64
-// represents exactly.
+// rounding could make them equal. Rounding never changes the order of a number and one that a
+// float64 represents exactly.
 func near(n json.Number, bound *big.Rat) int {
 	const exact = 1 << 53
 	if len(n) > 32 || !bound.IsInt() || !bound.Num().IsInt64() {

@@ -23,8 +23,7 @@ const (
 	// document.
 	maxFrames = 4096
 	// maxFindings limits the returned findings, maxMade all recorded ones: those of a branch are
-	// dropped
-	// when another branch matches.
+	// dropped when another branch matches.
 	maxFindings = 64
 	maxMade     = 2048
 )
@@ -41,8 +40,7 @@ const (
 
 // Judge validates v, for at most units, twice that if it does not match. The findings are the
 // innermost causes, or some of them if there are many; there may be none. The result does not
-// depend
-// on the order of members in memory.
+// depend on the order of members in memory.
 func (p *Program) Judge(v any, units int) (Verdict, []Finding) {
 	quick := run{program: p, left: units, quiet: 1}
 	switch ok := quick.in(p.root, v, nil); {
@@ -97,8 +95,7 @@ func (r *run) over(ok bool) bool {
 }
 
 // in applies a schema at the current position. open, if not nil, holds what no keyword has
-// evaluated
-// yet; if s matches, what s evaluates is removed.
+// evaluated yet; if s matches, what s evaluates is removed.
 func (r *run) in(s *jsonschema.Schema, v any, open *unevaluated) bool {
 	if s.Bool != nil {
 		return r.pay(1) && (*s.Bool || r.fails(s, forbidden))

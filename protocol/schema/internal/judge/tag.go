@@ -9,8 +9,7 @@ type tag struct {
 }
 
 // tagsOf finds the tags of the branches of s. A branch is identified by equality on one member
-// (OpenWOP
-// envelope contract §4.2), so other branches need not be evaluated.
+// (OpenWOP envelope contract §4.2), so other branches need not be evaluated.
 func (p *Program) tagsOf(s *jsonschema.Schema) {
 	for _, branches := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
 		for _, b := range branches {
