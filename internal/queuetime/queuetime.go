@@ -1,7 +1,6 @@
-// Package queuetime measures the mean time items spend in a queue, by Little's law: the mean
-// number of items inside divided by the rate at which they leave. Unlike the mean of completed
-// items
-// it shows a queue while the queue still grows, and it needs a single clock.
+// Package queuetime measures the mean time items spend in a queue, by Little's law: the mean number
+// of items inside divided by the rate at which they leave. Unlike the mean of completed items it
+// shows a queue while the queue still grows, and it needs a single clock.
 package queuetime
 
 import (
