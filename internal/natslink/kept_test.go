@@ -86,6 +86,6 @@ func TestKept_SeesCopiesThatAreMissingInACluster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := check(3)
 		return err != nil && strings.Contains(err.Error(), "stream A: 2 of 3 copies are in sync, want 3") &&
-			strings.Contains(err.Error(), "of stream B 2 of its 3") && check(0) == nil
+			strings.Contains(err.Error(), "stream B: 2 of 3") && check(0) == nil
 	}, 60*time.Second, 50*time.Millisecond)
 }
