@@ -35,7 +35,7 @@ func TestCopies_CountsThoseThatAreInSync(t *testing.T) {
 			require.NoError(t, err, name)
 			continue
 		}
-		require.ErrorContains(t, err, "of stream LOG "+tc.want, name)
+		require.ErrorContains(t, err, "stream LOG: "+tc.want, name)
 	}
 }
 
