@@ -1,10 +1,9 @@
-// Package client calls a host of OpenWOP over its REST API: runs, events,
-// interrupts, workflows, discovery.
+// Package client calls an OpenWOP host over its REST API: runs, events, interrupts, workflows,
+// discovery.
 //
-// What the host refuses comes back as an *Error with the code that the host gave.
-// Every write carries an Idempotency-Key, so that it is tried again after a lost
-// answer without being done twice. Follow gives the events of a run live, each
-// once and in order, however often the connection breaks.
+// Rejected requests return an *Error with the host's code. Every write carries an Idempotency-Key,
+// so that it can be retried after a lost answer without being done twice. Follow returns the events
+// of a run live, each once and in order, however often the connection breaks.
 package client
 
 import (
@@ -25,7 +24,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// Client calls one host. It may be used by several goroutines at once.
+// Client calls one host. It is safe for concurrent use.
 type Client struct {
 	base    *url.URL
 	token   string
@@ -35,31 +34,31 @@ type Client struct {
 	wait    func(ctx context.Context, d time.Duration) error
 }
 
-// Option sets a client up.
+// Option configures a client.
 type Option func(*Client)
 
 // WithToken sends a credential with every request.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// WithTransport sends requests in another way than http.DefaultTransport does.
+// WithTransport replaces http.DefaultTransport.
 func WithTransport(t http.RoundTripper) Option { return func(c *Client) { c.http.Transport = t } }
 
-// WithUserAgent names the program that calls.
+// WithUserAgent sets the User-Agent.
 func WithUserAgent(name string) Option { return func(c *Client) { c.agent = name } }
 
-// WithTimeout bounds a request that waits for nothing; 30 s unless told.
+// WithTimeout limits a request without long polling; 30 s by default.
 func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
-// New makes a client of the host at a URL, such as http://127.0.0.1:8080 or
+// New returns a client for the host at a URL, such as http://127.0.0.1:8080 or
 // https://example.org/waybill. It does not call the host.
 func New(base string, options ...Option) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("%q is no URL of a host: want one such as http://127.0.0.1:8080, without user and query", base)
+		return nil, fmt.Errorf("%q is not a valid host URL: want one such as http://127.0.0.1:8080, without user and query", base)
 	}
 	c := &Client{base: u, agent: "waybill-client", timeout: 30 * time.Second, wait: sleep, http: &http.Client{
-		// A redirect is told, not followed: a POST would become a GET, and the
-		// credential is for this host.
+		// Redirects are reported, not followed: a POST would become a GET, and the credential is
+		// meant for this host only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, o := range options {
@@ -68,16 +67,16 @@ func New(base string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Base is the URL of the host, without a slash at its end.
+// Base returns the URL of the host, without a trailing slash.
 func (c *Client) Base() string { return c.base.String() }
 
-// Answer is what the host answers.
+// Answer is a successful response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   json.RawMessage
-	// Replayed says that nothing was done: it had been done before, with the same
-	// Idempotency-Key, and this is its answer.
+	// Replayed: the request with this Idempotency-Key was done before, and this is its original
+	// answer.
 	Replayed bool
 }
 
@@ -85,27 +84,27 @@ type Answer struct {
 type request struct {
 	method, path string
 	query        url.Values
-	body         any    // nil: none
-	key          string // Idempotency-Key of a write; empty: a new one
+	body         any    // nil: no body
+	key          string // Idempotency-Key of a write; empty: generate one
 	header       http.Header
-	// wait is how long the host may keep the answer back.
+	// wait is how long the host may delay the answer.
 	wait time.Duration
 }
 
-// Tries of a request whose answer was lost, or that the host asks to send again soon.
+// Retries of a request whose answer was lost, or that the host asks to repeat soon.
 const (
 	maxTries      = 3
 	maxRetryAfter = 3 * time.Second
 	firstPause    = 200 * time.Millisecond
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer limits the bytes read of an answer.
 const maxAnswer = 256 << 20
 
-// replayHeader marks an answer that was given before (OpenWOP host contract §2.1).
+// replayHeader marks a replayed answer (OpenWOP host contract §2.1).
 const replayHeader = "Openwop-Idempotent-Replay"
 
-// do sends a request until it is answered.
+// do sends a request and retries it.
 func (c *Client) do(ctx context.Context, r request) (*Answer, error) {
 	var body []byte
 	if r.body != nil {
@@ -134,14 +133,13 @@ func (c *Client) do(ctx context.Context, r request) (*Answer, error) {
 	}
 }
 
-// sendAgain says whether the same request may well succeed in a moment.
+// sendAgain reports whether the same request is likely to succeed soon.
 func sendAgain(err error) (after time.Duration, again bool) {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		e := refused.Fault
 		return e.RetryAfter, fault.Lookup(e.Code).Retryable && e.RetryAfter > 0 && e.RetryAfter <= maxRetryAfter
 	}
-	// Nobody listens: that is told at once. An answer that was lost on its way is
-	// asked for again; a write has its key.
+	// A refused connection is reported immediately. A lost answer is retried; a write has its key.
 	return 0, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
@@ -164,7 +162,7 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*Answer, err
 	return a, nil
 }
 
-// send gives the answer with its body unread.
+// send returns the response with its body unread.
 func (c *Client) send(ctx context.Context, r request, body []byte) (*http.Response, error) {
 	to := c.base.String() + r.path
 	if len(r.query) > 0 {
@@ -210,17 +208,17 @@ func (c *Client) into(ctx context.Context, r request, v any) (*Answer, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(a.Body, v); err != nil {
-		return nil, &ForeignError{URL: c.base.String() + r.path, Status: a.Status, Reason: "its answer cannot be read: " + err.Error()}
+		return nil, &ForeignError{URL: c.base.String() + r.path, Status: a.Status, Reason: "its answer is invalid: " + err.Error()}
 	}
 	return a, nil
 }
 
-// Get reads any document of the host, by its path below the base.
+// Get reads any document of the host, by its path relative to the base.
 func (c *Client) Get(ctx context.Context, path string) (*Answer, error) {
 	return c.do(ctx, request{method: http.MethodGet, path: path})
 }
 
-// encode leaves text as it is: nobody reads it as HTML.
+// encode does not escape HTML characters.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

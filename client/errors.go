@@ -18,25 +18,25 @@ import (
 //
 //	errors.Is(err, fault.New(fault.RunNotFound, ""))
 type Error struct {
-	// Status is that of the HTTP answer. A code that this package does not know has one, too.
+	// Status is the HTTP status. It is also set for codes unknown to this package.
 	Status int
-	// Fault has the code, the sentence and the details.
+	// Fault holds the code, the message and the details.
 	Fault *fault.Error
 }
 
-// Error gives code and sentence.
+// Error returns code and message.
 func (e *Error) Error() string { return e.Fault.Error() }
 
-// Unwrap gives the fault.
+// Unwrap returns the fault.
 func (e *Error) Unwrap() error { return e.Fault }
 
-// ErrUnreachable marks a host that could not be reached, or did not answer in time.
+// ErrUnreachable: the host was unreachable or did not answer in time.
 var ErrUnreachable = errors.New("the host cannot be reached")
 
 var errTimeout = errors.New("no answer in time")
 
-// unreachable is how a request fails that nobody answered. That the caller does not
-// want the answer any more is the caller's own error.
+// unreachable returns the error of an unanswered request. If the caller's context ended, that is
+// returned instead.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout) {
 		return ctx.Err()
@@ -50,20 +50,20 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrUnreachable, c.base, err)
 }
 
-// ForeignError is an answer that no host of OpenWOP gives: something else is at the
-// URL, or between here and the host.
+// ForeignError is a response that is not from an OpenWOP host: the URL is wrong, or a proxy
+// answered.
 type ForeignError struct {
 	URL    string
 	Status int
 	Reason string
 }
 
-// Error says what is there instead.
+// Error describes the response.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s is not the API of a host (HTTP %d): %s", e.URL, e.Status, e.Reason)
 }
 
-// refusal reads an answer that is not 2xx.
+// refusal converts a response other than 2xx.
 func refusal(base *url.URL, res *http.Response, body []byte) error {
 	f, err := fault.ParseEnvelope(body)
 	if err == nil {
@@ -74,17 +74,17 @@ func refusal(base *url.URL, res *http.Response, body []byte) error {
 	}
 	foreign := &ForeignError{URL: base.String(), Status: res.StatusCode, Reason: "it says " + excerpt(body)}
 	if to := res.Header.Get("Location"); to != "" {
-		foreign.Reason = "it sends to " + to
+		foreign.Reason = "it redirects to " + to
 	} else if len(bytes.TrimSpace(body)) == 0 {
-		foreign.Reason = "it says nothing"
+		foreign.Reason = "its body is empty"
 	}
 	if res.StatusCode == http.StatusBadGateway || res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusGatewayTimeout {
-		return fmt.Errorf("%w: %w", ErrUnreachable, foreign) // a proxy stands for a host that is away
+		return fmt.Errorf("%w: %w", ErrUnreachable, foreign) // a proxy in front of an unavailable host
 	}
 	return foreign
 }
 
-// excerpt is the beginning of a body as one quoted line.
+// excerpt returns the beginning of a body as one quoted line.
 func excerpt(body []byte) string {
 	const most = 80
 	text := strings.Join(strings.Fields(string(body)), " ")

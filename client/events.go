@@ -10,20 +10,20 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Event is a recorded event, with the document that it came in.
+// Event is a recorded event, with its original document.
 type Event struct {
 	wire.Event
 	Doc json.RawMessage `json:"-"`
 }
 
-// UnmarshalJSON keeps the event as it came.
+// UnmarshalJSON keeps the original document.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	err := json.Unmarshal(b, &e.Event)
 	e.Doc = append(json.RawMessage(nil), b...)
 	return err
 }
 
-// EventPage is one page of a run's events, and where the run stands.
+// EventPage is one page of a run's events, and the state of the run.
 type EventPage struct {
 	Events []Event `json:"events"`
 	// IsComplete: the run has ended, and no event follows.
@@ -33,17 +33,16 @@ type EventPage struct {
 	RunStatus    wire.Status `json:"runStatus"`
 }
 
-// EventQuery asks for events from a sequence on.
+// EventQuery selects events from a sequence on.
 type EventQuery struct {
 	From  int
 	Limit int
-	// Wait is how long the host waits for news where there are none and the run goes
-	// on, in whole seconds from 1 to 60.
+	// Wait is how long the host waits for events of a live run if there are none, in whole seconds
+	// from 1 to 60.
 	Wait time.Duration
 }
 
-// EventPageSize is how many events a host gives at a time unless told (OpenWOP host
-// contract §4.7).
+// EventPageSize is the host's default number of events per page (OpenWOP host contract §4.7).
 const EventPageSize = 1000
 
 // Events reads a page of a run's events.

@@ -8,17 +8,17 @@ import (
 	"net/url"
 )
 
-// Exchange is one request as it stands: no key is made up, nothing is sent again, and
-// every answer is one, a refusal too. It is for who looks at the host itself.
+// Exchange is a raw request: it gets no generated key, is not retried, and every response counts as
+// an answer, including errors. It is for tools that inspect the host.
 type Exchange struct {
 	Method, Path string
 	Query        url.Values
 	Header       http.Header
-	Body         any // nil: none
+	Body         any // nil: no body
 }
 
-// Exchange sends a request one time, and gives the whole of what was answered. Of a stream
-// that is all until the host closes it.
+// Exchange sends a request once and returns the complete response. Of a stream that is everything
+// until the host closes it.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (*Answer, error) {
 	var body []byte
 	if e.Body != nil {
@@ -37,7 +37,7 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (*Answer, error) {
 	return c.whole(ctx, res, e.Method+" "+e.Path)
 }
 
-// whole reads an answer to its end.
+// whole reads a response to its end.
 func (c *Client) whole(ctx context.Context, res *http.Response, what string) (*Answer, error) {
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {

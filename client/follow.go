@@ -19,43 +19,42 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// State is how events come in.
+// State is how events arrive.
 type State string
 
 // The states of a Follow.
 const (
 	Live         State = "live"
 	Reconnecting State = "reconnecting"
-	// Polling: the stream does not come through, so events are asked for.
+	// Polling: the stream does not get through, so events are polled.
 	Polling State = "polling"
 )
 
-// FollowOptions say where to begin, and whom to tell how it goes.
+// FollowOptions configures Follow.
 type FollowOptions struct {
-	// From is the first sequence wanted.
+	// From is the first sequence to return.
 	From int
-	// OnState is told when State changes, and why; nil: nobody.
+	// OnState is called when the State changes, with the cause; nil disables it.
 	OnState func(State, error)
 }
 
-// Bounds of a Follow.
+// Limits of a Follow.
 const (
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 15 * time.Second
-	// pollAfter is how often a stream may give nothing before events are asked for.
+	// pollAfter is the number of failed streams before polling.
 	pollAfter = 3
 	pollWait  = 20 * time.Second
-	// silence is how long a stream may say nothing at all: three times what a host
-	// leaves between two signs of life (OpenWOP host contract §4.2).
+	// silence is how long a stream may be silent: three times the host's keep-alive interval
+	// (OpenWOP host contract §4.2).
 	silence = 90 * time.Second
-	// maxFrame bounds one event.
+	// maxFrame limits one event.
 	maxFrame = 64 << 20
 )
 
-// Follow gives the events of a run to its end: each once, in order, none left out.
-// A connection that breaks is made again, as long as ctx lasts; what was missed is
-// sent again by the host. The only error comes last: what the host refuses, or that
-// ctx is over.
+// Follow returns the events of a run to its end: each once, in order, without gaps. It reconnects
+// for as long as ctx lasts, and the host resends what was missed. An error is always the last
+// element: a rejection by the host, or the end of ctx.
 func (c *Client) Follow(ctx context.Context, runID string, o FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &follower{client: c, runID: runID, next: o.From, told: o.OnState, yield: yield}
@@ -68,14 +67,14 @@ func (c *Client) Follow(ctx context.Context, runID string, o FollowOptions) iter
 type follower struct {
 	client *Client
 	runID  string
-	next   int // the sequence that is wanted
+	next   int // the next sequence
 	ended  bool
 	state  State
 	told   func(State, error)
 	yield  func(Event, error) bool
 }
 
-// errStop ends a Follow whose reader wants no more.
+// errStop ends a Follow whose reader has stopped.
 var errStop = errors.New("stop")
 
 func (f *follower) follow(ctx context.Context) error {
@@ -98,7 +97,7 @@ func (f *follower) follow(ctx context.Context) error {
 				if f.ended {
 					return nil
 				}
-				continue // the next try of the stream comes after what the host waited
+				continue // the host has already waited, so retry the stream immediately
 			}
 		}
 		f.tell(Reconnecting, err)
@@ -108,7 +107,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// final reports whether another try is of no use.
+// final reports whether a retry is pointless.
 func final(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, errStop) {
 		return true
@@ -171,7 +170,7 @@ func (f *follower) stream(ctx context.Context) error {
 			return f.client.unreachable(ctx, err)
 		}
 		if frame.Data == "" || !wire.EventType(frame.Type).Known() {
-			continue // news of the host about the run, not an event of its log
+			continue // a notice about the run, not an event of its log
 		}
 		if err := f.take(ctx, []byte(frame.Data)); err != nil || f.ended {
 			return err
@@ -180,7 +179,7 @@ func (f *follower) stream(ctx context.Context) error {
 	return io.ErrUnexpectedEOF
 }
 
-// alive puts off the end of a stream whenever something is read.
+// alive extends the deadline of a stream on every read.
 type alive struct {
 	io.Reader
 	quiet *time.Timer
@@ -194,17 +193,17 @@ func (a alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take reads an event, and asks for those that the stream left out.
+// take processes an event, and fetches events that the stream skipped.
 func (f *follower) take(ctx context.Context, doc []byte) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var e Event
 	if err := json.Unmarshal(doc, &e); err != nil {
-		return fmt.Errorf("an event of the stream cannot be read: %w", err)
+		return fmt.Errorf("invalid event in the stream: %w", err)
 	}
 	if e.EventID == "" {
-		return nil // as run.annotated is: sent, and not recorded
+		return nil // such as run.annotated: sent but not recorded
 	}
 	for e.Sequence > f.next {
 		before := f.next
@@ -212,13 +211,13 @@ func (f *follower) take(ctx context.Context, doc []byte) error {
 			return err
 		}
 		if f.next == before {
-			return fmt.Errorf("the stream shows event %d, and the host has not recorded event %d", e.Sequence, f.next)
+			return fmt.Errorf("the stream has event %d, but the host has not recorded event %d", e.Sequence, f.next)
 		}
 	}
 	return f.give(e)
 }
 
-// poll asks for the events from the next one on.
+// poll fetches the events from the next one on.
 func (f *follower) poll(ctx context.Context, wait time.Duration) error {
 	page, err := f.client.Events(ctx, f.runID, EventQuery{From: f.next, Wait: wait})
 	if err != nil {
@@ -233,13 +232,13 @@ func (f *follower) poll(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// give hands an event on, if it was not before.
+// give yields an event unless it was yielded before.
 func (f *follower) give(e Event) error {
 	if e.Sequence < f.next {
 		return nil
 	}
 	if e.Sequence > f.next {
-		return fmt.Errorf("event %d is missing: the host gave %d after %d", f.next, e.Sequence, f.next-1)
+		return fmt.Errorf("event %d is missing: the host returned %d after %d", f.next, e.Sequence, f.next-1)
 	}
 	f.next++
 	f.ended = terminal(e.Type)
@@ -249,7 +248,7 @@ func (f *follower) give(e Event) error {
 	return nil
 }
 
-// terminal reports a type that ends a run's log.
+// terminal reports whether the type ends a run's log.
 func terminal(t wire.EventType) bool {
 	return t == wire.EventRunCompleted || t == wire.EventRunFailed || t == wire.EventRunCancelled
 }

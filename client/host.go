@@ -28,17 +28,17 @@ func (c *Client) Schema(ctx context.Context, kind string) (*Answer, error) {
 	return c.do(ctx, request{method: http.MethodGet, path: "/schemas/envelopes/" + url.PathEscape(kind) + ".schema.json"})
 }
 
-// OpenInterrupt is a question that a run waits for the answer of.
+// OpenInterrupt is an open question of a run.
 type OpenInterrupt struct {
 	RunID      string                 `json:"runId"`
 	WorkflowID string                 `json:"workflowId"`
 	Status     wire.Status            `json:"status"`
 	Interrupt  runstate.OpenInterrupt `json:"interrupt"`
-	// Doc is the row as it came.
+	// Doc is the original row.
 	Doc json.RawMessage `json:"-"`
 }
 
-// UnmarshalJSON keeps the row as it came.
+// UnmarshalJSON keeps the original row.
 func (o *OpenInterrupt) UnmarshalJSON(b []byte) error {
 	type plain OpenInterrupt
 	err := json.Unmarshal(b, (*plain)(o))
@@ -49,13 +49,13 @@ func (o *OpenInterrupt) UnmarshalJSON(b []byte) error {
 // InterruptQuery selects open questions; the zero value selects all.
 type InterruptQuery struct {
 	WorkflowID, Kind string
-	// Eligible leaves out what the caller may not answer.
+	// Eligible excludes questions that the caller may not answer.
 	Eligible bool
 	Limit    int
 	Cursor   string
 }
 
-// InterruptPage is one page of open questions. It may be empty though another follows.
+// InterruptPage is one page of open questions. It may be empty although another page follows.
 type InterruptPage struct {
 	Interrupts []OpenInterrupt `json:"interrupts"`
 	NextCursor string          `json:"nextCursor"`
@@ -77,7 +77,7 @@ func (c *Client) Interrupts(ctx context.Context, q InterruptQuery) (*InterruptPa
 	return out, nil
 }
 
-// Resolve answers what a node of a run asks. The value is any JSON.
+// Resolve answers the question of a run's node. The value is any JSON.
 func (c *Client) Resolve(ctx context.Context, runID, nodeID string, value json.RawMessage, key string) (*Answer, error) {
 	return c.do(ctx, request{
 		method: http.MethodPost, path: runPath(runID) + "/interrupts/" + url.PathEscape(nodeID),

@@ -17,13 +17,13 @@ type QuarantinedRun struct {
 	// NextCheckAt is when the host checks the run again, after Checks checks.
 	NextCheckAt string `json:"nextCheckAt"`
 	Checks      int    `json:"checks"`
-	// Tries is how often it was handed to a dispatcher before it was quarantined.
+	// Tries is how often a dispatcher received the run before it was quarantined.
 	Tries int `json:"tries"`
-	// Doc is the row as it came.
+	// Doc is the original row.
 	Doc json.RawMessage `json:"-"`
 }
 
-// UnmarshalJSON keeps the row as it came.
+// UnmarshalJSON keeps the original row.
 func (r *QuarantinedRun) UnmarshalJSON(b []byte) error {
 	type plain QuarantinedRun
 	err := json.Unmarshal(b, (*plain)(r))

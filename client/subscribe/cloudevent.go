@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// CloudEvent is an event as CloudEvents 1.0 has it, in the JSON event format, with the
-// attributes of three extensions: partitioning, sequence and distributed tracing.
+// CloudEvent is an event in the JSON format of CloudEvents 1.0, with the attributes of three
+// extensions: partitioning, sequence and distributed tracing.
 type CloudEvent struct {
 	SpecVersion string `json:"specversion"`
-	// ID is the event's; together with Source it is unique.
+	// ID is the event's id; together with Source it is unique.
 	ID string `json:"id"`
-	// Source is whose workflow the event comes from.
+	// Source identifies the workflow.
 	Source string `json:"source"`
 	Type   string `json:"type"`
 	// Subject is the run.
 	Subject         string `json:"subject"`
 	Time            string `json:"time"`
 	DataContentType string `json:"datacontenttype"`
-	// PartitionKey is the run again: events of one partition keep their order.
+	// PartitionKey is the run: events of one partition keep their order.
 	PartitionKey string `json:"partitionkey"`
-	// Sequence is the event's, with zeros before it: it is compared as text.
+	// Sequence is zero-padded, because it is compared as text.
 	Sequence    string `json:"sequence"`
 	TraceParent string `json:"traceparent,omitempty"`
-	// Data is the event's document, as the host's API gives it.
+	// Data is the event's document, as in the REST API.
 	Data json.RawMessage `json:"data"`
 }
 
-// typePrefix begins the types of all events of the protocol.
+// typePrefix is the prefix of all event types of the protocol.
 const typePrefix = "dev.openwop."
 
-// CloudEvent gives the event to those who speak CloudEvents.
+// CloudEvent converts the event to CloudEvents.
 func (e Event) CloudEvent() CloudEvent {
 	return CloudEvent{
 		SpecVersion: "1.0", ID: e.EventID, Source: "/tenants/" + e.Run.Tenant + "/workflows/" + e.Run.WorkflowID,

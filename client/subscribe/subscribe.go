@@ -1,10 +1,8 @@
-// Package subscribe reads the run events of a tenant from NATS: durably, in order, and
-// each once.
+// Package subscribe reads the run events of a tenant from NATS: durably, in order, and each once.
 //
-// The log hands over frames, of which each holds what one step of a run appended. A
-// Subscription reads them with a durable consumer, so that it goes on where it ended, and
-// gives the events to a handler. What the server hands out again, because an
-// acknowledgement was lost, the handler does not see again.
+// The log delivers frames; each holds the events that one step of a run appended. A Subscription
+// reads them with a durable consumer, so that it resumes where it stopped, and passes the events to
+// a handler. Redeliveries after a lost acknowledgement are not passed again.
 package subscribe
 
 import (
@@ -21,53 +19,51 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Config says what is read.
+// Config selects what to read.
 type Config struct {
-	// Tenant is whose events are read.
+	// Tenant owns the events.
 	Tenant string
-	// Consumer is the tenant's durable consumer, as `waybill nats consumer create` makes
-	// it; empty: subject.DefaultConsumer, which `waybill dev` has made. Those who share one
-	// share its events. How long a handler may take with a frame before the server hands
-	// it out again is the consumer's, 30 seconds unless it was made with another time.
+	// Consumer is the tenant's durable consumer, as created by `waybill nats consumer create`;
+	// empty means subject.DefaultConsumer, which `waybill dev` creates. Subscriptions with the same
+	// consumer share its events. The consumer's AckWait limits the time for a frame before
+	// redelivery; the default is 30 seconds.
 	Consumer string
-	// Seen knows what was handled before this process, so that it is not handled again
-	// when it ended between the handler and the acknowledgement; nil: nobody does.
+	// Seen returns the progress from earlier processes, so that an event is not handled again if
+	// the process ended between handler and acknowledgement; nil: no such record.
 	Seen Seen
-	// Damaged is told of a frame that is not as it was written, and where it is. When it
-	// returns nil the frame is left out, and the reading goes on; nil: Run ends with the
-	// error, and the frame comes again to who reads next.
+	// Damaged is called for a damaged frame, with its subject. If it returns nil, the frame is
+	// skipped. nil: Run ends with the error, and the frame is redelivered to the next reader.
 	Damaged func(ctx context.Context, subject string, err error) error
 }
 
-// Seen tells how far the events of a run were handled, where the handler keeps that with
-// what it does.
+// Seen returns how far the events of a run were handled, for handlers that store this with their
+// results.
 type Seen interface {
-	// Last is the sequence of the run's last event that was handled; -1: none was.
+	// Last returns the sequence of the run's last handled event; -1: none.
 	Last(ctx context.Context, runID string) (int, error)
 }
 
-// Event is an event, and the run that it is of.
+// Event is an event and its run.
 type Event struct {
 	wire.Event
 
 	Run subject.Run
-	// TraceParent is the W3C trace context of who appended the event; empty: there is none.
+	// TraceParent is the W3C trace context of the process that appended the event; empty: none.
 	TraceParent string
 }
 
-// Handler does something with an event. After an error the event, and those that
-// follow, are not acknowledged: they come again.
+// Handler handles an event. After an error this event and the following ones are not acknowledged
+// and will be redelivered.
 type Handler func(ctx context.Context, e Event) error
 
 // Subscription reads with one durable consumer.
 type Subscription struct {
 	cfg      Config
 	consumer jetstream.Consumer
-	runs     map[string]int // sequence of the last event that was handled, of runs that go on
+	runs     map[string]int // sequence of the last handled event, by active run
 }
 
-// Open finds the consumer. nc needs the inbox prefix `_INBOX_USER` where the server wants
-// one.
+// Open finds the consumer. nc needs the inbox prefix `_INBOX_USER` if the server requires one.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error) {
 	if cfg.Consumer == "" {
 		cfg.Consumer = subject.DefaultConsumer
@@ -90,22 +86,21 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: consumer %s: %w", name, err)
 	}
-	// What comes again after what follows it would pass for handled, and be lost.
+	// With several pending frames, a redelivered one would count as handled, and be lost.
 	if n := s.consumer.CachedInfo().Config.MaxAckPending; n != 1 {
 		return nil, fmt.Errorf("subscribe: consumer %s: its readers may have %d frames at a time (-1: any number), which loses their order: want one made with --max-pending 1", name, n)
 	}
 	return s, nil
 }
 
-// pullFor is how long the server is asked for the next frame at a time. It keeps a pull no
-// longer than a minute.
+// pullFor is the duration of one pull. The server allows at most a minute.
 const pullFor = 30 * time.Second
 
-// pause is between two tries to reach a server that does not answer.
+// pause is the wait before retrying an unavailable server.
 const pause = time.Second
 
-// Run gives events to handle until ctx ends, which is no error, or handle fails. A frame
-// that is damaged is an error as well, unless Config.Damaged says otherwise.
+// Run passes events to handle until ctx ends, which is not an error, or handle fails. A damaged
+// frame is an error too, unless Config.Damaged returns nil.
 func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 	for ctx.Err() == nil {
 		pull, cancel := context.WithTimeout(ctx, pullFor)
@@ -127,7 +122,7 @@ func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 			continue
 		}
 		if err := s.frame(ctx, m, handle); err != nil {
-			_ = m.Nak() // at once, rather than after AckWait
+			_ = m.Nak() // immediately, instead of after AckWait
 			return err
 		}
 		s.ack(ctx, m)
@@ -135,11 +130,10 @@ func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 	return nil
 }
 
-// ackTimeout bounds an acknowledgement, also after ctx has ended: what was handled has
-// been handled.
+// ackTimeout limits an acknowledgement, also after ctx has ended, because the event was handled.
 const ackTimeout = 5 * time.Second
 
-// ack acknowledges a message. When that is lost, it comes again, and is left out.
+// ack acknowledges a message. If the acknowledgement is lost, the redelivery is skipped.
 func (s *Subscription) ack(ctx context.Context, m jetstream.Msg) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
 	defer cancel()
@@ -172,7 +166,7 @@ func (s *Subscription) frame(ctx context.Context, m jetstream.Msg, handle Handle
 	return nil
 }
 
-// decode reads a message, and sees whether it is as it was written.
+// decode parses and verifies a message.
 func decode(m jetstream.Msg) (*frame.Frame, []wire.Event, error) {
 	f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
 	if err == nil {
@@ -188,11 +182,11 @@ func decode(m jetstream.Msg) (*frame.Frame, []wire.Event, error) {
 	return f, events, nil
 }
 
-// maxRuns bounds the runs whose place is remembered: what the server hands out again is
-// the last frame, so that few are needed.
+// maxRuns limits the runs whose progress is cached. Only the last frame is redelivered, so few are
+// needed.
 const maxRuns = 4096
 
-// last is the sequence of the last event of a frame's run that was handled; -1: none was.
+// last returns the sequence of the last handled event of a frame's run; -1: none.
 func (s *Subscription) last(ctx context.Context, f *frame.Frame) (int, error) {
 	id := f.Run.RunID
 	if n, ok := s.runs[id]; ok {

@@ -55,7 +55,7 @@ func TestExecute_RefusesAWrongCommandLine(t *testing.T) {
 		"run start w --wait --watch":     "wait watch",
 		"run list -o xml":                `--output "xml": want table, wide, json, jsonl, yaml, name`,
 		"interrupt answer r":             "give --action, --answer or --value; waybill interrupt show r says which",
-		"context set x --url nowhere":    `--url: "nowhere" is no URL of a host`,
+		"context set x --url nowhere":    `--url: "nowhere" is not a valid host URL`,
 		"run export r --what everything": `--what "everything"`,
 		"envelope accept x.json":         "required flag",
 	} {

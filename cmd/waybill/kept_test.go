@@ -72,7 +72,7 @@ func TestStores_AreNotReadyWithABucketOfFewerCopiesThanWanted(t *testing.T) {
 	edited.Replicas = 1
 	_, err = api.UpdateStream(t.Context(), edited)
 	require.NoError(t, err)
-	const lacks = "stream KV_waybill_idempotency has 1 copies, and 3 are wanted"
+	const lacks = "stream KV_waybill_idempotency has 1 copies, want 3"
 	require.Eventually(t, func() bool {
 		err := s.connected(t.Context())
 		return err != nil && err.Error() == lacks

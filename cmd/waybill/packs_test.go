@@ -103,7 +103,7 @@ func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "notes", "schemas", "note.json"), 0o600))
 	_, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes)")
-	require.ErrorContains(t, err, "want a file, and this is none")
+	require.ErrorContains(t, err, "want a regular file")
 }
 
 func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {

@@ -14,20 +14,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// EnvName is the environment variable of a flag: WAYBILL_ and the flag's name
-// in capitals, with _ for -.
+// EnvName returns the environment variable of a flag: WAYBILL_ and the flag's name in capitals,
+// with _ for -.
 func EnvName(flag string) string {
 	return "WAYBILL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// listSeparator divides the values of a repeatable flag in the environment.
+// listSeparator separates the values of a repeatable flag in the environment.
 const listSeparator = ";"
 
 // fileFlag names the configuration file and cannot be set in it.
 const fileFlag = "config"
 
-// Load sets the flags that the command line left alone from the environment and
-// the file, and returns all that is wrong with them, joined.
+// Load sets the flags not given on the command line from the environment and the file, and returns
+// all errors, joined.
 func Load(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	var errs []error
 	given := map[string]bool{}
@@ -55,8 +55,7 @@ func split(f *pflag.Flag, v string) []string {
 	return []string{v}
 }
 
-// set gives a flag its values. The value itself is not repeated in the error:
-// it may be a key.
+// set sets a flag. The error does not repeat the value, which may be a key.
 func set(f *pflag.Flag, values []string) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		if err := list.Replace(values); err != nil {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// List gives the entries whose key begins with prefix (ending in "."), sorted by
-// key. Errors: ErrUnavailable.
+// List returns the entries whose key starts with prefix (ending in "."), sorted by key. Errors:
+// ErrUnavailable.
 func List(ctx context.Context, s Store, prefix string) ([]Entry, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready, seen := make(chan struct{}), make(chan struct{})
-	go func() { // a watch goes on until it is told to end
+	go func() { // a watch runs until its context ends
 		defer close(seen)
 		select {
 		case <-ready:

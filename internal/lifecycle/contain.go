@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/obs"
 )
 
-// ErrPanic reports a panic that Contain recovered. Its value and stack are in
-// the process log only: either may hold data of a tenant.
+// ErrPanic reports a panic recovered by Contain. Its value and stack are only in the process log,
+// because they may hold data of a tenant.
 var ErrPanic = errors.New("internal panic; the process log has the stack")
 
 // Contain runs f and returns ErrPanic if it panics. attrs are added to the log

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Part is something that runs until it is told to stop.
+// Part is a component that runs until it is stopped.
 type Part struct {
 	Name string
 	// Run works until ctx ends. Its error, unless it is the context's, ends the process.
 	Run func(ctx context.Context) error
-	// Quiesce, when set, is called as soon as the group begins to stop, before any part is
-	// stopped: the part takes nothing new. It must not block.
+	// Quiesce, if set, is called as soon as the group starts to stop, before any part is stopped:
+	// the part accepts no new work. It must not block.
 	Quiesce func()
-	// Stop, when set, is called before Run's context ends, so that the part can
-	// finish what it has begun; ctx is the deadline for that.
+	// Stop, if set, is called before Run's context ends, so that the part can finish its work until
+	// ctx ends.
 	Stop func(ctx context.Context)
 	// StopWithin is that deadline; 0 means StopTimeout.
 	StopWithin time.Duration
 }
 
-// StopTimeout is how long one part may take to finish what it has begun, unless it says otherwise,
-// and to end after that.
+// StopTimeout is the default time for a part to finish its work, and the time for it to end after
+// that.
 const StopTimeout = 5 * time.Second
 
 // Group runs parts. The zero value is ready to use; not safe for concurrent use.
@@ -40,9 +40,9 @@ type running struct {
 	err    error
 }
 
-// Start begins a part. It is stopped before all parts that were started earlier.
+// Start starts a part. It is stopped before all parts started earlier.
 func (g *Group) Start(p Part) {
-	// Not a child of a caller's context: parts end in order, one by one.
+	// Not a child of a caller's context, because parts stop in order, one by one.
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{part: p, cancel: cancel, done: make(chan struct{})}
 	g.parts = append(g.parts, r)
@@ -54,8 +54,8 @@ func (g *Group) Start(p Part) {
 	}()
 }
 
-// Wait blocks until ctx ends or a part ends by itself, then stops all parts in
-// reverse order. It returns the error of the first part that failed.
+// Wait blocks until ctx ends or a part ends by itself, then stops all parts in reverse order. It
+// returns the error of the first part that failed.
 func (g *Group) Wait(ctx context.Context) error {
 	ended := make(chan *running, len(g.parts))
 	var wg sync.WaitGroup
@@ -83,8 +83,8 @@ func (g *Group) Wait(ctx context.Context) error {
 	return errors.Join(first, g.Stop())
 }
 
-// Stop ends all parts in reverse order and returns their errors. It is safe to
-// call without a start and twice.
+// Stop stops all parts in reverse order and returns their errors. It may be called without a start,
+// and repeatedly.
 func (g *Group) Stop() error {
 	var errs []error
 	for i := len(g.parts) - 1; i >= 0; i-- {
@@ -101,7 +101,7 @@ func (g *Group) Stop() error {
 
 func (r *running) stop() error {
 	select {
-	case <-r.done: // had ended before
+	case <-r.done: // it has already ended
 		r.cancel()
 		return nil
 	default:

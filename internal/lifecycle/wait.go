@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Wait reports whether the time has passed; false: ctx has ended before.
+// Wait waits and reports whether the time has passed; false if ctx ended first.
 func Wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -22,20 +22,20 @@ func TestCopies_CountsThoseThatAreInSync(t *testing.T) {
 		"one copy in a cluster":             {1, 0, of(), ""},
 		"all of three":                      {3, 0, of(current, current), ""},
 		"a majority":                        {3, 0, of(current, behind), ""},
-		"a majority, and all are wanted":    {3, 3, of(current, behind), "2 of its 3 copies"},
-		"one that has gone, and all wanted": {3, 3, of(current, gone), "2 of its 3 copies"},
-		"the leader alone":                  {3, 0, of(behind, gone), "1 of its 3 copies"},
+		"a majority, and all are wanted":    {3, 3, of(current, behind), "2 of 3 copies"},
+		"one that has gone, and all wanted": {3, 3, of(current, gone), "2 of 3 copies"},
+		"the leader alone":                  {3, 0, of(behind, gone), "1 of 3 copies"},
 		"the leader alone, which is enough": {3, 1, of(behind, gone), ""},
-		"no leader":                         {3, 0, &js.ClusterInfo{Replicas: []*js.PeerInfo{current, current}}, "0 of its 3 copies"},
+		"no leader":                         {3, 0, &js.ClusterInfo{Replicas: []*js.PeerInfo{current, current}}, "0 of 3 copies"},
 		"a majority of five":                {5, 0, of(current, current, behind, behind), ""},
-		"less than a majority of five":      {5, 0, of(current, behind, behind, behind), "2 of its 5 copies"},
+		"less than a majority of five":      {5, 0, of(current, behind, behind, behind), "2 of 5 copies"},
 	} {
 		err := natslink.Copies{Replicas: tc.replicas, InSync: tc.inSync}.Check(&js.StreamInfo{Config: js.StreamConfig{Name: "LOG", Replicas: tc.replicas}, Cluster: tc.cluster})
 		if tc.want == "" {
 			require.NoError(t, err, name)
 			continue
 		}
-		require.ErrorContains(t, err, "of stream LOG "+tc.want, name)
+		require.ErrorContains(t, err, "stream LOG: "+tc.want, name)
 	}
 }
 
@@ -43,5 +43,5 @@ func TestCopies_AreAsManyAsAreWanted(t *testing.T) {
 	t.Parallel()
 	info := &js.StreamInfo{Config: js.StreamConfig{Name: "LOG", Replicas: 1}}
 	require.NoError(t, natslink.Copies{Replicas: 1}.Check(info))
-	require.EqualError(t, natslink.Copies{Replicas: 3}.Check(info), "stream LOG has 1 copies, and 3 are wanted")
+	require.EqualError(t, natslink.Copies{Replicas: 3}.Check(info), "stream LOG has 1 copies, want 3")
 }

@@ -9,24 +9,24 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// Codes of the server for a write that expected something else than there is. Of several
-// copies it says undecided where another write is on its way, which may yet come to nothing:
-// nobody can read that one, and nobody may take it for done.
+// Server codes for a write whose expectation failed. With several replicas the server returns
+// undecided if another write is in progress, which may still fail: that write can neither be read
+// nor counted as done.
 const (
 	codeConflict  = 10071
 	codeUndecided = 10164
 )
 
-// How long a write waits for another, and how often it looks.
+// How long a write waits for another, and how often it retries.
 const (
 	decideWithin = 5 * time.Second
 	decideEvery  = 3 * time.Millisecond
 )
 
-// Conflict reports that a write was refused because another one was there before.
+// Conflict reports whether a write was rejected because another one was first.
 func Conflict(err error) bool { return codeOf(err) == codeConflict }
 
-// Undecided reports that a write was refused because another one is on its way.
+// Undecided reports whether a write was rejected because another one is in progress.
 func Undecided(err error) bool { return codeOf(err) == codeUndecided }
 
 func codeOf(err error) js.ErrorCode {
@@ -36,7 +36,7 @@ func codeOf(err error) js.ErrorCode {
 	return 0
 }
 
-// Decided calls f, a write that expects something, again while another one is on its way.
+// Decided calls f, a write with an expectation, and retries while another write is in progress.
 func Decided(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, decideWithin)
 	defer cancel()

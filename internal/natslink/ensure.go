@@ -8,16 +8,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How long an answer is waited for, and how often one is asked for.
+// Total wait, and time per attempt.
 const (
 	ensureTry   = time.Second
 	ensureTries = 5
 )
 
-// Ensure calls f, which looks for a stream, a bucket or a consumer, or makes it. A cluster
-// that has no leader yet answers nobody, and of several who make the same one at the same
-// time it answers the last alone: all processes of a host do when it starts. So it is asked
-// again soon.
+// Ensure calls f, which looks up or creates a stream, a bucket or a consumer, and retries. A
+// cluster without a leader does not answer, and of several concurrent creations of the same object
+// it answers only the last. Both happen when the processes of a host start together.
 func Ensure[T any](ctx context.Context, f func(context.Context) (T, error)) (made T, err error) {
 	for range ensureTries {
 		made, err = ask(ctx, f)

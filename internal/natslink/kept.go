@@ -10,15 +10,14 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// keptTry bounds one question about a stream.
+// keptTry limits one request about a stream.
 const keptTry = 2 * time.Second
 
-// keptGrace is for how long a stream may lack something, or have nobody who answers for it, once it
-// was well: a change of leaders takes as long, and there are many streams that change theirs
-// when a server goes.
+// keptGrace is how long a healthy stream may be degraded or leaderless before that is reported: a
+// change of leaders takes about as long, and many streams change theirs when a server stops.
 const keptGrace = 5 * time.Second
 
-// Kept are streams that hold what was acknowledged.
+// Kept monitors streams that hold acknowledged data.
 type Kept struct {
 	want  Copies
 	api   js.JetStream
@@ -29,13 +28,14 @@ type Kept struct {
 	well map[string]time.Time
 }
 
-// NewKept says which streams are to be kept how. Whoever made it sees to it that the api lives.
+// NewKept returns a monitor of streams and their required replication. The caller keeps the api
+// open.
 func NewKept(api js.JetStream, want Copies, clock func() time.Time, names ...string) *Kept {
 	return &Kept{want: want, api: api, names: names, clock: clock, well: map[string]time.Time{}}
 }
 
-// Check tells, by their names, which streams are kept less safely than they should be, or cannot be
-// reached. All are asked at the same time, one question each.
+// Check returns which streams, by name, are degraded or unreachable. It checks all concurrently,
+// with one request each.
 func (k *Kept) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keptTry)
 	defer cancel()

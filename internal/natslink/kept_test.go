@@ -31,7 +31,7 @@ func TestKept_NamesWhatIsKeptLessSafely(t *testing.T) {
 	t.Parallel()
 	u := unsteady{copies: map[string]int{"A": 3, "B": 1, "C": 5}}
 	err := natslink.NewKept(u, natslink.Copies{Replicas: 3, InSync: 1}, time.Now, "A", "B", "C", "D").Check(t.Context())
-	require.EqualError(t, err, "stream B has 1 copies, and 3 are wanted\nstream D: context deadline exceeded")
+	require.EqualError(t, err, "stream B has 1 copies, want 3\nstream D: context deadline exceeded")
 	require.NoError(t, natslink.NewKept(u, natslink.Copies{Replicas: 3, InSync: 1}, time.Now).Check(t.Context()), "nothing is kept")
 }
 
@@ -77,7 +77,7 @@ func TestKept_SeesCopiesThatAreMissingInACluster(t *testing.T) {
 	stream("B", 3)
 	require.Eventually(t, func() bool { return check(3) == nil }, 30*time.Second, 20*time.Millisecond)
 	stream("B", 1)
-	require.EqualError(t, check(0), "stream B has 1 copies, and 3 are wanted")
+	require.EqualError(t, check(0), "stream B has 1 copies, want 3")
 	stream("B", 3)
 	require.Eventually(t, func() bool { return check(3) == nil }, 30*time.Second, 20*time.Millisecond)
 
@@ -85,7 +85,7 @@ func TestKept_SeesCopiesThatAreMissingInACluster(t *testing.T) {
 	servers[2].WaitForShutdown()
 	require.Eventually(t, func() bool {
 		err := check(3)
-		return err != nil && strings.Contains(err.Error(), "of stream A 2 of its 3 copies are in sync, and 3 must be") &&
-			strings.Contains(err.Error(), "of stream B 2 of its 3") && check(0) == nil
+		return err != nil && strings.Contains(err.Error(), "stream A: 2 of 3 copies are in sync, want 3") &&
+			strings.Contains(err.Error(), "stream B: 2 of 3") && check(0) == nil
 	}, 60*time.Second, 50*time.Millisecond)
 }

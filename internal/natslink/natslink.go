@@ -1,9 +1,7 @@
-// Package natslink ends the waiting for answers that a lost connection to NATS took
-// with it.
+// Package natslink ends the wait for an answer when the connection to NATS is lost.
 //
-// The client connects again by itself, but a question that was on its way goes on
-// waiting for what the server said on the old connection, until the caller's time is
-// up: seconds for nothing, each time a server restarts.
+// The client reconnects by itself, but a request in progress keeps waiting for an answer on the old
+// connection until its timeout: seconds without effect, each time a server restarts.
 package natslink
 
 import (
@@ -14,18 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrLost is why there is no answer. Whether the server did what it was asked is not
-// known.
+// ErrLost: the connection was lost before the answer arrived. The server may or may not have
+// processed the request.
 var ErrLost = errors.New("the connection was lost before the answer came")
 
 // Link is one connection. It is safe for concurrent use.
 type Link struct {
-	mu     sync.Mutex      // guards what follows
+	mu     sync.Mutex      // guards the fields below
 	intact context.Context //nolint:containedctx // ends when the connection is lost
 	broken context.CancelCauseFunc
 }
 
-// Watch watches a connection until it is closed.
+// Watch monitors a connection until it is closed.
 func Watch(nc *nats.Conn) *Link {
 	l := &Link{}
 	l.renew()
@@ -38,7 +36,7 @@ func Watch(nc *nats.Conn) *Link {
 			}
 		}
 	}()
-	if nc.IsClosed() { // before anybody listened
+	if nc.IsClosed() { // closed before the handlers were set
 		nc.RemoveStatusListener(changes)
 	}
 	return l
@@ -59,8 +57,7 @@ func (l *Link) now() context.Context {
 	return l.intact
 }
 
-// Ask calls f, and calls it again when the connection was lost under it: f must be
-// fit to be called twice.
+// Ask calls f, and again if the connection was lost during the call: f must be repeatable.
 func (l *Link) Ask(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := l.Once(ctx, f)
@@ -70,7 +67,7 @@ func (l *Link) Ask(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// Once calls f. Its error is an ErrLost when the connection was lost under it.
+// Once calls f. It returns ErrLost if the connection was lost during the call.
 func (l *Link) Once(ctx context.Context, f func(context.Context) error) error {
 	intact := l.now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -78,7 +75,7 @@ func (l *Link) Once(ctx context.Context, f func(context.Context) error) error {
 	defer context.AfterFunc(intact, func() { cancel(ErrLost) })()
 	err := f(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), ErrLost) {
-		return ErrLost // and not that somebody has given up, which err may say
+		return ErrLost // err may only say that the context ended
 	}
 	return err
 }

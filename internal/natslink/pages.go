@@ -16,32 +16,33 @@ import (
 )
 
 const (
-	// pageMessages is how many messages a server is asked for at a time: it stores nothing while it looks for
-	// them, and one that is not that of the client sends none until it has them all. pageBytes is how
-	// many bytes: the message that reaches them is the last.
+	// pageMessages is the number of messages per request: a server stores nothing while it searches
+	// for them, and a server other than the client's sends none until it has all. pageBytes limits
+	// the bytes: the message that reaches it is the last.
 	pageMessages = 64
 	pageBytes    = 1 << 20
-	// shortBytes is as many bytes of a short page.
+	// shortBytes limits the bytes of a short page.
 	shortBytes = 64 << 10
-	// pageTry bounds the wait for a message of a page: a server that ends amid one says nothing. It may also
-	// be looking, for messages that lie far apart: it is asked for an eighth then, and for one at last. One
-	// that has answered in an eighth of the time is asked for more again. For a single one there is more
-	// time, and all together are less than two seconds, after which callers give up.
+	// pageTry limits the wait for a message of a page: a server that stops sends no error. It may
+	// also still be searching for distant messages. After a timeout an eighth as many are
+	// requested, finally one. After a fast answer (an eighth of the time) more are requested again.
+	// A single message gets more time. All attempts together take less than two seconds, after
+	// which callers give up.
 	pageTry   = 400 * time.Millisecond
 	singleTry = time.Second
 	pageFewer = 8
-	// A server that does not have yet what another has is asked so often, with a pause each.
+	// How often a server is retried that lacks what another one has, and the pause.
 	pageTries = 4
 	pagePause = 10 * time.Millisecond
 )
 
-// ErrLacking says that a server does not have what another has, or had.
+// ErrLacking: a server lacks records that another server has, or had.
 var ErrLacking = errors.New("the server lacks some of what was stored")
 
-// Pages hands over what Scan does, and asks for it in pages, of any server that has a copy (NATS
-// ADR-31): the servers of a cluster agree upon each consumer, which takes long while one of them is
-// away. Where there is one copy alone its server stores nothing until it has found a page: Scan it. The
-// stream must allow direct reads. A message behind the last position is handed over if that is not there.
+// Pages reads like Scan, but in pages, from any server with a copy (NATS ADR-31). A cluster must
+// agree on each consumer, which takes long while one of its servers is down. With a single copy,
+// use Scan: the server stores nothing until it has found a page. The stream must allow direct
+// reads. If there is no message at the last position, the next one is returned.
 func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	batch := pageMessages
 	for tries := 0; from <= to; tries++ {
@@ -67,8 +68,8 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 	return nil
 }
 
-// ShortPage hands over the first messages of a subject from a position on, of any server that has a copy, as many
-// as come: it asks once, for few bytes and the message that reaches them.
+// ShortPage reads the first messages of a subject from a position on, from any server with a copy:
+// as many as arrive for one small request.
 func ShortPage(ctx context.Context, nc *nats.Conn, stream, subject string, from uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	_, _, err := page(ctx, nc, question{stream, subject, from, math.MaxUint64, pageMessages, shortBytes}, each)
 	if errors.Is(err, errSilent) {
@@ -77,11 +78,11 @@ func ShortPage(ctx context.Context, nc *nats.Conn, stream, subject string, from 
 	return err
 }
 
-// errSilent says that a server did not answer, or ended amid its answer.
+// errSilent: a server did not answer, or stopped within its answer.
 var errSilent = errors.New("the server says nothing")
 
-// question is what a page is asked for with: so many messages of a subject, from a position on. None is of
-// interest behind the last one.
+// question is the request for a page: a number of messages of a subject, from a position on.
+// Messages after the last position are not needed.
 type question struct {
 	stream, subject string
 	from, to        uint64
@@ -96,14 +97,15 @@ func (q question) patience() time.Duration {
 	return pageTry
 }
 
-// page hands over a page, or what arrives of it. next is where the one after it begins. Errors: errSilent.
+// page reads a page, or the part of it that arrives. next is the start of the following page.
+// Errors: errSilent.
 func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
 	from := q.from
 	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": q.subject, "batch": q.batch, "max_bytes": q.bytes})
 	if err != nil {
 		return from, false, err
 	}
-	inbox := nc.NewInbox() // not that of other answers, to which it would be sent a second time
+	inbox := nc.NewInbox() // a separate inbox; on the shared one the answer would arrive twice
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {
 		return from, false, err
@@ -120,12 +122,12 @@ func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStrea
 		}
 		switch m.Header.Get("Status") {
 		case "":
-		case "204", "404": // the end of the page, or nothing is there
+		case "204", "404": // end of the page, or no messages
 			return next, true, nil
 		default:
 			return next, false, fmt.Errorf("ask for a page: %s %s", m.Header.Get("Status"), m.Header.Get("Description"))
 		}
-		if m.Header.Get("Nats-Last-Sequence") != strconv.FormatUint(before, 10) { // one got lost with a connection
+		if m.Header.Get("Nats-Last-Sequence") != strconv.FormatUint(before, 10) { // a message was lost with a connection
 			return next, true, nil
 		}
 		raw, err := direct(m)
@@ -139,7 +141,7 @@ func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStrea
 	}
 }
 
-// nextMessage waits for a message as long as a server may take for it.
+// nextMessage waits for a message up to patience.
 func nextMessage(ctx context.Context, sub *nats.Subscription, patience time.Duration) (*nats.Msg, error) {
 	try, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
@@ -150,7 +152,7 @@ func nextMessage(ctx context.Context, sub *nats.Subscription, patience time.Dura
 	return m, err
 }
 
-// direct takes a message out of an answer.
+// direct extracts the message from an answer.
 func direct(m *nats.Msg) (*js.RawStreamMsg, error) {
 	pos, err := strconv.ParseUint(m.Header.Get(js.SequenceHeader), 10, 64)
 	if err != nil {

@@ -9,29 +9,29 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// scanAhead is how many messages wait for who scans.
+// scanAhead is the number of messages buffered for a scan.
 const scanAhead = 512
 
 const (
-	// leastPull has room for a message of the largest size that the host needs, 8 MB, and some.
+	// leastPull has room for a message of the host's maximum size, 8 MB, plus overhead.
 	leastPull = 12 << 20
-	// besides is what the server counts of a message that is not part of its payload: its subject, and
-	// where it is acknowledged.
+	// besides is the overhead that the server counts per message: its subject and its reply
+	// subject.
 	besides = 64 << 10
 )
 
-// MaxPull is how many bytes one pull asks a server for at most. The server ends a connection for
-// which more waits than its max_pending, 32 MB, and two pulls may be under way. A message that is
-// larger than a pull is never handed out, nor is what follows it: where max_payload is more than
-// the host needs, a pull is as large.
+// MaxPull limits the bytes of one pull. The server ends a connection with more pending data than
+// its max_pending, 32 MB, and two pulls may be in progress. A message larger than a pull would
+// never be delivered, nor those after it: if max_payload exceeds the host's needs, the pull has
+// that size.
 func MaxPull(nc *nats.Conn) int { return max(leastPull, int(nc.MaxPayload())+besides) }
 
-// forget is how long a server remembers a reader that has gone without a word.
+// forget is how long a server keeps the consumer of a reader that vanished.
 const forget = 30 * time.Second
 
-// Reader makes a consumer that hands out what a stream has in order, and of which the server keeps no
-// position. Call end when nobody reads from it any more: the client leaves it to the server to
-// forget consumers, which takes minutes, and a server refuses new ones when it has too many.
+// Reader creates a consumer that delivers a stream in order, without a stored position. Call end
+// when no reader uses it any more. The client leaves the deletion of consumers to the server, which
+// takes minutes, and a server with too many consumers rejects new ones.
 func Reader(ctx context.Context, nc *nats.Conn, stream js.Stream, cfg js.OrderedConsumerConfig) (c js.Consumer, end func(), err error) {
 	cfg.InactiveThreshold = forget
 	c, err = stream.OrderedConsumer(ctx, cfg)
@@ -40,17 +40,17 @@ func Reader(ctx context.Context, nc *nats.Conn, stream js.Stream, cfg js.Ordered
 	}
 	name := stream.CachedInfo().Config.Name
 	return c, func() {
-		// Nobody waits for the answer: what does not arrive is forgotten.
+		// The answer is not needed: an undeleted consumer expires.
 		_ = nc.Publish("$JS.API.CONSUMER.DELETE."+name+"."+c.CachedInfo().Name, nil)
 	}, nil
 }
 
-// ErrClosed says that the server, or the client, gave up a scan.
+// ErrClosed: the server or the client ended a scan.
 var ErrClosed = errors.New("the consumer was closed")
 
-// Scan hands over the messages of a subject in order, from a position to another at which
-// there is one, and ends sooner when each returns false or an error. One consumer reads them:
-// to ask for each message takes a round trip, and far longer for more than a few dozen.
+// Scan calls each with the messages of a subject in order, between two positions, the last of which
+// must exist. It ends early if each returns false or an error. It uses one consumer: requesting
+// each message takes a round trip, which is far slower for more than a few dozen.
 func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,7 +73,7 @@ func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, 
 	}
 	defer func() {
 		leave := func() { run.Stop(); end() }
-		if ctx.Err() != nil { // the client may be asking a server that is away, and does not stop before it has an answer
+		if ctx.Err() != nil { // the client may be waiting for an unavailable server and ignores ctx meanwhile
 			go leave()
 			return
 		}

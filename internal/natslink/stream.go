@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// maxConsumers is more than a server bears; what it bears is not for the host to say.
+	// maxConsumers is more than a server can handle; the operator sets the real limit.
 	maxConsumers = 100_000
-	// tooManyConsumers is the server's code for more of them than the account allows, and invalidStream
-	// that of a server before 2.12 for a limit that is to change, among others.
+	// tooManyConsumers is the server's code for exceeding the account's limit. invalidStream is
+	// that of servers before 2.12 for, among others, a changed limit.
 	tooManyConsumers js.ErrorCode = 10026
 	invalidStream    js.ErrorCode = 10052
 )
 
-// Stream makes a stream, or sees to it that the one there is as it must be. Replicas are those
-// it has, should these be more than cfg wants: whoever opens it with fewer, say with a
-// default, does not take the copies of others away.
+// Stream creates a stream, or updates an existing one to cfg. It keeps a higher number of existing
+// replicas: a process with a lower setting, such as a default, must not remove copies.
 //
-// It takes far more consumers than a server's default of 1,000, beyond which the host's own would be
-// refused, unless somebody has set another limit. Hosts of before set it back to the default.
+// It raises the limit of consumers far above the server's default of 1,000, beyond which the host's
+// own consumers would be rejected, unless someone has set another limit. Older hosts set it back to
+// the default.
 //
-// Of one copy reads are direct. Of several they go to the leader unless cfg allows direct
-// ones: any server that has a copy answers those, and one may not have yet what was
-// acknowledged.
+// With one copy reads are direct. With several they go to the leader unless cfg allows direct
+// reads: any server with a copy answers those, and it may lack recently acknowledged data.
 func Stream(ctx context.Context, api js.JetStream, cfg js.StreamConfig) (js.Stream, error) {
 	there, err := Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.Stream(ctx, cfg.Name) })
 	cfg.MaxConsumers = maxConsumers
@@ -42,19 +41,19 @@ func Stream(ctx context.Context, api js.JetStream, cfg js.StreamConfig) (js.Stre
 	update := func(ctx context.Context) (js.Stream, error) { return api.CreateOrUpdateStream(ctx, cfg) }
 	s, err := Ensure(ctx, update)
 	if e, ok := errors.AsType[*js.APIError](err); ok && (e.ErrorCode == tooManyConsumers || e.ErrorCode == invalidStream) {
-		cfg.MaxConsumers = -1 // the limit of the account, or of the server, holds
+		cfg.MaxConsumers = -1 // the limit of the account or the server applies
 		return Ensure(ctx, update)
 	}
 	return s, err
 }
 
-// Leader gives a stream whose messages are read from its leader, although direct reads are
-// allowed. Do not ask it for Info, after which it would read directly again.
+// Leader returns a stream whose messages are read from its leader, although direct reads are
+// allowed. Do not call its Info, which would switch it back to direct reads.
 func Leader(ctx context.Context, api js.JetStream, name string) (js.Stream, error) {
 	s, err := Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.Stream(ctx, name) })
 	if err != nil {
 		return nil, err
 	}
-	s.CachedInfo().Config.AllowDirect = false // which is all that the client goes by
+	s.CachedInfo().Config.AllowDirect = false // the client checks only this flag
 	return s, nil
 }

@@ -1,5 +1,5 @@
-// Package natsmon looks over NATS' monitoring at what its clients cannot see: whether
-// the servers sync every write before they acknowledge it.
+// Package natsmon uses NATS' monitoring to check something that clients cannot see: whether the
+// servers sync every write before they acknowledge it.
 package natsmon
 
 import (
@@ -15,40 +15,38 @@ import (
 	"time"
 )
 
-// Monitor asks servers. It is safe for concurrent use.
+// Monitor queries servers. It is safe for concurrent use.
 type Monitor struct {
 	urls   []string
 	client *http.Client
 	log    *slog.Logger
 
-	mu     sync.Mutex // guards what follows, and lets one look at a time
+	mu     sync.Mutex // guards the fields below, and allows one check at a time
 	looked time.Time
 	found  error
-	told   string // what could not be seen, as it was told last
+	told   string // last logged failure
 }
 
 const (
-	// every is how long what was found is believed: a server has to be started anew to
-	// change it.
+	// every is how long a result is cached: changing the setting requires a restart of the server.
 	every = 30 * time.Second
-	// timeout bounds asking one server.
+	// timeout limits a query to one server.
 	timeout = 2 * time.Second
-	// maxBytes bounds an answer; it is some kilobytes.
+	// maxBytes limits an answer; it usually has some kilobytes.
 	maxBytes = 1 << 20
 )
 
-// New makes a monitor of the servers whose monitoring is at urls, such as
-// http://nats-0.nats:8222. log is told what cannot be seen.
+// New returns a monitor of the servers whose monitoring is at urls, such as
+// http://nats-0.nats:8222. Failed queries are logged to log.
 func New(urls []string, log *slog.Logger) *Monitor {
 	return &Monitor{urls: urls, client: &http.Client{Timeout: timeout}, log: log}
 }
 
-// ErrLazy says that a server acknowledges writes that a power cut can undo.
+// ErrLazy: a server acknowledges writes that a power failure can undo.
 var ErrLazy = errors.New("a NATS server does not sync every write: set sync_interval: always in its jetstream block")
 
-// Check gives ErrLazy if a server was found that is not as durable as it should be. That
-// a server cannot be asked is told in the log, and is no error: its clients see whether it
-// is there.
+// Check returns ErrLazy if a server is not as durable as required. Failed queries are logged and
+// are not errors, because clients detect an unavailable server.
 func (m *Monitor) Check(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +57,7 @@ func (m *Monitor) Check(ctx context.Context) error {
 	return m.found
 }
 
-// look asks all servers at once: what is silent takes no more time than one of them.
+// look queries all servers concurrently, so that a silent one does not delay the others.
 func (m *Monitor) look(ctx context.Context) {
 	lazy, errs := make([]bool, len(m.urls)), make([]error, len(m.urls))
 	var wg sync.WaitGroup
@@ -85,7 +83,7 @@ func (m *Monitor) look(ctx context.Context) {
 	}
 }
 
-// lazy asks one server. One without JetStream keeps nothing.
+// lazy queries one server. A server without JetStream stores nothing.
 func (m *Monitor) lazy(ctx context.Context, url string) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/varz", nil)
 	if err != nil {

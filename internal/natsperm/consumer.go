@@ -11,33 +11,32 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Consumer is a durable pull consumer of a tenant's events, from which readers read.
+// Consumer is a durable pull consumer of a tenant's events.
 type Consumer struct {
 	Tenant string
 	// Name is its name, without the tenant's.
 	Name string
-	// New leaves out what was there before the consumer was made.
+	// New skips events from before the consumer was created.
 	New bool
-	// AckWait is how long a reader may take with a frame before the server hands it out
-	// again; 0: DefaultAckWait.
+	// AckWait is how long a reader may take with a frame before redelivery; 0: DefaultAckWait.
 	AckWait time.Duration
-	// MaxPending is how many frames are with readers at a time; 0: one. With more, what
-	// comes again may come after what follows it.
+	// MaxPending is the number of unacknowledged frames; 0: one. With more, redelivered frames may
+	// be out of order.
 	MaxPending int
 }
 
-// DefaultAckWait is time enough for most handlers.
+// DefaultAckWait suffices for most handlers.
 const DefaultAckWait = 30 * time.Second
 
-// maxPull is how long a pull may wait: for longer the server does not keep the way back to who
-// pulls, and a frame that comes then would be handed to nobody.
+// maxPull limits how long a pull may wait: the server does not keep the reply route for longer, and
+// a later frame would be lost.
 const maxPull = time.Minute
 
-// ErrOther says that there is a consumer of that name which is not such a one: it would
-// hand out other events, or push them to a subject of its maker's choice.
+// ErrOther: an existing consumer of that name is not one for readers: it would deliver other
+// events, or push them to an arbitrary subject.
 var ErrOther = errors.New("there is a consumer of this name that is not for readers")
 
-// check tells what cannot stand in a subject.
+// check rejects names that are not valid in a subject.
 func (c Consumer) check() error {
 	if !subject.Token(c.Tenant) || !subject.Token(c.Name) {
 		return fmt.Errorf("consumer %q of tenant %q: want letters, digits, _ and -", c.Name, c.Tenant)
@@ -45,8 +44,8 @@ func (c Consumer) check() error {
 	return nil
 }
 
-// Make makes the consumer. One that is there already stays as it is, and where it is. api is
-// of the host's account, in which the log is.
+// Make creates the consumer. An existing one is unchanged, including its position. api belongs to
+// the host's account, which holds the log.
 func (c Consumer) Make(ctx context.Context, api js.JetStream) error {
 	if err := c.check(); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (c Consumer) Make(ctx context.Context, api js.JetStream) error {
 	return nil
 }
 
-// found looks whether the consumer that is there is one for readers.
+// found checks whether the existing consumer is one for readers.
 func (c Consumer) found(ctx context.Context, api js.JetStream) error {
 	is, err := api.Consumer(ctx, subject.Stream, subject.Consumer(c.Tenant, c.Name))
 	if errors.Is(err, js.ErrNotPullConsumer) {
@@ -88,7 +87,7 @@ func (c Consumer) found(ctx context.Context, api js.JetStream) error {
 	return nil
 }
 
-// Delete deletes the consumer, and with it where its readers are in the log.
+// Delete deletes the consumer, including the position of its readers.
 func (c Consumer) Delete(ctx context.Context, api js.JetStream) error {
 	if err := c.check(); err != nil {
 		return err

@@ -1,15 +1,13 @@
-// Package natsperm says what a client that reads a tenant's run events may do on a NATS
-// server, and nothing else: read from durable consumers that the host's side has made for
-// it, filtered to its tenant.
+// Package natsperm defines the NATS permissions of a client that reads a tenant's run events: it
+// may only read from durable consumers that the host has created for it, filtered to its tenant.
 //
-// Permissions alone do not fence such a client in: it may name any subject as the one to
-// which the server answers, and the server asks nobody whether it may write there. An
-// answer to a subject of the log is a frame of another tenant. So each client has a NATS
-// account, in which there is nothing, and imports what it may ask of the host's: answers
-// end in the account from which was asked.
+// Permissions alone do not isolate such a client. A request may name any reply subject, and the
+// server does not check whether the client may publish there. A reply to a subject of the log would
+// be a frame of another tenant. Each client therefore has its own NATS account, which is empty and
+// imports the permitted requests from the host's account: replies stay in the requesting account.
 //
-// Nor may it make a consumer itself: the body of that request names where messages go, in
-// the host's account, and no server looks into bodies.
+// The client may not create consumers either: the request's body names a delivery subject in the
+// host's account, and servers do not check bodies.
 package natsperm
 
 import (
@@ -21,29 +19,25 @@ import (
 
 // Reader is a client that reads the run events of one tenant.
 type Reader struct {
-	// User is the client's name; its replies come to an inbox that begins with it.
+	// User is the client's name, and part of its inbox prefix.
 	User   string
 	Tenant string
-	// Consumers are the names of those that it may ask about and read from, without the
-	// tenant's.
+	// Consumers are the names of its permitted consumers, without the tenant's.
 	Consumers []string
 }
 
-// HostAccount is the name of the NATS account that the host and its log are in, on a server
-// that is not the embedded one.
+// HostAccount is the NATS account of the host and its log, on an external server.
 const HostAccount = "WAYBILL"
 
-// Account is the name of the NATS account that the client is in, alone.
+// Account is the client's own NATS account.
 func (r Reader) Account() string { return "reader_" + r.User }
 
-// Inbox is where the client's replies come: no other client may listen there. Clients are
-// told it as their inbox prefix.
+// Inbox is the client's inbox prefix. No other client may subscribe to it.
 func (r Reader) Inbox() string { return "_INBOX_" + r.User }
 
-// Publish are the subjects that the client may publish to. The name of each consumer is
-// part of them: with a free one a client could read from another tenant's, or from the
-// dispatchers'. The stream cannot be asked about itself: it would name the subjects of
-// everybody.
+// Publish lists the subjects that the client may publish to. They include the names of its
+// consumers: with a wildcard it could read from another tenant's consumers, or from the
+// dispatchers'. Stream info is not permitted, because it reveals the subjects of all tenants.
 func (r Reader) Publish() []string {
 	var out []string
 	for _, c := range r.Consumers {
@@ -55,47 +49,47 @@ func (r Reader) Publish() []string {
 
 const (
 	api = "$JS.API.CONSUMER."
-	// apiInfo has to be imported from the host, or the server gives the account without
-	// JetStream an API that says so, and two answers to each request.
+	// apiInfo must be imported from the host. Otherwise the server provides an API without
+	// JetStream in the account, and sends two answers to each request.
 	apiInfo = "$JS.API.INFO"
 )
 
-// Imports are what the client's account imports from the host's. What is not in Publish as
-// well, the client cannot ask for.
+// Imports lists what the client's account imports from the host's. The client can use only those
+// also in Publish.
 func (r Reader) Imports() []string { return append([]string{apiInfo}, r.Publish()...) }
 
-// What a reader's account is held to: requests are short, and the server keeps what it is sent,
-// what is subscribed to, and for each connection what that has not read yet, up to its max_pending.
-// Heartbeats of pulls are as many as who pulls wants, so that connections are what bounds it.
+// Limits of a reader's account. Requests are short. The server buffers sent messages,
+// subscriptions, and unread data per connection, up to its max_pending. A puller chooses the number
+// of heartbeats, so the number of connections is the effective limit.
 const (
-	MaxPayload       = 4 << 10 // bytes of a message
-	MaxConnections   = 4       // of all who share the credentials
-	MaxSubscriptions = 8       // of a connection
+	MaxPayload       = 4 << 10 // bytes per message
+	MaxConnections   = 4       // of all clients with the credentials
+	MaxSubscriptions = 8       // per connection
 )
 
-// Limits are these in the words of the server's configuration.
+// Limits returns the limits in the syntax of the server's configuration.
 func Limits() string {
 	return fmt.Sprintf("{max_payload: %d, max_connections: %d, max_subscriptions: %d}", MaxPayload, MaxConnections, MaxSubscriptions)
 }
 
-// Export is a service that the host's account offers to those of readers.
+// Export is a service that the host's account offers to readers' accounts.
 type Export struct {
 	Subject string
 	// Streamed services answer a request more than once.
 	Streamed bool
-	// Within is how long an answer, or the next, may take: for so long the server keeps the
-	// way back to who asked, and what comes later is lost.
+	// Within is the maximum time until the answer, or the next one: the server keeps the reply
+	// route for so long, and later answers are lost.
 	Within time.Duration
 }
 
 const (
 	answerWithin = 10 * time.Second
-	// pullWithin is more than maxPull: a pull that nothing came for has ended before.
+	// pullWithin exceeds maxPull: a pull without a message ends earlier.
 	pullWithin = 2 * time.Minute
 )
 
-// Exports are those of the host's account. They name no tenant: what a reader may ask of
-// them, the imports of its account say.
+// Exports lists the exports of the host's account. They name no tenant: the imports of a reader's
+// account restrict what it may request.
 func Exports() []Export {
 	return []Export{
 		{Subject: apiInfo, Within: answerWithin},
@@ -105,6 +99,6 @@ func Exports() []Export {
 	}
 }
 
-// Subscribe are the subjects that the client may subscribe to. Those of events are not
-// among them: they would show frames that the log then refuses.
+// Subscribe lists the subjects that the client may subscribe to. Event subjects are not among them,
+// because they would also show frames that the log then rejects.
 func (r Reader) Subscribe() []string { return []string{r.Inbox() + ".>"} }

@@ -13,22 +13,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Local is a server and the connection to it in one, for services that share a
-// process. A call passes the same interceptors on both sides as one over a
-// network: messages are copied, deadlines and metadata cross, errors travel as
-// statuses. Only the HTTP/2 between the two is left out.
+// Local combines a server and the connection to it, for services that share a process. A call
+// passes the same interceptors on both sides as over a network: messages are copied, deadlines and
+// metadata are passed on, errors travel as statuses. Only HTTP/2 is omitted.
 type Local struct {
 	grpc.ClientConnInterface
 
 	channel *inprocgrpc.Channel
-	serving chan struct{}   // closed when calls are taken
-	life    context.Context //nolint:containedctx // ends when no more calls are taken
+	serving chan struct{}   // closed when calls are accepted
+	life    context.Context //nolint:containedctx // ends when no more calls are accepted
 	end     context.CancelFunc
-	mu      sync.Mutex // no call begins while life ends
+	mu      sync.Mutex // no call starts while life ends
 	calls   sync.WaitGroup
 }
 
-// NewLocal makes a server as NewServer does. Calls wait until it serves.
+// NewLocal returns a server with the interceptors of NewServer. Calls wait until it serves.
 func NewLocal(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor) *Local {
 	l := &Local{channel: &inprocgrpc.Channel{}, serving: make(chan struct{})}
 	l.life, l.end = context.WithCancel(context.Background())
@@ -38,11 +37,11 @@ func NewLocal(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []gr
 	return l
 }
 
-// RegisterService puts a service's handlers on the server, before it serves.
+// RegisterService registers a service's handlers, before Serve.
 func (l *Local) RegisterService(d *grpc.ServiceDesc, impl any) { l.channel.RegisterService(d, impl) }
 
-// Serve takes calls until ctx ends; then it ends those under way, and returns
-// when their handlers have.
+// Serve accepts calls until ctx ends. Then it cancels those in progress and returns when their
+// handlers have returned.
 func (l *Local) Serve(ctx context.Context) error {
 	close(l.serving)
 	<-ctx.Done()
@@ -53,7 +52,7 @@ func (l *Local) Serve(ctx context.Context) error {
 	return nil
 }
 
-// errStopped is what callers of a server that has stopped are told.
+// errStopped is the error of calls to a stopped server.
 var errStopped = status.Error(codes.Unavailable, "the service has stopped")
 
 // begin admits a call; done must be called when its handler has returned.
@@ -93,7 +92,7 @@ func (l *Local) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, 
 	return l.ended(next(srv, stoppable{ss, ctx}))
 }
 
-// ended tells a call that the server has ended from one that its caller has.
+// ended distinguishes a call ended by the server from one ended by its caller.
 func (l *Local) ended(err error) error {
 	if err != nil && l.life.Err() != nil && status.Code(err) == codes.Canceled {
 		return errStopped

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Lookups resolves names as gRPC does, and again whenever so much time has passed:
-// gRPC by itself looks a name up again only when a connection ends, and would not
-// learn of a server that is added. It looks no more often than every 30 seconds.
+// Lookups resolves names as gRPC does, and again after each interval. By default gRPC resolves a
+// name again only when a connection ends, so it would not notice an added server. The minimum
+// interval is 30 seconds.
 func Lookups(every time.Duration) resolver.Builder {
 	return lookups{resolver.Get("dns"), every}
 }
@@ -18,7 +18,7 @@ type lookups struct {
 	every time.Duration
 }
 
-// Build begins to look, until the resolver is closed.
+// Build starts resolving, until the resolver is closed.
 func (l lookups) Build(to resolver.Target, cc resolver.ClientConn, o resolver.BuildOptions) (resolver.Resolver, error) {
 	r, err := l.Builder.Build(to, steady{cc}, o)
 	if err != nil {
@@ -29,11 +29,11 @@ func (l lookups) Build(to resolver.Target, cc resolver.ClientConn, o resolver.Bu
 	return a, nil
 }
 
-// steady has a name looked up as often while nobody is there of whom it stands: told that no address
-// is of no use, gRPC looks less and less often, at last every two minutes, whoever asks.
+// steady keeps resolving a name at a constant rate while it has no addresses. By default gRPC backs
+// off, finally to every two minutes.
 type steady struct{ resolver.ClientConn }
 
-// UpdateState passes on what was found.
+// UpdateState passes on the result.
 func (s steady) UpdateState(found resolver.State) error {
 	_ = s.ClientConn.UpdateState(found)
 	return nil
@@ -58,7 +58,7 @@ func (a *again) look(every time.Duration) {
 	}
 }
 
-// Close ends the looking.
+// Close stops resolving.
 func (a *again) Close() {
 	close(a.ended)
 	<-a.done

@@ -1,10 +1,9 @@
-// Package rpc makes gRPC servers and clients that behave alike everywhere: one
-// interceptor chain, one mapping of errors, one set of metadata.
+// Package rpc creates gRPC servers and clients with the same behavior everywhere: one interceptor
+// chain, one mapping of errors, one set of metadata.
 //
-// A *fault.Error that a handler returns crosses the wire as a status whose only
-// detail is the canonical error envelope, and comes back as a *fault.Error on
-// the other side. Any other error is logged in full under an id and answered as
-// internal with that id only.
+// A *fault.Error returned by a handler is sent as a status whose only detail is the canonical error
+// envelope, and arrives as a *fault.Error. Any other error is logged in full under an id, and
+// returned as an internal error with only that id.
 package rpc
 
 import (
@@ -27,15 +26,15 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// MaxMessageBytes bounds one message between services: a page of 5,000 events,
-// or a definition, with room to spare.
+// MaxMessageBytes limits one message between services: a page of 5,000 events, or a definition,
+// with a margin.
 const MaxMessageBytes = 64 << 20
 
-// defaultDeadline bounds a call whose caller set none, so that no call waits forever.
+// defaultDeadline limits a call without a deadline.
 const defaultDeadline = 30 * time.Second
 
-// NewServer makes a server with the common interceptors; extra run inside
-// them, in order, around the handlers.
+// NewServer returns a server with the common interceptors; unary and stream run inside them, in
+// order.
 func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption) *grpc.Server {
 	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log, false)}, unary...)
 	s := append([]grpc.StreamServerInterceptor{streamErrors(log, false)}, stream...)
@@ -48,8 +47,8 @@ func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []g
 		grpc.MaxSendMsgSize(MaxMessageBytes),
 		// One connection carries every stream of a gateway.
 		grpc.MaxConcurrentStreams(1 << 20),
-		// Handlers' stacks are deep; workers keep theirs from call to call. A call
-		// that finds no free worker gets a goroutine of its own.
+		// Handlers have deep stacks, and workers keep theirs between calls. A call without a free
+		// worker gets its own goroutine.
 		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))), //nolint:gosec // G115: a small number
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: goneEvery, Timeout: goneWithin}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
@@ -57,18 +56,17 @@ func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []g
 	return grpc.NewServer(opts...)
 }
 
-// errUnserved marks the fault of a method that this host does not serve: the one whose gRPC
-// status is not that of its code (OpenWOP host contract §9.4).
+// errUnserved marks the fault of a method that this host does not serve: the only one whose gRPC
+// status differs from that of its code (OpenWOP host contract §9.4).
 var errUnserved = errors.New("method not served")
 
-// Unserved is the answer to a call of what the host does not serve. gRPC's own would repeat
-// the name, which is the caller's and may be anything (OpenWOP envelope contract §11,
-// sinks).
+// Unserved returns the error for unknown methods. gRPC's own error would repeat the name, which the
+// caller chose freely (OpenWOP envelope contract §11, sinks).
 func Unserved() error {
 	return fault.New(fault.NotFound, "this host does not serve the method").Wrap(errUnserved)
 }
 
-// wellFormed refuses names that gRPC refuses before it looks for a handler, repeating them.
+// wellFormed rejects malformed names before gRPC does, whose error would repeat them.
 func wellFormed(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if strings.LastIndexByte(info.FullMethodName, '/') <= 0 {
 		return nil, status.Error(codes.Unimplemented, "the name of the method is malformed")
@@ -76,29 +74,29 @@ func wellFormed(ctx context.Context, info *tap.Info) (context.Context, error) {
 	return ctx, nil
 }
 
-// A server that is silent, because it hangs or the way to it is cut, is left after aliveEvery and
-// aliveWithin: a call on its connection would wait for its deadline, and a stream, which has none, for
-// ever. Servers bear with pings as often as every ten seconds.
+// A silent server, which hangs or is unreachable, is dropped after aliveEvery plus aliveWithin.
+// Otherwise a call would wait for its deadline, and a stream, which has none, forever. Servers
+// accept pings every ten seconds.
 const (
 	aliveEvery  = 15 * time.Second
 	aliveWithin = 10 * time.Second
 )
 
-// A client that is gone, and could not say so, is let go after goneEvery and goneWithin: a stream to
-// which nothing is sent would have its place for two hours.
+// A vanished client is dropped after goneEvery plus goneWithin. Otherwise an idle stream would hold
+// its slot for two hours.
 const (
 	goneEvery  = 30 * time.Second
 	goneWithin = 20 * time.Second
 )
 
-// A server that was away for long is tried again no later than maxBackoff, and some, after a try
-// that failed; gRPC's own bound is two minutes. A try that nobody answers ends after connectTry.
+// An unavailable server is retried after at most about maxBackoff; gRPC's own limit is two minutes.
+// A connection attempt without an answer ends after connectTry.
 const (
 	maxBackoff = 5 * time.Second
 	connectTry = 10 * time.Second
 )
 
-// ClientOptions are the dial options every client of ours uses.
+// ClientOptions returns the dial options of all clients.
 func ClientOptions() []grpc.DialOption {
 	again := backoff.DefaultConfig
 	again.MaxDelay = maxBackoff
@@ -114,7 +112,7 @@ func ClientOptions() []grpc.DialOption {
 	}
 }
 
-// unaryErrors makes statuses of errors. within: who gets them is in this process.
+// unaryErrors converts errors to statuses. within: the caller is in this process.
 func unaryErrors(log *slog.Logger, within bool) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
@@ -138,24 +136,23 @@ func streamErrors(log *slog.Logger, within bool) grpc.StreamServerInterceptor {
 	}
 }
 
-// recovered turns a panic of a handler into an internal error; the process and
-// its other requests live on.
+// recovered converts a panic of a handler to an internal error; the process and its other requests
+// continue.
 func recovered(log *slog.Logger, method string, within bool, p any) error {
 	e, id := internalError()
 	log.Error("panic in handler", "method", method, "correlation_id", id, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 	return ToStatus(e, within)
 }
 
-// grpcOwn begins the methods of gRPC's own services, health checks and
-// reflection. What their statuses mean is laid down by them: NOT_FOUND, say, for
-// the health of an unknown service.
+// grpcOwn is the prefix of gRPC's own services, health checks and reflection. They define the
+// meaning of their statuses, for example NOT_FOUND for the health of an unknown service.
 const grpcOwn = "/grpc."
 
 func serverError(ctx context.Context, log *slog.Logger, method string, within bool, err error) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil { // the caller has gone or its deadline passed: nobody reads the details
+	if ctx.Err() != nil { // the caller has left or its deadline passed: no one reads the details
 		return contextStatus(ctx.Err())
 	}
 	e, ok := fault.As(err)
@@ -163,7 +160,7 @@ func serverError(ctx context.Context, log *slog.Logger, method string, within bo
 		return err
 	}
 	if !ok && errors.Is(err, context.DeadlineExceeded) {
-		// The caller has time left: somebody whom the handler asked was too slow.
+		// The caller has time left: a dependency of the handler was too slow.
 		e, ok = fault.New(fault.ServiceUnavailable, "the host did not answer in time; try again").After(time.Second).Wrap(err), true
 		log.Warn("handler too slow", "method", method, "error", err)
 	}
@@ -195,7 +192,7 @@ func clientStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientCon
 	return faultStream{s}, nil
 }
 
-// faultStream turns the statuses of a stream into faults.
+// faultStream converts the statuses of a stream to faults.
 type faultStream struct{ grpc.ClientStream }
 
 func (s faultStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }

@@ -17,12 +17,12 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// envelopeType marks the one detail of a status: the UTF-8 JSON of the error
-// envelope, not a packed message (OpenWOP host contract §9.4).
+// envelopeType marks the only detail of a status: the UTF-8 JSON of the error envelope, not a
+// packed message (OpenWOP host contract §9.4).
 const envelopeType = "openwop.dev/spec/v1/ErrorEnvelope"
 
-// ToStatus renders a fault as the gRPC status of the protocol's profile. One that stays
-// within the process is not masked: whoever shows it has the redactor look at it first.
+// ToStatus converts a fault to the gRPC status of the protocol's profile. Within the process it is
+// not masked, because the redactor processes it before it is shown.
 func ToStatus(e *fault.Error, within bool) error {
 	return statusOf(codes.Code(e.Row().GRPC), e, within) //nolint:gosec // G115: the table holds codes 3..16
 }
@@ -41,15 +41,15 @@ func statusOf(code codes.Code, e *fault.Error, within bool) error {
 	}).Err()
 }
 
-// retryAfterDetail is the member of an envelope's details that repeats the
-// Retry-After header, in seconds.
+// retryAfterDetail is the member of an envelope's details that repeats the Retry-After header, in
+// seconds.
 const retryAfterDetail = "retryAfter"
 
-// RetryAfterSeconds rounds a wait up to the whole seconds of the header.
+// RetryAfterSeconds rounds a wait up to whole seconds.
 func RetryAfterSeconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// FromStatus turns a status back into a fault. io.EOF and nil pass unchanged;
-// a status without an envelope becomes the fault that fits its gRPC code.
+// FromStatus converts a status to a fault. io.EOF and nil pass unchanged; a status without an
+// envelope becomes the fault for its gRPC code.
 func FromStatus(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -75,7 +75,7 @@ func FromStatus(err error) error {
 	return bareStatus(st)
 }
 
-// bareStatus maps a status that the transport itself made.
+// bareStatus converts a status created by the transport.
 func bareStatus(st *status.Status) error {
 	switch st.Code() {
 	case codes.Canceled:
@@ -101,8 +101,8 @@ func contextStatus(err error) error {
 	return status.Error(codes.Canceled, "cancelled by the caller")
 }
 
-// internalError is the neutral answer to an error that carries no code, and the
-// id under which the log has the truth.
+// internalError returns a neutral error without details, and the id under which the cause is
+// logged.
 func internalError() (*fault.Error, string) {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
@@ -111,8 +111,8 @@ func internalError() (*fault.Error, string) {
 		With("correlationId", id), id
 }
 
-// Internal hides err behind a neutral internal_error fault with a fresh id.
-// The id is returned for the log line.
+// Internal hides err behind a neutral internal_error fault with a new id. The id is returned for
+// the log line.
 func Internal(err error) (*fault.Error, string) {
 	e, id := internalError()
 	return e.Wrap(err), id

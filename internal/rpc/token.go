@@ -18,13 +18,13 @@ const (
 	bearer        = "Bearer "
 )
 
-// Guard lets only calls with the right token through.
+// Guard admits only calls with the right token.
 type Guard struct {
 	digest [sha256.Size]byte
 	open   []string
 }
 
-// BearerToken guards a server with a token. The open methods need none.
+// BearerToken returns a guard for a token. The open methods need none.
 func BearerToken(token string, open ...string) *Guard {
 	return &Guard{digest: sha256.Sum256([]byte(token)), open: open}
 }
@@ -45,7 +45,7 @@ func (g *Guard) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	return next(srv, ss)
 }
 
-// check compares digests, so that the time it takes tells nothing of the token.
+// check compares digests, so that the timing reveals nothing about the token.
 func (g *Guard) check(ctx context.Context, method string) error {
 	if slices.Contains(g.open, method) {
 		return nil
@@ -67,10 +67,10 @@ type Bearer struct {
 	Clear bool
 }
 
-// GetRequestMetadata is for package grpc.
+// GetRequestMetadata implements credentials.PerRPCCredentials.
 func (b Bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return map[string]string{authorization: bearer + b.Token}, nil
 }
 
-// RequireTransportSecurity is for package grpc.
+// RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (b Bearer) RequireTransportSecurity() bool { return !b.Clear }

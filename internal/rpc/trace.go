@@ -9,8 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Traceparent is the W3C trace context that a call came with; empty if it has
-// none that is well-formed.
+// Traceparent returns the W3C trace context of a call; empty if it has none or it is malformed.
 func Traceparent(ctx context.Context) string {
 	v := metadata.ValueFromIncomingContext(ctx, frame.HeaderTrace)
 	if len(v) == 0 || !wire.ValidTraceparent(v[0]) {

@@ -9,14 +9,14 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Late is a log that is opened after those who use it have begun: until then it
-// fails as one that cannot be reached. The zero value is ready to use.
+// Late is a log that is opened after its users were created. Until then its methods return
+// ErrUnavailable. The zero value is ready to use.
 type Late struct{ log atomic.Pointer[Log] }
 
-// Open gives it the log it stands for.
+// Open sets the log.
 func (l *Late) Open(log Log) { l.log.Store(&log) }
 
-// opened is the log, or an error when there is none yet.
+// opened returns the log, or an error if it is not open yet.
 func (l *Late) opened() (Log, error) {
 	if p := l.log.Load(); p != nil {
 		return *p, nil
@@ -33,7 +33,7 @@ func (l *Late) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64
 	return log.Append(ctx, f, after)
 }
 
-// Stage stores a frame as early as the log can; see Stager.
+// Stage stores a frame without waiting for the disk; see Stager.
 func (l *Late) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
 	log, err := l.opened()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package a2ui reads A2UI surfaces and checks what people submit through them
-// (OpenWOP envelope contract §3.5, §18).
+// Package a2ui reads A2UI surfaces and validates submitted values (OpenWOP envelope contract §3.5,
+// §18).
 //
-// A surface is a closed document: everything there is to show, nothing to fetch
-// or to run. What comes back is checked against the fields it has.
+// A surface is a closed document: it contains everything to display, and nothing to fetch or to
+// run. Submitted values are validated against its fields.
 package a2ui
 
 import (
@@ -23,7 +23,7 @@ type Surface struct {
 	Components []Component `json:"components"`
 }
 
-// Component is one part of a surface. Kind decides which members count.
+// Component is one part of a surface. Kind determines which members count.
 type Component struct {
 	Kind     string   `json:"component"`
 	ID       string   `json:"id"`
@@ -41,12 +41,12 @@ type Option struct {
 	Label string `json:"label"`
 }
 
-// Action is what a button does.
+// Action is the action of a button.
 type Action struct {
 	Target Target `json:"target"`
 }
 
-// Target is where what was filled in goes. There is no other way out of a surface.
+// Target is the recipient of the submitted values. A surface has no other output.
 type Target string
 
 // The two targets.
@@ -55,7 +55,7 @@ const (
 	Exchange Target = "exchange" // a message of the conversation
 )
 
-// Kinds of components that hold a value or do something.
+// Kinds of components with a value or an action.
 const (
 	fieldText     = "field.text"
 	fieldDate     = "field.date"
@@ -64,11 +64,11 @@ const (
 	actionButton  = "action.button"
 )
 
-// Problem is one thing that is wrong.
+// Problem is one error.
 type Problem struct {
-	// Path is a JSON pointer into what was checked.
+	// Path is a JSON pointer into the checked document.
 	Path string
-	// Message says what would be right. It holds no submitted value.
+	// Message states what is allowed. It holds no submitted value.
 	Message string
 }
 
@@ -91,8 +91,9 @@ func (c *Component) isField() bool {
 	return false
 }
 
-// Ambiguous finds ids that two components share: what is submitted is keyed by
-// them. Paths point into the payload.
+// Ambiguous finds components with the same id, because submitted values are keyed by id. Paths
+// point
+// into the payload.
 func (s *Surface) Ambiguous() []Problem {
 	var out []Problem
 	first := map[string]int{}
@@ -104,7 +105,7 @@ func (s *Surface) Ambiguous() []Problem {
 		if j, taken := first[c.ID]; taken {
 			out = append(out, Problem{
 				Path:    "/surface/components/" + strconv.Itoa(i) + "/id",
-				Message: "must differ from the id of component " + strconv.Itoa(j) + ": what is submitted is keyed by it",
+				Message: "must differ from the id of component " + strconv.Itoa(j) + ": submitted values are keyed by id",
 			})
 			continue
 		}
@@ -113,8 +114,8 @@ func (s *Surface) Ambiguous() []Problem {
 	return out
 }
 
-// Actions are the targets that a reader may offer. A surface that is still being
-// streamed has none (OpenWOP envelope contract §18).
+// Actions returns the targets that a client may offer. A surface that is still streaming has none
+// (OpenWOP envelope contract §18).
 func (s *Surface) Actions(partial bool) []Target {
 	var out []Target
 	for _, c := range s.Components {
@@ -125,9 +126,8 @@ func (s *Surface) Actions(partial bool) []Target {
 	return out
 }
 
-// CheckSubmit holds submitted values against the surface's fields: its ids and no
-// others, what is required, the options there are. A null reads as absent. It
-// gives every problem, sorted by path.
+// CheckSubmit validates submitted values against the surface's fields: known ids, required fields,
+// valid options. A null counts as absent. It returns all problems, sorted by path.
 func (s *Surface) CheckSubmit(values []byte) []Problem {
 	var given map[string]json.RawMessage
 	if err := strictjson.Read(values, &given); err != nil || given == nil {
@@ -167,10 +167,10 @@ func (s *Surface) CheckSubmit(values []byte) []Problem {
 
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
-// escape writes a name as a token of a JSON pointer.
+// escape encodes a name as a JSON pointer token.
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// check judges one value that is there; empty: it is right.
+// check validates one present value; empty: valid.
 func (c *Component) check(raw json.RawMessage) string {
 	var text string
 	isText := json.Unmarshal(raw, &text) == nil
@@ -181,7 +181,7 @@ func (c *Component) check(raw json.RawMessage) string {
 		}
 	case fieldDate:
 		if _, err := time.Parse(time.DateOnly, text); !isText || (text != "" && err != nil) {
-			return "want a date, as 2026-01-31"
+			return "want a date such as 2026-01-31"
 		}
 	case fieldSelect:
 		options := map[string]bool{}
@@ -193,7 +193,7 @@ func (c *Component) check(raw json.RawMessage) string {
 		}
 	case fieldText:
 		if !isText {
-			return "want a text"
+			return "want a string"
 		}
 	}
 	return ""

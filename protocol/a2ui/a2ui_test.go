@@ -26,7 +26,7 @@ func surface(t testing.TB, payload string) *a2ui.Surface {
 }
 
 // OpenWOP envelope contract §18, on submit.
-func TestCheckSubmit_HoldsValuesAgainstTheFields(t *testing.T) {
+func TestCheckSubmit_ValidatesFields(t *testing.T) {
 	t.Parallel()
 	for values, paths := range map[string][]string{
 		`{"why":"broken","how":"post"}`:                                 nil,
@@ -73,7 +73,7 @@ func TestAmbiguous_NamesASecondUseOfAnID(t *testing.T) {
 	require.Equal(t, "/surface/components/3/id", problems[0].Path)
 }
 
-func TestActions_OfAFragmentAreNone(t *testing.T) {
+func TestActions_OfAFragmentAreEmpty(t *testing.T) {
 	t.Parallel()
 	s := surface(t, form)
 	require.Equal(t, []a2ui.Target{a2ui.Resume, a2ui.Exchange}, s.Actions(false))

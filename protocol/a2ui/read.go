@@ -8,16 +8,16 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Kind is the kind of envelope that a surface is the payload of.
+// Kind is the envelope kind with a surface as its payload.
 const Kind = "ui.a2ui-surface"
 
 //go:embed surface.schema.json
 var surfaceSchema []byte
 
-// Schema is the JSON Schema of a surface's payload, closed catalogue and all.
+// Schema returns the JSON Schema of a surface's payload, including the closed catalogue.
 func Schema() json.RawMessage { return surfaceSchema }
 
-// compiled is part of the binary, and a test reads it.
+// compiled is the compiled Schema; a test covers the embedded document.
 var compiled = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile(Kind, surfaceSchema)
 	if err != nil {
@@ -26,8 +26,8 @@ var compiled = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// Read reads a payload that nobody has judged. Problems are all that keep it from being
-// shown; paths point into the payload.
+// Read reads an unvalidated payload. Problems list everything that prevents it from being
+// displayed; paths point into the payload.
 func Read(payload []byte) (*Surface, []Problem) {
 	var wrong []Problem
 	for _, v := range compiled().Validate(payload) {

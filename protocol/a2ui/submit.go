@@ -7,12 +7,11 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Submit holds submitted values against the surface and then against the
-// interrupt's resumeSchema, nil for none, and gives what the interrupt resumes with
-// (OpenWOP envelope contract §18, on submit). The schema is asked only about values
-// that fit the surface: what a reader could not have filled in is no matter of it.
+// Submit validates submitted values against the surface and then against the interrupt's
+// resumeSchema (nil for none), and returns the resume value (OpenWOP envelope contract §18, on
+// submit). The schema is applied only to values that fit the surface.
 //
-// The error says that the schema is unusable: nobody can submit then.
+// The error means that the schema is unusable, so no value can be submitted.
 func (s *Surface) Submit(values, resumeSchema []byte) (resume json.RawMessage, wrong []Problem, err error) {
 	if wrong := s.CheckSubmit(values); len(wrong) > 0 {
 		return nil, wrong, nil

@@ -9,21 +9,21 @@ import (
 )
 
 // OpenWOP envelope contract §18: the fields, then the resumeSchema.
-func TestSubmit_AsksTheSchemaAfterTheSurface(t *testing.T) {
+func TestSubmit_AppliesTheSchemaAfterTheSurface(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","required":["when"],"properties":{"why":{"type":"string","minLength":4},"how":{"enum":["post","pigeon"]},"when":{"type":"string"}}}`
 	for name, tc := range map[string]struct {
 		values, schema string
 		paths          []string
 	}{
-		"no schema":                              {`{"why":"x","how":"post"}`, "", nil},
-		"fits both":                              {`{"why":"broken","how":"post","when":"2026-01-31"}`, schema, nil},
-		"fits the surface, not the schema":       {`{"why":"bad","how":"shop","when":"2026-01-31"}`, schema, []string{"/how", "/why"}},
-		"the schema wants what is not required":  {`{"why":"broken","how":"post"}`, schema, []string{""}},
-		"fits the schema, not the surface":       {`{"why":"broken","how":"pigeon","when":"2026-01-31"}`, schema, []string{"/how"}},
-		"fits neither: the surface alone speaks": {`{"why":"bad","how":"raven"}`, schema, []string{"/how"}},
-		"a field that the surface has not":       {`{"why":"broken","how":"post","when":"2026-01-31","more":1}`, schema, []string{"/more"}},
-		"a schema that refuses all":              {`{"why":"x","how":"post"}`, `false`, []string{""}},
+		"no schema":                             {`{"why":"x","how":"post"}`, "", nil},
+		"fits both":                             {`{"why":"broken","how":"post","when":"2026-01-31"}`, schema, nil},
+		"fits the surface, not the schema":      {`{"why":"bad","how":"shop","when":"2026-01-31"}`, schema, []string{"/how", "/why"}},
+		"the schema wants what is not required": {`{"why":"broken","how":"post"}`, schema, []string{""}},
+		"fits the schema, not the surface":      {`{"why":"broken","how":"pigeon","when":"2026-01-31"}`, schema, []string{"/how"}},
+		"fits neither: only the surface's problems are reported": {`{"why":"bad","how":"raven"}`, schema, []string{"/how"}},
+		"an unknown field":          {`{"why":"broken","how":"post","when":"2026-01-31","more":1}`, schema, []string{"/more"}},
+		"a schema that refuses all": {`{"why":"x","how":"post"}`, `false`, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +36,7 @@ func TestSubmit_AsksTheSchemaAfterTheSurface(t *testing.T) {
 			}
 			require.ElementsMatch(t, tc.paths, got)
 			if tc.paths == nil {
-				require.Equal(t, tc.values, string(resume), "as it was submitted, digits and all")
+				require.Equal(t, tc.values, string(resume), "as it was submitted, including the digits")
 				return
 			}
 			require.Nil(t, resume)
@@ -44,7 +44,7 @@ func TestSubmit_AsksTheSchemaAfterTheSurface(t *testing.T) {
 	}
 }
 
-func TestSubmit_NothingPassesAnUnusableSchema(t *testing.T) {
+func TestSubmit_RejectsEverythingIfTheSchemaIsUnusable(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`{`, `{"type":"nothing"}`, `{"$ref":"https://schemas.example/x"}`, `7`} {
 		resume, _, err := surface(t, form).Submit([]byte(`{"why":"x","how":"post"}`), []byte(schema))
@@ -73,7 +73,7 @@ func FuzzSubmit(f *testing.F) {
 		if resume != nil {
 			require.Empty(t, wrong)
 			require.NoError(t, err)
-			require.Empty(t, s.CheckSubmit(resume), "whatever passes fits the surface")
+			require.Empty(t, s.CheckSubmit(resume), "every accepted value fits the surface")
 		}
 	})
 }

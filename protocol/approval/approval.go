@@ -1,10 +1,9 @@
-// Package approval decides who may move a governance gate: a person who is
-// authorised, and nobody and nothing else (OpenWOP envelope contract §12; host
-// contract §6.5, governance gate). The approvals that runs wait for are package
-// interrupt's.
+// Package approval decides whether a person may act at a governance gate. Only an authorized person
+// may (OpenWOP envelope contract §12; host contract §6.5, governance gate). Approvals that runs
+// wait for are in package interrupt.
 //
-// Who the person is, and what they may do, comes from the host's own reading of a
-// credential, never from what was submitted.
+// The person's identity and roles come from the credential the host has verified, never from the
+// submitted value.
 package approval
 
 import (
@@ -20,9 +19,9 @@ import (
 // Gate is an approval gate.
 type Gate struct {
 	ID string
-	// Role is what somebody must hold to grant or reject; empty: nobody may.
+	// Role is the role required to grant or reject; empty: no person may.
 	Role string
-	// OverrideRole is what somebody must hold to override; empty: nobody may.
+	// OverrideRole is the role required to override; empty: no person may.
 	OverrideRole string
 }
 
@@ -32,7 +31,7 @@ type Person struct {
 	Roles []string
 }
 
-// Act is what a person does at a gate.
+// Act is a person's action at a gate.
 type Act string
 
 // The three acts.
@@ -42,21 +41,20 @@ const (
 	Override Act = "override"
 )
 
-// maxReason bounds a reason, in characters.
+// maxReason limits a reason, in characters.
 const maxReason = 4096
 
-// Decision is what became of a gate.
+// Decision is the result of an act.
 type Decision struct {
-	// Released says that what is behind the gate goes on.
+	// Released: the step behind the gate continues.
 	Released bool
-	// Event is what the run records; its payload holds the person's own words, which
-	// have not passed a redactor.
+	// Event is recorded in the run; its payload holds the person's own words, not yet redacted.
 	Event wire.Draft
 }
 
-// Decide lets a person act at a gate. Errors: fault.Forbidden for somebody who may
-// not, whatever the reason; fault.ValidationError for an override without a reason.
-// The gate stays as it is then.
+// Decide evaluates an act at a gate. Errors: fault.Forbidden if the person lacks the role, whatever
+// the reason; fault.ValidationError for an override without a reason. After an error the gate is
+// unchanged.
 func Decide(g Gate, who Person, act Act, reason string) (Decision, error) {
 	reason = strings.TrimSpace(reason)
 	need := g.Role
@@ -67,11 +65,11 @@ func Decide(g Gate, who Person, act Act, reason string) (Decision, error) {
 	case act != Grant && act != Reject && act != Override:
 		return Decision{}, fault.New(fault.ValidationError, "act: want grant, reject or override")
 	case who.ID == "" || need == "" || !slices.Contains(who.Roles, need):
-		return Decision{}, fault.New(fault.Forbidden, "the principal may not %s at this gate; it takes the role %q", act, need)
+		return Decision{}, fault.New(fault.Forbidden, "the principal may not %s at this gate; the role %q is required", act, need)
 	case act == Override && reason == "":
-		return Decision{}, fault.New(fault.ValidationError, "reason: an override needs one")
+		return Decision{}, fault.New(fault.ValidationError, "reason: required for an override")
 	case utf8.RuneCountInString(reason) > maxReason:
-		return Decision{}, fault.New(fault.ValidationError, "reason: at most %d characters are taken", maxReason)
+		return Decision{}, fault.New(fault.ValidationError, "reason: limit is %d characters", maxReason)
 	}
 	d := Decision{Released: act != Reject}
 	payload := struct {
@@ -81,7 +79,7 @@ func Decide(g Gate, who Person, act Act, reason string) (Decision, error) {
 	}{g.ID, who.ID, reason}
 	switch act {
 	case Grant:
-		d.Event.Type, payload.Reason = wire.EventApprovalGranted, "" // closed: it has none
+		d.Event.Type, payload.Reason = wire.EventApprovalGranted, "" // its payload has no reason
 	case Reject:
 		d.Event.Type = wire.EventApprovalRejected
 	case Override:
@@ -92,12 +90,12 @@ func Decide(g Gate, who Person, act Act, reason string) (Decision, error) {
 	return d, err
 }
 
-// OfEnvelope is what an envelope does at a gate it is bound to: nothing. One that is
-// untrusted is refused as such; the words of a model never count as an approval,
-// whatever vouches for them (OpenWOP envelope contract §12, §26 case 18).
+// OfEnvelope returns the error for an envelope bound to a gate: envelopes never act at gates.
+// Untrusted envelopes get their own code. A model's output never counts as an approval, whatever
+// its trust (OpenWOP envelope contract §12, §26 case 18).
 func OfEnvelope(trust wire.Trust) error {
 	if trust.Meet(wire.Trusted) == wire.Untrusted {
-		return fault.New(fault.UntrustedBlocksApproval, "untrusted content never advances an approval; an authorised person may")
+		return fault.New(fault.UntrustedBlocksApproval, "untrusted content never approves; an authorized person must")
 	}
-	return fault.New(fault.Forbidden, "what a model writes is never an approval; an authorised person may give one")
+	return fault.New(fault.Forbidden, "a model's output is never an approval; an authorized person must approve")
 }

@@ -13,7 +13,7 @@ import (
 
 var gate = approval.Gate{ID: "g", Role: "approver", OverrideRole: "owner"}
 
-func TestDecide_OnlyWhoMay(t *testing.T) {
+func TestDecide_RequiresTheRole(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		gate     approval.Gate
@@ -25,23 +25,23 @@ func TestDecide_OnlyWhoMay(t *testing.T) {
 		event    wire.EventType
 		payload  string
 	}{
-		"an approver grants":                    {gate, approval.Person{"p", []string{"x", "approver"}}, approval.Grant, "fine", "", true, wire.EventApprovalGranted, `{"gateId":"g","principal":"p"}`},
-		"an approver rejects":                   {gate, approval.Person{"p", []string{"approver"}}, approval.Reject, " no ", "", false, wire.EventApprovalRejected, `{"gateId":"g","principal":"p","reason":"no"}`},
-		"an approver rejects and says no more":  {gate, approval.Person{"p", []string{"approver"}}, approval.Reject, "", "", false, wire.EventApprovalRejected, `{"gateId":"g","principal":"p"}`},
-		"an owner overrides":                    {gate, approval.Person{"p", []string{"owner"}}, approval.Override, "it burns", "", true, wire.EventApprovalOverridden, `{"gateId":"g","principal":"p","reason":"it burns"}`},
-		"an override without a reason":          {gate, approval.Person{"p", []string{"owner"}}, approval.Override, "", fault.ValidationError, false, "", ""},
-		"an override with a reason of spaces":   {gate, approval.Person{"p", []string{"owner"}}, approval.Override, " \n\t ", fault.ValidationError, false, "", ""},
-		"an override with a novel":              {gate, approval.Person{"p", []string{"owner"}}, approval.Override, strings.Repeat("x", 4097), fault.ValidationError, false, "", ""},
-		"somebody grants":                       {gate, approval.Person{"p", []string{"reader"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
-		"somebody rejects":                      {gate, approval.Person{"p", nil}, approval.Reject, "", fault.Forbidden, false, "", ""},
-		"an approver overrides":                 {gate, approval.Person{"p", []string{"approver"}}, approval.Override, "r", fault.Forbidden, false, "", ""},
-		"an owner grants: no role implies one":  {gate, approval.Person{"p", []string{"owner"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
-		"nobody grants":                         {gate, approval.Person{"", []string{"approver"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
-		"a gate that nobody may open":           {approval.Gate{ID: "g"}, approval.Person{"p", []string{""}}, approval.Grant, "", fault.Forbidden, false, "", ""},
-		"a gate that nobody may override":       {approval.Gate{ID: "g", Role: "approver"}, approval.Person{"p", []string{"approver", ""}}, approval.Override, "r", fault.Forbidden, false, "", ""},
-		"the role in another case":              {gate, approval.Person{"p", []string{"Approver"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
-		"an act that is none":                   {gate, approval.Person{"p", []string{"approver"}}, "shrug", "", fault.ValidationError, false, "", ""},
-		"no reason is asked of who may not act": {gate, approval.Person{"p", nil}, approval.Override, "", fault.Forbidden, false, "", ""},
+		"an approver grants":                          {gate, approval.Person{"p", []string{"x", "approver"}}, approval.Grant, "fine", "", true, wire.EventApprovalGranted, `{"gateId":"g","principal":"p"}`},
+		"an approver rejects":                         {gate, approval.Person{"p", []string{"approver"}}, approval.Reject, " no ", "", false, wire.EventApprovalRejected, `{"gateId":"g","principal":"p","reason":"no"}`},
+		"an approver rejects and says no more":        {gate, approval.Person{"p", []string{"approver"}}, approval.Reject, "", "", false, wire.EventApprovalRejected, `{"gateId":"g","principal":"p"}`},
+		"an owner overrides":                          {gate, approval.Person{"p", []string{"owner"}}, approval.Override, "it burns", "", true, wire.EventApprovalOverridden, `{"gateId":"g","principal":"p","reason":"it burns"}`},
+		"an override without a reason":                {gate, approval.Person{"p", []string{"owner"}}, approval.Override, "", fault.ValidationError, false, "", ""},
+		"an override with a reason of spaces":         {gate, approval.Person{"p", []string{"owner"}}, approval.Override, " \n\t ", fault.ValidationError, false, "", ""},
+		"an override with a long reason":              {gate, approval.Person{"p", []string{"owner"}}, approval.Override, strings.Repeat("x", 4097), fault.ValidationError, false, "", ""},
+		"somebody grants":                             {gate, approval.Person{"p", []string{"reader"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
+		"somebody rejects":                            {gate, approval.Person{"p", nil}, approval.Reject, "", fault.Forbidden, false, "", ""},
+		"an approver overrides":                       {gate, approval.Person{"p", []string{"approver"}}, approval.Override, "r", fault.Forbidden, false, "", ""},
+		"an owner grants: roles are not hierarchical": {gate, approval.Person{"p", []string{"owner"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
+		"nobody grants":                               {gate, approval.Person{"", []string{"approver"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
+		"a gate without a role":                       {approval.Gate{ID: "g"}, approval.Person{"p", []string{""}}, approval.Grant, "", fault.Forbidden, false, "", ""},
+		"a gate without an override role":             {approval.Gate{ID: "g", Role: "approver"}, approval.Person{"p", []string{"approver", ""}}, approval.Override, "r", fault.Forbidden, false, "", ""},
+		"the role in another case":                    {gate, approval.Person{"p", []string{"Approver"}}, approval.Grant, "", fault.Forbidden, false, "", ""},
+		"an unknown act":                              {gate, approval.Person{"p", []string{"approver"}}, "shrug", "", fault.ValidationError, false, "", ""},
+		"the role is checked before the reason":       {gate, approval.Person{"p", nil}, approval.Override, "", fault.Forbidden, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ func TestDecide_OnlyWhoMay(t *testing.T) {
 	}
 }
 
-func TestOfEnvelope_NoneAdvancesAGate(t *testing.T) {
+func TestOfEnvelope_NeverApproves(t *testing.T) {
 	t.Parallel()
 	for trust, code := range map[wire.Trust]fault.Code{
 		wire.Untrusted: fault.UntrustedBlocksApproval, wire.Trusted: fault.Forbidden, "": fault.Forbidden,

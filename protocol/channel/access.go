@@ -7,14 +7,14 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Access says which nodes may read and write a channel. A list that is there is
-// strict; one that is not lets everybody (OpenWOP host contract §5.9).
+// Access defines which nodes may read and write a channel. Without a list, all nodes may (OpenWOP
+// host contract §5.9).
 type Access struct {
 	Readers, Writers *[]string
 }
 
-// ParseAccess reads the member access of a declaration: "public", "private", or
-// lists. Its shape was checked before.
+// ParseAccess reads the member access of a declaration: "public", "private", or lists. Its shape is
+// checked before.
 func ParseAccess(raw json.RawMessage) Access {
 	nobody := &[]string{}
 	if string(raw) == `"private"` {
@@ -37,8 +37,7 @@ func (a Access) MayRead(nodeID, typeID string) bool { return allows(a.Readers, n
 // MayWrite reports whether a node may write.
 func (a Access) MayWrite(nodeID, typeID string) bool { return allows(a.Writers, nodeID, typeID) }
 
-// allows matches the exact id of a node, its exact type, or a dotted prefix of its
-// type and *.
+// allows matches a node's exact id, its exact type, or a dotted prefix of its type followed by *.
 func allows(list *[]string, nodeID, typeID string) bool {
 	if list == nil {
 		return true

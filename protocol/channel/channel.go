@@ -12,18 +12,18 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Channel is a declaration made ready for writes. It is immutable.
+// Channel is a declaration prepared for writes. It is immutable.
 type Channel struct {
 	Name string
-	// Implicit: nobody declared it but the node that writes to it.
+	// Implicit: only the node that writes to it declares it.
 	Implicit bool
 	Access   Access
 	decl     wire.Channel
 	schema   *schema.Schema
 }
 
-// Declare makes a channel; jsonSchema is that of its values, nil for none. The error
-// is a *schema.Error.
+// Declare prepares a channel; jsonSchema is the schema of its values, nil for none. The error is a
+// *schema.Error.
 func Declare(name string, decl wire.Channel, jsonSchema json.RawMessage, access Access) (*Channel, error) {
 	c := &Channel{Name: name, Access: access, decl: decl}
 	if len(jsonSchema) == 0 {
@@ -40,13 +40,13 @@ func Declare(name string, decl wire.Channel, jsonSchema json.RawMessage, access 
 	return c, nil
 }
 
-// Pinned is what a run's record keeps of the channel.
+// Pinned returns the part of the channel that a run's record holds.
 func (c *Channel) Pinned() wire.Channel { return c.decl }
 
-// Reducer is the one in effect.
+// Reducer returns the reducer in effect.
 func (c *Channel) Reducer() string { return c.decl.Reducer }
 
-// Written is the payload of a write.
+// Written returns the payload of a write.
 func (c *Channel) Written(nodeID string, value json.RawMessage, at time.Time) wire.ChannelWritten {
 	w := wire.ChannelWritten{Channel: c.Name, Value: value, Reducer: c.decl.Reducer, NodeID: nodeID, WrittenAt: wire.FormatTime(at)}
 	if c.decl.SchemaVersion > 1 {
@@ -55,8 +55,8 @@ func (c *Channel) Written(nodeID string, value json.RawMessage, at time.Time) wi
 	return w
 }
 
-// Check says why a value cannot be written to the channel in its state. It names the
-// rule and never the value, which may be anybody's.
+// Check returns why a value cannot be written to the channel in its state. It names the rule and
+// never the value, which may be confidential.
 func (c *Channel) Check(s *State, value json.RawMessage, at time.Time) error {
 	if err := c.fits(s, value); err != nil {
 		return fmt.Errorf("channel %q: %w", c.Name, err)
@@ -72,7 +72,7 @@ func (c *Channel) Check(s *State, value json.RawMessage, at time.Time) error {
 	return fmt.Errorf("channel %q: the value is not of the channel's schema: %s (at %q, %s)", c.Name, first.Message, first.InstancePath, first.SchemaPath)
 }
 
-// fits holds a value to what the channel's reducer works on.
+// fits checks a value against the input of the channel's reducer.
 func (c *Channel) fits(s *State, value json.RawMessage) error {
 	switch c.decl.Reducer {
 	case Counter:
@@ -113,15 +113,15 @@ func (c *Channel) fitsMessage(s *State, value json.RawMessage) error {
 	if id == "" {
 		return errors.New("reducer message tells messages by their id; want an object with messageId, a string")
 	}
-	if n := c.decl.MaxSize; n > 0 && int64(len(s.entries)) >= n && !s.said(id) {
+	if n := c.decl.MaxSize; n > 0 && int64(len(s.entries)) >= n && !s.hasMessage(id) {
 		return fmt.Errorf("it may hold %d messages, and does; raise maxSize", n)
 	}
 	return nil
 }
 
-// accepts holds a value to a schema. Where a reducer gathers and the schema is one of
-// arrays, it may describe the whole list: then what comes of the write is held to it
-// unless the value is an array itself.
+// accepts validates a value against a schema. For a list reducer, a schema of type array may
+// describe the whole list; then the resulting list is validated, unless the value is itself an
+// array.
 func accepts(s *schema.Schema, decl wire.Channel, value json.RawMessage, after func() json.RawMessage) bool {
 	if len(s.Validate(value)) == 0 {
 		return true

@@ -11,7 +11,7 @@ import (
 )
 
 // OpenWOP host contract §5.9: an exact nodeId, a typeId, or a dotted prefix and *.
-func TestAccess_IsStrictWhereThereIsAList(t *testing.T) {
+func TestAccess_IsStrictIfThereIsAList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		access      string
@@ -37,9 +37,9 @@ func TestAccess_IsStrictWhereThereIsAList(t *testing.T) {
 	}
 }
 
-// A write that the reducer or the schema has no use for is refused, with what would be
-// right and without the value.
-func TestCheck_SaysWhatMayBeWritten(t *testing.T) {
+// A write that does not fit the reducer or the schema is rejected. The error states what is allowed
+// and does not contain the value.
+func TestCheck_ValidatesWrites(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-secret"
 	for name, c := range map[string]struct {
@@ -56,7 +56,7 @@ func TestCheck_SaysWhatMayBeWritten(t *testing.T) {
 		"a list to merge":               {wire.Channel{Reducer: "merge"}, ``, nil, `[]`, "want an object"},
 		"too many members":              {wire.Channel{Reducer: "merge", MaxSize: 1}, ``, []string{`{"a":1}`}, `{"b":1}`, "maxSize"},
 		"as many members as before":     {wire.Channel{Reducer: "merge", MaxSize: 1}, ``, []string{`{"a":1}`}, `{"a":2}`, ``},
-		"a vote of nobody":              {wire.Channel{Reducer: "votes"}, ``, nil, `{"vote":1}`, "voter"},
+		"a vote without voter":          {wire.Channel{Reducer: "votes"}, ``, nil, `{"vote":1}`, "voter"},
 		"feedback of no form":           {wire.Channel{Reducer: "feedback"}, ``, nil, `"x"`, "author, text, timestamp"},
 		"a message without id":          {wire.Channel{Reducer: "message"}, ``, nil, `{"role":"user"}`, "messageId"},
 		"one message too many":          {wire.Channel{Reducer: "message", MaxSize: 1}, ``, []string{`{"messageId":"1"}`}, `{"messageId":"2"}`, "maxSize"},
@@ -84,14 +84,13 @@ func TestCheck_SaysWhatMayBeWritten(t *testing.T) {
 	}
 }
 
-func TestDeclare_RefusesASchemaThatIsNone(t *testing.T) {
+func TestDeclare_RejectsAnInvalidSchema(t *testing.T) {
 	t.Parallel()
 	_, err := channel.Declare("c", wire.Channel{Reducer: "replace"}, json.RawMessage(`{"type":"text"}`), channel.Access{})
 	require.Error(t, err)
 }
 
-// What a run pins is what folding its writes needs, and no more: the schema is there
-// for writes of older versions alone.
+// A run pins only what folding its writes requires: the schema is pinned for older writes only.
 func TestPinned_HoldsTheSchemaForOlderWritesOnly(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"string"}`)
@@ -104,7 +103,7 @@ func TestPinned_HoldsTheSchemaForOlderWritesOnly(t *testing.T) {
 	require.Equal(t, wire.ChannelWritten{Channel: "c", Value: schema, Reducer: "append", NodeID: "n", WrittenAt: after(0), SchemaVersion: 2}, reading.Written("n", schema, at))
 }
 
-func TestValidReducer_KnowsTheNamesOfVendors(t *testing.T) {
+func TestValidReducer_AcceptsVendorNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"append": true, "message": true, "vendor.acme.dedupe": true, "vendor.acme": false, "sum": false, "": false} {
 		require.Equal(t, want, channel.ValidReducer(name), name)

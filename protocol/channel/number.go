@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// add sums two numbers: integers exactly as long as they fit, others as doubles. It
-// is not ok if one is no number, or the sum none that JSON has.
+// add sums two numbers: integers exactly as long as they fit, others as doubles. ok is false if
+// either is not a number or the sum exceeds the range of JSON numbers.
 func add(a, b json.RawMessage) (sum json.RawMessage, ok bool) {
 	x, isX := number(a)
 	y, isY := number(b)
@@ -28,7 +28,7 @@ func add(a, b json.RawMessage) (sum json.RawMessage, ok bool) {
 	return out, err == nil
 }
 
-// fits reports that the sum of two integers is one that fits, too.
+// fits reports whether the sum of two integers does not overflow.
 func fits(a, b int64) bool {
 	if b >= 0 {
 		return a <= math.MaxInt64-b

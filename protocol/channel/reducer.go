@@ -20,22 +20,21 @@ const (
 
 var reducerName = regexp.MustCompile(`^(?:replace|append|merge|counter|votes|feedback|message|vendor(?:\.[a-z][a-z0-9_-]*){2})$`)
 
-// ValidReducer reports whether a channel may name the reducer.
+// ValidReducer reports whether the name is valid for a channel's reducer.
 func ValidReducer(name string) bool { return reducerName.MatchString(name) }
 
-// Gathers reports whether a reducer makes a list of what is written.
+// Gathers reports whether a reducer collects writes in a list.
 func Gathers(reducer string) bool {
 	return reducer == Append || reducer == Votes || reducer == Feedback || reducer == Message
 }
 
-// ages reports whether the entries of a reducer grow too old.
+// ages reports whether entries of a reducer expire.
 func ages(reducer string) bool {
 	return reducer == Append || reducer == Votes || reducer == Feedback
 }
 
-// reduce is the step of the reducer: what was there, and a write. A write that the
-// reducer can do nothing with changes nothing: it was refused when it was made, or
-// another host made it.
+// reduce applies a write to the state. A write the reducer cannot apply changes nothing: this host
+// rejects such writes, so another host made it.
 func (s *State) reduce(reducer string, value json.RawMessage, ms int64) {
 	switch reducer {
 	case Append, Feedback:
@@ -43,14 +42,14 @@ func (s *State) reduce(reducer string, value json.RawMessage, ms int64) {
 	case Votes:
 		s.vote(entry{value: value, ms: ms, key: voter(value)})
 	case Message:
-		s.say(entry{value: value, ms: ms, key: text(value, "messageId")})
+		s.addMessage(entry{value: value, ms: ms, key: text(value, "messageId")})
 	case Merge:
 		s.merge(value)
 	case Counter:
 		if sum, ok := add(s.number(), value); ok {
 			s.set(sum)
 		}
-	default: // replace, and every reducer that nobody here knows
+	default: // replace, and every unknown reducer
 		s.set(value)
 	}
 }
@@ -64,7 +63,7 @@ func (s *State) gather(e entry) {
 	}
 }
 
-// vote takes the place of the voter's earlier one; the latest vote comes last.
+// vote replaces the voter's earlier vote; the latest vote comes last.
 func (s *State) vote(e entry) {
 	s.list()
 	if e.key == "" {
@@ -80,17 +79,17 @@ func (s *State) vote(e entry) {
 	s.gather(e)
 }
 
-// say keeps the first message of an id. Nothing is dropped: a message that was
-// dropped could come in again.
-func (s *State) say(e entry) {
+// addMessage keeps the first message of an id. Nothing is dropped: a dropped message could be added
+// again.
+func (s *State) addMessage(e entry) {
 	s.list()
-	if e.key == "" || s.said(e.key) {
+	if e.key == "" || s.hasMessage(e.key) {
 		return
 	}
 	s.entries = append(s.entries, e)
 }
 
-func (s *State) said(id string) bool {
+func (s *State) hasMessage(id string) bool {
 	for _, e := range s.entries {
 		if text(e.value, "messageId") == id {
 			return true
@@ -99,7 +98,7 @@ func (s *State) said(id string) bool {
 	return false
 }
 
-// merge overwrites the members that are written and leaves the others.
+// merge overwrites the written members and keeps the others.
 func (s *State) merge(value json.RawMessage) {
 	next := strictjson.Object(value)
 	if next == nil {
@@ -117,7 +116,7 @@ func (s *State) merge(value json.RawMessage) {
 	}
 }
 
-// voter is who cast a vote: its member voter, or userId as some clients have it.
+// voter returns the voter of a vote: its member voter, or userId as some clients send.
 func voter(value json.RawMessage) string {
 	if v := text(value, "voter"); v != "" {
 		return v
@@ -125,7 +124,7 @@ func voter(value json.RawMessage) string {
 	return text(value, "userId")
 }
 
-// text is a string member of an object, else "".
+// text returns a string member of an object, or "".
 func text(value json.RawMessage, name string) string {
 	var s string
 	if json.Unmarshal(strictjson.Object(value)[name], &s) != nil {

@@ -37,7 +37,7 @@ func (s *State) Save() Saved {
 	return v
 }
 
-// Restore makes the state that Save was called on.
+// Restore returns the state that Save was called on.
 func Restore(decl wire.Channel, v Saved) *State {
 	s := &State{decl: decl, value: v.Value, isList: v.IsList, written: v.Written, broken: v.Broken}
 	if v.Entries != nil {

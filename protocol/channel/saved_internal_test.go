@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// A field that is added to a state and not to Saved fails here.
+// A field added to State but not to Saved fails here.
 func TestRestore_GivesTheStateThatWasSaved(t *testing.T) {
 	t.Parallel()
 	s := &State{
@@ -19,7 +19,7 @@ func TestRestore_GivesTheStateThatWasSaved(t *testing.T) {
 	}
 	for _, v := range []reflect.Value{reflect.ValueOf(s).Elem(), reflect.ValueOf(s.entries[0])} {
 		for i := range v.NumField() {
-			require.False(t, v.Field(i).IsZero(), "the test does not fill %s", v.Type().Field(i).Name)
+			require.False(t, v.Field(i).IsZero(), "the test does not set %s", v.Type().Field(i).Name)
 		}
 	}
 	require.Equal(t, s, Restore(s.Declaration(), s.Save()))

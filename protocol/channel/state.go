@@ -10,10 +10,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// State is a channel as its writes have left it. It belongs to one goroutine.
+// State is a channel after its writes. It belongs to one goroutine.
 type State struct {
 	decl wire.Channel
-	// entries are those of a list, value is what is no list.
+	// entries holds a list, value any other value.
 	entries []entry
 	value   json.RawMessage
 	isList  bool
@@ -24,20 +24,20 @@ type State struct {
 // entry is one value of a list.
 type entry struct {
 	value json.RawMessage
-	// ms is when it was written, in milliseconds since 1970.
+	// ms is the time of the write, in milliseconds since 1970.
 	ms int64
-	// key is the voter or the messageId, while the entry is added.
+	// key is the voter or the messageId, set only while the entry is added.
 	key string
 }
 
-// Break says which write no longer fits the channel's schema.
+// Break identifies the write that no longer fits the channel's schema.
 type Break struct {
-	// Version is that of the write, Current the channel's.
+	// Version is the version of the write, Current the channel's.
 	Version, Current int64
 	EventID          string
 }
 
-// New is a channel before its first write: its default, which is as old as the run.
+// New returns a channel before its first write: its default, with the age of the run.
 func New(decl wire.Channel, since string) *State {
 	s := &State{decl: decl}
 	if len(decl.Default) == 0 {
@@ -54,8 +54,8 @@ func New(decl wire.Channel, since string) *State {
 	return s
 }
 
-// Apply folds a write. The event's reducer decides, and a write of an older schema
-// counts only if the channel still reads it; else the channel is broken from there on.
+// Apply folds a write with the event's reducer. A write of an older schema version counts only if
+// the channel still reads it; otherwise the channel is broken from then on.
 func (s *State) Apply(eventID string, w wire.ChannelWritten) {
 	if s.broken != nil || len(w.Value) == 0 {
 		return
@@ -72,7 +72,7 @@ func (s *State) Apply(eventID string, w wire.ChannelWritten) {
 
 func (s *State) current() int64 { return max(s.decl.SchemaVersion, 1) }
 
-// reads reports whether a write of an older version is valid today.
+// reads reports whether a write of an older version is valid now.
 func (s *State) reads(version int64, value json.RawMessage) bool {
 	if !slices.Contains(s.decl.CompatibleWith, version) {
 		return false
@@ -94,7 +94,7 @@ func (s *State) expire(reducer string, now int64) {
 	s.entries = slices.DeleteFunc(slices.Clone(s.entries), func(e entry) bool { return e.ms < now-s.decl.TTLMillis })
 }
 
-// With is the state after another write, beside this one.
+// With returns a copy of the state after another write.
 func (s *State) With(w wire.ChannelWritten) *State {
 	next := *s
 	next.entries = slices.Clone(s.entries)
@@ -102,7 +102,7 @@ func (s *State) With(w wire.ChannelWritten) *State {
 	return &next
 }
 
-// with is the state after a value of today's schema, beside this one.
+// with returns a copy of the state after a value of the current schema version.
 func (s *State) with(value json.RawMessage, ms int64) *State {
 	next := *s
 	next.entries = slices.Clone(s.entries)
@@ -112,14 +112,14 @@ func (s *State) with(value json.RawMessage, ms int64) *State {
 	return &next
 }
 
-// Broken is nil as long as every write could be folded.
+// Broken is nil if all writes could be folded.
 func (s *State) Broken() *Break { return s.broken }
 
-// Holds reports whether there is anything: a write or a default.
+// Holds reports whether there is a write or a default.
 func (s *State) Holds() bool { return s.written || len(s.decl.Default) > 0 }
 
-// Value is the folded state. It is nil where there is none, which a channel that
-// gathers, counts or merges never is. Entries that grow too old tell their age.
+// Value returns the folded state; nil if there is none. List, counter and merge channels always
+// have one. Entries that expire include their timestamp.
 func (s *State) Value() json.RawMessage {
 	switch {
 	case s.decl.Shown != nil:
@@ -139,7 +139,7 @@ func (s *State) Value() json.RawMessage {
 	}
 }
 
-// bare is the folded state without the age of entries, as a schema describes it.
+// bare returns the folded state without timestamps, as described by a schema.
 func (s *State) bare() json.RawMessage {
 	if s.isList {
 		return s.render(false)
@@ -163,23 +163,23 @@ func (s *State) render(wrap bool) json.RawMessage {
 	return append(out, ']')
 }
 
-// set makes the state a value that is no list.
+// set replaces the state with a value that is not a list.
 func (s *State) set(v json.RawMessage) { s.entries, s.value, s.isList = nil, v, false }
 
-// list makes the state a list: one that was written whole goes on as its elements.
+// list converts the state to a list; a value that is an array becomes its elements.
 func (s *State) list() {
 	if s.isList {
 		return
 	}
 	var all []json.RawMessage
-	_ = json.Unmarshal(s.value, &all) // anything else begins anew
+	_ = json.Unmarshal(s.value, &all) // anything else starts an empty list
 	s.entries, s.value, s.isList = nil, nil, true
 	for _, v := range all {
 		s.entries = append(s.entries, entry{value: v})
 	}
 }
 
-// number is what a counter goes on from.
+// number returns the current value of a counter.
 func (s *State) number() json.RawMessage {
 	if _, ok := number(s.value); ok {
 		return s.value
@@ -187,7 +187,7 @@ func (s *State) number() json.RawMessage {
 	return json.RawMessage(`0`)
 }
 
-// millis reads a time of an event; 0 if it is none.
+// millis parses a time of an event; 0 if it is invalid.
 func millis(at string) int64 {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {

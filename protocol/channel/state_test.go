@@ -16,16 +16,16 @@ import (
 
 var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// after is an instant so many milliseconds into the run.
+// after returns a time in milliseconds after the start of the run.
 func after(ms int64) string { return wire.FormatTime(at.Add(time.Duration(ms) * time.Millisecond)) }
 
-// write is a value at an instant.
+// write is a value and its time.
 type write struct {
 	value string
 	ms    int64
 }
 
-// fold writes values to a channel, one a second.
+// fold writes values to a channel, one per second.
 func fold(decl wire.Channel, values ...string) *channel.State {
 	s := channel.New(decl, after(0))
 	for i, v := range values {
@@ -34,34 +34,34 @@ func fold(decl wire.Channel, values ...string) *channel.State {
 	return s
 }
 
-// OpenWOP host contract §5.9: what each reducer makes of the values written.
-func TestReducers_FoldAsTheirNamesSay(t *testing.T) {
+// OpenWOP host contract §5.9: the result of each reducer.
+func TestReducers_FoldWrites(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		decl   wire.Channel
 		values []string
 		want   string
 	}{
-		"replace keeps the last":              {wire.Channel{Reducer: "replace"}, []string{`1`, `{"a":2}`}, `{"a":2}`},
-		"append makes a list":                 {wire.Channel{Reducer: "append"}, []string{`1`, `"a"`, `[2]`, `null`}, `[1,"a",[2],null]`},
-		"append drops the oldest":             {wire.Channel{Reducer: "append", MaxSize: 2}, []string{`1`, `2`, `3`}, `[2,3]`},
-		"append goes on from its default":     {wire.Channel{Reducer: "append", Default: json.RawMessage(`[0]`)}, []string{`1`}, `[0,1]`},
-		"merge overwrites members, shallowly": {wire.Channel{Reducer: "merge"}, []string{`{"a":{"x":1},"b":1}`, `{"a":{"y":2}}`}, `{"a":{"y":2},"b":1}`},
-		"merge tells members by exact name":   {wire.Channel{Reducer: "merge"}, []string{`{"a":1}`, `{"A":2}`}, `{"a":1,"A":2}`},
-		"counter sums":                        {wire.Channel{Reducer: "counter"}, []string{`5`, `-7`}, `-2`},
-		"counter is exact as long as it can":  {wire.Channel{Reducer: "counter"}, []string{`9007199254740993`, `1`}, `9007199254740994`},
-		"counter of fractions":                {wire.Channel{Reducer: "counter", Default: json.RawMessage(`10`)}, []string{`0.5`}, `10.5`},
-		"counter beyond what integers hold":   {wire.Channel{Reducer: "counter"}, []string{`9223372036854775807`, `1`}, `9223372036854775808`},
-		"votes keep the latest of each":       {wire.Channel{Reducer: "votes"}, []string{`{"voter":"a","vote":1}`, `{"voter":"b","vote":1}`, `{"voter":"a","vote":0}`}, `[{"voter":"b","vote":1},{"voter":"a","vote":0}]`},
-		"votes drop the oldest":               {wire.Channel{Reducer: "votes", MaxSize: 1}, []string{`{"voter":"a"}`, `{"voter":"b"}`}, `[{"voter":"b"}]`},
-		"feedback is bounded":                 {wire.Channel{Reducer: "feedback", MaxSize: 1}, []string{`{"text":"x"}`, `{"text":"y"}`}, `[{"text":"y"}]`},
-		"the first message of an id wins":     {wire.Channel{Reducer: "message"}, []string{`{"messageId":"1","content":"a"}`, `{"messageId":"2"}`, `{"messageId":"1","content":"b"}`}, `[{"messageId":"1","content":"a"},{"messageId":"2"}]`},
-		"an unknown reducer replaces":         {wire.Channel{Reducer: "vendor.acme.dedupe"}, []string{`1`, `2`}, `2`},
-		"what does not fit changes nothing":   {wire.Channel{Reducer: "counter"}, []string{`1`, `"2"`, `{}`, `1e999`}, `1`},
-		"a vote of nobody changes nothing":    {wire.Channel{Reducer: "votes"}, []string{`{"vote":1}`, `7`}, `[]`},
-		"a list without writes is empty":      {wire.Channel{Reducer: "append"}, nil, `[]`},
-		"a count without writes is none":      {wire.Channel{Reducer: "counter"}, nil, `0`},
-		"an object without writes is empty":   {wire.Channel{Reducer: "merge"}, nil, `{}`},
+		"replace keeps the last":                        {wire.Channel{Reducer: "replace"}, []string{`1`, `{"a":2}`}, `{"a":2}`},
+		"append makes a list":                           {wire.Channel{Reducer: "append"}, []string{`1`, `"a"`, `[2]`, `null`}, `[1,"a",[2],null]`},
+		"append drops the oldest":                       {wire.Channel{Reducer: "append", MaxSize: 2}, []string{`1`, `2`, `3`}, `[2,3]`},
+		"append starts with its default":                {wire.Channel{Reducer: "append", Default: json.RawMessage(`[0]`)}, []string{`1`}, `[0,1]`},
+		"merge overwrites members, shallowly":           {wire.Channel{Reducer: "merge"}, []string{`{"a":{"x":1},"b":1}`, `{"a":{"y":2}}`}, `{"a":{"y":2},"b":1}`},
+		"merge matches members by exact name":           {wire.Channel{Reducer: "merge"}, []string{`{"a":1}`, `{"A":2}`}, `{"a":1,"A":2}`},
+		"counter sums":                                  {wire.Channel{Reducer: "counter"}, []string{`5`, `-7`}, `-2`},
+		"counter is exact within the range of integers": {wire.Channel{Reducer: "counter"}, []string{`9007199254740993`, `1`}, `9007199254740994`},
+		"counter of fractions":                          {wire.Channel{Reducer: "counter", Default: json.RawMessage(`10`)}, []string{`0.5`}, `10.5`},
+		"counter beyond what integers hold":             {wire.Channel{Reducer: "counter"}, []string{`9223372036854775807`, `1`}, `9223372036854775808`},
+		"votes keep the latest of each":                 {wire.Channel{Reducer: "votes"}, []string{`{"voter":"a","vote":1}`, `{"voter":"b","vote":1}`, `{"voter":"a","vote":0}`}, `[{"voter":"b","vote":1},{"voter":"a","vote":0}]`},
+		"votes drop the oldest":                         {wire.Channel{Reducer: "votes", MaxSize: 1}, []string{`{"voter":"a"}`, `{"voter":"b"}`}, `[{"voter":"b"}]`},
+		"feedback is bounded":                           {wire.Channel{Reducer: "feedback", MaxSize: 1}, []string{`{"text":"x"}`, `{"text":"y"}`}, `[{"text":"y"}]`},
+		"the first message of an id wins":               {wire.Channel{Reducer: "message"}, []string{`{"messageId":"1","content":"a"}`, `{"messageId":"2"}`, `{"messageId":"1","content":"b"}`}, `[{"messageId":"1","content":"a"},{"messageId":"2"}]`},
+		"an unknown reducer replaces":                   {wire.Channel{Reducer: "vendor.acme.dedupe"}, []string{`1`, `2`}, `2`},
+		"invalid writes change nothing":                 {wire.Channel{Reducer: "counter"}, []string{`1`, `"2"`, `{}`, `1e999`}, `1`},
+		"a vote without voter changes nothing":          {wire.Channel{Reducer: "votes"}, []string{`{"vote":1}`, `7`}, `[]`},
+		"a list without writes is empty":                {wire.Channel{Reducer: "append"}, nil, `[]`},
+		"a counter without writes is zero":              {wire.Channel{Reducer: "counter"}, nil, `0`},
+		"an object without writes is empty":             {wire.Channel{Reducer: "merge"}, nil, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,9 +71,10 @@ func TestReducers_FoldAsTheirNamesSay(t *testing.T) {
 	require.Nil(t, fold(wire.Channel{Reducer: "replace"}).Value())
 }
 
-// OpenWOP host contract §5.9: the reducer named on the event decides, whatever is
-// declared by the time the log is read.
-func TestApply_TakesTheReducerOfTheEvent(t *testing.T) {
+// OpenWOP host contract §5.9: the reducer of the event applies, whatever is declared when the log
+// is
+// read.
+func TestApply_UsesTheReducerOfTheEvent(t *testing.T) {
 	t.Parallel()
 	s := channel.New(wire.Channel{Reducer: "replace"}, after(0))
 	for i, w := range []wire.ChannelWritten{{Value: json.RawMessage(`1`), Reducer: "append"}, {Value: json.RawMessage(`2`), Reducer: "append"}} {
@@ -83,25 +84,25 @@ func TestApply_TakesTheReducerOfTheEvent(t *testing.T) {
 	require.JSONEq(t, `[1,2]`, string(s.Value()))
 	s.Apply("e", wire.ChannelWritten{Value: json.RawMessage(`[9]`), Reducer: "replace"})
 	s.Apply("e", wire.ChannelWritten{Value: json.RawMessage(`3`), Reducer: "append"})
-	require.JSONEq(t, `[9,3]`, string(s.Value()), "a list that was written whole goes on as its elements")
+	require.JSONEq(t, `[9,3]`, string(s.Value()), "an array becomes the elements of the list")
 }
 
 // OpenWOP host contract §5.9: entries age by the time of their events.
-func TestTTL_DropsWhatIsTooOldAtTheNextWriteOrRead(t *testing.T) {
+func TestTTL_DropsOldEntriesAtTheNextWriteOrRead(t *testing.T) {
 	t.Parallel()
 	s := channel.New(wire.Channel{Reducer: "append", TTLMillis: 200}, after(0))
 	for _, w := range []write{{`"a"`, 0}, {`"b"`, 100}, {`"c"`, 200}} {
 		s.Apply("e", wire.ChannelWritten{Value: json.RawMessage(w.value), Reducer: "append", WrittenAt: after(w.ms)})
 	}
 	ts := func(ms int64) string { return strconv.FormatInt(at.UnixMilli()+ms, 10) }
-	require.JSONEq(t, `[{"value":"a","_ts":`+ts(0)+`},{"value":"b","_ts":`+ts(100)+`},{"value":"c","_ts":`+ts(200)+`}]`, string(s.Value()), "200 ms old is not too old")
+	require.JSONEq(t, `[{"value":"a","_ts":`+ts(0)+`},{"value":"b","_ts":`+ts(100)+`},{"value":"c","_ts":`+ts(200)+`}]`, string(s.Value()), "200 ms is within the limit")
 	s.Expire(after(301))
 	require.JSONEq(t, `[{"value":"c","_ts":`+ts(200)+`}]`, string(s.Value()))
 	s.Apply("e", wire.ChannelWritten{Value: json.RawMessage(`"d"`), Reducer: "append", WrittenAt: after(500)})
 	require.JSONEq(t, `[{"value":"d","_ts":`+ts(500)+`}]`, string(s.Value()))
 }
 
-func TestTTL_IsForListsOfEntriesOnly(t *testing.T) {
+func TestTTL_AppliesToListsOnly(t *testing.T) {
 	t.Parallel()
 	for reducer, value := range map[string]string{"replace": `1`, "counter": `1`, "merge": `{"a":1}`, "message": `{"messageId":"1"}`} {
 		s := fold(wire.Channel{Reducer: reducer, TTLMillis: 1}, value)
@@ -111,7 +112,7 @@ func TestTTL_IsForListsOfEntriesOnly(t *testing.T) {
 	}
 }
 
-// A default is as old as the run.
+// A default has the age of the run.
 func TestTTL_AgesTheDefault(t *testing.T) {
 	t.Parallel()
 	s := channel.New(wire.Channel{Reducer: "append", TTLMillis: 10, Default: json.RawMessage(`[1]`)}, after(0))
@@ -122,7 +123,7 @@ func TestTTL_AgesTheDefault(t *testing.T) {
 }
 
 // OpenWOP host contract §5.9: an older write counts only if it is listed and valid.
-func TestVersions_BreakTheChannelThatNoLongerReadsThem(t *testing.T) {
+func TestVersions_BreakAChannelThatNoLongerReadsThem(t *testing.T) {
 	t.Parallel()
 	decl := wire.Channel{Reducer: "append", SchemaVersion: 3, CompatibleWith: []int64{2}, Schema: json.RawMessage(`{"type":"string"}`)}
 	for name, c := range map[string]struct {
@@ -148,12 +149,12 @@ func TestVersions_BreakTheChannelThatNoLongerReadsThem(t *testing.T) {
 			}
 			require.Equal(t, &channel.Break{Version: max(c.version, 1), Current: 3, EventID: "ev_1"}, s.Broken())
 			s.Apply("ev_2", wire.ChannelWritten{Value: json.RawMessage(`"y"`), Reducer: "append", SchemaVersion: 3, WrittenAt: after(0)})
-			require.JSONEq(t, `[]`, string(s.Value()), "nothing is folded after what could not be")
+			require.JSONEq(t, `[]`, string(s.Value()), "nothing is folded after the break")
 		})
 	}
 }
 
-// values draws one that the reducer may meet, fitting or not.
+// values draws a value for the reducer, valid or not.
 func values(reducer string) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		n := rapid.IntRange(-3, 3).Draw(t, "n")
@@ -174,7 +175,7 @@ func values(reducer string) *rapid.Generator[string] {
 
 var reducers = []string{"replace", "append", "merge", "counter", "votes", "feedback", "message", "vendor.a.b"}
 
-// drawn is a log of writes whose times never go back.
+// drawn returns a log of writes in the order of time.
 func drawn(t *rapid.T, reducer string) []wire.ChannelWritten {
 	var ms int64
 	var out []wire.ChannelWritten
@@ -199,8 +200,8 @@ func folded(decl wire.Channel, log []wire.ChannelWritten) *channel.State {
 	return s
 }
 
-// A log folds to the same state, however often, and from wherever it is gone on.
-func TestFold_OfTheSameLogIsTheSame(t *testing.T) {
+// A log folds to the same state every time, also when resumed at any point.
+func TestFold_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		reducer := rapid.SampledFrom(reducers).Draw(t, "reducer")
@@ -212,7 +213,7 @@ func TestFold_OfTheSameLogIsTheSame(t *testing.T) {
 		for _, w := range log[cut:] {
 			before := string(s.Value())
 			next := s.With(w)
-			require.Equal(t, before, string(s.Value()), "With leaves what it goes on from")
+			require.Equal(t, before, string(s.Value()), "With does not change its receiver")
 			s = next
 		}
 		require.Equal(t, want, string(s.Value()))
@@ -220,9 +221,8 @@ func TestFold_OfTheSameLogIsTheSame(t *testing.T) {
 	})
 }
 
-// A list is the latest values in the order of their sequence, none of them too old at
-// the last write.
-func TestAppend_IsTheTailOfTheLogInItsOrder(t *testing.T) {
+// A list holds the latest values in the order of their sequence, none too old at the last write.
+func TestAppend_HoldsTheTailOfTheLogInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		decl, log := declared(t, "append"), drawn(t, "append")
@@ -257,7 +257,7 @@ func TestAppend_IsTheTailOfTheLogInItsOrder(t *testing.T) {
 	})
 }
 
-// No voter and no messageId is there twice, in whatever order they came.
+// Each voter and each messageId appears once, in any order of writes.
 func TestVotesAndMessages_HoldEachKeyOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,6 +1,5 @@
-// Package cost holds the attributes that tell what a call has cost. Their list is
-// closed: whatever else is offered is dropped before anybody sees it (OpenWOP host
-// contract §10.2).
+// Package cost holds the cost attributes of a call. The list is closed: all other attributes are
+// dropped before they are exposed (OpenWOP host contract §10.2).
 package cost
 
 import (
@@ -28,8 +27,7 @@ var (
 // Attributes are cost attributes by name: int64, float64, bool or string.
 type Attributes map[string]any
 
-// Sanitize keeps of an object's members those that are on the list and are what they
-// should be; nil: none is.
+// Sanitize returns the members that are on the list and have valid values; nil if there are none.
 func Sanitize(given json.RawMessage) Attributes {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(given, &members) != nil {
@@ -47,7 +45,7 @@ func Sanitize(given json.RawMessage) Attributes {
 	return out
 }
 
-// readers are the attributes and what their values have to be.
+// readers maps each attribute to its parser.
 var readers = map[string]func(json.RawMessage) (any, bool){
 	Input: count, Output: count, Total: count, USD: amount, Estimated: flag,
 	Currency: matching(currencyForm), Provider: matching(providerForm),
@@ -87,15 +85,15 @@ func matching(form *regexp.Regexp) func(json.RawMessage) (any, bool) {
 	}
 }
 
-// Dollars is the cost in US dollars; ok is false where it is in another currency, or
-// there is none.
+// Dollars returns the cost in US dollars; ok is false if there is none or it is in another
+// currency.
 func (a Attributes) Dollars() (usd float64, ok bool) {
 	usd, ok = a[USD].(float64)
 	currency, told := a[Currency].(string)
 	return usd, ok && (!told || strings.EqualFold(currency, "usd"))
 }
 
-// Tokens is a count of tokens; 0 if none is told.
+// Tokens returns a token count; 0 if absent.
 func (a Attributes) Tokens(name string) int64 {
 	n, _ := a[name].(int64)
 	return n

@@ -11,7 +11,7 @@ import (
 )
 
 // OpenWOP host contract §10.2: exactly these names, and primitive values only.
-func TestSanitize_KeepsTheListAndNothingElse(t *testing.T) {
+func TestSanitize_KeepsListedAttributesOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ given, want string }{
 		"all": {
@@ -24,7 +24,7 @@ func TestSanitize_KeepsTheListAndNothingElse(t *testing.T) {
 		"another case":     {`{"openwop.cost.USD":1}`, `null`},
 		"not a primitive":  {`{"openwop.cost.usd":{"a":1},"openwop.cost.provider":["x"]}`, `null`},
 		"of another kind":  {`{"openwop.cost.usd":"1","openwop.cost.tokens.input":1.5,"openwop.cost.estimated":"yes"}`, `null`},
-		"less than none":   {`{"openwop.cost.usd":-1,"openwop.cost.tokens.input":-1}`, `null`},
+		"negative":         {`{"openwop.cost.usd":-1,"openwop.cost.tokens.input":-1}`, `null`},
 		"null":             {`{"openwop.cost.usd":null,"openwop.cost.tokens.input":null,"openwop.cost.estimated":null}`, `null`},
 		"text in a name":   {`{"openwop.cost.provider":"sk-ant-CANARY","openwop.cost.currency":"dollars"}`, `null`},
 		"not an object":    {`[1]`, `null`},
@@ -39,7 +39,7 @@ func TestSanitize_KeepsTheListAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestSanitize_OfWhatItKeptKeepsAll(t *testing.T) {
+func TestSanitize_IsIdempotent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{cost.Input, cost.Output, cost.Total, cost.USD, cost.Currency, cost.Estimated, cost.Provider, "openwop.cost.evil"}
@@ -57,7 +57,7 @@ func TestSanitize_OfWhatItKeptKeepsAll(t *testing.T) {
 	})
 }
 
-func TestDollars_AreDollarsOnly(t *testing.T) {
+func TestDollars_IgnoresOtherCurrencies(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]bool{
 		`{"openwop.cost.usd":1}`: true, `{"openwop.cost.usd":1,"openwop.cost.currency":"USD"}`: true,

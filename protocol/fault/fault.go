@@ -1,10 +1,9 @@
-// Package fault is the one vocabulary of errors: a code of the protocol, a
-// sentence for people, details for programs.
+// Package fault defines the errors of the protocol: a code, a sentence for people, and details for
+// programs.
 //
-// Domain code returns *Error; Table says once what each code is over HTTP and
-// gRPC; the transports convert with it and hold no switch of their own. The
-// document form is the canonical error envelope {error, message, details?}
-// (OpenWOP host contract §9.1).
+// Domain code returns *Error. Table maps each code to HTTP and gRPC, once; the transports convert
+// with it and contain no mapping of their own. The JSON form is the canonical error envelope
+// {error, message, details?} (OpenWOP host contract §9.1).
 package fault
 
 import (
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-// Code names what went wrong. Readers switch on it, never on the message.
+// Code identifies an error. Programs switch on it, never on the message.
 type Code string
 
 // Error is an error with a code. The zero value is not useful; use New.
@@ -31,8 +30,8 @@ type Error struct {
 	cause error
 }
 
-// New makes an error with a formatted message. The message is for people: it
-// says what is wrong, where, and what would be right; it never carries secrets.
+// New returns an error with a formatted message. The message states what is wrong, where, and what
+// is allowed. It never contains secrets.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -56,22 +55,22 @@ func (e *Error) Wrap(cause error) *Error {
 	return &c
 }
 
-// After returns a copy of e that tells the caller when to try again.
+// After returns a copy of e with the time after which the caller may retry.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d
 	return &c
 }
 
-// unprocessable is the member of details that tells a request which is as it should be,
-// but does not fit what it is an answer to.
+// unprocessable is the member of details that marks a well-formed request that conflicts with the
+// state it refers to.
 const unprocessable = "unprocessable"
 
-// Unprocessable returns a copy of a validation error for a request that has the right
-// shape and does not fit what it is an answer to (OpenWOP host contract §9.2, 422).
+// Unprocessable returns a copy of a validation error with status 422: the request is well-formed
+// but does not fit what it answers (OpenWOP host contract §9.2, 422).
 func (e *Error) Unprocessable() *Error { return e.With(unprocessable, true) }
 
-// Row is what the error means on each transport.
+// Row returns the mapping of the error to each transport.
 func (e *Error) Row() Row {
 	r := Lookup(e.Code)
 	if e.Code == ValidationError && e.Details[unprocessable] == true {
@@ -80,7 +79,7 @@ func (e *Error) Row() Row {
 	return r
 }
 
-// Error gives the code, the sentence and the cause, for logs.
+// Error returns the code, the message and the cause, for logs.
 func (e *Error) Error() string {
 	if e.cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.cause)
@@ -88,7 +87,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
-// Unwrap gives the recorded cause.
+// Unwrap returns the recorded cause.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Is reports whether target is an *Error of the same code, so that
@@ -101,9 +100,9 @@ func (e *Error) Is(target error) bool {
 // As finds the *Error in err's chain.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
 
-// All are the faults that err joins, in their order; of a chain, the outermost.
+// All returns the faults joined in err, in order; for a chain, only the outermost.
 func All(err error) []*Error {
-	switch e := err.(type) { //nolint:errorlint // taken apart here
+	switch e := err.(type) { //nolint:errorlint // inspects the tree itself
 	case nil:
 		return nil
 	case *Error:
@@ -119,8 +118,8 @@ func All(err error) []*Error {
 	}
 }
 
-// CodeOf is the code in err's chain, or InternalError for a foreign error, or
-// the empty code for nil.
+// CodeOf returns the code in err's chain, InternalError for a foreign error, and the empty code for
+// nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -141,14 +140,14 @@ type envelope struct {
 // Envelope renders the canonical error envelope as JSON, masked.
 func (e *Error) Envelope() []byte { return e.Masked().Internal() }
 
-// Internal is the envelope as services of one host tell it each other. Nothing in it is
-// masked: of a secret that is known, the redactor has to see the whole.
+// Internal returns the envelope as services of one host exchange it. It is not masked: the redactor
+// must see known secrets in full.
 func (e *Error) Internal() []byte {
-	b, _ := render(envelope{Error: e.Code, Message: e.Message, Details: plain(e.Details)}) // plain leaves what JSON can say
+	b, _ := render(envelope{Error: e.Code, Message: e.Message, Details: plain(e.Details)}) // plain returns only what JSON can represent
 	return b
 }
 
-// render leaves <, > and & as they are: the envelope is read by people, too.
+// render does not escape <, > and &, so that people can read the envelope.
 func render(v envelope) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -22,8 +22,8 @@ func TestTable_HasASoundRowForEveryCode(t *testing.T) {
 	}
 }
 
-// Nobody is left with an error and no way on: each code names who acts, and how.
-func TestTable_SaysForEveryCodeWhoDoesWhat(t *testing.T) {
+// Every code names who acts, and how.
+func TestTable_NamesOwnerAndNextStep(t *testing.T) {
 	t.Parallel()
 	owners := []fault.Owner{fault.Model, fault.WorkflowAuthor, fault.Operator, fault.Caller}
 	for _, c := range fault.Codes() {
@@ -35,7 +35,7 @@ func TestTable_SaysForEveryCodeWhoDoesWhat(t *testing.T) {
 }
 
 // The statuses of OpenWOP host contract §9.2 and §9.4, by hand.
-func TestTable_SaysWhatTheContractSays(t *testing.T) {
+func TestTable_MatchesTheContract(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		code       fault.Code
@@ -68,7 +68,7 @@ func TestTable_SaysWhatTheContractSays(t *testing.T) {
 	}
 }
 
-func TestTable_KnowsNoRetiredName(t *testing.T) {
+func TestTable_HasNoRetiredCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []fault.Code{"invalid_credential", "idempotency_key_conflict", "internal", "envelope_payload_invalid", "envelope_refused_by_provider"} {
 		require.False(t, fault.Known(c), c)
@@ -83,14 +83,14 @@ func TestEnvelope_HasExactlyTheClosedMembers(t *testing.T) {
 	require.JSONEq(t, `{"error":"not_found","message":"gone"}`, string(fault.New(fault.NotFound, "gone").Envelope()))
 }
 
-func TestEnvelope_SurvivesADetailThatIsNoJSON(t *testing.T) {
+func TestEnvelope_DropsDetailsThatAreNotJSON(t *testing.T) {
 	t.Parallel()
 	b := fault.New(fault.Conflict, "no").With("f", func() {}).Envelope()
 	require.True(t, json.Valid(b))
 	require.Contains(t, string(b), `"conflict"`)
 }
 
-func TestWith_LeavesTheOriginalAlone(t *testing.T) {
+func TestWith_DoesNotChangeTheOriginal(t *testing.T) {
 	t.Parallel()
 	base := fault.New(fault.Conflict, "x").With("a", 1)
 	_ = base.With("b", 2)
@@ -121,14 +121,15 @@ func FuzzParseEnvelope(f *testing.F) {
 	})
 }
 
-// OpenWOP host contract §9.2, 422: validation_error has two statuses, and says which one
-// on every way to a client.
-func TestUnprocessable_TellsTheTwoValidationErrorsApart(t *testing.T) {
+// OpenWOP host contract §9.2, 422: validation_error has two statuses and keeps the right one on
+// every
+// transport.
+func TestUnprocessable_DistinguishesTheTwoValidationErrors(t *testing.T) {
 	t.Parallel()
 	plain := fault.New(fault.ValidationError, "x").With("unprocessable", "no")
 	require.Equal(t, fault.Lookup(fault.ValidationError), plain.Row())
 	odd := plain.Unprocessable()
-	require.Equal(t, plain.Row(), fault.Lookup(plain.Code), "the original is as it was")
+	require.Equal(t, plain.Row(), fault.Lookup(plain.Code), "the original is unchanged")
 	again, err := fault.ParseEnvelope(odd.Envelope())
 	require.NoError(t, err)
 	for _, e := range []*fault.Error{odd, again} {

@@ -7,26 +7,25 @@ import (
 	"strings"
 )
 
-// masked stands for what looks like a credential.
+// masked replaces text that looks like a credential.
 const masked = "[REDACTED]"
 
-// credential is the shape of a secret: a signed token of three parts, a key that
-// its prefix names, or a long run of base64.
+// credential matches the form of a secret: a signed token of three parts, a key with a known
+// prefix, or a long run of base64.
 var credential = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*|\b[sph]k[_-][A-Za-z0-9_-]{8,}|[A-Za-z0-9+]{32,}={0,2}`)
 
-// wordEnds are the signs at which a word of an error ends.
+// wordEnds are the characters that end a word.
 const wordEnds = " \t\r\n\"'`,;:()[]{}"
 
-// mask takes out of a text what looks like a credential. Callers put one where
-// it does not belong, as in the name of a member, and an error that names the
-// place must not repeat it (OpenWOP host contract §2.0, leakage). The rest of the
-// word goes with it: it may be the rest of a secret, which nobody who knows the
-// secret would find any more.
+// mask replaces text that looks like a credential. Callers sometimes put a secret in the wrong
+// place, such as a member name, and an error that reports the path must not repeat it (OpenWOP host
+// contract §2.0, leakage). The rest of the word is masked too: it may be the rest of the secret,
+// which a search for the whole secret would no longer match.
 func mask(text string) string {
 	var out strings.Builder
 	done := 0
 	for _, at := range credential.FindAllStringIndex(text, -1) {
-		if at[0] < done || !secretive(text[at[0]:at[1]]) {
+		if at[0] < done || !isCredential(text[at[0]:at[1]]) {
 			continue
 		}
 		out.WriteString(text[done:at[0]])
@@ -40,13 +39,13 @@ func mask(text string) string {
 	return out.String()
 }
 
-// secretive tells a credential from a long word, or a long number.
-func secretive(found string) bool {
+// isCredential excludes long words and long numbers.
+func isCredential(found string) bool {
 	named := strings.ContainsAny(found, "_-.")
 	return named || strings.ContainsAny(found, "0123456789") && strings.Trim(found, "0123456789") != ""
 }
 
-// Masked is the error as callers may see it: without what looks like a credential.
+// Masked returns the error as callers may see it, with credentials masked.
 func (e *Error) Masked() *Error {
 	out := *e
 	out.Message = mask(e.Message)
@@ -54,8 +53,8 @@ func (e *Error) Masked() *Error {
 	return &out
 }
 
-// plain turns details into what JSON makes of them. What JSON cannot say is left
-// out, as it is of the envelope.
+// plain converts details to their JSON form. Values that JSON cannot represent are dropped, as in
+// the envelope.
 func plain(details map[string]any) map[string]any {
 	if len(details) == 0 {
 		return nil

@@ -16,7 +16,7 @@ const (
 )
 
 // OpenWOP host contract §2.0, leakage.
-func TestEnvelope_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
+func TestEnvelope_MasksCredentials(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"/inputs/" + looksSecret + ": unknown member": "/inputs/[REDACTED]: unknown member",
@@ -24,11 +24,11 @@ func TestEnvelope_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
 		"pk_test_12345678 and hk_live_12345678":       "[REDACTED] and [REDACTED]",
 		"sk-proj-12345678":                            "[REDACTED]",
 		strings.Repeat("Ab3+", 8) + "==":              "[REDACTED]",
-		// Nothing is left of one that has further signs in it.
+		// A credential is masked including further characters of the word.
 		"/inputs/" + looksSecret + "/c4e7+a8=35: unknown member":               "/inputs/[REDACTED]: unknown member",
 		`port "` + strings.Repeat("Ab3+", 8) + `/Qx7~1Zw9": unknown`:           `port "[REDACTED]": unknown`,
 		"aVeryLongNameOfAMemberThatSomebodyHasChosen/" + looksSecret + "~x, y": "aVeryLongNameOfAMemberThatSomebodyHasChosen/[REDACTED], y",
-		// What errors are made of stays.
+		// Ordinary error texts are unchanged.
 		"no run of this id in your tenant":                   "no run of this id in your tenant",
 		"run_06gzrgcz75tj1arxptsr4mpddm":                     "run_06gzrgcz75tj1arxptsr4mpddm",
 		"conformance-envelope-truncation-cap-exhaustion-1":   "conformance-envelope-truncation-cap-exhaustion-1",
@@ -57,7 +57,7 @@ func TestEnvelope_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
 		require.Equal(t, want, got.Details.Problems[0].Path)
 		require.Equal(t, map[string][]string{want: {want}}, got.Details.By)
 		require.Equal(t, "9007199254740993", got.Details.N.String())
-		require.Equal(t, text, e.Message, "the error itself, which the log gets, stays as it is")
+		require.Equal(t, text, e.Message, "the error itself, which is logged, is unchanged")
 	}
 }
 
@@ -69,6 +69,6 @@ func FuzzEnvelope(f *testing.F) {
 		require.NoError(t, err)
 		again, err := fault.ParseEnvelope(e.Envelope())
 		require.NoError(t, err)
-		require.Equal(t, e, again, "masked once is masked")
+		require.Equal(t, e, again, "masking is idempotent")
 	})
 }

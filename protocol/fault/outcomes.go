@@ -1,6 +1,6 @@
 package fault
 
-// outcomes are the codes that only ever stand in the error of a run or a node.
+// outcomes are the codes that appear only in the error of a run or node.
 var outcomes = map[Code]Row{
 	UnsupportedNodeType: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Row is what one code means on each transport.
+// Row describes one code on each transport.
 type Row struct {
-	// HTTP is the status; 0 for a code that only ever stands in a run or node error.
+	// HTTP is the status; 0 for a code that appears only in run and node errors.
 	HTTP int
 	// GRPC is the canonical gRPC code as a number: this package imports no gRPC.
 	GRPC int
-	// Retryable says that the same request may succeed later, unchanged.
+	// Retryable: the same request may succeed later, unchanged.
 	Retryable bool
-	// Owner is who can do something about it, and has to.
+	// Owner is the party that can fix the error.
 	Owner Owner
 	// Meaning is one sentence for the docs, the console and `waybill explain`.
 	Meaning string
-	// Next is what the owner does.
+	// Next is the owner's next step.
 	Next string
 }
 
-// Owner is who acts on an error. A model acts by what it is asked again.
+// Owner is the party that acts on an error. A model acts when it is called again.
 type Owner string
 
 // The owners.
@@ -58,8 +58,7 @@ func union(parts ...map[Code]Row) map[Code]Row {
 	return all
 }
 
-// answers are the codes that reach a client as an answer; they may stand in a run's
-// error as well.
+// answers are the codes that reach a client as a response; they may also appear in a run's error.
 var answers = map[Code]Row{
 	ValidationError: {
 		400, grpcInvalidArgument, false, Caller,

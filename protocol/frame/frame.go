@@ -1,10 +1,9 @@
-// Package frame is the unit of the run log: what one step of a run appended,
-// together or not at all.
+// Package frame defines the unit of the run log: the events that one step of a run appended, all or
+// none.
 //
-// The body of a run's first frame is its record; every other frame's body is the
-// JSON array of its events. The headers say enough to filter without parsing,
-// and chain each frame to the one before it by hash, so that a scrubber finds
-// a flipped bit.
+// The body of a run's first frame is its record. The body of every other frame is the JSON array of
+// its events. The headers allow filtering without parsing the body. They also chain each frame to
+// the previous one by hash, so that a scrubber finds a flipped bit.
 package frame
 
 import (
@@ -28,9 +27,9 @@ const (
 	HeaderTrust = "Waybill-Trust" // untrusted when any event is
 	HeaderPrev  = "Waybill-Prev"  // hash of the run's previous frame; absent on start
 	HeaderHash  = "Waybill-Hash"  // hash of this frame
-	// HeaderWriter tells one writer's frame from another's that says the same.
+	// HeaderWriter distinguishes frames with equal content by different writers.
 	HeaderWriter = "Waybill-Writer"
-	// HeaderNote holds a Note as one line of JSON; absent where there is none.
+	// HeaderNote holds a Note as one line of JSON; absent if there is none.
 	HeaderNote = "Waybill-Note"
 	// HeaderTrace is the W3C trace context of the run. It is for readers that trace
 	// their own work; the hash does not cover it.
@@ -47,41 +46,40 @@ type Frame struct {
 	Trust wire.Trust
 	Prev  string
 	Hash  string
-	// Writer identifies who appended the frame; empty for frames of the acceptor. Two
-	// dispatchers that race for a run can reach the same events in the same
-	// millisecond: without it both would take the frame in the log for their own.
-	// A session that owns the run adds a Claim; see Claimed.
+	// Writer identifies who appended the frame; empty for frames of the acceptor. Two dispatchers
+	// that race for a run can produce the same events in the same millisecond: without Writer, both
+	// would take the frame in the log for their own. A session that owns the run adds a claim; see
+	// Claimed.
 	Writer string
-	// Note is what the log remembers of a run without an event: JSON on one line, empty
-	// for nothing.
+	// Note holds state of the run that no event expresses: JSON on one line, empty for none.
 	Note string
-	// Trace is the traceparent of whoever appended the frame; empty: none.
+	// Trace is the traceparent of the process that appended the frame; empty: none.
 	Trace string
 	Body  []byte
 
 	// Pos is the position in the stream; 0 before the frame is stored.
 	Pos uint64
-	// Stored is when the log took the frame; zero before.
+	// Stored is when the log stored the frame; zero before.
 	Stored time.Time
 }
 
-// Head is where a run's log ends: what the next append must expect.
+// Head is the end of a run's log: what the next append must expect.
 type Head struct {
 	Pos  uint64 // stream position of the last frame; 0: the run has none
 	Hash string // hash of the last frame
 	Next int    // sequence of the next event
-	// Ownership is who may execute the run. Frame.Head leaves it empty, because a
-	// single frame may not state it: fold it over the run's frames with Ownership.After.
+	// Ownership defines who may execute the run. Frame.Head leaves it empty, because a single frame
+	// may not determine it: fold it over the run's frames with Ownership.After.
 	Ownership
 }
 
-// Head is the end of the log once f is stored.
+// Head returns the end of the log once f is stored.
 func (f *Frame) Head() Head { return Head{Pos: f.Pos, Hash: f.Hash, Next: f.Last + 1} }
 
-// NewStart makes the first frame of a run from its record's JSON.
+// NewStart returns the first frame of a run, from its record's JSON.
 func NewStart(run subject.Run, record []byte) *Frame { return first(run, subject.Start, record) }
 
-// NewOpen makes the first frame of a run that an executor outside carries out.
+// NewOpen returns the first frame of a run that an external executor drives.
 func NewOpen(run subject.Run, record []byte) *Frame { return first(run, subject.Open, record) }
 
 func first(run subject.Run, kind subject.Kind, record []byte) *Frame {
@@ -90,8 +88,8 @@ func first(run subject.Run, kind subject.Kind, record []byte) *Frame {
 	return f
 }
 
-// New makes the frame that appends events after head. The events must be placed
-// at head.Next and following.
+// New returns the frame that appends events after head. The events must have the sequences from
+// head.Next on.
 func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Frame {
 	f := &Frame{
 		Run: run, Kind: kind, First: head.Next, Last: head.Next + len(events) - 1,
@@ -105,31 +103,31 @@ func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Fr
 	return f
 }
 
-// Beside begins the name of a writer that changes a run which a session may be executing.
+// ExternalPrefix starts the writer name of a change from outside the session that executes the run.
 // The session reads the frame and continues after it.
-const Beside = "beside-"
+const ExternalPrefix = "beside-"
 
-// By marks the frame as a writer's.
+// By sets the frame's writer.
 func (f *Frame) By(writer string) *Frame {
 	f.Writer = writer
 	f.Hash = f.sum()
 	return f
 }
 
-// With puts a note into the frame.
+// With sets the frame's note.
 func (f *Frame) With(note string) *Frame {
 	f.Note = note
 	f.Hash = f.sum()
 	return f
 }
 
-// In puts the frame into a trace.
+// In sets the frame's trace.
 func (f *Frame) In(traceparent string) *Frame {
 	f.Trace = traceparent
 	return f
 }
 
-// sum is the hash of all that the frame says.
+// sum returns the hash of the frame's content.
 func (f *Frame) sum() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n%d\n%s\n%s\n%s\n", f.Prev, f.Run.Frame(f.Kind), f.First, f.Last, f.typeList(), f.Trust, f.Writer)
@@ -151,7 +149,7 @@ func (f *Frame) typeList() string {
 	return b.String()
 }
 
-// Headers are the frame's headers as a flat map.
+// Headers returns the frame's headers as a flat map.
 func (f *Frame) Headers() map[string]string {
 	h := map[string]string{
 		HeaderFirst: strconv.Itoa(f.First),
@@ -200,8 +198,7 @@ func Parse(subj string, get func(string) string, body []byte) (*Frame, error) {
 	return f, nil
 }
 
-// ErrDamaged says that a frame's content does not match its hash, or its place
-// in the chain is wrong.
+// ErrDamaged: a frame's content does not match its hash, or the chain is broken.
 var ErrDamaged = errors.New("frame damaged")
 
 // Verify checks the frame against its own hash.
@@ -227,14 +224,15 @@ func VerifyChain(frames []*Frame) error {
 	return nil
 }
 
-// Chain is how far the frames of a run have been followed; the zero value is before the
-// first.
+// Chain is the position up to which a run's frames were verified; the zero value is before the
+// first
+// frame.
 type Chain struct {
 	hash string
 	next int
 }
 
-// Follow checks that a frame, which matches its own hash, links to the one before.
+// Follow checks that a frame with a valid hash links to the previous one.
 func (c *Chain) Follow(f *Frame) error {
 	if f.Prev != c.hash || f.First != c.next {
 		return fmt.Errorf("%w: %s at %d: prev %q first %d, want %q and %d", ErrDamaged, f.Run.RunID, f.Pos, f.Prev, f.First, c.hash, c.next)
@@ -243,7 +241,7 @@ func (c *Chain) Follow(f *Frame) error {
 	return nil
 }
 
-// Record reads the run's record out of its first frame.
+// Record reads the run's record from its first frame.
 func (f *Frame) Record() (*wire.RunRecord, error) {
 	if !f.Kind.Begins() {
 		return nil, fmt.Errorf("frame %s is %s, not the first", f.Run.RunID, f.Kind)

@@ -33,7 +33,7 @@ func chain(t *testing.T) []*frame.Frame {
 	return []*frame.Frame{start, step, wake, end}
 }
 
-// reparse sends a frame over the wire.
+// reparse encodes and parses a frame.
 func reparse(t *testing.T, f *frame.Frame) *frame.Frame {
 	t.Helper()
 	h := f.Headers()
@@ -43,7 +43,7 @@ func reparse(t *testing.T, f *frame.Frame) *frame.Frame {
 	return got
 }
 
-func TestFrame_SurvivesTheWire(t *testing.T) {
+func TestFrame_SurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, f := range chain(t) {
 		got := reparse(t, f)
@@ -52,7 +52,7 @@ func TestFrame_SurvivesTheWire(t *testing.T) {
 	}
 }
 
-func TestFrame_HeadersSayWhatAFilterNeeds(t *testing.T) {
+func TestFrame_HeadersSupportFilters(t *testing.T) {
 	t.Parallel()
 	h := chain(t)[1].Headers()
 	require.Equal(t, "0", h[frame.HeaderFirst])
@@ -61,7 +61,7 @@ func TestFrame_HeadersSayWhatAFilterNeeds(t *testing.T) {
 	require.Equal(t, "untrusted", h[frame.HeaderTrust], "one untrusted event makes the frame untrusted")
 }
 
-func TestHead_CountsOnOverEmptyFrames(t *testing.T) {
+func TestHead_KeepsTheSequenceOverEmptyFrames(t *testing.T) {
 	t.Parallel()
 	frames := chain(t)
 	require.Equal(t, 0, frames[0].Head().Next, "a start frame holds no event")
@@ -96,7 +96,7 @@ func TestVerifyChain_FindsEveryKindOfDamage(t *testing.T) {
 	}
 }
 
-func TestParse_RefusesWhatIsNoFrame(t *testing.T) {
+func TestParse_RejectsInvalidFrames(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{frame.HeaderFirst: "0", frame.HeaderLast: "0"}
 	cases := map[string]struct {
@@ -119,8 +119,8 @@ func TestParse_RefusesWhatIsNoFrame(t *testing.T) {
 	}
 }
 
-// Two executors that race may write the same events in the same millisecond.
-func TestBy_TellsEqualFramesOfTwoWritersApart(t *testing.T) {
+// Two racing dispatchers may write the same events in the same millisecond.
+func TestBy_DistinguishesEqualFramesOfTwoWriters(t *testing.T) {
 	t.Parallel()
 	one, two := chain(t)[1].By("w1"), chain(t)[1].By("w2")
 	require.NotEqual(t, one.Hash, two.Hash)

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Ownership is the lease of a run as its log records it: which process may execute the run,
-// and since which epoch. It changes only through the frames of sessions:
+// Ownership is the owner of a run as its log records it: the process that may execute the run, and
+// the epoch of its claim. Only the frames of sessions change it:
 //
-//   - a frame whose writer is PROCESS-N@EPOCH claims the run for PROCESS, or keeps it;
-//   - a frame whose writer is PROCESS-N@EPOCH/released gives it up;
-//   - every other frame (wake frames, changes beside a session, the acceptor's) leaves it as it was.
+//   - a frame with writer PROCESS-N@EPOCH claims the run for PROCESS, or keeps the claim;
+//   - a frame with writer PROCESS-N@EPOCH/released releases the run;
+//   - all other frames (wake frames, external changes, the acceptor's) leave it unchanged.
 //
-// Whether the owner is still alive is not in the log: its lease says so.
+// The log does not record whether the owner is alive; its lease does.
 type Ownership struct {
 	// Owner is the process; empty when no process owns the run.
 	Owner string
 	// Epoch counts the claims of the run, from 1. It outlives a release.
 	Epoch uint64
-	// Since is when the log took the claim; zero when no process owns the run.
+	// Since is when the log stored the claim; zero when no process owns the run.
 	Since time.Time
 }
 
 const released = "/released"
 
-// Claimed names the writer of a session that owns a run: its frames carry the epoch, and the
-// last one gives the run up when release is set.
+// Claimed returns the writer name of a session that owns a run: its frames carry the epoch, and the
+// last one releases the run when release is set.
 func Claimed(writer string, epoch uint64, release bool) string {
 	writer += "@" + strconv.FormatUint(epoch, 10)
 	if release {
@@ -35,7 +35,7 @@ func Claimed(writer string, epoch uint64, release bool) string {
 	return writer
 }
 
-// After is the ownership once f is in the log.
+// After returns the ownership once f is in the log.
 func (o Ownership) After(f *Frame) Ownership {
 	writer, claim, ok := strings.Cut(f.Writer, "@")
 	if !ok {
@@ -56,10 +56,10 @@ func (o Ownership) After(f *Frame) Ownership {
 	}
 }
 
-// processOf is the process of a writer PROCESS-N; empty for other writers.
+// processOf returns the process of a writer PROCESS-N; empty for other writers.
 func processOf(writer string) string {
 	at := strings.LastIndexByte(writer, '-')
-	if at < 0 || strings.HasPrefix(writer, Beside) {
+	if at < 0 || strings.HasPrefix(writer, ExternalPrefix) {
 		return ""
 	}
 	return writer[:at]

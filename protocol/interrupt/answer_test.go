@@ -21,23 +21,23 @@ func TestDecide_ClarificationTakesBothForms(t *testing.T) {
 		status        int
 		paths         []string
 	}{
-		"an object":              {`{"answers":{"color":"red","a/b":2}}`, `{"answers":{"a/b":2,"color":"red"}}`, 0, nil},
-		"a list":                 {`{"answers":[{"id":"a/b","answer":2},{"id":"color","answer":{"x":[1e2]}}]}`, `{"answers":{"a/b":2,"color":{"x":[1e2]}}}`, 0, nil},
-		"and what else was sent": {`{"note":"<n>","answers":{"color":false,"a/b":2}}`, `{"answers":{"a/b":2,"color":false},"note":"<n>"}`, 0, nil},
-		"one is missing":         {`{"answers":{"color":"red"}}`, "", 422, []string{"/resumeValue/answers/a~1b"}},
-		"all are missing":        {`{"answers":{}}`, "", 422, []string{"/resumeValue/answers/color", "/resumeValue/answers/a~1b"}},
-		"an empty list":          {`{"answers":[]}`, "", 422, []string{"/resumeValue/answers/color", "/resumeValue/answers/a~1b"}},
-		"null is no answer":      {`{"answers":{"color":null,"a/b":null}}`, "", 422, []string{"/resumeValue/answers/color", "/resumeValue/answers/a~1b"}},
-		"one does not fit":       {`{"answers":{"color":"red","a/b":0}}`, "", 422, []string{"/resumeValue/answers/a~1b"}},
-		"one is of another type": {`{"answers":[{"id":"color","answer":1},{"id":"a/b","answer":"2"}]}`, "", 422, []string{"/resumeValue/answers/a~1b"}},
-		"one nobody asked for":   {`{"answers":{"color":"red","a/b":2,"colour":"red"}}`, "", 422, []string{"/resumeValue/answers/colour"}},
-		"no answers":             {`{"color":"red"}`, "", 400, []string{"/resumeValue/answers"}},
-		"answers that are none":  {`{"answers":"red"}`, "", 400, []string{"/resumeValue/answers"}},
-		"null":                   {`{"answers":null}`, "", 400, []string{"/resumeValue/answers"}},
-		"no object":              {`["red",2]`, "", 400, []string{"/resumeValue/answers"}},
-		"a list of texts":        {`{"answers":["red",2]}`, "", 400, []string{"/resumeValue/answers"}},
-		"an item without id":     {`{"answers":[{"answer":1},{"id":"color"}]}`, "", 400, []string{"/resumeValue/answers/0", "/resumeValue/answers/1"}},
-		"an item twice":          {`{"answers":[{"id":"color","answer":1},{"id":"color","answer":2}]}`, "", 400, []string{"/resumeValue/answers/1/id"}},
+		"an object":               {`{"answers":{"color":"red","a/b":2}}`, `{"answers":{"a/b":2,"color":"red"}}`, 0, nil},
+		"a list":                  {`{"answers":[{"id":"a/b","answer":2},{"id":"color","answer":{"x":[1e2]}}]}`, `{"answers":{"a/b":2,"color":{"x":[1e2]}}}`, 0, nil},
+		"and what else was sent":  {`{"note":"<n>","answers":{"color":false,"a/b":2}}`, `{"answers":{"a/b":2,"color":false},"note":"<n>"}`, 0, nil},
+		"one is missing":          {`{"answers":{"color":"red"}}`, "", 422, []string{"/resumeValue/answers/a~1b"}},
+		"all are missing":         {`{"answers":{}}`, "", 422, []string{"/resumeValue/answers/color", "/resumeValue/answers/a~1b"}},
+		"an empty list":           {`{"answers":[]}`, "", 422, []string{"/resumeValue/answers/color", "/resumeValue/answers/a~1b"}},
+		"null is no answer":       {`{"answers":{"color":null,"a/b":null}}`, "", 422, []string{"/resumeValue/answers/color", "/resumeValue/answers/a~1b"}},
+		"one does not fit":        {`{"answers":{"color":"red","a/b":0}}`, "", 422, []string{"/resumeValue/answers/a~1b"}},
+		"one is of another type":  {`{"answers":[{"id":"color","answer":1},{"id":"a/b","answer":"2"}]}`, "", 422, []string{"/resumeValue/answers/a~1b"}},
+		"an unknown question":     {`{"answers":{"color":"red","a/b":2,"colour":"red"}}`, "", 422, []string{"/resumeValue/answers/colour"}},
+		"no answers":              {`{"color":"red"}`, "", 400, []string{"/resumeValue/answers"}},
+		"answers of another type": {`{"answers":"red"}`, "", 400, []string{"/resumeValue/answers"}},
+		"null":                    {`{"answers":null}`, "", 400, []string{"/resumeValue/answers"}},
+		"no object":               {`["red",2]`, "", 400, []string{"/resumeValue/answers"}},
+		"a list of texts":         {`{"answers":["red",2]}`, "", 400, []string{"/resumeValue/answers"}},
+		"an item without id":      {`{"answers":[{"answer":1},{"id":"color"}]}`, "", 400, []string{"/resumeValue/answers/0", "/resumeValue/answers/1"}},
+		"an item twice":           {`{"answers":[{"id":"color","answer":1},{"id":"color","answer":2}]}`, "", 400, []string{"/resumeValue/answers/1/id"}},
 	} {
 		d, err := interrupt.Decide(open(t, interrupt.TypeClarificationGate, config), by(interrupt.Responder{Principal: "k", User: "ada"}, tc.value))
 		if tc.status != 0 {
@@ -54,10 +54,10 @@ func TestDecide_ClarificationTakesBothForms(t *testing.T) {
 	}
 }
 
-func TestDecide_ClarificationNullMayBeAnAnswer(t *testing.T) {
+func TestDecide_ClarificationAcceptsNullIfTheSchemaDoes(t *testing.T) {
 	t.Parallel()
 	p := open(t, interrupt.TypeClarificationGate, `{"questions":[{"id":"q","question":"Q?","schema":{"type":["string","null"]}}],"resumeSchema":{"properties":{"answers":{"type":"object"}}}}`)
-	require.JSONEq(t, `{"answers":{"q":null}}`, string(decide(t, p, by(key, `{"answers":[{"id":"q","answer":null}]}`)).Resume), "the author's schema sees the object, whichever form was sent")
+	require.JSONEq(t, `{"answers":{"q":null}}`, string(decide(t, p, by(key, `{"answers":[{"id":"q","answer":null}]}`)).Resume), "the author's schema validates the object form")
 }
 
 // OpenWOP host contract §6.1, external-event.
@@ -103,7 +103,7 @@ func TestDecide_ExternalEventsRevealNothing(t *testing.T) {
 		said = append(said, string(e.Internal()))
 	}
 	for _, s := range said {
-		require.Equal(t, said[0], s, "nor which of them was right")
+		require.Equal(t, said[0], s, "the error does not reveal which member matched")
 		require.NotContains(t, s, "order-1")
 		require.NotContains(t, s, "4711")
 	}
@@ -120,12 +120,12 @@ func TestRedelivered_IsTheSameEventAgain(t *testing.T) {
 		require.Equal(t, same, interrupt.Redelivered(json.RawMessage(first), json.RawMessage(value)), value)
 	}
 	for _, nothing := range []string{`{}`, `{"correlationId":"","eventId":""}`, `{"correlationId":null,"eventId":null}`} {
-		require.False(t, interrupt.Redelivered(json.RawMessage(nothing), json.RawMessage(nothing)), "events without names are not the same")
+		require.False(t, interrupt.Redelivered(json.RawMessage(nothing), json.RawMessage(nothing)), "events without ids are never redeliveries")
 	}
 }
 
 // OpenWOP host contract §6.1, custom: any JSON.
-func TestDecide_CustomTakesWhatItsSchemaDoes(t *testing.T) {
+func TestDecide_CustomFollowsItsSchema(t *testing.T) {
 	t.Parallel()
 	free := open(t, interrupt.TypeInterrupt, `{"kind":"custom","data":{"customKind":"sign"}}`)
 	for value, outputs := range map[string]string{
@@ -146,10 +146,9 @@ func TestDecide_CustomTakesWhatItsSchemaDoes(t *testing.T) {
 	require.Equal(t, []string{"/resumeValue"}, paths)
 }
 
-// A run tells an answer up to four times at once, so one that is much larger than a request
-// is refused with its size, and one that is nested deeper than a node may put out with its
-// place.
-func TestDecide_RefusesWhatARunCannotRecord(t *testing.T) {
+// One append records an answer up to four times. An answer far above the limit is rejected with its
+// size, and one nested deeper than a node's outputs may be is rejected with its path.
+func TestDecide_RejectsOversizedAnswers(t *testing.T) {
 	t.Parallel()
 	p := open(t, interrupt.TypeApprovalGate, `{"title":"t","actions":["accept"]}`)
 	answer := func(comment string) error {

@@ -14,14 +14,14 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// maxQuestions bounds what an approval is asked, and with it what a run keeps.
+// maxQuestions limits the questions to one approval, and so the size of the run's state.
 const maxQuestions = 256
 
-// judgeApproval takes one vote, or a question (OpenWOP host contract §6.2, §6.3).
+// judgeApproval evaluates one vote or question (OpenWOP host contract §6.2, §6.3).
 func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 	var d approvalData
 	if err := strictjson.Read(p.Data, &d); err != nil {
-		return Decision{}, fault.New(fault.InternalError, "the interrupt's data cannot be read").Wrap(err)
+		return Decision{}, fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
 	}
 	b := newBallot(a, d.Actions)
 	if err := p.admit(b, &d); err != nil {
@@ -36,7 +36,7 @@ func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 	return p.vote(b, d.quorum()), nil
 }
 
-// Progress is how far an approval is that takes more than one; nil for any other question.
+// Progress returns the vote count of an approval that needs several votes, otherwise nil.
 func (p *Pending) Progress() *Progress {
 	var d approvalData
 	if p.Kind != Approval || strictjson.Read(p.Data, &d) != nil {
@@ -50,67 +50,66 @@ func (p *Pending) Progress() *Progress {
 	return &progress
 }
 
-// admit finds out whether somebody may cast a ballot, and by what.
+// admit checks whether the responder may cast the ballot and sets its standing.
 func (p *Pending) admit(b *ballot, d *approvalData) error {
-	if reason, ok := overriding(b.members); ok && d.Override != nil {
+	if reason, ok := readOverride(b.members); ok && d.Override != nil {
 		return p.override(b, d.Override, reason)
 	}
 	eligible := d.eligible(p.Level())
 	standing, err := eligible.admit(b.By, b.voter)
 	if err == nil {
-		b.stand(standing)
+		b.setStanding(standing)
 	}
 	return err
 }
 
-// ballot is an answer to an approval in its one form.
+// ballot is an answer to an approval in normalized form.
 type ballot struct {
 	Answer
-	members map[string]json.RawMessage // nil: it is no object
+	members map[string]json.RawMessage // nil: not an object
 	action  Action
-	// voter is who votes; empty: nobody says.
+	// voter identifies who votes; empty: unknown.
 	voter string
-	// standing is by what they may; nil: anybody may.
+	// standing is why the voter may vote; nil: the gate is open to all.
 	standing *Standing
-	// overridden is the event of a ballot that overrides the gate; nil: it does not.
+	// overridden is the override event; nil: the ballot does not override the gate.
 	overridden *wire.Draft
 }
 
 func newBallot(a Answer, offered []Action) *ballot {
 	b := &ballot{Answer: a, members: strictjson.Object(a.Value), voter: a.By.User}
-	b.modernise(offered)
-	b.action = Action(text(b.members["action"]))
+	b.upgradeBody(offered)
+	b.action = Action(stringValue(b.members["action"]))
 	if b.voter == "" {
-		b.voter = text(b.members["voter"])
+		b.voter = stringValue(b.members["voter"])
 	}
 	return b
 }
 
-// stand has a ballot of somebody who may cast it. Who votes for what the credential belongs
-// to is its holder, whatever voter says: nobody has looked whether that one belongs to it,
-// and a credential of a group must not be a quorum of the group.
-func (b *ballot) stand(s *Standing) {
+// setStanding records why the ballot is admitted. A voter admitted by group or role is the
+// credential's holder, regardless of the member voter: the host has not verified that voter belongs
+// to the group, and one group credential must not make up a quorum.
+func (b *ballot) setStanding(s *Standing) {
 	if b.standing = s; s != nil && !s.Listed {
 		b.voter = b.By.name()
 	}
 }
 
-// decisions are the words of the older body.
+// decisions maps the values of the older body to actions.
 var decisions = map[string]Action{
 	"approved": Accept, "rejected": Reject,
 	"accept": Accept, "reject": Reject, "refine": Refine, "edit-accept": EditAccept, "ask": Ask,
 }
 
-// modernise writes the older body {decision, feedback?} as it is written now: to reject
-// with feedback is to ask for something better, where the gate takes that (OpenWOP host
-// contract §6.2).
-func (b *ballot) modernise(offered []Action) {
-	action, known := decisions[text(b.members["decision"])]
+// upgradeBody rewrites the older body {decision, feedback?} to the current form. A rejection
+// with feedback becomes refine if the gate offers it (OpenWOP host contract §6.2).
+func (b *ballot) upgradeBody(offered []Action) {
+	action, known := decisions[stringValue(b.members["decision"])]
 	if !known || b.members["action"] != nil {
 		return
 	}
 	delete(b.members, "decision")
-	feedback := text(b.members["feedback"])
+	feedback := stringValue(b.members["feedback"])
 	if action == Reject && strings.TrimSpace(feedback) != "" && slices.Contains(offered, Refine) {
 		action = Refine
 	}
@@ -123,23 +122,23 @@ func (b *ballot) modernise(offered []Action) {
 	b.members["action"] = strictjson.RenderPlain(action)
 }
 
-// check holds a ballot against the author's schema, the protocol's shape, and what the
-// gate offers. A question is no resume value: the author's schema is not asked.
+// check validates a ballot against the author's schema, the protocol's shape and the offered
+// actions. A question is not a resume value, so the author's schema does not apply to it.
 func (p *Pending) check(b *ballot, d *approvalData) error {
 	value := b.Value
 	if b.members != nil {
 		value = strictjson.RenderPlain(b.members)
 	}
 	if b.action != Ask {
-		if err := p.fits(b, value); err != nil {
+		if err := p.checkSchema(b, value); err != nil {
 			return err
 		}
 	}
-	if wrong := misfits("approval-resume", answered, value); len(wrong) > 0 {
-		return refuse(wrong)
+	if wrong := checkShape("approval-resume", answerPath, value); len(wrong) > 0 {
+		return invalid(wrong)
 	}
-	if wrong := b.misused(d); len(wrong) > 0 {
-		return refuse(wrong)
+	if wrong := b.checkOverride(d); len(wrong) > 0 {
+		return invalid(wrong)
 	}
 	if slices.Contains(d.Actions, b.action) {
 		return nil
@@ -148,15 +147,15 @@ func (p *Pending) check(b *ballot, d *approvalData) error {
 	for i, action := range d.Actions {
 		offered[i] = string(action)
 	}
-	return refuse([]workflow.Problem{{
-		Path: answered + "/action", Rule: "enum", Message: "the gate does not offer this; it offers " + strings.Join(offered, ", "),
+	return invalid([]workflow.Problem{{
+		Path: answerPath + "/action", Rule: "enum", Message: "this gate does not offer the action; it offers " + strings.Join(offered, ", "),
 	}})
 }
 
-// fits holds a ballot against the author's schema. What makes an override is the host's: a
-// schema that is closed knows nothing of it, and one that has a reason of its own is asked
-// about the whole.
-func (p *Pending) fits(b *ballot, value json.RawMessage) error {
+// checkSchema validates a ballot against the author's schema. The members of an override belong
+// to the host: a closed schema does not define them. If the schema has its own member reason, the
+// whole value is validated.
+func (p *Pending) checkSchema(b *ballot, value json.RawMessage) error {
 	whole := p.satisfies(value)
 	if whole == nil || b.overridden == nil {
 		return whole
@@ -170,25 +169,25 @@ func (p *Pending) fits(b *ballot, value json.RawMessage) error {
 	return p.satisfies(strictjson.RenderPlain(own))
 }
 
-// decidedBy is who is recorded: the credential's user before all, and whoever the
-// answer names before a credential that is nobody's (OpenWOP host contract §6.2).
+// decidedBy returns the recorded identity: the credential's user first, then the identity named
+// in the answer, then the unbound credential (OpenWOP host contract §6.2).
 func (b *ballot) decidedBy() string {
-	return cmp.Or(b.By.User, b.voter, text(b.members["decidedBy"]), b.By.Principal)
+	return cmp.Or(b.By.User, b.voter, stringValue(b.members["decidedBy"]), b.By.Principal)
 }
 
-// ask keeps a question; the gate stays as it is.
+// ask records a question; the gate stays open.
 func (p *Pending) ask(b *ballot) (Decision, error) {
 	if len(p.Questions) >= maxQuestions {
-		return Decision{}, refuse([]workflow.Problem{{Path: answered + "/action", Rule: "maxItems", Message: "enough was asked of this gate; decide"}}).Unprocessable()
+		return Decision{}, invalid([]workflow.Problem{{Path: answerPath + "/action", Rule: "maxItems", Message: "this gate has reached its limit of questions; decide"}}).Unprocessable()
 	}
 	by := b.decidedBy()
 	return Decision{Outcome: Asked, Action: Ask, DecidedBy: by, Note: &Note{
 		InterruptID: p.InterruptID,
-		Question:    &Exchange{Question: text(b.members["question"]), By: by, At: wire.FormatTime(b.At)},
+		Question:    &Exchange{Question: stringValue(b.members["question"]), By: by, At: wire.FormatTime(b.At)},
 	}}, nil
 }
 
-// vote counts a vote. The vote that decides is the one whose words the run resumes with.
+// vote counts a vote. The run resumes with the value of the deciding vote.
 func (p *Pending) vote(b *ballot, q Quorum) Decision {
 	v := Vote{Voter: b.voter, Action: b.action, By: b.By.Principal, At: wire.FormatTime(b.At), Standing: b.standing}
 	votes := p.Votes.With(v)
@@ -205,14 +204,14 @@ func (p *Pending) vote(b *ballot, q Quorum) Decision {
 		d.Note = &Note{InterruptID: p.InterruptID, Vote: &v}
 		return d
 	case Rejected:
-		d.Action = Reject // somebody's, if not the last one's
-		d.Failure = rejection(p.InterruptID, "rejected")
+		d.Action = Reject // by any voter, not necessarily the last one
+		d.Failure = rejectionError(p.InterruptID, "rejected")
 	}
 	d.Resume = b.resume(d.Action, d.DecidedBy, b.At)
 	return d
 }
 
-// resume is the resume value: what was sent, and what only the host can say.
+// resume returns the resume value: the answer with the members that only the host can set.
 func (b *ballot) resume(action Action, by string, at time.Time) json.RawMessage {
 	out := maps.Clone(b.members)
 	out["action"], out["decidedBy"], out["decidedAt"] = strictjson.RenderPlain(action), strictjson.RenderPlain(by), strictjson.RenderPlain(wire.FormatTime(at))
@@ -222,8 +221,8 @@ func (b *ballot) resume(action Action, by string, at time.Time) json.RawMessage 
 	return strictjson.RenderPlain(out)
 }
 
-// rejection is why the node of a rejected gate fails (OpenWOP host contract §6.4).
-func rejection(interruptID, reason string) *wire.NodeError {
+// rejectionError returns the error of a rejected gate's node (OpenWOP host contract §6.4).
+func rejectionError(interruptID, reason string) *wire.NodeError {
 	message := "the approval was rejected"
 	if reason == reasonTimeout {
 		message = "nobody approved in time"

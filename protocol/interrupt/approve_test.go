@@ -22,7 +22,7 @@ func TestDecide_ApprovalActions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value   string
 		outcome interrupt.Outcome
-		resume  string // without who decided, and when
+		resume  string // without decidedBy and decidedAt
 		paths   []string
 	}{
 		"accept":                        {`{"action":"accept"}`, interrupt.Advanced, `{"action":"accept",` + decided + `}`, nil},
@@ -62,12 +62,12 @@ func TestDecide_ApprovalActions(t *testing.T) {
 		require.Nil(t, d.Note, name)
 		require.Nil(t, d.Progress, name)
 		require.Equal(t, tc.outcome == interrupt.Rejected, d.Failure != nil, name)
-		require.Equal(t, gate(t, everyAction), p, "the interrupt is as it was")
+		require.Equal(t, gate(t, everyAction), p, "the interrupt is unchanged")
 	}
 }
 
 // OpenWOP host contract §6.2: action not offered by the gate.
-func TestDecide_RefusesWhatTheGateDoesNotOffer(t *testing.T) {
+func TestDecide_RejectsActionsNotOffered(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept","reject"]}`)
 	for _, value := range []string{
@@ -91,18 +91,18 @@ func TestDecide_AskKeepsTheGateOpen(t *testing.T) {
 	require.False(t, d.Outcome.Resolves())
 	require.Empty(t, d.Events)
 	require.Nil(t, d.Resume)
-	p.Keep(*d.Note)
+	p.AddNote(*d.Note)
 	want := []interrupt.Exchange{{Question: "who pays?", By: "ada", At: "2026-05-01T12:01:00.000Z"}}
 	require.Equal(t, want, p.Questions)
 	require.Equal(t, interrupt.Advanced, decide(t, p, by(key, `{"action":"accept","reason":"fine"}`)).Outcome)
 
 	for len(p.Questions) < 256 {
-		p.Keep(*d.Note)
+		p.AddNote(*d.Note)
 	}
 	_, err := interrupt.Decide(p, by(key, `{"action":"ask","question":"more?"}`))
 	code, status, _ := refused(t, err)
 	require.Equal(t, fault.ValidationError, code)
-	require.Equal(t, 422, status, "questions have an end")
+	require.Equal(t, 422, status, "the number of questions is limited")
 }
 
 // OpenWOP host contract §6.2: the older body.
@@ -138,7 +138,7 @@ func TestDecide_ReadsTheOlderBody(t *testing.T) {
 }
 
 // OpenWOP host contract §6.1: the author's schema comes before the kind's.
-func TestDecide_ResumeSchemaIsHeldBeforeTheRunResumes(t *testing.T) {
+func TestDecide_AppliesTheResumeSchema(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"resumeSchema":{"type":"object","required":["cost"],"properties":{"cost":{"maximum":10},"action":{"const":"accept"}},"additionalProperties":false}}`)
 	for value, paths := range map[string][]string{
@@ -153,11 +153,11 @@ func TestDecide_ResumeSchemaIsHeldBeforeTheRunResumes(t *testing.T) {
 		require.Equal(t, paths, got, value)
 	}
 	d := decide(t, p, by(key, `{"decision":"approved","cost":10}`))
-	require.JSONEq(t, `{"action":"accept","cost":10,"decidedBy":"key-1","decidedAt":"2026-05-01T12:01:00.000Z"}`, string(d.Resume), "the older body is read first, and what the host says comes after")
+	require.JSONEq(t, `{"action":"accept","cost":10,"decidedBy":"key-1","decidedAt":"2026-05-01T12:01:00.000Z"}`, string(d.Resume), "the older body is converted first, the host's members are added last")
 }
 
 // OpenWOP host contract §6.2, §6.3: who is recorded.
-func TestDecide_NamesWhoDecided(t *testing.T) {
+func TestDecide_RecordsWhoDecided(t *testing.T) {
 	t.Parallel()
 	ada := interrupt.Responder{Principal: "key-1", User: "ada"}
 	for name, tc := range map[string]struct {
@@ -165,9 +165,9 @@ func TestDecide_NamesWhoDecided(t *testing.T) {
 		value, want string
 	}{
 		"the credential's user":            {ada, `{"action":"accept"}`, "ada"},
-		"nobody claims to be another user": {ada, `{"action":"accept","decidedBy":"eve","voter":"eve"}`, "ada"},
+		"a bound user cannot name another": {ada, `{"action":"accept","decidedBy":"eve","voter":"eve"}`, "ada"},
 		"the voter":                        {key, `{"action":"accept","voter":"bob","decidedBy":"eve"}`, "bob"},
-		"whom the answer names":            {key, `{"action":"accept","decidedBy":"bob"}`, "bob"},
+		"the name in the answer":           {key, `{"action":"accept","decidedBy":"bob"}`, "bob"},
 		"the credential":                   {key, `{"action":"accept"}`, "key-1"},
 	} {
 		d := decide(t, gate(t, everyAction), by(tc.who, tc.value))
@@ -178,7 +178,7 @@ func TestDecide_NamesWhoDecided(t *testing.T) {
 }
 
 // OpenWOP host contract §6.3: approversList, before the value is judged (§6.4).
-func TestDecide_TakesNobodyWhoMayNot(t *testing.T) {
+func TestDecide_RejectsIneligibleResponders(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"approversList":["ada","bob"]}`)
 	for name, tc := range map[string]struct {
@@ -186,16 +186,16 @@ func TestDecide_TakesNobodyWhoMayNot(t *testing.T) {
 		value string
 		code  fault.Code
 	}{
-		"a user on the list":         {interrupt.Responder{Principal: "k", User: "ada"}, `{"action":"accept"}`, ""},
-		"a voter on the list":        {key, `{"action":"accept","voter":"bob"}`, ""},
-		"a user who is not":          {interrupt.Responder{Principal: "k", User: "eve"}, `{"action":"accept"}`, fault.Forbidden},
-		"who says to be one":         {interrupt.Responder{Principal: "k", User: "eve"}, `{"action":"accept","voter":"ada"}`, fault.Forbidden},
-		"a voter who is not":         {key, `{"action":"accept","voter":"Ada"}`, fault.Forbidden},
-		"nobody":                     {key, `{"action":"accept"}`, fault.Forbidden},
-		"decidedBy is no voter":      {key, `{"action":"accept","decidedBy":"ada"}`, fault.Forbidden},
-		"a credential of that name":  {interrupt.Responder{Principal: "ada"}, `{"action":"accept"}`, fault.Forbidden},
-		"nobody, and a wrong value":  {key, `[]`, fault.Forbidden},
-		"somebody, of a wrong value": {interrupt.Responder{Principal: "k", User: "ada"}, `[]`, fault.ValidationError},
+		"a user on the list":                         {interrupt.Responder{Principal: "k", User: "ada"}, `{"action":"accept"}`, ""},
+		"a voter on the list":                        {key, `{"action":"accept","voter":"bob"}`, ""},
+		"a user who is not":                          {interrupt.Responder{Principal: "k", User: "eve"}, `{"action":"accept"}`, fault.Forbidden},
+		"a bound user who names a listed voter":      {interrupt.Responder{Principal: "k", User: "eve"}, `{"action":"accept","voter":"ada"}`, fault.Forbidden},
+		"a voter who is not":                         {key, `{"action":"accept","voter":"Ada"}`, fault.Forbidden},
+		"nobody":                                     {key, `{"action":"accept"}`, fault.Forbidden},
+		"decidedBy is no voter":                      {key, `{"action":"accept","decidedBy":"ada"}`, fault.Forbidden},
+		"a credential of that name":                  {interrupt.Responder{Principal: "ada"}, `{"action":"accept"}`, fault.Forbidden},
+		"an unbound credential and an invalid value": {key, `[]`, fault.Forbidden},
+		"a listed user and an invalid value":         {interrupt.Responder{Principal: "k", User: "ada"}, `[]`, fault.ValidationError},
 	} {
 		_, err := interrupt.Decide(p, by(tc.who, tc.value))
 		require.Equal(t, tc.code, fault.CodeOf(err), name)
@@ -206,7 +206,7 @@ func TestDecide_TakesNobodyWhoMayNot(t *testing.T) {
 }
 
 // OpenWOP host contract §6.6.
-func TestDecide_UntrustedContentAdvancesNoApproval(t *testing.T) {
+func TestDecide_UntrustedContentDoesNotApprove(t *testing.T) {
 	t.Parallel()
 	low := open(t, interrupt.TypeInterrupt, `{"kind":"low-confidence","data":{"agentId":"abc","threshold":0.7,"observed":0.2}}`)
 	for _, p := range []*interrupt.Pending{gate(t, everyAction), gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2}`), low} {
@@ -214,18 +214,18 @@ func TestDecide_UntrustedContentAdvancesNoApproval(t *testing.T) {
 		a.Trust = wire.Untrusted
 		d, err := interrupt.Decide(p, a)
 		require.Equal(t, fault.UntrustedBlocksApproval, fault.CodeOf(err))
-		require.Zero(t, d, "the interrupt stays open, and nothing is kept")
+		require.Zero(t, d, "the interrupt stays open and nothing is recorded")
 	}
 	a := by(key, `{"action":"perhaps"}`)
 	a.Trust = wire.Untrusted
 	_, err := interrupt.Decide(gate(t, everyAction), a)
-	require.Equal(t, fault.ValidationError, fault.CodeOf(err), "the value is judged first")
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err), "the value is validated first")
 }
 
-// OpenWOP host contract §6.6: trust goes on.
-func TestDecide_TrustFollowsWhatWasAskedAndAnswered(t *testing.T) {
+// OpenWOP host contract §6.6: trust propagates.
+func TestDecide_TrustIsTheLowerOfQuestionAndAnswer(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ asked, answered, want wire.Trust }{
+	for _, tc := range []struct{ requestedPayload, answerPath, want wire.Trust }{
 		{"", "", ""},
 		{wire.Trusted, wire.Trusted, ""},
 		{wire.Untrusted, "", wire.Untrusted},
@@ -233,12 +233,12 @@ func TestDecide_TrustFollowsWhatWasAskedAndAnswered(t *testing.T) {
 	} {
 		r, wrong := interrupt.From(interrupt.TypeClarificationGate, at, json.RawMessage(`{"questions":[{"id":"q","question":"Q?"}]}`))
 		require.Empty(t, wrong)
-		p, events := interrupt.Open(at, r, now, tc.asked)
+		p, events := interrupt.Open(at, r, now, tc.requestedPayload)
 		for _, e := range events {
-			require.Equal(t, tc.asked == wire.Untrusted, e.Trust == wire.Untrusted)
+			require.Equal(t, tc.requestedPayload == wire.Untrusted, e.Trust == wire.Untrusted)
 		}
 		a := by(key, `{"answers":{"q":1}}`)
-		a.Trust = tc.answered
+		a.Trust = tc.answerPath
 		d := decide(t, p, a)
 		require.Equal(t, tc.want, d.Trust)
 		for _, e := range d.Events {
@@ -248,7 +248,7 @@ func TestDecide_TrustFollowsWhatWasAskedAndAnswered(t *testing.T) {
 }
 
 // OpenWOP host contract §6.5: a lazy check on every access.
-func TestDecide_NobodyAnswersInTimeAfterwards(t *testing.T) {
+func TestDecide_RejectsAnswersAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"timeoutSec":60}`)
 	deadline, bounded := p.Deadline()
@@ -262,7 +262,7 @@ func TestDecide_NobodyAnswersInTimeAfterwards(t *testing.T) {
 	require.Equal(t, fault.InterruptExpired, fault.CodeOf(err))
 	a.Value = json.RawMessage(`[]`)
 	_, err = interrupt.Decide(p, a)
-	require.Equal(t, fault.InterruptExpired, fault.CodeOf(err), "that comes before whatever else is wrong")
+	require.Equal(t, fault.InterruptExpired, fault.CodeOf(err), "expiry is checked first")
 
 	for _, config := range []string{everyAction, `{"title":"T","actions":["accept"],"timeoutMs":0}`} {
 		p := gate(t, config)
@@ -272,10 +272,10 @@ func TestDecide_NobodyAnswersInTimeAfterwards(t *testing.T) {
 	}
 }
 
-// What is refused is not repeated: it may hold somebody's secret.
+// Errors do not repeat the rejected value: it may hold a secret.
 func TestDecide_ErrorsRepeatNoValue(t *testing.T) {
 	t.Parallel()
-	const secret = "hunter2-" // the start of one
+	const secret = "hunter2-" // a prefix of one
 	for _, p := range []*interrupt.Pending{
 		gate(t, everyAction), gate(t, `{"title":"T","actions":["accept"],"resumeSchema":{"properties":{"action":{"const":"x"}}}}`),
 		open(t, interrupt.TypeClarificationGate, `{"questions":[{"id":"q","question":"Q?","schema":{"enum":["a"]}}]}`),

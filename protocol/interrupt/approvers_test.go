@@ -23,20 +23,20 @@ func TestDecide_RoutesToTheUnionOfApprovers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		who      interrupt.Responder
 		value    string
-		standing *interrupt.Standing // nil: refused
+		standing *interrupt.Standing // nil: rejected
 		by       string
 	}{
 		"a group":              {holder([]string{"hr", "ops"}, nil), `{"action":"accept"}`, &interrupt.Standing{Groups: []string{"ops"}}, "key-1"},
 		"a role":               {holder(nil, []string{"releaser"}), `{"action":"accept"}`, &interrupt.Standing{Roles: []string{"releaser"}}, "key-1"},
 		"all that it names":    {holder([]string{"ops", "fin/eu"}, []string{"x", "releaser"}), `{"action":"accept","voter":"ada"}`, &interrupt.Standing{Listed: true, Groups: []string{"fin/eu", "ops"}, Roles: []string{"releaser"}}, "ada"},
-		"the list, as ever":    {holder(nil, nil), `{"action":"accept","voter":"ada"}`, &interrupt.Standing{Listed: true}, "ada"},
-		"voter is not looked":  {holder([]string{"ops"}, nil), `{"action":"accept","voter":"eve"}`, &interrupt.Standing{Groups: []string{"ops"}}, "key-1"},
+		"the list":             {holder(nil, nil), `{"action":"accept","voter":"ada"}`, &interrupt.Standing{Listed: true}, "ada"},
+		"voter is ignored":     {holder([]string{"ops"}, nil), `{"action":"accept","voter":"eve"}`, &interrupt.Standing{Groups: []string{"ops"}}, "key-1"},
 		"the bound user":       {interrupt.Responder{Principal: "key-1", User: "bea", Groups: []string{"ops"}}, `{"action":"accept","voter":"eve"}`, &interrupt.Standing{Groups: []string{"ops"}}, "bea"},
 		"another group":        {holder([]string{"hr"}, []string{"ops"}), `{"action":"accept"}`, nil, ""},
 		"a group is no role":   {holder([]string{"releaser"}, nil), `{"action":"accept"}`, nil, ""},
 		"names are exact":      {holder([]string{"Ops", "fin", "fin/eu/"}, []string{"releaser "}), `{"action":"accept"}`, nil, ""},
 		"nobody":               {holder(nil, nil), `{"action":"accept"}`, nil, ""},
-		"who claims a group":   {holder(nil, nil), `{"action":"accept","voter":"ops","groups":["ops"],"approverGroupRefs":["ops"]}`, nil, ""},
+		"a claimed group":      {holder(nil, nil), `{"action":"accept","voter":"ops","groups":["ops"],"approverGroupRefs":["ops"]}`, nil, ""},
 		"nobody asks, either":  {holder([]string{"hr"}, nil), `{"action":"ask","question":"why?"}`, nil, ""},
 		"before a wrong value": {holder(nil, nil), `[]`, nil, ""},
 	} {
@@ -56,32 +56,32 @@ func TestDecide_RoutesToTheUnionOfApprovers(t *testing.T) {
 		require.NotContains(t, string(d.Resume), "eve", name)
 		var resolved struct{ Standing *interrupt.Standing }
 		require.NoError(t, json.Unmarshal([]byte(payload(t, d.Events, wire.EventInterruptResolved)), &resolved))
-		require.Equal(t, tc.standing, resolved.Standing, "%s: it is snapshotted with the decision", name)
+		require.Equal(t, tc.standing, resolved.Standing, "%s: the standing is recorded with the decision", name)
 		require.NotContains(t, string(d.Resume), "standing", "the node's outputs are the answer's")
 	}
-	require.Nil(t, decide(t, gate(t, everyAction), by(holder([]string{"ops"}, nil), `{"action":"accept"}`)).Standing, "a gate for anybody looks at nobody")
+	require.Nil(t, decide(t, gate(t, everyAction), by(holder([]string{"ops"}, nil), `{"action":"accept"}`)).Standing, "an open gate records no standing")
 	require.Nil(t, decide(t, gate(t, `{"title":"T","actions":["accept"],"approverGroupRefs":[],"approverRoleRefs":[]}`), by(key, `{"action":"accept"}`)).Standing)
 }
 
-// OpenWOP host contract §6.3: one credential of a group is one vote, whatever voter says,
-// and what it belonged to is kept with the vote.
-func TestDecide_AQuorumOfAGroupTakesThatManyCredentials(t *testing.T) {
+// OpenWOP host contract §6.3: one credential of a group is one vote, regardless of voter. Its group
+// is recorded with the vote.
+func TestDecide_AGroupQuorumCountsCredentials(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2,"approverGroupRefs":["ops"]}`)
 	one, two := interrupt.Responder{Principal: "key-1", Groups: []string{"ops"}}, interrupt.Responder{Principal: "key-2", Groups: []string{"ops"}}
 	for _, claimed := range []string{"a", "b", ""} {
 		d := decide(t, p, by(one, vote(claimed+" accept")))
 		require.Equal(t, interrupt.Counted, d.Outcome)
-		p.Keep(overTheWire(t, *d.Note))
+		p.AddNote(overTheWire(t, *d.Note))
 	}
 	require.Equal(t, interrupt.Votes{{
 		Voter: "key-1", Action: interrupt.Accept, By: "key-1", At: "2026-05-01T12:01:00.000Z", Standing: &interrupt.Standing{Groups: []string{"ops"}},
 	}}, p.Votes)
-	require.Equal(t, interrupt.Advanced, decide(t, p, by(two, `{"action":"accept"}`)).Outcome, "who has left the group since has voted")
+	require.Equal(t, interrupt.Advanced, decide(t, p, by(two, `{"action":"accept"}`)).Outcome, "a vote counts even after its voter left the group")
 }
 
-// RFC 0104: the refs are shown unchanged, and so is whom to tell.
-func TestFrom_ShowsApproverRefsAndAudience(t *testing.T) {
+// RFC 0104: approver refs and audience are displayed unchanged.
+func TestFrom_KeepsApproverRefsAndAudience(t *testing.T) {
 	t.Parallel()
 	const refs = `"approverGroupRefs":["fin/eu"],"approverRoleRefs":["r"],"audience":{"groups":["all"],"subjects":["s"]}`
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(`{"title":"T","actions":["accept"],`+refs+`}`))
@@ -97,7 +97,7 @@ func TestFrom_ShowsApproverRefsAndAudience(t *testing.T) {
 		`"approverRoleRefs":[""]`:                                               {"/approverRoleRefs/0 minLength"},
 		`"audience":{"users":["a"]}`:                                            {"/audience/users additionalProperties"},
 		`"requiredApprovals":2,"approversList":["a"]`:                           {"/requiredApprovals quorum"},
-		`"approverRoleRefs":["r"],"requiredApprovals":99`:                       nil, // how many hold a role is not known here
+		`"approverRoleRefs":["r"],"requiredApprovals":99`:                       nil, // the number of holders of a role is unknown
 		`"approversList":["a"],"approverGroupRefs":["g"],"requiredApprovals":3`: nil,
 	} {
 		require.Equal(t, want, places(interrupt.Check(interrupt.TypeApprovalGate, json.RawMessage(`{"title":"T","actions":["accept"],`+config+`}`))), config)

@@ -11,13 +11,13 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// judgeClarification takes an answer to each question, in either of the protocol's
-// forms, and resumes with the one of an object (OpenWOP host contract §6.1).
+// judgeClarification accepts an answer to each question, in either form of the protocol. It
+// resumes with the object form (OpenWOP host contract §6.1).
 func (p *Pending) judgeClarification(a Answer) (Decision, error) {
 	members := strictjson.Object(a.Value)
 	answers, wrong := readAnswers(members["answers"])
 	if len(wrong) > 0 {
-		return Decision{}, refuse(wrong)
+		return Decision{}, invalid(wrong)
 	}
 	members["answers"] = strictjson.RenderPlain(answers)
 	resume := strictjson.RenderPlain(members)
@@ -26,15 +26,15 @@ func (p *Pending) judgeClarification(a Answer) (Decision, error) {
 	}
 	var d clarificationData
 	if err := strictjson.Read(p.Data, &d); err != nil {
-		return Decision{}, fault.New(fault.InternalError, "the interrupt's data cannot be read").Wrap(err)
+		return Decision{}, fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
 	}
 	if wrong := d.judge(answers); len(wrong) > 0 {
-		return Decision{}, refuse(wrong).Unprocessable()
+		return Decision{}, invalid(wrong).Unprocessable()
 	}
 	return a.advance(resume), nil
 }
 
-const answersPath = answered + "/answers"
+const answersPath = answerPath + "/answers"
 
 // readAnswers reads {<id>: <value>} or [{id, answer}].
 func readAnswers(raw json.RawMessage) (answers map[string]json.RawMessage, wrong []workflow.Problem) {
@@ -46,7 +46,7 @@ func readAnswers(raw json.RawMessage) (answers map[string]json.RawMessage, wrong
 		Answer json.RawMessage `json:"answer"`
 	}
 	if strictjson.Read(raw, &list) != nil || list == nil {
-		return nil, []workflow.Problem{{Path: answersPath, Rule: "type", Message: `want an object of answers by the questions' ids, or a list of {"id", "answer"}`}}
+		return nil, []workflow.Problem{{Path: answersPath, Rule: "type", Message: `want an object that maps question ids to answers, or a list of {"id", "answer"}`}}
 	}
 	answers = map[string]json.RawMessage{}
 	for i, item := range list {
@@ -55,7 +55,7 @@ func readAnswers(raw json.RawMessage) (answers map[string]json.RawMessage, wrong
 		case item.ID == "" || item.Answer == nil:
 			wrong = append(wrong, workflow.Problem{Path: path, Rule: workflow.RuleRequired, Message: "want the members id and answer"})
 		case answers[item.ID] != nil:
-			wrong = append(wrong, workflow.Problem{Path: path + "/id", Rule: workflow.RuleUnique, Message: "the question is answered before; keep one answer"})
+			wrong = append(wrong, workflow.Problem{Path: path + "/id", Rule: workflow.RuleUnique, Message: "the question is already answered; keep one answer"})
 		default:
 			answers[item.ID] = item.Answer
 		}
@@ -63,8 +63,8 @@ func readAnswers(raw json.RawMessage) (answers map[string]json.RawMessage, wrong
 	return answers, wrong
 }
 
-// judge finds questions without answer, answers that do not fit, and answers to
-// nothing. A null answers only a question whose schema takes it.
+// judge finds unanswered questions, invalid answers and unknown ids. A null is an answer only if
+// the question's schema accepts it.
 func (d *clarificationData) judge(answers map[string]json.RawMessage) (wrong []workflow.Problem) {
 	asked := map[string]bool{}
 	for _, q := range d.Questions {
@@ -72,10 +72,10 @@ func (d *clarificationData) judge(answers map[string]json.RawMessage) (wrong []w
 		path := answersPath + "/" + escape.Replace(q.ID)
 		answer, given := answers[q.ID]
 		if !given || q.Schema == nil && string(answer) == "null" {
-			wrong = append(wrong, workflow.Problem{Path: path, Rule: workflow.RuleRequired, Message: "the question has no answer; every question needs one"})
+			wrong = append(wrong, workflow.Problem{Path: path, Rule: workflow.RuleRequired, Message: "the question has no answer; every question requires one"})
 			continue
 		}
-		wrong = append(wrong, q.misfits(path, answer)...)
+		wrong = append(wrong, q.checkShape(path, answer)...)
 	}
 	var others []string
 	for id := range answers {
@@ -90,12 +90,12 @@ func (d *clarificationData) judge(answers map[string]json.RawMessage) (wrong []w
 	return wrong
 }
 
-func (q *question) misfits(path string, answer json.RawMessage) []workflow.Problem {
+func (q *question) checkShape(path string, answer json.RawMessage) []workflow.Problem {
 	if q.Schema == nil {
 		return nil
 	}
 	compiled, err := schema.Compile("schema", q.Schema)
-	if err != nil { // it could be applied when it was asked
+	if err != nil { // it compiled when the question was asked
 		return []workflow.Problem{{Path: path, Rule: workflow.RuleSchema, Message: "the question's schema cannot be applied"}}
 	}
 	return violations(path, compiled.Validate(answer))

@@ -7,27 +7,26 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// defaultThreshold is below what a confidence is too low, unless the question says
-// (OpenWOP host contract §6.1, low-confidence).
+// defaultThreshold applies if the question sets no threshold (OpenWOP host contract §6.1,
+// low-confidence).
 const defaultThreshold = 0.7
 
-// confidenceData is the data of a question that is asked of a decision somebody is not sure
-// of.
+// confidenceData is the data of a low-confidence question.
 type confidenceData struct {
 	AgentID   string   `json:"agentId"`
 	Threshold *float64 `json:"threshold"`
-	// Observed is nil where the port of that name tells it.
+	// Observed is nil if the port of that name provides it.
 	Observed *float64        `json:"observed,omitempty"`
 	Decision json.RawMessage `json:"decision,omitempty"`
 }
 
-// confidence is the data of a request that is one of confidence.
+// confidence returns the data of a low-confidence request.
 func (r Request) confidence() (d confidenceData, ok bool) {
 	return d, r.Kind == LowConfidence && strictjson.Read(r.Data, &d) == nil
 }
 
-func readConfidence(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
-	if wrong := misfits(string(LowConfidence), below, doc); len(wrong) > 0 {
+func readConfidence(_ Origin, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
+	if wrong := checkShape(string(LowConfidence), below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
 	var d confidenceData
@@ -41,8 +40,8 @@ func readConfidence(_ Place, below string, doc json.RawMessage, _ int64) (json.R
 	return strictjson.RenderPlain(d), nil
 }
 
-// WithObserved gives a question of confidence the one that was observed, where it has none
-// of its own. Other requests stay as they are.
+// WithObserved sets the observed confidence of a low-confidence question that has none. Other
+// requests are unchanged.
 func (r Request) WithObserved(observed json.RawMessage) Request {
 	d, ok := r.confidence()
 	var f float64
@@ -54,8 +53,8 @@ func (r Request) WithObserved(observed json.RawMessage) Request {
 	return r
 }
 
-// Confident reports whether nobody has to be asked: the confidence is not below its
-// threshold. The ports are what the node completes with then.
+// Confident reports whether the confidence reaches its threshold, so that no answer is required.
+// The node then completes with the returned ports.
 func (r Request) Confident() (ports map[string]json.RawMessage, ok bool) {
 	d, ok := r.confidence()
 	if !ok || d.Observed == nil || *d.Observed < *d.Threshold {
@@ -68,8 +67,8 @@ func (r Request) Confident() (ports map[string]json.RawMessage, ok bool) {
 	return ports, true
 }
 
-// unobserved finds what is no confidence.
-func (d *confidenceData) unobserved() []workflow.Problem {
+// checkObserved rejects a missing or invalid confidence.
+func (d *confidenceData) checkObserved() []workflow.Problem {
 	if d.Observed != nil && *d.Observed >= 0 && *d.Observed <= 1 {
 		return nil
 	}

@@ -14,8 +14,8 @@ func unsure(data string) (interrupt.Request, []string) {
 	return r, places(wrong)
 }
 
-// OpenWOP host contract §6.1: below the threshold somebody is asked, at it nobody is; the
-// threshold is 0.7 unless the question says.
+// OpenWOP host contract §6.1: a confidence below the threshold requires an answer, one at the
+// threshold does not. The default threshold is 0.7.
 func TestConfident_ComparesWithTheThreshold(t *testing.T) {
 	t.Parallel()
 	for data, sure := range map[string]string{
@@ -29,7 +29,7 @@ func TestConfident_ComparesWithTheThreshold(t *testing.T) {
 	} {
 		r, wrong := unsure(data)
 		require.Empty(t, wrong, data)
-		require.Empty(t, r.Unshowable(), data)
+		require.Empty(t, r.CheckData(), data)
 		ports, ok := r.Confident()
 		require.Equal(t, sure != "", ok, data)
 		if ok {
@@ -39,13 +39,13 @@ func TestConfident_ComparesWithTheThreshold(t *testing.T) {
 		}
 	}
 	r, _ := unsure(`{"agentId":"abc","observed":0.2,"decision":[1]}`)
-	require.JSONEq(t, `{"agentId":"abc","threshold":0.7,"observed":0.2,"decision":[1]}`, string(r.Data), "what is shown has the threshold")
+	require.JSONEq(t, `{"agentId":"abc","threshold":0.7,"observed":0.2,"decision":[1]}`, string(r.Data), "the displayed data holds the threshold")
 	_, ok := gate(t, everyAction).Confident()
-	require.False(t, ok, "an approval is never sure")
+	require.False(t, ok, "an approval has no confidence")
 }
 
-// What is no confidence is refused with its place.
-func TestCheck_AConfidenceIsANumberFromNoneToAll(t *testing.T) {
+// An invalid confidence is rejected with its path.
+func TestCheck_AConfidenceIsANumberFrom0To1(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string][]string{
 		`{"observed":0.5}`:                                  {"/data required"},
@@ -63,19 +63,19 @@ func TestCheck_AConfidenceIsANumberFromNoneToAll(t *testing.T) {
 	}
 }
 
-// A node before may tell the confidence and the decision.
-func TestWithObserved_TakesThePortWhereTheDataHasNone(t *testing.T) {
+// An upstream node may supply the confidence and the decision.
+func TestWithObserved_FillsMissingDataFromThePort(t *testing.T) {
 	t.Parallel()
 	r, wrong := unsure(`{"agentId":"abc"}`)
 	require.Empty(t, wrong)
 	for _, none := range []string{``, `null`, `"0.5"`, `{}`, `-0.1`, `1.01`} {
-		bad := r.WithObserved(json.RawMessage(none)).Unshowable()
+		bad := r.WithObserved(json.RawMessage(none)).CheckData()
 		require.Equal(t, []string{"/data/observed required"}, places(bad), none)
 	}
 	shown := r.WithArtifact(json.RawMessage(`{"to":"a"}`)).WithObserved(json.RawMessage(`0.25`))
-	require.Empty(t, shown.Unshowable())
+	require.Empty(t, shown.CheckData())
 	require.JSONEq(t, `{"agentId":"abc","threshold":0.7,"observed":0.25,"decision":{"to":"a"}}`, string(shown.Data))
-	require.Equal(t, shown, shown.WithObserved(json.RawMessage(`1`)).WithArtifact(json.RawMessage(`2`)), "its own comes first")
+	require.Equal(t, shown, shown.WithObserved(json.RawMessage(`1`)).WithArtifact(json.RawMessage(`2`)), "the request's own data takes precedence")
 	other := gate(t, everyAction).Request
 	require.Equal(t, other, other.WithObserved(json.RawMessage(`1`)))
 }

@@ -12,18 +12,18 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// RuleQuorum is the rule of a Problem with votes that could never come to anything.
+// RuleQuorum is the rule of a Problem with a quorum that is unreachable.
 const RuleQuorum = "quorum"
 
-// ProfileAuthRequired is what a gate names whose answers need a credential (OpenWOP
-// host contract §6.5).
+// ProfileAuthRequired is the profile of a gate whose answers require a credential (OpenWOP host
+// contract §6.5).
 const ProfileAuthRequired = "openwop-interrupt-auth-required"
 
-// artifactType is that of an approval which is about no artifact.
+// artifactType is the default for an approval without an artifact.
 const artifactType = "approval"
 
-// approvalData is what is shown of an approval (OpenWOP host contract §6.2). Members
-// that the protocol does not know are left out.
+// approvalData is the data of an approval (OpenWOP host contract §6.2). Members unknown to the
+// protocol are dropped.
 type approvalData struct {
 	ArtifactID        string          `json:"artifactId"`
 	ArtifactType      string          `json:"artifactType"`
@@ -31,9 +31,9 @@ type approvalData struct {
 	Description       string          `json:"description,omitempty"`
 	ArtifactData      json.RawMessage `json:"artifactData,omitempty"`
 	Actions           []Action        `json:"actions"`
-	RequiredApprovals whole           `json:"requiredApprovals,omitempty"`
+	RequiredApprovals integer         `json:"requiredApprovals,omitempty"`
 	approvers
-	// Audience is who is to be told: shown as it is, and of no effect here (RFC 0104).
+	// Audience lists whom to notify: displayed unchanged, ignored by this host (RFC 0104).
 	Audience               json.RawMessage `json:"audience,omitempty"`
 	RejectionPolicy        Policy          `json:"rejectionPolicy,omitempty"`
 	Override               *override       `json:"override,omitempty"`
@@ -42,7 +42,7 @@ type approvalData struct {
 	Profile                string          `json:"profile,omitempty"`
 }
 
-// quorum is how many votes it takes; one, unless the gate says more.
+// quorum returns the required votes; one by default.
 func (d *approvalData) quorum() Quorum {
 	q := Quorum{Required: max(1, int(d.RequiredApprovals)), Policy: d.RejectionPolicy, Bypassed: d.OverrideBypassesQuorum}
 	if q.Policy != Majority {
@@ -51,9 +51,9 @@ func (d *approvalData) quorum() Quorum {
 	return q
 }
 
-// readApproval fills in what the author left to the host.
-func readApproval(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem) {
-	if wrong := misfits("approval", below, doc); len(wrong) > 0 {
+// readApproval validates the data and fills in defaults.
+func readApproval(at Origin, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem) {
+	if wrong := checkShape("approval", below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
 	var d approvalData
@@ -66,7 +66,7 @@ func readApproval(at Place, below string, doc json.RawMessage, timeoutMs int64) 
 	if d.ArtifactType == "" {
 		d.ArtifactType = artifactType
 	}
-	if d.RejectionPolicy == "first" { // an alias that other hosts have
+	if d.RejectionPolicy == "first" { // an alias used by other hosts
 		d.RejectionPolicy = SingleVeto
 	}
 	if wrong := append(d.check(below), d.checkLevels(below, timeoutMs)...); len(wrong) > 0 {
@@ -75,31 +75,31 @@ func readApproval(at Place, below string, doc json.RawMessage, timeoutMs int64) 
 	return strictjson.RenderPlain(d), nil
 }
 
-// check finds a quorum that nobody could reach.
+// check finds an unreachable quorum.
 func (d *approvalData) check(below string) (wrong []workflow.Problem) {
 	all := d.eligible(len(d.Escalation))
 	listed := slices.Compact(slices.Sorted(slices.Values(all.ApproversList)))
-	if n := len(listed); n > 0 && n < int(d.RequiredApprovals) && !all.routed() { // how many a group has is not known
+	if n := len(listed); n > 0 && n < int(d.RequiredApprovals) && !all.routed() { // the size of a group is unknown
 		wrong = append(wrong, workflow.Problem{
 			Path: below + "/requiredApprovals", Rule: RuleQuorum,
-			Message: fmt.Sprintf("only %d may approve, see approversList; name more of them or want fewer approvals", n),
+			Message: fmt.Sprintf("approversList names only %d; add approvers or lower requiredApprovals", n),
 		})
 	}
 	if d.RequiredApprovals > 1 && slices.Contains(d.Actions, EditAccept) {
 		wrong = append(wrong, workflow.Problem{
 			Path: below + "/actions", Rule: RuleQuorum,
-			Message: "edit-accept takes one approval: who approved before has not seen the edited data; leave it out, or offer refine",
+			Message: "edit-accept is not possible with several approvals: earlier approvers have not seen the edited data; remove it or offer refine",
 		})
 	}
 	if len(d.Actions) == 1 && d.Actions[0] == Ask {
 		wrong = append(wrong, workflow.Problem{
-			Path: below + "/actions", Rule: RuleQuorum, Message: "to ask leaves the gate closed; offer something that ends the wait, too",
+			Path: below + "/actions", Rule: RuleQuorum, Message: "ask does not end the wait; offer another action as well",
 		})
 	}
 	return wrong
 }
 
-// question is one of a clarification.
+// question is one question of a clarification.
 type question struct {
 	ID       string          `json:"id"`
 	Question string          `json:"question"`
@@ -111,9 +111,9 @@ type clarificationData struct {
 	ContextType string     `json:"contextType,omitempty"`
 }
 
-// readClarification keeps of a document what a clarification shows, in its order.
-func readClarification(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
-	if wrong := misfits("clarification", below, doc); len(wrong) > 0 {
+// readClarification validates the data and keeps its known members, in order.
+func readClarification(_ Origin, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
+	if wrong := checkShape("clarification", below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
 	var d clarificationData
@@ -127,7 +127,7 @@ func readClarification(_ Place, below string, doc json.RawMessage, _ int64) (jso
 		if j, used := first[q.ID]; used {
 			wrong = append(wrong, workflow.Problem{
 				Path: path + "/id", Rule: workflow.RuleUnique,
-				Message: "is that of question " + strconv.Itoa(j) + ", too; answers are told apart by it: give each its own",
+				Message: "is already the id of question " + strconv.Itoa(j) + "; ids must be unique",
 			})
 			continue
 		}
@@ -147,8 +147,8 @@ type externalData struct {
 	Correlation map[string]json.RawMessage `json:"correlation"`
 }
 
-// matcher is what an event from outside must satisfy: each value of the correlation,
-// deeply equal, numbers by value; other members are its own business.
+// matcher returns the schema of a matching external event: it has every value of the correlation,
+// deeply equal, numbers compared by value. Other members are ignored.
 func (d *externalData) matcher() (*schema.Schema, error) {
 	type constant struct {
 		Const json.RawMessage `json:"const"`
@@ -165,8 +165,8 @@ func (d *externalData) matcher() (*schema.Schema, error) {
 	return schema.Compile("correlation", strictjson.RenderPlain(doc))
 }
 
-func readExternal(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
-	if wrong := misfits("external-event", below, doc); len(wrong) > 0 {
+func readExternal(_ Origin, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
+	if wrong := checkShape("external-event", below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
 	var d externalData
@@ -175,23 +175,22 @@ func readExternal(_ Place, below string, doc json.RawMessage, _ int64) (json.Raw
 	}
 	path := below + "/correlation"
 	if len(d.Correlation) == 0 {
-		return nil, []workflow.Problem{{Path: path, Rule: workflow.RuleRequired, Message: "any event would do; name a member, and the value by which the event is known"}}
+		return nil, []workflow.Problem{{Path: path, Rule: workflow.RuleRequired, Message: "any event would match; name at least one member and its value"}}
 	}
 	if _, err := d.matcher(); err != nil {
-		return nil, []workflow.Problem{{Path: path, Rule: workflow.RuleSchema, Message: "is too large, or holds a number out of bounds, to be compared; make it smaller"}}
+		return nil, []workflow.Problem{{Path: path, Rule: workflow.RuleSchema, Message: "is too large to compare, or holds a number out of bounds; make it smaller"}}
 	}
 	return strictjson.RenderPlain(d), nil
 }
 
-// reader makes the data of a kind of what its author wrote, of a question that stands for
-// some time; 0: as long as its run.
-type reader func(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem)
+// reader validates an author's config and returns the data of the interrupt. timeoutMs is the
+// question's time limit; 0 means the run's.
+type reader func(at Origin, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem)
 
-// readers are those of each kind.
 var readers = map[Kind]reader{
 	Approval: readApproval, Clarification: readClarification, ExternalEvent: readExternal,
 	Custom: readCustom, LowConfidence: readConfidence,
 }
 
-// millis is a time of a config, in whole milliseconds; a part of one counts as one.
+// millis converts seconds to milliseconds, rounded up.
 func millis(seconds float64) int64 { return int64(math.Ceil(seconds * 1000)) }

@@ -14,29 +14,28 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// answered is the member of a request's body that paths in errors lead into.
-const answered = "/resumeValue"
+// answerPath is the member of the request body to which error paths refer.
+const answerPath = "/resumeValue"
 
-// valueLimits bound a resume value; those of the edge come first. A run tells an answer up to
-// four times, at once: in interrupt.resolved, in the older event of its kind, in node.resumed
+// valueLimits limits a resume value; the gateway's own limits apply first. One append records the
+// answer up to four times: in interrupt.resolved, in the older event of its kind, in node.resumed
 // and as the node's outputs, which may be nested 100 levels deep.
 var valueLimits = strictjson.Limits{MaxBytes: 3 << 19, MaxDepth: 100}
 
-// Decide judges an answer to an open interrupt (OpenWOP host contract §6.4, from
-// expiry to the gate of trust). It changes nothing: the caller records what it says,
-// once. Errors, each of which leaves the interrupt open: fault.InterruptExpired,
-// fault.Forbidden, fault.PayloadTooLarge, fault.ValidationError, fault.CorrelationMismatch,
-// fault.UntrustedBlocksApproval.
+// Decide evaluates an answer to an open interrupt (OpenWOP host contract §6.4, from expiry to the
+// trust gate). It changes nothing: the caller records the decision, once. Each of these errors
+// leaves the interrupt open: fault.InterruptExpired, fault.Forbidden, fault.PayloadTooLarge,
+// fault.ValidationError, fault.CorrelationMismatch, fault.UntrustedBlocksApproval.
 func Decide(p *Pending, a Answer) (Decision, error) {
 	if p.Expired(a.At) {
-		return Decision{}, fault.New(fault.InterruptExpired, "the time for an answer is over")
+		return Decision{}, fault.New(fault.InterruptExpired, "the time limit for an answer has passed")
 	}
 	if len(a.Value) > valueLimits.MaxBytes {
-		return Decision{}, fault.New(fault.PayloadTooLarge, "%s: has %d bytes of JSON; an answer may have %d: put the large part where it can be named by a URL",
-			answered, len(a.Value), valueLimits.MaxBytes)
+		return Decision{}, fault.New(fault.PayloadTooLarge, "%s: has %d bytes of JSON, limit is %d; upload the large part elsewhere and send its URL",
+			answerPath, len(a.Value), valueLimits.MaxBytes)
 	}
-	if wrong := unsound(a.Value); wrong != nil {
-		return Decision{}, refuse(wrong)
+	if wrong := checkJSON(a.Value); wrong != nil {
+		return Decision{}, invalid(wrong)
 	}
 	d, err := p.judge(a)
 	if err != nil {
@@ -46,7 +45,7 @@ func Decide(p *Pending, a Answer) (Decision, error) {
 		return Decision{}, approval.OfEnvelope(a.Trust) // OpenWOP host contract §6.6
 	}
 	d.Trust = lowered(p.Trust.Meet(a.Trust))
-	d.Events = d.overrode()
+	d.Events = d.overrideEvents()
 	if d.Outcome.Resolves() {
 		d.Events = append(d.Events, p.resolved(&d, a.At)...)
 	}
@@ -62,8 +61,8 @@ func (p *Pending) judge(a Answer) (Decision, error) {
 	case ExternalEvent:
 		return p.judgeEvent(a)
 	default:
-		if wrong := p.unfilled(a.Value); len(wrong) > 0 {
-			return Decision{}, refuse(wrong)
+		if wrong := p.checkForm(a.Value); len(wrong) > 0 {
+			return Decision{}, invalid(wrong)
 		}
 		if err := p.satisfies(a.Value); err != nil {
 			return Decision{}, err
@@ -72,56 +71,55 @@ func (p *Pending) judge(a Answer) (Decision, error) {
 	}
 }
 
-// advance is the decision of an answer that needs nothing more.
+// advance returns the decision of an answer that completes the node.
 func (a Answer) advance(resume json.RawMessage) Decision {
 	return Decision{Outcome: Advanced, Resume: compact(resume), DecidedBy: a.By.name()}
 }
 
-// name is who is recorded when an answer does not say more.
+// name returns the recorded identity if the answer names no other.
 func (r Responder) name() string { return cmp.Or(r.User, r.Principal) }
 
-// satisfies holds a value against the resumeSchema (OpenWOP host contract §6.1).
+// satisfies validates a value against the resumeSchema (OpenWOP host contract §6.1).
 func (p *Pending) satisfies(value json.RawMessage) error {
 	if p.ResumeSchema == nil {
 		return nil
 	}
 	compiled, err := schema.Compile("resumeSchema", p.ResumeSchema)
-	if err != nil { // it could be applied when the run was created
+	if err != nil { // it compiled when the run was created
 		return fault.New(fault.InternalError, "the interrupt's resumeSchema cannot be applied").Wrap(err)
 	}
-	if wrong := violations(answered, compiled.Validate(value)); len(wrong) > 0 {
-		return refuse(wrong)
+	if wrong := violations(answerPath, compiled.Validate(value)); len(wrong) > 0 {
+		return invalid(wrong)
 	}
 	return nil
 }
 
-// judgeEvent takes what holds every member of the correlation; other members are the
-// event's own. What was expected is told to nobody, nor which member is another: that
-// would let somebody find the values one by one (OpenWOP host contract §6.1).
+// judgeEvent accepts an event that holds every member of the correlation; other members are
+// ignored. The error reveals neither the expected values nor the differing member: otherwise a
+// caller could guess the values one by one (OpenWOP host contract §6.1).
 func (p *Pending) judgeEvent(a Answer) (Decision, error) {
 	if err := p.satisfies(a.Value); err != nil {
 		return Decision{}, err
 	}
 	if strictjson.Object(a.Value) == nil {
-		return Decision{}, refuse([]workflow.Problem{{Path: answered, Rule: "type", Message: "want an object, with the members by which the event is known"}})
+		return Decision{}, invalid([]workflow.Problem{{Path: answerPath, Rule: "type", Message: "want an object with the correlation members"}})
 	}
 	var d externalData
 	if err := strictjson.Read(p.Data, &d); err != nil {
-		return Decision{}, fault.New(fault.InternalError, "the interrupt's data cannot be read").Wrap(err)
+		return Decision{}, fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
 	}
 	matcher, err := d.matcher()
 	if err != nil {
 		return Decision{}, fault.New(fault.InternalError, "the interrupt's correlation cannot be compared").Wrap(err)
 	}
 	if len(matcher.Validate(a.Value)) > 0 {
-		return Decision{}, fault.New(fault.CorrelationMismatch, "the run waits for another event of type %q: send one whose correlation members have the values that the run was given", d.EventType)
+		return Decision{}, fault.New(fault.CorrelationMismatch, "the run waits for an event of type %q with other correlation values; send one that matches the run's correlation", d.EventType)
 	}
 	return a.advance(a.Value), nil
 }
 
-// Redelivered reports whether an event from outside is the one that an interrupt was
-// resolved with, sent again: both name the same correlationId and eventId (OpenWOP host
-// contract §6.1).
+// Redelivered reports whether an external event is a redelivery of the one that resolved the
+// interrupt: correlationId and eventId are equal (OpenWOP host contract §6.1).
 func Redelivered(resume, value json.RawMessage) bool {
 	type delivery struct{ CorrelationID, EventID string }
 	read := func(v json.RawMessage) (d delivery, ok bool) {
@@ -134,28 +132,28 @@ func Redelivered(resume, value json.RawMessage) bool {
 	return ok1 && ok2 && first == again
 }
 
-// refuse says what is wrong with an answer.
-func refuse(wrong []workflow.Problem) *fault.Error {
+// invalid returns the error for a rejected answer.
+func invalid(wrong []workflow.Problem) *fault.Error {
 	return fault.New(fault.ValidationError, "%s: %s", wrong[0].Path, wrong[0].Message).With("problems", workflow.AsDetails(wrong))
 }
 
-// unsound finds what is no JSON, or too much of it.
-func unsound(value json.RawMessage) []workflow.Problem {
+// checkJSON finds invalid or oversized JSON.
+func checkJSON(value json.RawMessage) []workflow.Problem {
 	err := strictjson.Check(value, valueLimits)
 	if err == nil {
 		return nil
 	}
-	p := workflow.Problem{Path: answered, Rule: workflow.RuleJSON, Message: err.Error()}
+	p := workflow.Problem{Path: answerPath, Rule: workflow.RuleJSON, Message: err.Error()}
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
-		p.Path, p.Message = answered+e.Path, e.Reason
+		p.Path, p.Message = answerPath+e.Path, e.Reason
 	}
 	return []workflow.Problem{p}
 }
 
-// text is a value that is a text; empty: it is none.
-func text(value json.RawMessage) string {
+// stringValue returns a JSON string; empty if the value is anything else.
+func stringValue(value json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(value, &s) // nothing, or another type
+	_ = json.Unmarshal(value, &s) // absent, or another type
 	return s
 }
 

@@ -8,30 +8,29 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Answer is what somebody answers.
+// Answer is a submitted answer.
 type Answer struct {
-	// Value is the resume value as it was sent: any JSON.
+	// Value is the resume value as submitted: any JSON.
 	Value json.RawMessage
 	By    Responder
 	At    time.Time
-	// Trust is that of where the value is from: untrusted for what a model wrote.
+	// Trust is the trust of the value's origin: untrusted if a model wrote it.
 	Trust wire.Trust
 }
 
-// Responder is who answers.
+// Responder identifies the sender of an answer.
 type Responder struct {
-	// Principal is the credential that answers, or what stands for the holder of a
-	// token; opaque, never personal data, never empty.
+	// Principal is the answering credential, or a stand-in for the holder of a token. It is opaque,
+	// never personal data, never empty.
 	Principal string
-	// User is the person whom the credential is bound to. Empty: it is bound to nobody,
-	// and who votes is what the answer says (OpenWOP host contract §6.3).
+	// User is the person the credential is bound to. Empty: the credential is unbound, and the
+	// answer names the voter (OpenWOP host contract §6.3).
 	User string
-	// Groups and Roles are what the credential's holder belongs to now; none for the
-	// holder of a token.
+	// Groups and Roles are the holder's current memberships; empty for the holder of a token.
 	Groups, Roles []string
 }
 
-// Outcome is what an answer leads to.
+// Outcome is the result of an answer.
 type Outcome string
 
 // The outcomes.
@@ -48,41 +47,42 @@ const (
 	Asked Outcome = "asked"
 )
 
-// Resolves reports whether the interrupt is closed by it.
+// Resolves reports whether the outcome closes the interrupt.
 func (o Outcome) Resolves() bool { return o == Advanced || o == Refined || o == Rejected }
 
-// Decision is what an answer leads to, and all that a run records of it.
+// Decision is the result of an answer and everything a run records of it.
 type Decision struct {
 	Outcome Outcome
-	// Action is what was done at an approval; empty for other kinds.
+	// Action is the action of an approval; empty for other kinds.
 	Action Action
-	// Resume is what the interrupt resolves with, in the one form of its kind; nil while
-	// it stays open. It holds people's own words, which have not passed a redactor.
+	// Resume is the resume value in the normal form of its kind; nil while the interrupt stays
+	// open. It holds people's own words, not yet redacted.
 	Resume json.RawMessage
-	// DecidedBy is who is recorded for it.
+	// DecidedBy is the recorded identity.
 	DecidedBy string
-	// Standing is by what they could decide it; nil: anybody could.
+	// Standing is why the responder was eligible; nil: the gate was open to all.
 	Standing *Standing
-	// Note is what the run keeps of it while it stays open; nil when it does not.
+	// Note is what the run stores while the interrupt stays open, otherwise nil.
 	Note *Note
-	// Progress is how far the votes are; nil for what takes one.
+	// Progress is the vote count; nil if one vote decides.
 	Progress *Progress
-	// Overridden is the event of an override; nil: there was none.
+	// Overridden is the event of an override; nil: no override.
 	Overridden *wire.Draft
-	// Events are, in order: approval.overridden, where somebody did, and once it is closed
-	// interrupt.resolved, the older event of the kind, and node.resumed, unless the node fails.
+	// Events are, in order: approval.overridden if the gate was overridden, and once the interrupt
+	// is closed interrupt.resolved, the older event of the kind, and node.resumed unless the node
+	// fails.
 	Events []wire.Draft
-	// Failure is why the node fails; nil unless it is rejected.
+	// Failure is the node's error; nil unless the gate is rejected.
 	Failure *wire.NodeError
-	// Trust is that of everything which follows.
+	// Trust applies to everything derived from the answer.
 	Trust wire.Trust
 }
 
-// Outputs are the ports a node completes with: the members of the resume value, or
-// the port output for a value that is no object.
+// Outputs returns the ports of the completed node: the members of the resume value, or the port
+// output if the value is not an object.
 func (d *Decision) Outputs() map[string]json.RawMessage { return Outputs(d.Resume) }
 
-// Outputs are the ports that a resume value makes.
+// Outputs returns the ports for a resume value.
 func Outputs(resume json.RawMessage) map[string]json.RawMessage {
 	if members := strictjson.Object(resume); members != nil {
 		return members

@@ -1,13 +1,12 @@
-// Package interrupt is a run's question to somebody outside: what a node asks, who may
-// answer, what counts as an answer, and what the run records of it (OpenWOP host
-// contract §6).
+// Package interrupt implements a run's questions to people and external systems: what a node asks,
+// who may answer, which answers are valid, and what the run records (OpenWOP host contract §6).
 //
 //	From, FromEnvelope   a node's config, or a model's envelope, as a Request
-//	Open                 a Request that a node asks: a Pending and its events
-//	Decide               judges an answer: refuse, keep open, or resolve
-//	Pending.Keep         folds what a run keeps of answers that resolve nothing
-//	Pending.TimeOut      what becomes of one that nobody answered
+//	Open                 opens the Request of a node: a Pending and its events
+//	Decide               evaluates an answer: reject, keep open, or resolve
+//	Pending.AddNote      folds an answer that does not resolve the interrupt
+//	Pending.TimeOut      resolves an interrupt without an answer in time
 //
-// Everything is a function of its arguments: time comes from the caller, and ids
-// derive from run and node, so that whoever folds a log again finds the same.
+// All functions are pure: time comes from the caller, and ids derive from run and node, so that
+// folding a log again yields the same state.
 package interrupt

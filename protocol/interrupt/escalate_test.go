@@ -15,19 +15,19 @@ import (
 const escalating = `{"title":"T","actions":["accept"],"approversList":["ada"],"timeoutSec":60,"escalation":[
 	{"afterSec":1.5,"approverGroupRefs":["leads"]},{"afterSec":20},{"afterSec":30,"approversList":["eve"],"approverRoleRefs":["chief"]}]}`
 
-// reach takes a question to its next level, as a run does.
+// reach moves an interrupt to its next level, as a run does.
 func reach(t *testing.T, p *interrupt.Pending, at time.Time) wire.Draft {
 	t.Helper()
 	e, ok := p.Escalate(at)
 	require.True(t, ok)
 	var said struct{ Level int }
 	require.NoError(t, json.Unmarshal(e.Payload, &said))
-	p.Reach(said.Level, wire.FormatTime(at))
+	p.SetLevel(said.Level, wire.FormatTime(at))
 	return e
 }
 
-// Each level adds who may answer, and says when the next is due.
-func TestEscalate_WidensWhoMayAnswer(t *testing.T) {
+// Each level adds approvers and sets the time of the next.
+func TestEscalate_AddsApprovers(t *testing.T) {
 	t.Parallel()
 	p := gate(t, escalating)
 	lead, boss := interrupt.Responder{Principal: "k1", Groups: []string{"leads"}}, interrupt.Responder{Principal: "k2", Roles: []string{"chief"}}
@@ -67,33 +67,33 @@ func TestEscalate_WidensWhoMayAnswer(t *testing.T) {
 		require.Equal(t, want.eve, may(key, "eve"), "level %d", i)
 	}
 	_, ok := p.Escalate(now.Add(40 * time.Second))
-	require.False(t, ok, "there is no other level")
-	p.Reach(2, "later")
-	require.Equal(t, 3, p.Level(), "a level that has come is told again")
+	require.False(t, ok, "there is no further level")
+	p.SetLevel(2, "later")
+	require.Equal(t, 3, p.Level(), "a repeated level changes nothing")
 }
 
-// Whom a level would add when the time is over could not answer any more.
-func TestEscalate_EndsWithTheQuestion(t *testing.T) {
+// An approver added at the timeout could no longer answer.
+func TestEscalate_StopsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	p := gate(t, escalating)
 	_, ok := p.Escalate(now.Add(60 * time.Second))
 	require.False(t, ok)
 	q := open(t, interrupt.TypeClarificationGate, `{"questions":[{"id":"q","question":"Q?"}],"timeoutSec":9}`)
 	_, ok = q.Escalate(now)
-	require.False(t, ok, "another kind has no levels")
+	require.False(t, ok, "other kinds have no levels")
 	require.EqualValues(t, 9000, q.DueMs())
 	require.Zero(t, gate(t, everyAction).DueMs())
 }
 
-// A gate for anybody stays one: its levels only ask again.
-func TestEscalate_NarrowsNothing(t *testing.T) {
+// An open gate stays open; its levels only repeat the notification.
+func TestEscalate_KeepsAnOpenGateOpen(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"escalation":[{"afterSec":1}]}`)
 	require.JSONEq(t, `{"nodeId":"gate","interruptId":"`+p.InterruptID+`","level":1}`, string(reach(t, p, now).Payload))
 	require.Nil(t, decide(t, p, by(key, `{"action":"accept"}`)).Standing)
 }
 
-// No level opens to a token what the gate does not.
+// A level does not open a gate to tokens.
 func TestNeedsCredential_AtEveryLevel(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"approverGroupRefs":["g"],"escalation":[{"afterSec":1,"approverRoleRefs":["r"]},{"afterSec":2,"approversList":["ada"]}]}`)
@@ -104,7 +104,7 @@ func TestNeedsCredential_AtEveryLevel(t *testing.T) {
 	require.True(t, p.NeedsCredential())
 }
 
-func TestEscalate_IsNotPartOfTheQuestionAsAsked(t *testing.T) {
+func TestEscalate_DoesNotChangeTheQuestion(t *testing.T) {
 	t.Parallel()
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(escalating))
 	require.Empty(t, wrong)
@@ -116,7 +116,7 @@ func TestEscalate_IsNotPartOfTheQuestionAsAsked(t *testing.T) {
 	require.Zero(t, again.Level())
 }
 
-func TestCheck_LevelsComeInTheirOrder(t *testing.T) {
+func TestCheck_LevelsAreInOrder(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string][]string{
 		`"approversList":["a"],"timeoutSec":10,"escalation":[{"afterSec":1},{"afterSec":9.9}]`:               nil,

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Members that events and errors of a timeout share (OpenWOP host contract §6.5).
+// Values shared by the events and errors of a timeout (OpenWOP host contract §6.5).
 const (
 	reasonTimeout   = "timeout"
 	outcomeRejected = "rejected"
@@ -21,9 +21,9 @@ func (p *Pending) draft(t wire.EventType, trust wire.Trust, payload any) wire.Dr
 	return wire.Draft{Type: t, NodeID: p.NodeID, Trust: trust, Payload: strictjson.RenderPlain(payload)}
 }
 
-// asked is the payload of interrupt.requested: that of the protocol, and who asks
+// requestedPayload is the payload of interrupt.requested: the protocol's, and which node asks
 // (OpenWOP host contract §3.4, §12 no. 7).
-type asked struct {
+type requestedPayload struct {
 	RunID       string `json:"runId"`
 	NodeID      string `json:"nodeId"`
 	InterruptID string `json:"interruptId"`
@@ -31,18 +31,18 @@ type asked struct {
 	RequestedAt string `json:"requestedAt"`
 }
 
-// requested are the events of an interrupt that opens.
+// requested returns the events of an opening interrupt.
 func (p *Pending) requested() []wire.Draft {
 	out := []wire.Draft{
 		p.draft(wire.EventNodeSuspended, p.Trust, p.suspension()),
-		p.draft(wire.EventInterruptRequested, p.Trust, asked{p.RunID, p.NodeID, p.InterruptID, p.Request, p.RequestedAt}),
+		p.draft(wire.EventInterruptRequested, p.Trust, requestedPayload{p.RunID, p.NodeID, p.InterruptID, p.Request, p.RequestedAt}),
 	}
 	switch p.Kind {
 	case Approval:
 		out = append(out, p.draft(wire.EventApprovalRequested, p.Trust, p.approvalRequest()))
 	case Clarification:
 		var d clarificationData
-		_ = strictjson.Read(p.Data, &d) // its own, or a damaged log's
+		_ = strictjson.Read(p.Data, &d) // written by Open; unreadable only in a damaged log
 		out = append(out, p.draft(wire.EventClarificationRequested, p.Trust, struct {
 			NodeID      string     `json:"nodeId"`
 			InterruptID string     `json:"interruptId"`
@@ -66,11 +66,11 @@ func (p *Pending) suspension() any {
 	}{p.NodeID, p.InterruptID, p.Kind, p.Key, reason}
 }
 
-// approvalRequest is the older event: the only place that says edit for edit-accept
-// (OpenWOP host contract §12 no. 10).
+// approvalRequest returns the payload of the older event, the only one that uses edit for
+// edit-accept (OpenWOP host contract §12 no. 10).
 func (p *Pending) approvalRequest() any {
 	var d approvalData
-	_ = strictjson.Read(p.Data, &d) // its own, or a damaged log's
+	_ = strictjson.Read(p.Data, &d) // written by Open; unreadable only in a damaged log
 	actions := slices.Clone(d.Actions)
 	for i := range actions {
 		if actions[i] == EditAccept {
@@ -85,7 +85,7 @@ func (p *Pending) approvalRequest() any {
 		Title        string   `json:"title,omitempty"`
 		Actions      []Action `json:"actions"`
 		approvers
-		RequiredApprovals whole `json:"requiredApprovals,omitempty"`
+		RequiredApprovals integer `json:"requiredApprovals,omitempty"`
 	}{p.NodeID, p.InterruptID, d.ArtifactID, d.ArtifactType, d.Title, actions, d.approvers, d.RequiredApprovals}
 }
 
@@ -98,14 +98,14 @@ type resolution struct {
 	ResumeValue json.RawMessage `json:"resumeValue,omitempty"`
 	ResolvedAt  string          `json:"resolvedAt"`
 	ResolvedBy  string          `json:"resolvedBy,omitempty"`
-	// Standing is an extension: by what whoever resolved it could.
+	// Standing is an extension: why the responder was eligible.
 	Standing *Standing `json:"standing,omitempty"`
 	Outcome  string    `json:"outcome,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// resolved are the events of an interrupt that closes, in the contract's order; what
-// becomes of the node is the run's to say (OpenWOP host contract §6.4).
+// resolved returns the events of a closing interrupt, in the contract's order. The run decides
+// about the node (OpenWOP host contract §6.4).
 func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 	out := []wire.Draft{p.draft(wire.EventInterruptResolved, d.Trust, resolution{
 		RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, Kind: p.Kind,
@@ -113,7 +113,7 @@ func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 	})}
 	switch p.Kind {
 	case Approval:
-		out = append(out, p.draft(wire.EventApprovalReceived, d.Trust, p.reception(d)))
+		out = append(out, p.draft(wire.EventApprovalReceived, d.Trust, p.receivedPayload(d)))
 	case Clarification:
 		out = append(out, p.draft(wire.EventClarificationResolved, d.Trust, struct {
 			NodeID     string          `json:"nodeId"`
@@ -131,8 +131,8 @@ func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 	}{p.NodeID, p.InterruptID, d.Resume}))
 }
 
-// reception is the payload of approval.received.
-func (p *Pending) reception(d *Decision) map[string]json.RawMessage {
+// receivedPayload returns the payload of approval.received.
+func (p *Pending) receivedPayload(d *Decision) map[string]json.RawMessage {
 	resume := strictjson.Object(d.Resume)
 	out := map[string]json.RawMessage{"nodeId": strictjson.RenderPlain(p.NodeID), "action": strictjson.RenderPlain(d.Action)}
 	for _, name := range []string{"decidedBy", "decidedAt", "comment", "feedback", "refineFeedback", "editedArtifactData"} {
@@ -143,8 +143,8 @@ func (p *Pending) reception(d *Decision) map[string]json.RawMessage {
 	return out
 }
 
-// TimeOut is what becomes of an interrupt that nobody answered in time: an approval
-// counts as rejected, another kind fails its node (OpenWOP host contract §6.5).
+// TimeOut resolves an interrupt without an answer in time: an approval counts as rejected, other
+// kinds fail the node (OpenWOP host contract §6.5).
 func (p *Pending) TimeOut(now time.Time) Decision {
 	d := Decision{Outcome: Rejected, Action: TimedOut, Trust: p.Trust}
 	r := resolution{
@@ -152,7 +152,7 @@ func (p *Pending) TimeOut(now time.Time) Decision {
 		ResolvedAt: wire.FormatTime(now), Outcome: outcomeRejected, Reason: reasonTimeout,
 	}
 	if p.Kind == Approval {
-		d.Failure = rejection(p.InterruptID, reasonTimeout)
+		d.Failure = rejectionError(p.InterruptID, reasonTimeout)
 		d.Events = []wire.Draft{
 			p.draft(wire.EventInterruptResolved, p.Trust, r),
 			p.draft(wire.EventApprovalReceived, p.Trust, struct {

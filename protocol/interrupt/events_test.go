@@ -16,7 +16,7 @@ import (
 )
 
 // OpenWOP host contract §3.4, §12 no. 7 and 10.
-func TestOpen_SaysWhatIsAsked(t *testing.T) {
+func TestOpen_RecordsApprovals(t *testing.T) {
 	t.Parallel()
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(
 		`{"title":"T","actions":["accept","edit-accept"],"approversList":["ada"],"resumeSchema":{"type":"object"},"timeoutSec":60}`))
@@ -35,10 +35,10 @@ func TestOpen_SaysWhatIsAsked(t *testing.T) {
 
 	again, repeated := interrupt.Open(at, r, now, wire.Trusted)
 	require.Equal(t, p, again)
-	require.Equal(t, events, repeated, "no id comes of chance")
+	require.Equal(t, events, repeated, "ids are deterministic")
 }
 
-func TestOpen_SaysWhatElseIsAsked(t *testing.T) {
+func TestOpen_RecordsOtherKinds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		typeID, config string
@@ -83,7 +83,7 @@ func TestReopen_ReadsTheEvent(t *testing.T) {
 func TestInspect_ShowsTheQuestionAndItsTimes(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2,"timeoutSec":9}`)
-	p.Keep(*decide(t, gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2}`), by(key, vote("a accept"))).Note)
+	p.AddNote(*decide(t, gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2}`), by(key, vote("a accept"))).Note)
 	require.Len(t, p.Votes, 1)
 	b, err := json.Marshal(p.Inspect(now.Add(time.Second), false))
 	require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestDecide_RecordsAnApproval(t *testing.T) {
 	require.JSONEq(t, `{"nodeId":"gate","interruptId":"`+id+`","resumeValue":`+string(d.Resume)+`}`, payload(t, d.Events, wire.EventNodeResumed))
 }
 
-// OpenWOP host contract §6.4: a rejected gate. What becomes of the node and the run
-// follows from the failure.
+// OpenWOP host contract §6.4: a rejected gate. The run derives the node's and its own end from the
+// failure.
 func TestDecide_RecordsARejection(t *testing.T) {
 	t.Parallel()
 	p := gate(t, everyAction)
@@ -144,8 +144,8 @@ func TestTimeOut_FailsClosed(t *testing.T) {
 	require.Equal(t, []wire.EventType{wire.EventInterruptResolved}, types(d.Events))
 }
 
-// What is recorded satisfies the published schemas.
-func TestEvents_AreAsPublished(t *testing.T) {
+// Recorded events satisfy the published schemas.
+func TestEvents_MatchThePublishedSchemas(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(schematest.Dir(t), "schemas")
 	b, err := os.ReadFile(filepath.Join(dir, "run-event-payloads.schema.json"))
@@ -172,7 +172,7 @@ func TestEvents_AreAsPublished(t *testing.T) {
 	check := func(drafts []wire.Draft) {
 		for _, d := range drafts {
 			doc := d.Payload
-			if d.Type == wire.EventInterruptRequested { // the payload, without who asks
+			if d.Type == wire.EventInterruptRequested { // the payload without the asking node
 				var r interrupt.Request
 				require.NoError(t, json.Unmarshal(doc, &r))
 				doc, err = json.Marshal(r)
@@ -201,5 +201,5 @@ func TestEvents_AreAsPublished(t *testing.T) {
 		check(decide(t, p, by(interrupt.Responder{Principal: "key-1", Roles: []string{"chief"}}, tc.value)).Events)
 		check(p.TimeOut(now).Events)
 	}
-	require.Len(t, seen, len(shape), "every event was looked at")
+	require.Len(t, seen, len(shape), "every event was checked")
 }

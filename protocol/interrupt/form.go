@@ -8,15 +8,15 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// customData is the data of a custom interrupt. One whose customKind is that of A2UI
-// surfaces is a form: its payload is the surface, and what is filled into that is the
-// answer (OpenWOP envelope contract §18, on submit).
+// customData is the data of a custom interrupt. If customKind is that of A2UI surfaces, it is a
+// form: the payload is the surface, and the submitted fields are the answer (OpenWOP envelope
+// contract §18, on submit).
 type customData struct {
 	CustomKind string          `json:"customKind"`
 	Payload    json.RawMessage `json:"payload,omitempty"`
 }
 
-// form is the data of a request that is a form.
+// form returns the data of a form request.
 func (r Request) form() (d customData, ok bool) {
 	if r.Kind != Custom || strictjson.Read(r.Data, &d) != nil {
 		return d, false
@@ -24,16 +24,15 @@ func (r Request) form() (d customData, ok bool) {
 	return d, d.CustomKind == a2ui.Kind
 }
 
-// IsForm reports whether somebody fills a form in to answer.
+// IsForm reports whether the answer is a submitted form.
 func (r Request) IsForm() bool {
 	_, ok := r.form()
 	return ok
 }
 
-// readCustom takes the data of a custom interrupt. A surface that is there must be one
-// that can be shown.
-func readCustom(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
-	wrong := misfits(string(Custom), below, doc)
+// readCustom validates the data of a custom interrupt. A surface, if present, must be displayable.
+func readCustom(_ Origin, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
+	wrong := checkShape(string(Custom), below, doc)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -45,13 +44,13 @@ func readCustom(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMe
 
 func surfaceProblems(path string, payload json.RawMessage) []workflow.Problem {
 	_, wrong := a2ui.Read(payload)
-	return surfaced(path, wrong)
+	return surfaceRules(path, wrong)
 }
 
-// RuleSurface is the rule of a Problem with a surface, or with what was filled into one.
+// RuleSurface is the rule of a Problem with a surface or a submitted form.
 const RuleSurface = "surface"
 
-func surfaced(path string, wrong []a2ui.Problem) []workflow.Problem {
+func surfaceRules(path string, wrong []a2ui.Problem) []workflow.Problem {
 	var out []workflow.Problem
 	for _, w := range wrong {
 		out = append(out, workflow.Problem{Path: path + w.Path, Rule: RuleSurface, Message: w.Message})
@@ -59,9 +58,8 @@ func surfaced(path string, wrong []a2ui.Problem) []workflow.Problem {
 	return out
 }
 
-// unfilled finds what a form's fields do not take of an answer; nil where nothing was to be
-// filled in.
-func (p *Pending) unfilled(value json.RawMessage) []workflow.Problem {
+// checkForm validates an answer against the form's fields; nil if the request is not a form.
+func (p *Pending) checkForm(value json.RawMessage) []workflow.Problem {
 	d, ok := p.form()
 	if !ok {
 		return nil
@@ -70,5 +68,5 @@ func (p *Pending) unfilled(value json.RawMessage) []workflow.Problem {
 	if len(wrong) == 0 {
 		wrong = s.CheckSubmit(value)
 	}
-	return surfaced(answered, wrong)
+	return surfaceRules(answerPath, wrong)
 }

@@ -19,9 +19,9 @@ const (
 	form = `{"kind":"custom","data":{"customKind":"ui.a2ui-surface","payload":` + surface + `}`
 )
 
-// OpenWOP envelope contract §18, on submit: the keys are the surface's field ids, what is
-// required is there, a choice is one of the options; then the resumeSchema is asked.
-func TestDecide_AFormTakesWhatItsFieldsDo(t *testing.T) {
+// OpenWOP envelope contract §18, on submit: keys are the surface's field ids, required fields are
+// present, a choice is one of the options. The resumeSchema is applied last.
+func TestDecide_ValidatesFormFields(t *testing.T) {
 	t.Parallel()
 	p := open(t, interrupt.TypeInterrupt, form+`,"resumeSchema":{"properties":{"why":{"minLength":3}}}}`)
 	d := decide(t, p, by(key, `{"why":"late","how":"sea"}`))
@@ -43,9 +43,9 @@ func TestDecide_AFormTakesWhatItsFieldsDo(t *testing.T) {
 	}
 }
 
-// A surface that could not be shown is found when the workflow is registered, with its
-// place; one that comes by the port when it is asked.
-func TestFrom_HoldsAFormToTheCatalogue(t *testing.T) {
+// A surface that is not displayable is found, with its path, when the workflow is registered. A
+// surface from a port is checked when the question is asked.
+func TestFrom_ValidatesFormsAgainstTheCatalogue(t *testing.T) {
 	t.Parallel()
 	wrong := interrupt.Check(interrupt.TypeInterrupt, json.RawMessage(`{"kind":"custom","data":{"customKind":"ui.a2ui-surface","payload":{"catalogVersion":"9","surface":{"components":[]}}}}`))
 	require.NotEmpty(t, wrong)
@@ -57,13 +57,13 @@ func TestFrom_HoldsAFormToTheCatalogue(t *testing.T) {
 
 	r, wrong := interrupt.From(interrupt.TypeInterrupt, at, json.RawMessage(`{"kind":"custom","data":{"customKind":"ui.a2ui-surface"}}`))
 	require.Empty(t, wrong)
-	require.Equal(t, "/data/payload", r.Unshowable()[0].Path, "nothing came")
-	require.NotEmpty(t, r.WithArtifact(json.RawMessage(`{"surface":1}`)).Unshowable())
-	require.Empty(t, r.WithArtifact(json.RawMessage(surface)).Unshowable())
+	require.Equal(t, "/data/payload", r.CheckData()[0].Path, "nothing came")
+	require.NotEmpty(t, r.WithArtifact(json.RawMessage(`{"surface":1}`)).CheckData())
+	require.Empty(t, r.WithArtifact(json.RawMessage(surface)).CheckData())
 	require.JSONEq(t, `{"customKind":"ui.a2ui-surface","payload":`+surface+`}`, string(r.WithArtifact(json.RawMessage(surface)).Data))
 
 	other, wrong := interrupt.From(interrupt.TypeInterrupt, at, json.RawMessage(`{"kind":"custom","data":{"customKind":"sign"}}`))
 	require.Empty(t, wrong)
-	require.Equal(t, other, other.WithArtifact(json.RawMessage(surface)), "a kind of somebody else's")
-	require.Empty(t, other.Unshowable())
+	require.Equal(t, other, other.WithArtifact(json.RawMessage(surface)), "another custom kind")
+	require.Empty(t, other.CheckData())
 }

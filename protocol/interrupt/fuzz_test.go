@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Whatever is answered: an error with a code a client may see, or a decision whose
-// events are JSON. The interrupt is never touched.
+// For any answer, Decide returns an error with a public code, or a decision whose events are
+// JSON. It never changes the interrupt.
 func FuzzDecide(f *testing.F) {
 	for _, s := range []string{
 		`{"action":"accept"}`, `{"action":"refine","refineFeedback":{"scope":"whole"}}`, `{"decision":"rejected","feedback":"x"}`, `{"action":"ask","question":"?"}`,
@@ -50,8 +50,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// Whatever an author configures: problems with a place, or a question that can be
-// asked and read again.
+// For any config, From returns problems with paths, or a request that opens and reads back.
 func FuzzFrom(f *testing.F) {
 	for _, s := range []string{
 		everyAction, threeApprovals("first"), `{"questions":[{"id":"q","question":"Q?","schema":{"$ref":"#"}}]}`,

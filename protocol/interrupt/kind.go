@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Kind says what is asked, and with it what an answer looks like.
+// Kind determines what is asked and the shape of the answer.
 type Kind string
 
 // The kinds of the protocol (OpenWOP host contract §6.1).
@@ -21,17 +21,17 @@ const (
 	LowConfidence        Kind = "low-confidence"
 )
 
-// Kinds lists those that a node of this host can ask with: conversations need a
-// capability it does not have.
+// Kinds lists the kinds that a node of this host can use. Conversations require a capability
+// that it does not have.
 func Kinds() []Kind { return []Kind{Approval, Clarification, ExternalEvent, Custom, LowConfidence} }
 
-// Known reports whether the protocol has the kind.
+// Known reports whether the protocol defines the kind.
 func (k Kind) Known() bool {
 	return slices.Contains(Kinds(), k) || k == ConversationStart || k == ConversationExchange || k == ConversationClose
 }
 
-// Status is that of a run which waits for an answer and has nothing else to do
-// (OpenWOP host contract §3.1).
+// Status returns the status of a run that only waits for an answer of this kind (OpenWOP host
+// contract §3.1).
 func (k Kind) Status() wire.Status {
 	switch k {
 	case Clarification:
@@ -43,5 +43,5 @@ func (k Kind) Status() wire.Status {
 	}
 }
 
-// ratifies reports whether an answer lets something pass that a person must have seen.
+// ratifies reports whether an answer approves something that a person must have seen.
 func (k Kind) ratifies() bool { return k == Approval || k == LowConfidence }

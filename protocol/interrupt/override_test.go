@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// overridable takes three votes of a list, or an override that bypasses them or not.
+// overridable returns a gate with three required votes and an override.
 func overridable(bypasses string) string {
 	return `{"title":"T","actions":["accept","reject","ask"],"requiredApprovals":3,"rejectionPolicy":"majority","approversList":["ada","bob","cy"],
 		"override":{"requiredRole":"chief","audited":true},"overrideBypassesQuorum":` + bypasses + `}`
@@ -21,7 +21,7 @@ func overridable(bypasses string) string {
 var chief = interrupt.Responder{Principal: "key-9", Roles: []string{"clerk", "chief"}}
 
 // OpenWOP host contract §6.3, override: the role, the reason, and what it may do.
-func TestDecide_TakesAnOverrideOfTheRoleThatSaysWhy(t *testing.T) {
+func TestDecide_OverrideRequiresRoleAndReason(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		who   interrupt.Responder
@@ -29,23 +29,23 @@ func TestDecide_TakesAnOverrideOfTheRoleThatSaysWhy(t *testing.T) {
 		code  fault.Code
 		paths []string
 	}{
-		"the role and a reason":       {chief, `{"action":"accept","override":true,"reason":"it burns"}`, "", nil},
-		"the older body":              {chief, `{"decision":"approved","override":true,"reason":"it burns"}`, "", nil},
-		"another role":                {interrupt.Responder{Principal: "k", Roles: []string{"clerk"}}, `{"action":"accept","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
-		"a group of that name":        {interrupt.Responder{Principal: "k", Groups: []string{"chief"}}, `{"action":"accept","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
-		"a voter of that name":        {key, `{"action":"accept","voter":"chief","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
-		"who is listed":               {key, `{"action":"accept","voter":"ada","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
-		"another role and no reason":  {key, `{"action":"accept","override":true}`, fault.Forbidden, nil},
-		"no reason":                   {chief, `{"action":"accept","override":true}`, fault.ValidationError, []string{"/resumeValue/reason"}},
-		"a blank reason":              {chief, `{"action":"accept","override":true,"reason":" \n"}`, fault.ValidationError, []string{"/resumeValue/reason"}},
-		"a reason that is no text":    {chief, `{"action":"accept","override":true,"reason":7}`, fault.ValidationError, []string{"/resumeValue/reason"}},
-		"a reason without end":        {chief, `{"action":"accept","override":true,"reason":"` + strings.Repeat("x", 4097) + `"}`, fault.ValidationError, []string{"/resumeValue/reason"}},
-		"a rejection":                 {chief, `{"action":"reject","override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
-		"a question":                  {chief, `{"action":"ask","question":"why?","override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
-		"what the gate does not have": {chief, `{"action":"edit-accept","editedArtifactData":1,"override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
-		"perhaps":                     {interrupt.Responder{Principal: "k", User: "ada"}, `{"action":"accept","override":"yes","reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/override"}},
-		"the role without saying so":  {chief, `{"action":"accept","reason":"it burns"}`, fault.Forbidden, nil},
-		"said not to be one":          {chief, `{"action":"accept","override":false,"reason":"it burns"}`, fault.Forbidden, nil},
+		"the role and a reason":             {chief, `{"action":"accept","override":true,"reason":"it burns"}`, "", nil},
+		"the older body":                    {chief, `{"decision":"approved","override":true,"reason":"it burns"}`, "", nil},
+		"another role":                      {interrupt.Responder{Principal: "k", Roles: []string{"clerk"}}, `{"action":"accept","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"a group of that name":              {interrupt.Responder{Principal: "k", Groups: []string{"chief"}}, `{"action":"accept","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"a voter of that name":              {key, `{"action":"accept","voter":"chief","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"a listed voter":                    {key, `{"action":"accept","voter":"ada","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"another role and no reason":        {key, `{"action":"accept","override":true}`, fault.Forbidden, nil},
+		"no reason":                         {chief, `{"action":"accept","override":true}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a blank reason":                    {chief, `{"action":"accept","override":true,"reason":" \n"}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a reason that is no text":          {chief, `{"action":"accept","override":true,"reason":7}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a reason that is too long":         {chief, `{"action":"accept","override":true,"reason":"` + strings.Repeat("x", 4097) + `"}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a rejection":                       {chief, `{"action":"reject","override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
+		"a question":                        {chief, `{"action":"ask","question":"why?","override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
+		"an action the gate does not offer": {chief, `{"action":"edit-accept","editedArtifactData":1,"override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
+		"perhaps":                           {interrupt.Responder{Principal: "k", User: "ada"}, `{"action":"accept","override":"yes","reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/override"}},
+		"the role without saying so":        {chief, `{"action":"accept","reason":"it burns"}`, fault.Forbidden, nil},
+		"override: false":                   {chief, `{"action":"accept","override":false,"reason":"it burns"}`, fault.Forbidden, nil},
 	} {
 		d, err := interrupt.Decide(gate(t, overridable("true")), by(tc.who, tc.value))
 		if tc.code == "" {
@@ -62,13 +62,13 @@ func TestDecide_TakesAnOverrideOfTheRoleThatSaysWhy(t *testing.T) {
 }
 
 // OpenWOP host contract §6.3: the quorum is bypassed where the gate says so.
-func TestDecide_AnOverrideBypassesTheQuorumWhereTheGateSaysSo(t *testing.T) {
+func TestDecide_AnOverrideBypassesTheQuorumIfConfigured(t *testing.T) {
 	t.Parallel()
 	p := gate(t, overridable("true"))
-	p.Keep(*decide(t, p, by(key, `{"action":"reject","voter":"ada"}`)).Note)
+	p.AddNote(*decide(t, p, by(key, `{"action":"reject","voter":"ada"}`)).Note)
 	d := decide(t, p, by(chief, `{"action":"accept","voter":"bob","override":true,"reason":" it burns "}`))
 	require.Equal(t, interrupt.Advanced, d.Outcome)
-	require.Equal(t, "key-9", d.DecidedBy, "whatever voter says")
+	require.Equal(t, "key-9", d.DecidedBy, "regardless of voter")
 	require.Equal(t, &interrupt.Standing{Override: "chief"}, d.Standing)
 	require.Equal(t, interrupt.Progress{Accepts: 1, Rejects: 1, Required: 3}, *d.Progress)
 	require.Equal(t, []wire.EventType{wire.EventApprovalOverridden, wire.EventInterruptResolved, wire.EventApprovalReceived, wire.EventNodeResumed}, types(d.Events))
@@ -77,7 +77,7 @@ func TestDecide_AnOverrideBypassesTheQuorumWhereTheGateSaysSo(t *testing.T) {
 	require.Equal(t, "gate", d.Events[0].NodeID)
 }
 
-// OpenWOP host contract §6.3: else it is one vote, of whoever gives it, and always an event.
+// OpenWOP host contract §6.3: otherwise it is one vote of the credential, and always an event.
 func TestDecide_AnOverrideIsOneVoteOfTheQuorum(t *testing.T) {
 	t.Parallel()
 	p := gate(t, overridable("false"))
@@ -87,20 +87,20 @@ func TestDecide_AnOverrideIsOneVoteOfTheQuorum(t *testing.T) {
 			require.Equal(t, interrupt.Counted, d.Outcome)
 			require.Nil(t, d.Resume)
 			require.Equal(t, []wire.EventType{wire.EventApprovalOverridden}, types(d.Events))
-			p.Keep(overTheWire(t, *d.Note))
+			p.AddNote(overTheWire(t, *d.Note))
 		}
 	}
 	require.Len(t, p.Votes, 1)
 	require.Equal(t, &interrupt.Standing{Override: "chief"}, p.Votes[0].Standing)
-	p.Keep(*decide(t, p, by(key, vote("ada accept"))).Note)
+	p.AddNote(*decide(t, p, by(key, vote("ada accept"))).Note)
 	d := decide(t, p, by(key, vote("bob accept")))
 	require.Equal(t, interrupt.Advanced, d.Outcome)
 	require.Equal(t, []wire.EventType{wire.EventInterruptResolved, wire.EventApprovalReceived, wire.EventNodeResumed}, types(d.Events), "this vote overrides nothing")
 
 	user := interrupt.Responder{Principal: "key-9", User: "ada", Roles: []string{"chief"}}
 	p = gate(t, overridable("false"))
-	p.Keep(*decide(t, p, by(user, `{"action":"accept"}`)).Note)
-	p.Keep(*decide(t, p, by(user, overrideAs(""))).Note)
+	p.AddNote(*decide(t, p, by(user, `{"action":"accept"}`)).Note)
+	p.AddNote(*decide(t, p, by(user, overrideAs(""))).Note)
 	require.Len(t, p.Votes, 1, "a user who votes and overrides is one voter")
 }
 
@@ -111,8 +111,8 @@ func overrideAs(voter string) string {
 	return `{"action":"accept","voter":"` + voter + `","override":true,"reason":"it burns"}`
 }
 
-// Where a gate has no override the members are its author's.
-func TestDecide_OverrideIsAnOpenMemberWhereTheGateHasNone(t *testing.T) {
+// Without an override in the gate, the members belong to the author.
+func TestDecide_OverrideIsAnOrdinaryMemberWithoutAnOverrideRole(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2,"overrideBypassesQuorum":true,"resumeSchema":{"properties":{"override":{"type":["string","boolean"]}}}}`)
 	for _, value := range []string{`{"action":"accept","override":"price"}`, `{"action":"accept","override":true}`} {
@@ -123,7 +123,7 @@ func TestDecide_OverrideIsAnOpenMemberWhereTheGateHasNone(t *testing.T) {
 	}
 }
 
-func TestCheck_OverrideNamesARole(t *testing.T) {
+func TestCheck_OverrideRequiresARole(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string][]string{
 		`"override":{"requiredRole":"r"}`:                   nil,
@@ -137,7 +137,7 @@ func TestCheck_OverrideNamesARole(t *testing.T) {
 	}
 }
 
-// What a gateway asks before an answer counts.
+// Overrides returns the reason before the gate decides.
 func TestOverrides_FindsTheReason(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
@@ -153,8 +153,8 @@ func TestOverrides_FindsTheReason(t *testing.T) {
 	}
 }
 
-// A schema of the author's is about the answer: what makes it an override is the host's.
-func TestDecide_HoldsNoOverrideToTheAuthorsSchema(t *testing.T) {
+// The author's schema covers the answer; the override members belong to the host.
+func TestDecide_OverrideMembersAreNotValidatedByTheAuthorsSchema(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2,"override":{"requiredRole":"chief"},"overrideBypassesQuorum":true,
 		"resumeSchema":{"type":"object","properties":{"action":{"const":"accept"},"cost":{"maximum":10}},"additionalProperties":false}}`)
@@ -168,9 +168,9 @@ func TestDecide_HoldsNoOverrideToTheAuthorsSchema(t *testing.T) {
 	require.Equal(t, []string{"/resumeValue/reason"}, paths, "without an override it is a member like any other")
 }
 
-// A schema that wants a reason gets that of the override, and who does not override is held
-// to all of the schema, whatever the answer says of it.
-func TestDecide_HoldsWhoDoesNotOverrideToAllOfTheSchema(t *testing.T) {
+// A schema that requires a reason receives the override's reason. An answer without an override
+// must satisfy the whole schema.
+func TestDecide_ValidatesTheWholeAnswerWithoutAnOverride(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"override":{"requiredRole":"chief"},
 		"resumeSchema":{"type":"object","required":["reason"],"properties":{"action":{"const":"accept"},"reason":{"type":"string"}},"additionalProperties":false}}`)

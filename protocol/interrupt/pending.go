@@ -9,42 +9,41 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Pending is an interrupt that waits for an answer. Its exported members are JSON, so
-// that a fold can keep it.
+// Pending is an interrupt that waits for an answer. It can be stored as JSON in a run's state.
 type Pending struct {
 	Request
 	RunID       string `json:"runId"`
 	NodeID      string `json:"nodeId"`
 	InterruptID string `json:"interruptId"`
-	// RequestedAt is when it was asked, as its event says.
+	// RequestedAt is the timestamp of its interrupt.requested event.
 	RequestedAt string `json:"requestedAt"`
-	// Trust is that of what is asked; all that follows is of no more.
+	// Trust is the trust of the question, and an upper limit for everything derived from it.
 	Trust wire.Trust `json:"trust,omitempty"`
-	// Votes are those of a quorum so far, Questions what was asked back.
+	// Votes are the votes so far, Questions the questions asked by approvers.
 	Votes     Votes      `json:"votes,omitempty"`
 	Questions []Exchange `json:"questions,omitempty"`
-	// Escalated is the level that it has come to; nil: none has.
+	// Escalated is the level reached; nil: none.
 	Escalated *Escalation `json:"escalated,omitempty"`
 }
 
-// Exchange is something that an approver wants to know before deciding.
+// Exchange is a question from an approver before deciding.
 type Exchange struct {
 	Question string `json:"question"`
 	By       string `json:"by"`
 	At       string `json:"at"`
 }
 
-// Note is what a run keeps of an answer that resolves nothing: one vote of several, or
-// a question. It is no event: the protocol has none for it (OpenWOP host contract §6.3).
+// Note is what a run stores of an answer that does not resolve the interrupt: one vote of several,
+// or a question. It is not an event: the protocol has none for it (OpenWOP host contract §6.3).
 type Note struct {
 	InterruptID string    `json:"interruptId"`
 	Vote        *Vote     `json:"vote,omitempty"`
 	Question    *Exchange `json:"question,omitempty"`
 }
 
-// Open makes the interrupt of a request and the events that a run records of it:
-// node.suspended, interrupt.requested, and the older event of its kind, if it has one.
-func Open(at Place, r Request, now time.Time, trust wire.Trust) (*Pending, []wire.Draft) {
+// Open creates the interrupt of a request and the events that a run records: node.suspended,
+// interrupt.requested, and the older event of its kind, if any.
+func Open(at Origin, r Request, now time.Time, trust wire.Trust) (*Pending, []wire.Draft) {
 	p := &Pending{
 		Request: r, RunID: at.RunID, NodeID: at.NodeID, InterruptID: at.InterruptID(),
 		RequestedAt: wire.FormatTime(now), Trust: lowered(trust),
@@ -52,7 +51,7 @@ func Open(at Place, r Request, now time.Time, trust wire.Trust) (*Pending, []wir
 	return p, p.requested()
 }
 
-// Reopen reads the interrupt back of the payload of its interrupt.requested event.
+// Reopen reads the interrupt from the payload of its interrupt.requested event.
 func Reopen(payload json.RawMessage, trust wire.Trust) (*Pending, error) {
 	p := &Pending{}
 	if err := strictjson.Read(payload, p); err != nil {
@@ -65,8 +64,8 @@ func Reopen(payload json.RawMessage, trust wire.Trust) (*Pending, error) {
 	return p, nil
 }
 
-// Inspection is what the holder of a token sees of an interrupt (OpenWOP host contract
-// §6.5, §12 no. 8).
+// Inspection is the view of an interrupt for the holder of a token (OpenWOP host contract §6.5,
+// §12 no. 8).
 type Inspection struct {
 	Request
 	RequestedAt string `json:"requestedAt"`
@@ -74,15 +73,14 @@ type Inspection struct {
 	Resolved    bool   `json:"resolved"`
 }
 
-// Inspect shows the interrupt to the holder of a token that is good until then.
+// Inspect returns the view for the holder of a token that is valid until then.
 func (p *Pending) Inspect(until time.Time, resolved bool) Inspection {
 	return Inspection{Request: p.Request, RequestedAt: p.RequestedAt, ExpiresAt: wire.FormatTime(until), Resolved: resolved}
 }
 
-// NeedsCredential reports whether only somebody with a credential of their own may
-// answer: the holder of a token may not (OpenWOP host contract §6.5, last row). So it is,
-// too, where a gate names who may (§6.3): a token belongs to nobody, and whoever created the
-// run gets one, so it would make its holder anybody of the list.
+// NeedsCredential reports whether the holder of a token may not answer (OpenWOP host contract §6.5,
+// last row). This also applies if a gate names its approvers (§6.3): a token identifies no person,
+// and the creator of the run receives one, so it could stand in for any approver.
 func (p *Pending) NeedsCredential() bool {
 	var d approvalData
 	if p.Kind != Approval || strictjson.Read(p.Data, &d) != nil {
@@ -91,14 +89,14 @@ func (p *Pending) NeedsCredential() bool {
 	return d.Profile == ProfileAuthRequired || !d.open()
 }
 
-// NamesApprovers reports whether an approval names who may answer.
+// NamesApprovers reports whether an approval names its approvers.
 func (p *Pending) NamesApprovers() bool {
 	var d approvalData
 	return p.Kind == Approval && strictjson.Read(p.Data, &d) == nil && !d.open()
 }
 
-// Keep folds a note into the interrupt. A note of another interrupt changes nothing.
-func (p *Pending) Keep(n Note) {
+// AddNote folds a note into the interrupt. A note of another interrupt changes nothing.
+func (p *Pending) AddNote(n Note) {
 	if n.InterruptID != p.InterruptID {
 		return
 	}
@@ -110,22 +108,22 @@ func (p *Pending) Keep(n Note) {
 	}
 }
 
-// Deadline is when the time for an answer is over; ok is false when it never is.
+// Deadline returns when the time limit ends; ok is false if there is none.
 func (p *Pending) Deadline() (deadline time.Time, ok bool) {
-	asked, err := time.Parse(wire.TimeLayout, p.RequestedAt)
+	requestedPayload, err := time.Parse(wire.TimeLayout, p.RequestedAt)
 	if err != nil || p.TimeoutMs <= 0 {
 		return time.Time{}, false
 	}
-	return asked.Add(time.Duration(p.TimeoutMs) * time.Millisecond), true
+	return requestedPayload.Add(time.Duration(p.TimeoutMs) * time.Millisecond), true
 }
 
-// Expired reports whether the time for an answer is over.
+// Expired reports whether the time limit has passed.
 func (p *Pending) Expired(now time.Time) bool {
 	deadline, ok := p.Deadline()
 	return ok && !now.Before(deadline)
 }
 
-// lowered is a trust as events have it: written only where it is none.
+// lowered returns the trust as events write it: empty unless untrusted.
 func lowered(t wire.Trust) wire.Trust {
 	if t == wire.Untrusted {
 		return t

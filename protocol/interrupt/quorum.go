@@ -2,11 +2,10 @@ package interrupt
 
 import "slices"
 
-// Action is what somebody does at an approval.
+// Action is an action of an approval.
 type Action string
 
-// The actions of the protocol (OpenWOP host contract §6.2), and the one that only an
-// event has.
+// The actions of the protocol (OpenWOP host contract §6.2), and timeout, which only events have.
 const (
 	Accept     Action = "accept"
 	Reject     Action = "reject"
@@ -18,27 +17,27 @@ const (
 
 // Vote is one vote of a quorum.
 type Vote struct {
-	// Voter is whose vote it is; empty: nobody said, and it stands for itself.
+	// Voter identifies the voter; empty: unknown, the vote counts separately.
 	Voter  string `json:"voter,omitempty"`
 	Action Action `json:"action"`
-	// By is the credential it came with, At when.
+	// By is the credential, At the time of the vote.
 	By string `json:"by"`
 	At string `json:"at"`
-	// Standing is by what they could vote then; nil: anybody could.
+	// Standing is why the voter was eligible then; nil: the gate was open to all.
 	Standing *Standing `json:"standing,omitempty"`
 }
 
-// Votes are those of a quorum, in the order in which they came.
+// Votes are the votes of a quorum, in the order of arrival.
 type Votes []Vote
 
-// With gives the votes with one more; the same voter's replaces what they voted before
-// (OpenWOP host contract §6.3).
+// With returns the votes with v added. It replaces an earlier vote of the same voter (OpenWOP
+// host contract §6.3).
 func (vs Votes) With(v Vote) Votes {
 	out := slices.DeleteFunc(slices.Clone(vs), func(old Vote) bool { return v.Voter != "" && old.Voter == v.Voter })
 	return append(out, v)
 }
 
-// Policy says how many votes against it take.
+// Policy determines how many rejections end a quorum.
 type Policy string
 
 // The policies.
@@ -47,32 +46,32 @@ const (
 	Majority   Policy = "majority"
 )
 
-// Quorum is how many votes it takes.
+// Quorum defines how many votes decide.
 type Quorum struct {
-	// Required are the approvals that let the run go on.
+	// Required is the number of approvals that continue the run.
 	Required int
 	// Policy is SingleVeto unless it is Majority.
 	Policy Policy
-	// Bypassed: an override is all that it takes. Else it is one vote.
+	// Bypassed: an override decides alone. Otherwise it counts as one vote.
 	Bypassed bool
 }
 
-// Against is how many votes against it end it.
-func (q Quorum) Against() int {
+// Rejections returns how many rejections end the quorum.
+func (q Quorum) Rejections() int {
 	if q.Policy == Majority {
 		return q.Required/2 + 1
 	}
 	return 1
 }
 
-// Progress is how far the votes are.
+// Progress is the current vote count.
 type Progress struct {
 	Accepts  int `json:"accepts"`
 	Rejects  int `json:"rejects"`
 	Required int `json:"required"`
 }
 
-// Count counts votes. Who wants it refined does not want it as it is: a vote against.
+// Count counts votes. A refine counts as a rejection of the present version.
 func (q Quorum) Count(vs Votes) Progress {
 	p := Progress{Required: q.Required}
 	for _, v := range vs {
@@ -86,14 +85,14 @@ func (q Quorum) Count(vs Votes) Progress {
 	return p
 }
 
-// Settle says what votes come to; Counted: nothing yet. Enough votes against fail the
-// gate, unless all of them ask for something better.
+// Settle returns the outcome of the votes; Counted means undecided. Enough rejections fail the
+// gate, unless all of them are refine.
 func (q Quorum) Settle(vs Votes) Outcome {
 	p := q.Count(vs)
 	switch {
 	case p.Accepts >= q.Required:
 		return Advanced
-	case p.Rejects < q.Against():
+	case p.Rejects < q.Rejections():
 		return Counted
 	case slices.ContainsFunc(vs, func(v Vote) bool { return v.Action == Reject }):
 		return Rejected

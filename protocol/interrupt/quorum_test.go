@@ -54,16 +54,16 @@ func TestDecide_CountsVotes(t *testing.T) {
 			[]interrupt.Outcome{interrupt.Counted, interrupt.Counted, interrupt.Counted, interrupt.Counted, interrupt.Counted, interrupt.Advanced},
 			interrupt.Progress{Accepts: 3, Rejects: 1, Required: 3},
 		},
-		"votes of nobody add up": {
+		"votes without a voter add up": {
 			"majority",
 			[]string{" accept", " accept", " accept"},
 			[]interrupt.Outcome{interrupt.Counted, interrupt.Counted, interrupt.Advanced},
 			interrupt.Progress{Accepts: 3, Required: 3},
 		},
-		"all want it better": {
+		"all ask for a refinement": {
 			"majority", []string{"a refine", "b refine"}, []interrupt.Outcome{interrupt.Counted, interrupt.Refined}, interrupt.Progress{Rejects: 2, Required: 3},
 		},
-		"one does not want it at all": {
+		"one rejects, the others ask for a refinement": {
 			"majority", []string{"a reject", "b refine"}, []interrupt.Outcome{interrupt.Counted, interrupt.Rejected}, interrupt.Progress{Rejects: 2, Required: 3},
 		},
 	} {
@@ -77,13 +77,13 @@ func TestDecide_CountsVotes(t *testing.T) {
 				break
 			}
 			require.Nil(t, d.Resume, name)
-			require.Empty(t, d.Events, "no event says that somebody voted")
-			p.Keep(overTheWire(t, *d.Note))
+			require.Empty(t, d.Events, "a vote is not an event")
+			p.AddNote(overTheWire(t, *d.Note))
 		}
 	}
 }
 
-// requireDecided checks that a quorum's end looks like that of any gate.
+// requireDecided checks the result of a decided quorum, which equals that of any gate.
 func requireDecided(t *testing.T, p *interrupt.Pending, d interrupt.Decision) {
 	t.Helper()
 	action := map[interrupt.Outcome]interrupt.Action{interrupt.Advanced: interrupt.Accept, interrupt.Rejected: interrupt.Reject, interrupt.Refined: interrupt.Refine}[d.Outcome]
@@ -97,7 +97,7 @@ func requireDecided(t *testing.T, p *interrupt.Pending, d interrupt.Decision) {
 	}
 }
 
-// vote makes a value of "voter action"; nobody votes when the voter is empty.
+// vote returns the value for "voter action"; an empty voter is omitted.
 func vote(s string) string {
 	i := slices.Index([]byte(s), ' ')
 	voter, action := s[:i], s[i+1:]
@@ -112,7 +112,7 @@ func vote(s string) string {
 	return string(b)
 }
 
-// overTheWire is a note as a run keeps it.
+// overTheWire returns a note after a JSON round trip, as a run stores it.
 func overTheWire(t testing.TB, n interrupt.Note) (out interrupt.Note) {
 	t.Helper()
 	b, err := json.Marshal(n)
@@ -130,13 +130,13 @@ func TestDecide_OneUserIsOneVote(t *testing.T) {
 		d := decide(t, p, by(ada, vote(claimed+" accept")))
 		require.Equal(t, interrupt.Counted, d.Outcome)
 		require.Equal(t, interrupt.Progress{Accepts: 1, Required: 3}, *d.Progress)
-		p.Keep(*d.Note)
+		p.AddNote(*d.Note)
 	}
 	require.Len(t, p.Votes, 1)
 	require.Equal(t, interrupt.Vote{Voter: "ada", Action: interrupt.Accept, By: "key-1", At: "2026-05-01T12:01:00.000Z"}, p.Votes[0])
 }
 
-func TestDecide_QuorumTakesNoVoteOfAStranger(t *testing.T) {
+func TestDecide_QuorumRejectsIneligibleVoters(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept","reject","ask"],"requiredApprovals":2,"approversList":["a","b"]}`)
 	for _, v := range []string{"c accept", "c reject", " accept"} {
@@ -147,17 +147,17 @@ func TestDecide_QuorumTakesNoVoteOfAStranger(t *testing.T) {
 	require.Equal(t, fault.Forbidden, fault.CodeOf(err))
 }
 
-func TestKeep_PassesOverWhatIsOfAnother(t *testing.T) {
+func TestAddNote_IgnoresOtherInterrupts(t *testing.T) {
 	t.Parallel()
 	p := gate(t, threeApprovals("majority"))
 	d := decide(t, p, by(key, vote("a accept")))
 	other := *d.Note
 	other.InterruptID = "int_other"
-	p.Keep(other)
+	p.AddNote(other)
 	require.Empty(t, p.Votes)
-	p.Keep(*d.Note)
-	p.Keep(*d.Note)
-	require.Len(t, p.Votes, 1, "told twice, it is the same vote")
+	p.AddNote(*d.Note)
+	p.AddNote(*d.Note)
+	require.Len(t, p.Votes, 1, "a repeated note is the same vote")
 }
 
 func drawVotes(t *rapid.T) interrupt.Votes {
@@ -176,7 +176,7 @@ func drawQuorum(t *rapid.T) interrupt.Quorum {
 	}
 }
 
-func TestVotes_TheLastOfEachVoterCounts(t *testing.T) {
+func TestVotes_OnlyTheLastOfEachVoterCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cast := drawVotes(t)
@@ -186,7 +186,7 @@ func TestVotes_TheLastOfEachVoterCounts(t *testing.T) {
 		for _, v := range cast {
 			before := slices.Clone(vs)
 			next := vs.With(v)
-			require.Equal(t, before, vs, "what was there is not touched")
+			require.Equal(t, before, vs, "the original votes are unchanged")
 			vs = next
 			last[v.Voter] = v.Action
 			if v.Voter == "" {
@@ -220,7 +220,7 @@ func TestQuorum_TheOrderOfVotesDoesNotMatter(t *testing.T) {
 	})
 }
 
-// A gate ends once: with the vote that reaches a threshold, and with no other before.
+// A gate closes once: with the vote that reaches a threshold, and not earlier.
 func TestQuorum_EndsWithTheVoteThatReachesAThreshold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -231,18 +231,18 @@ func TestQuorum_EndsWithTheVoteThatReachesAThreshold(t *testing.T) {
 			d, err := interrupt.Decide(p, by(key, vote(v.Voter+" "+string(v.Action))))
 			require.NoError(t, err)
 			progress := q.Count(p.Votes.With(v))
-			reached := progress.Accepts >= q.Required || progress.Rejects >= q.Against()
+			reached := progress.Accepts >= q.Required || progress.Rejects >= q.Rejections()
 			require.Equal(t, reached, d.Outcome.Resolves(), "no. %d", i)
 			if d.Outcome.Resolves() {
 				resolutions++
 				require.Equal(t, progress.Accepts >= q.Required, d.Outcome == interrupt.Advanced)
-				break // the run records it, and nobody may answer again
+				break // the run records it and accepts no further answer
 			}
-			p.Keep(*d.Note)
+			p.AddNote(*d.Note)
 		}
 		require.LessOrEqual(t, resolutions, 1)
 		final := q.Settle(p.Votes)
-		require.Equal(t, interrupt.Counted, final, "what is kept never resolves by itself")
+		require.Equal(t, interrupt.Counted, final, "recorded votes alone never resolve a gate")
 	})
 }
 
@@ -253,8 +253,8 @@ func pendingQuorum(q interrupt.Quorum) *interrupt.Pending {
 	return p
 }
 
-// Whoever folds the notes again, at any time, judges the next vote the same.
-func TestQuorum_AnotherFoldDecidesTheSame(t *testing.T) {
+// Folding the notes again, at any time, yields the same decision on the next vote.
+func TestQuorum_FoldingAgainYieldsTheSameDecision(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuorum(t)
@@ -269,7 +269,7 @@ func TestQuorum_AnotherFoldDecidesTheSame(t *testing.T) {
 			if d.Outcome.Resolves() {
 				return
 			}
-			p.Keep(*d.Note)
+			p.AddNote(*d.Note)
 			b, err := json.Marshal(p)
 			require.NoError(t, err)
 			again = &interrupt.Pending{}

@@ -12,32 +12,31 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// Request is what a node asks: the protocol's InterruptPayload (OpenWOP host contract
-// §6.1).
+// Request is a node's question: the protocol's InterruptPayload (OpenWOP host contract §6.1).
 type Request struct {
 	Kind Kind `json:"kind"`
-	// Key is one question of a run: asked again, it has the answer it had.
+	// Key identifies a question within a run: asked again, it receives the same answer.
 	Key string `json:"key"`
-	// Data is what is shown to whoever answers; its shape is the kind's.
+	// Data is displayed to the responder; its shape depends on the kind.
 	Data json.RawMessage `json:"data"`
-	// ResumeSchema is what an answer must satisfy; nil: whatever its kind takes.
+	// ResumeSchema is the schema of valid answers; nil: any answer valid for the kind.
 	ResumeSchema json.RawMessage `json:"resumeSchema,omitempty"`
-	// TimeoutMs is how long the question stands; 0: as long as its run.
+	// TimeoutMs is the time limit for an answer; 0 means none.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
-// Place is who asks: a node of a run, for the how many-th time (from 0).
-type Place struct {
+// Origin identifies the asking node of a run, and the number of the question (from 0).
+type Origin struct {
 	RunID, NodeID string
 	Count         int
 }
 
-// maxKey is the longest key of the protocol, in characters.
+// maxKey is the protocol's maximum length of a key, in characters.
 const maxKey = 256
 
-// key is what the protocol recommends. A run and a node with long ids get a digest:
-// the key has a bound, and two of them must not meet at it.
-func (p Place) key() string {
+// key returns the key the protocol recommends. With long ids it returns a digest, because
+// truncated keys could collide.
+func (p Origin) key() string {
 	k := p.RunID + ":" + p.NodeID + ":" + strconv.Itoa(p.Count)
 	if len(k) > maxKey {
 		return p.InterruptID()
@@ -45,65 +44,60 @@ func (p Place) key() string {
 	return k
 }
 
-// InterruptID is the id of the interrupt: the same whoever opens it.
-func (p Place) InterruptID() string {
+// InterruptID returns the id of the interrupt, which depends only on the origin.
+func (p Origin) InterruptID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", p.RunID, p.NodeID, p.Count))
 	return "int_" + hex.EncodeToString(sum[:16])
 }
 
-// The node types that ask.
+// The node types of interrupts.
 const (
 	TypeApprovalGate      = "core.approvalGate"
 	TypeClarificationGate = "core.clarificationGate"
 	TypeInterrupt         = "core.interrupt"
 )
 
-// Asks reports whether nodes of a type are interrupts.
-func Asks(typeID string) bool {
-	return typeID == TypeApprovalGate || typeID == TypeClarificationGate || typeID == TypeInterrupt
-}
-
-// Check finds what is wrong with the config of a node that asks, before a run of it
-// exists. Paths are JSON pointers below the config.
+// Check validates the config of an interrupt node before a run exists. Paths are JSON pointers
+// into the config.
 func Check(typeID string, config json.RawMessage) []workflow.Problem {
-	_, wrong := From(typeID, Place{RunID: "run", NodeID: "node"}, config)
+	_, wrong := From(typeID, Origin{RunID: "run", NodeID: "node"}, config)
 	return wrong
 }
 
-// RuleKind is the rule of a Problem with a node type that asks nothing.
+// RuleKind is the rule of a Problem with a node type that is not an interrupt.
 const RuleKind = "kind"
 
-// settings are the members of a config that are no data.
+// settings are the config members outside the data.
 type settings struct {
 	Kind         Kind            `json:"kind"`
 	Key          string          `json:"key"`
 	Data         json.RawMessage `json:"data"`
 	ResumeSchema json.RawMessage `json:"resumeSchema"`
-	TimeoutMs    whole           `json:"timeoutMs"`
+	TimeoutMs    integer         `json:"timeoutMs"`
 	TimeoutSec   float64         `json:"timeoutSec"`
 }
 
-// whole is a number without a fraction, in any spelling that JSON has for it.
-type whole int64
+// integer is a number without a fraction, in any JSON notation.
+type integer int64
 
-// UnmarshalJSON reads 2, 2.0 and 20e-1 alike; a schema has said that it is whole.
-func (w *whole) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON accepts 2, 2.0 and 20e-1; a schema has checked that it has no fraction.
+func (w *integer) UnmarshalJSON(b []byte) error {
 	f, err := strconv.ParseFloat(string(b), 64)
 	if err != nil {
 		return err
 	}
-	*w = whole(f)
+	*w = integer(f)
 	return nil
 }
 
-// From reads the config of a node that asks. A request with problems is none.
-func From(typeID string, at Place, config json.RawMessage) (Request, []workflow.Problem) {
+// From reads the config of an interrupt node. If there are problems, the request is empty.
+func From(typeID string, at Origin, config json.RawMessage) (Request, []workflow.Problem) {
 	if len(config) == 0 {
 		config = json.RawMessage(`{}`)
 	}
-	wrong := misfits("config", "", config)
+	wrong := checkShape("config", "", config)
 	if typeID == TypeInterrupt && len(wrong) == 0 {
-		wrong = misfits("interrupt", "", config)
+		wrong = checkShape("interrupt", "", config)
 	}
 	var s settings
 	if err := readSettings(config, &s); err != nil && len(wrong) == 0 {
@@ -121,7 +115,7 @@ func From(typeID string, at Place, config json.RawMessage) (Request, []workflow.
 	case TypeInterrupt:
 		below, data = "/data", s.Data
 	default:
-		return Request{}, []workflow.Problem{{Rule: RuleKind, Message: "a node of type " + strconv.Quote(typeID) + " asks nothing"}}
+		return Request{}, []workflow.Problem{{Rule: RuleKind, Message: "a node of type " + strconv.Quote(typeID) + " is not an interrupt"}}
 	}
 	return s.request(at, below, data)
 }
@@ -131,12 +125,12 @@ func readSettings(config json.RawMessage, s *settings) *workflow.Problem {
 		return &workflow.Problem{Rule: workflow.RuleJSON, Message: err.Error()}
 	}
 	if s.TimeoutMs > 0 && s.TimeoutSec > 0 {
-		return &workflow.Problem{Path: "/timeoutSec", Rule: workflow.RuleExclusive, Message: "timeoutMs and timeoutSec exclude each other; keep one"}
+		return &workflow.Problem{Path: "/timeoutSec", Rule: workflow.RuleExclusive, Message: "timeoutMs and timeoutSec are mutually exclusive; keep one"}
 	}
 	return nil
 }
 
-func (s settings) request(at Place, below string, doc json.RawMessage) (Request, []workflow.Problem) {
+func (s settings) request(at Origin, below string, doc json.RawMessage) (Request, []workflow.Problem) {
 	timeoutMs := max(int64(s.TimeoutMs), millis(s.TimeoutSec))
 	data, wrong := readers[s.Kind](at, below, doc, timeoutMs)
 	if s.ResumeSchema != nil {
@@ -151,16 +145,14 @@ func (s settings) request(at Place, below string, doc json.RawMessage) (Request,
 	}, nil
 }
 
-// FromEnvelope lifts the payload of a clarification.request envelope, which satisfies
-// its kind's schema, to the question it is (OpenWOP envelope contract §3.1). What a
-// model thought, and what it tells a screen, is not part of that.
-func FromEnvelope(at Place, payload json.RawMessage) (Request, []workflow.Problem) {
+// FromEnvelope converts the payload of a valid clarification.request envelope to its question
+// (OpenWOP envelope contract §3.1). It drops the model's thoughts and display hints.
+func FromEnvelope(at Origin, payload json.RawMessage) (Request, []workflow.Problem) {
 	return settings{Kind: Clarification}.request(at, "", payload)
 }
 
-// WithArtifact shows whoever answers what it is about: the data of an approval, the surface
-// of a form, or the decision that somebody is not sure of, where it has none of its own. Other
-// requests stay as they are.
+// WithArtifact sets the data to display if the request has none: the artifact of an approval, the
+// surface of a form, or the decision of a low-confidence question. Other requests are unchanged.
 func (r Request) WithArtifact(data json.RawMessage) Request {
 	if c, ok := r.confidence(); ok && c.Decision == nil && len(data) > 0 {
 		c.Decision = data
@@ -181,11 +173,10 @@ func (r Request) WithArtifact(data json.RawMessage) Request {
 	return r
 }
 
-// Unshowable is what keeps a request from being shown to anybody, once it has all of its
-// data; nil: nothing.
-func (r Request) Unshowable() []workflow.Problem {
+// CheckData finds problems that prevent a complete request from being displayed; nil: none.
+func (r Request) CheckData() []workflow.Problem {
 	if c, ok := r.confidence(); ok {
-		return c.unobserved()
+		return c.checkObserved()
 	}
 	d, ok := r.form()
 	if !ok {

@@ -15,7 +15,7 @@ import (
 )
 
 // OpenWOP host contract §6.1, the statuses.
-func TestStatus_IsTheKinds(t *testing.T) {
+func TestStatus_DependsOnTheKind(t *testing.T) {
 	t.Parallel()
 	for kind, status := range map[interrupt.Kind]wire.Status{
 		interrupt.Approval: wire.StatusWaitingApproval, interrupt.LowConfidence: wire.StatusWaitingApproval,
@@ -29,7 +29,7 @@ func TestStatus_IsTheKinds(t *testing.T) {
 	require.False(t, interrupt.Kind("other").Known())
 }
 
-// OpenWOP host contract §6.2: what a gate without an artifact is about.
+// OpenWOP host contract §6.2: the default artifact of a gate.
 func TestFrom_ReadsApprovalGates(t *testing.T) {
 	t.Parallel()
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(
@@ -85,7 +85,7 @@ func TestFrom_ReadsTheOtherNodes(t *testing.T) {
 	}
 }
 
-func TestFrom_ReadsWholeNumbersAsJSONWritesThem(t *testing.T) {
+func TestFrom_ReadsIntegersInAnyNotation(t *testing.T) {
 	t.Parallel()
 	for _, two := range []string{"2", "2.0", "20e-1"} {
 		r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(`{"title":"T","actions":["accept"],"requiredApprovals":`+two+`,"timeoutMs":`+two+`}`))
@@ -95,7 +95,7 @@ func TestFrom_ReadsWholeNumbersAsJSONWritesThem(t *testing.T) {
 	}
 }
 
-func TestCheck_NamesPlaceAndRule(t *testing.T) {
+func TestCheck_ReportsPathAndRule(t *testing.T) {
 	t.Parallel()
 	const approval = `"title":"T","actions":["accept","reject"]`
 	for name, tc := range map[string]struct {
@@ -131,8 +131,8 @@ func TestCheck_NamesPlaceAndRule(t *testing.T) {
 		"a conversation":            {interrupt.TypeInterrupt, `{"kind":"conversation.start","data":{"conversationId":"c"}}`, []string{"/kind enum"}},
 		"data of another kind":      {interrupt.TypeInterrupt, `{"kind":"custom","data":{"questions":[]}}`, []string{"/data required", "/data/questions additionalProperties"}},
 		"no correlation":            {interrupt.TypeInterrupt, `{"kind":"external-event","data":{"eventType":"x","correlation":{}}}`, []string{"/data/correlation required"}},
-		"a number without end":      {interrupt.TypeInterrupt, `{"kind":"external-event","data":{"eventType":"x","correlation":{"a":1e999999}}}`, []string{"/data/correlation/a number"}},
-		"a confidence above all":    {interrupt.TypeInterrupt, `{"kind":"low-confidence","data":{"agentId":"abc","threshold":0.7,"observed":1.2}}`, []string{"/data/observed maximum"}},
+		"a number out of bounds":    {interrupt.TypeInterrupt, `{"kind":"external-event","data":{"eventType":"x","correlation":{"a":1e999999}}}`, []string{"/data/correlation/a number"}},
+		"a confidence above 1":      {interrupt.TypeInterrupt, `{"kind":"low-confidence","data":{"agentId":"abc","threshold":0.7,"observed":1.2}}`, []string{"/data/observed maximum"}},
 		"an approval within a node": {interrupt.TypeInterrupt, `{"kind":"approval","data":{"title":"T","actions":["accept"],"requiredApprovals":3,"approversList":["a"]}}`, []string{"/data/requiredApprovals quorum"}},
 	} {
 		wrong := interrupt.Check(tc.typeID, json.RawMessage(tc.config))
@@ -143,10 +143,10 @@ func TestCheck_NamesPlaceAndRule(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §3.1: thoughts and hints stay behind.
-func TestFromEnvelope_LiftsTheQuestions(t *testing.T) {
+// OpenWOP envelope contract §3.1: thoughts and hints are dropped.
+func TestFromEnvelope_ReturnsTheQuestions(t *testing.T) {
 	t.Parallel()
-	r, wrong := interrupt.FromEnvelope(interrupt.Place{RunID: "r", NodeID: "n", Count: 2}, json.RawMessage(
+	r, wrong := interrupt.FromEnvelope(interrupt.Origin{RunID: "r", NodeID: "n", Count: 2}, json.RawMessage(
 		`{"reasoning":"hm","questions":[{"id":"q2","question":"Two?","context":{"ui":1}},{"id":"q1","question":"One?","schema":{"enum":["a"]}}],"contextType":"form-field"}`))
 	require.Empty(t, wrong)
 	require.Equal(t, interrupt.Request{
@@ -157,33 +157,33 @@ func TestFromEnvelope_LiftsTheQuestions(t *testing.T) {
 	require.Equal(t, []string{"/questions/0/schema/type schema", "/questions/1/id unique"}, places(wrong))
 }
 
-func TestInterruptID_IsTheSameWhoeverAsks(t *testing.T) {
+func TestInterruptID_DependsOnTheOriginOnly(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, p := range []interrupt.Place{at, {"run_1", "gate", 1}, {"run_2", "gate", 0}, {"run_1", "gate2", 0}, {"run_1 gate", "", 0}, {`run_1" "gate`, "", 0}} {
+	for _, p := range []interrupt.Origin{at, {"run_1", "gate", 1}, {"run_2", "gate", 0}, {"run_1", "gate2", 0}, {"run_1 gate", "", 0}, {`run_1" "gate`, "", 0}} {
 		require.Equal(t, p.InterruptID(), p.InterruptID())
 		require.False(t, seen[p.InterruptID()])
 		seen[p.InterruptID()] = true
 	}
-	long := interrupt.Place{RunID: strings.Repeat("r", 128), NodeID: strings.Repeat("n", 128)}
+	long := interrupt.Origin{RunID: strings.Repeat("r", 128), NodeID: strings.Repeat("n", 128)}
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, long, json.RawMessage(`{"title":"T","actions":["accept"]}`))
 	require.Empty(t, wrong)
 	require.Equal(t, long.InterruptID(), r.Key, "a key has at most 256 characters")
 }
 
-func TestWithArtifact_ShowsWhatItIsAbout(t *testing.T) {
+func TestWithArtifact_FillsMissingData(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2}`)
 	shown := p.WithArtifact(json.RawMessage(`{"to":"a"}`))
 	require.JSONEq(t, `{"artifactId":"run_1:gate","artifactType":"approval","title":"T","artifactData":{"to":"a"},"actions":["accept"],"requiredApprovals":2}`, string(shown.Data))
-	require.Equal(t, shown, shown.WithArtifact(json.RawMessage(`2`)), "its own comes first")
+	require.Equal(t, shown, shown.WithArtifact(json.RawMessage(`2`)), "the request's own data takes precedence")
 	require.Equal(t, p.Request, p.WithArtifact(nil))
 	ask := open(t, interrupt.TypeClarificationGate, `{"questions":[{"id":"q","question":"Q?"}]}`)
 	require.Equal(t, ask.Request, ask.WithArtifact(json.RawMessage(`1`)))
 }
 
 // OpenWOP host contract §6.5, last row.
-func TestNeedsCredential_IsWhatTheProfileSays(t *testing.T) {
+func TestNeedsCredential_FollowsTheProfile(t *testing.T) {
 	t.Parallel()
 	require.True(t, gate(t, `{"title":"T","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`).NeedsCredential())
 	require.False(t, gate(t, `{"title":"T","actions":["accept"],"profile":"openwop-interrupt-quorum"}`).NeedsCredential())
@@ -191,8 +191,8 @@ func TestNeedsCredential_IsWhatTheProfileSays(t *testing.T) {
 	require.False(t, gate(t, `{"title":"T","actions":["accept"],"approversList":[]}`).NeedsCredential())
 }
 
-// A token belongs to nobody, so it is nobody whom a gate names (OpenWOP host contract §6.3).
-func TestNeedsCredential_WhereAGateNamesWhoMayAnswer(t *testing.T) {
+// A token identifies no person, so it never matches an approver (OpenWOP host contract §6.3).
+func TestNeedsCredential_IfTheGateNamesApprovers(t *testing.T) {
 	t.Parallel()
 	for member, want := range map[string]bool{`"approversList":["ada"]`: true, `"approverGroupRefs":["g"]`: true, `"approverRoleRefs":["r"]`: true, `"approverRoleRefs":[]`: false} {
 		p := gate(t, `{"title":"T","actions":["accept"],`+member+`}`)
@@ -201,8 +201,8 @@ func TestNeedsCredential_WhereAGateNamesWhoMayAnswer(t *testing.T) {
 	}
 }
 
-// The published fixtures ask as they mean to.
-func TestFrom_TakesThePublishedFixtures(t *testing.T) {
+// The published fixtures are valid and have the expected status.
+func TestFrom_AcceptsThePublishedFixtures(t *testing.T) {
 	t.Parallel()
 	dir := schematest.Dir(t)
 	for name, status := range map[string]wire.Status{
@@ -221,11 +221,11 @@ func TestFrom_TakesThePublishedFixtures(t *testing.T) {
 		require.NoError(t, json.Unmarshal(b, &def))
 		found := false
 		for _, n := range def.Nodes {
-			if !interrupt.Asks(n.TypeID) {
+			if n.TypeID != interrupt.TypeApprovalGate && n.TypeID != interrupt.TypeClarificationGate && n.TypeID != interrupt.TypeInterrupt {
 				continue
 			}
 			found = true
-			r, wrong := interrupt.From(n.TypeID, interrupt.Place{RunID: "r", NodeID: n.ID}, n.Config)
+			r, wrong := interrupt.From(n.TypeID, interrupt.Origin{RunID: "r", NodeID: n.ID}, n.Config)
 			require.Empty(t, wrong, name)
 			require.Equal(t, status, r.Kind.Status(), name)
 			require.Equal(t, name == "conformance-interrupt-auth-required", (&interrupt.Pending{Request: r}).NeedsCredential())

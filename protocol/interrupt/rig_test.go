@@ -16,11 +16,11 @@ import (
 
 var (
 	now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	at  = interrupt.Place{RunID: "run_1", NodeID: "gate"}
+	at  = interrupt.Origin{RunID: "run_1", NodeID: "gate"}
 	key = interrupt.Responder{Principal: "key-1"}
 )
 
-// open asks with the config of a node.
+// open opens the interrupt of a node with the given config.
 func open(t testing.TB, typeID, config string) *interrupt.Pending {
 	t.Helper()
 	r, wrong := interrupt.From(typeID, at, json.RawMessage(config))
@@ -45,7 +45,7 @@ func decide(t testing.TB, p *interrupt.Pending, a interrupt.Answer) interrupt.De
 	return d
 }
 
-// refused tells of an error its code, status and the places it names.
+// refused returns the code, status and paths of an error.
 func refused(t testing.TB, err error) (code fault.Code, status int, paths []string) {
 	t.Helper()
 	e, ok := fault.As(err)

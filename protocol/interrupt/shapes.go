@@ -11,16 +11,16 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// The shapes of what is asked and answered, as far as a schema can say them.
+// JSON Schemas for the data and the answers, as far as a schema can express the rules.
 //
 //go:embed schemas
 var shapeFiles embed.FS
 
-// shapes by the name of their file; each is compiled once.
+// shapes maps file names to compiled schemas; compiled once.
 var shapes = sync.OnceValue(func() map[string]*schema.Schema {
 	files, err := shapeFiles.ReadDir("schemas")
 	if err != nil {
-		panic("interrupt: " + err.Error()) // part of the binary, and a test reads them
+		panic("interrupt: " + err.Error()) // embedded files, covered by a test
 	}
 	out := map[string]*schema.Schema{}
 	for _, f := range files {
@@ -37,8 +37,8 @@ var shapes = sync.OnceValue(func() map[string]*schema.Schema {
 	return out
 })
 
-// misfits holds a document against a shape; paths begin with below.
-func misfits(shape, below string, doc json.RawMessage) []workflow.Problem {
+// checkShape validates a document against a shape; error paths start with below.
+func checkShape(shape, below string, doc json.RawMessage) []workflow.Problem {
 	return violations(below, shapes()[shape].Validate(doc))
 }
 
@@ -50,8 +50,7 @@ func violations(below string, vs []schema.Violation) []workflow.Problem {
 	return out
 }
 
-// schemaProblem says why a schema that somebody wrote is none that could be applied;
-// nil: it is one.
+// schemaProblem returns why an author's schema cannot be used; nil if it can.
 func schemaProblem(path string, doc json.RawMessage) []workflow.Problem {
 	_, err := schema.Compile(path, doc)
 	if err == nil {
@@ -64,5 +63,5 @@ func schemaProblem(path string, doc json.RawMessage) []workflow.Problem {
 	return []workflow.Problem{p}
 }
 
-// escape writes a name as a token of a JSON pointer.
+// escape encodes a name as a JSON pointer token.
 var escape = strings.NewReplacer("~", "~0", "/", "~1")

@@ -6,11 +6,10 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// UnknownKind is the customKind of an interrupt that asks what to do about a call whose
-// outcome is unknown.
+// UnknownKind is the customKind of an interrupt about a call with an unknown outcome.
 const UnknownKind = "waybill.unknown-outcome"
 
-// Choice is what a person decides about a call whose outcome is unknown.
+// Choice is a person's decision about a call with an unknown outcome.
 type Choice string
 
 // The choices.
@@ -23,19 +22,19 @@ const (
 	ChooseResult Choice = "use-result"
 )
 
-// UnknownCall describes a call whose outcome is unknown to the person who decides.
+// UnknownCall describes the call to the person who decides.
 type UnknownCall struct {
 	TypeID string `json:"typeId"`
-	// Peer is what was called, such as mcp:shop:charge; empty for a model.
+	// Peer is the called service, such as mcp:shop:charge; empty for a model.
 	Peer string `json:"peer,omitempty"`
-	// IdempotencyKey is the key that the call carried; empty for a model.
+	// IdempotencyKey is the key sent with the call; empty for a model.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	// Attempt is the 0-based number of the attempt, Since its start.
 	Attempt int    `json:"attempt"`
 	Since   string `json:"since"`
 }
 
-// The schemas of the answer. Outputs are those of the node, by port.
+// The schemas of the answer. Outputs are the node's, by port.
 const (
 	unknownAnswer = `{"type":"object","required":["choice"],"additionalProperties":false,"properties":{` +
 		`"choice":{"enum":["retry","fail"],"description":"retry sends the call again, fail fails the node"},` +
@@ -47,9 +46,9 @@ const (
 		`"if":{"properties":{"choice":{"const":"use-result"}}},"then":{"required":["outputs"]},"else":{"properties":{"outputs":false}}}`
 )
 
-// Unknown is the interrupt that asks what to do about a call. takesResult allows an answer
-// that gives the outputs of the node.
-func Unknown(at Place, call UnknownCall, takesResult bool) Request {
+// Unknown returns the interrupt about a call with an unknown outcome. takesResult allows an answer
+// that supplies the node's outputs.
+func Unknown(at Origin, call UnknownCall, takesResult bool) Request {
 	answer := unknownAnswer
 	if takesResult {
 		answer = unknownAnswerResult
@@ -60,7 +59,7 @@ func Unknown(at Place, call UnknownCall, takesResult bool) Request {
 	}
 }
 
-// IsUnknown reports whether the request asks about a call whose outcome is unknown.
+// IsUnknown reports whether the request is about a call with an unknown outcome.
 func (r Request) IsUnknown() bool {
 	var d customData
 	return r.Kind == Custom && strictjson.Read(r.Data, &d) == nil && d.CustomKind == UnknownKind

@@ -1,8 +1,8 @@
-// Package modelgate decides whether a model can do what a node requires of it, and
-// which one is asked if it cannot (OpenWOP envelope contract §16).
+// Package modelgate decides whether a model has the capabilities that a node requires, and which
+// fallback is called otherwise (OpenWOP envelope contract §16).
 //
-// A gate never substitutes in silence and never dispatches in hope: what it decided
-// is an event of the run, recorded before the node starts or fails.
+// A gate never substitutes silently. Its decision is an event of the run, recorded before the node
+// starts or fails.
 package modelgate
 
 import (
@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Capability is what a node may require of a model. The registry is open: one that
-// the host does not know is simply unmet.
+// Capability is a model capability. The registry is open: a capability the host does not know is
+// unmet.
 type Capability = string
 
 // The protocol's capabilities (OpenWOP envelope contract §16.2).
@@ -31,25 +31,25 @@ const (
 	ImageOutput       Capability = "image-output"
 )
 
-// Base lists the five that a model of the large vendors has.
+// Base lists the five capabilities of the large vendors' models.
 func Base() []Capability {
 	return []Capability{StructuredOutput, DiscriminatorEnum, LongContext, Reasoning, FunctionCalling}
 }
 
-// Model is a model of a provider.
+// Model identifies a model of a provider.
 type Model struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 }
 
-// Needs is what a node declares.
+// Needs is a node's declaration.
 type Needs struct {
 	Required []Capability `json:"requiredModelCapabilities"`
-	// Fallback is asked if the active model lacks something; nil: none.
+	// Fallback is called if the active model lacks a capability; nil: none.
 	Fallback *Model `json:"fallbackModel"`
 }
 
-// maxRequired bounds what a node may require.
+// maxRequired limits the capabilities a node may require.
 const maxRequired = 32
 
 var (
@@ -57,14 +57,14 @@ var (
 	provider   = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 )
 
-// Problem is one thing that is wrong with a declaration. Path is a JSON pointer.
+// Problem is one error in a declaration. Path is a JSON pointer.
 type Problem struct{ Path, Message string }
 
-// Check finds what is wrong with a declaration (OpenWOP envelope contract §16.1).
+// Check returns the problems of a declaration (OpenWOP envelope contract §16.1).
 func (n Needs) Check() []Problem {
 	var out []Problem
 	if len(n.Required) > maxRequired {
-		out = append(out, Problem{"/requiredModelCapabilities", fmt.Sprintf("at most %d are taken", maxRequired)})
+		out = append(out, Problem{"/requiredModelCapabilities", fmt.Sprintf("limit is %d entries", maxRequired)})
 	}
 	for i, id := range n.Required {
 		at := fmt.Sprintf("/requiredModelCapabilities/%d", i)
@@ -72,7 +72,7 @@ func (n Needs) Check() []Problem {
 		case !capability.MatchString(id):
 			out = append(out, Problem{at, "must match " + capability.String()})
 		case slices.Index(n.Required, id) < i:
-			out = append(out, Problem{at, "must not be named twice"})
+			out = append(out, Problem{at, "must not be repeated"})
 		}
 	}
 	if f := n.Fallback; f != nil {
@@ -86,24 +86,25 @@ func (n Needs) Check() []Problem {
 	return out
 }
 
-// Host is what the host can do.
+// Host describes the host's abilities.
 type Host struct {
-	// Off says that modelCapabilities is not advertised: declarations are opaque then.
+	// Off: modelCapabilities is not advertised, so declarations are ignored.
 	Off bool
-	// Substitutes says that the host can swap the model of one call.
+	// Substitutes: the host can replace the model of one call.
 	Substitutes bool
-	// Routes reports whether a model can be asked for: its provider is there, so is a
-	// credential, and no policy forbids it.
+	// Routes reports whether a model can be called: its provider and a credential are configured,
+	// and no
+	// policy forbids it.
 	Routes func(m Model) bool
-	// TrustsUnknown takes for met what is not known of a model; else it is unmet.
+	// TrustsUnknown: capabilities not known for a model count as met; otherwise they are unmet.
 	TrustsUnknown bool
-	// HidesFallback withholds which model is asked instead from readers of the run.
+	// HidesFallback hides the fallback model from readers of the run.
 	HidesFallback bool
 	// Has reports whether a model has a capability, and whether that is known.
 	Has func(m Model, id Capability) (has, known bool)
 }
 
-// Route is where a dispatch goes.
+// Route is the gate's decision.
 type Route string
 
 // The three routes.
@@ -113,30 +114,30 @@ const (
 	Refuse     Route = "refuse"
 )
 
-// Outcome is what the gate decided.
+// Outcome is the result of the gate.
 type Outcome struct {
 	Route Route
-	// Asked is the model that is asked; none on Refuse.
+	// Asked is the model to call; empty on Refuse.
 	Asked Model
-	// Missing is what the active model lacks, in the order of the declaration,
-	// whatever the fallback lacks (OpenWOP envelope contract §24, C14).
+	// Missing lists what the active model lacks, in the order of the declaration, regardless of the
+	// fallback (OpenWOP envelope contract §24, C14).
 	Missing []Capability
-	// FallbackAttempted says that a fallback was looked at; for Refuse.
+	// FallbackAttempted: a fallback was evaluated; for Refuse.
 	FallbackAttempted bool
-	// FallbackMissing is what the fallback lacks, too; for Refuse. None, though it was attempted: it
-	// cannot be asked.
+	// FallbackMissing lists what the fallback lacks; for Refuse. Empty although attempted: the
+	// fallback
+	// cannot be called.
 	FallbackMissing []Capability
-	// Unknown says that it is not known of the active model whether it has all that is
-	// required.
+	// Unknown: some required capabilities are unknown for the active model.
 	Unknown bool
-	// Hidden says that readers are not told which model is asked instead.
+	// Hidden: readers do not see the fallback model.
 	Hidden bool
-	// Catalogue is the digest of what was known of models; empty: nobody keeps one.
+	// Catalogue is the digest of the model catalogue; empty: there is none.
 	Catalogue string
 }
 
-// Evaluate decides one dispatch; the numbers are the rows of the contract's table
-// (OpenWOP envelope contract §16.3).
+// Evaluate decides one dispatch; the numbers are the rows of the contract's table (OpenWOP envelope
+// contract §16.3).
 func Evaluate(n Needs, active Model, h Host) Outcome {
 	o := Outcome{Route: Refuse}
 	o.Missing, o.Unknown = n.lacking(active, h)
@@ -157,8 +158,7 @@ func Evaluate(n Needs, active Model, h Host) Outcome {
 	return o
 }
 
-// lacking lists what a model lacks, and reports whether the host does not know of some
-// of what is required.
+// lacking lists what a model lacks, and reports whether any of it is unknown to the host.
 func (n Needs) lacking(m Model, h Host) (missing []Capability, unknown bool) {
 	for _, id := range n.Required {
 		has, known := h.Has(m, id)
@@ -170,8 +170,7 @@ func (n Needs) lacking(m Model, h Host) (missing []Capability, unknown bool) {
 	return missing, unknown
 }
 
-// substituted and insufficient are payloads, closed both
-// (run-event-payloads.schema.json).
+// substituted and insufficient are closed payloads (run-event-payloads.schema.json).
 type substituted struct {
 	NodeID           string       `json:"nodeId"`
 	OriginalProvider string       `json:"originalProvider"`
@@ -189,19 +188,18 @@ type insufficient struct {
 	FallbackAttempted bool         `json:"fallbackAttempted"`
 }
 
-// Withheld stands for both names of a model that readers are not told (OpenWOP
-// envelope contract §16.3).
+// Withheld replaces both names of a hidden model (OpenWOP envelope contract §16.3).
 const Withheld = "[REDACTED]"
 
-// Event is what a run records of the outcome; ok is false on Dispatch. It carries
-// nothing from upstream, so it has no trust tag.
+// Event returns the event that records the outcome; ok is false on Dispatch. It carries nothing
+// from upstream, so it has no trust tag.
 func (o Outcome) Event(nodeID string, active Model) (d wire.Draft, ok bool) {
 	var payload any
 	switch o.Route {
 	case Substitute:
 		d.Type = wire.EventModelSubstituted
 		asked := o.Asked
-		if o.Hidden { // both or neither, and nothing else
+		if o.Hidden { // both or neither
 			asked = Model{Withheld, Withheld}
 		}
 		payload = substituted{nodeID, active.Provider, active.Model, asked.Provider, asked.Model, o.Missing}
@@ -212,7 +210,7 @@ func (o Outcome) Event(nodeID string, active Model) (d wire.Draft, ok bool) {
 		return d, false
 	}
 	b, err := json.Marshal(payload)
-	if err != nil { // texts and a boolean always render
+	if err != nil { // strings and a boolean always render
 		return d, false
 	}
 	d.NodeID, d.Payload = nodeID, b

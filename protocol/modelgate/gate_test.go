@@ -18,8 +18,8 @@ var (
 	far   = modelgate.Model{Provider: "elsewhere", Model: "able"}
 )
 
-// host has one model that can all, one of another provider that can reason, and
-// one that can nothing.
+// host has one model with all capabilities, one of another provider with reasoning, and one with
+// none.
 func host() modelgate.Host {
 	return modelgate.Host{
 		Substitutes: true,
@@ -30,7 +30,7 @@ func host() modelgate.Host {
 	}
 }
 
-// unknown makes a model one of which nothing is known.
+// unknown makes the capabilities of a model unknown.
 func unknown(of modelgate.Model) func(*modelgate.Host) {
 	return func(h *modelgate.Host) {
 		has := h.Has
@@ -66,25 +66,25 @@ func TestEvaluate_EveryRow(t *testing.T) {
 			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: []string{"vision-input"}},
 		},
 		"7 the fallback is the active model (§26.19)": {modelgate.Needs{Required: both, Fallback: &plain}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: both}},
-		"an id that nobody knows is unmet (§16.2)":    {modelgate.Needs{Required: []string{"nonexistent-capability-9b3f"}}, weak, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"nonexistent-capability-9b3f"}}},
+		"an unknown id is unmet (§16.2)":              {modelgate.Needs{Required: []string{"nonexistent-capability-9b3f"}}, weak, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"nonexistent-capability-9b3f"}}},
 		"the model counts, not its provider alone (§26.20)": {
 			modelgate.Needs{Required: both}, modelgate.Model{Provider: able.Provider, Model: "other"}, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both},
 		},
-		"a model of which nothing is known has nothing": {modelgate.Needs{Required: both}, able, unknown(able), modelgate.Outcome{Route: modelgate.Refuse, Missing: both, Unknown: true}},
-		"a fallback of which nothing is known has nothing": {
+		"an unknown model has no capabilities": {modelgate.Needs{Required: both}, able, unknown(able), modelgate.Outcome{Route: modelgate.Refuse, Missing: both, Unknown: true}},
+		"an unknown fallback has no capabilities": {
 			modelgate.Needs{Required: both, Fallback: &able},
 			plain, unknown(able),
 			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: both},
 		},
-		"a model of which nothing is known may be trusted": {
+		"an unknown model may be trusted": {
 			modelgate.Needs{Required: both},
 			plain, func(h *modelgate.Host) { unknown(plain)(h); h.TrustsUnknown = true },
 			modelgate.Outcome{Route: modelgate.Dispatch, Asked: plain, Unknown: true},
 		},
-		"trust in the unknown is none in the known": {
+		"trust applies to unknown models only": {
 			modelgate.Needs{Required: both}, plain, func(h *modelgate.Host) { h.TrustsUnknown = true }, modelgate.Outcome{Route: modelgate.Refuse, Missing: both},
 		},
-		"one that is required twice is missing once": {modelgate.Needs{Required: []string{"x", "x"}}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"x"}}},
+		"a repeated requirement is missing once": {modelgate.Needs{Required: []string{"x", "x"}}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,8 +97,8 @@ func TestEvaluate_EveryRow(t *testing.T) {
 	}
 }
 
-// A fallback is looked at once at most, whatever it lacks.
-func TestEvaluate_AsksNoSecondFallback(t *testing.T) {
+// At most one fallback is evaluated, whatever it lacks.
+func TestEvaluate_TriesOneFallback(t *testing.T) {
 	t.Parallel()
 	var asked []modelgate.Model
 	h := host()
@@ -113,7 +113,7 @@ func TestEvaluate_AsksNoSecondFallback(t *testing.T) {
 	require.Equal(t, []modelgate.Model{plain, weak}, asked)
 }
 
-func TestEvent_TellsWhatWasDecided(t *testing.T) {
+func TestEvent_RecordsTheDecision(t *testing.T) {
 	t.Parallel()
 	needs := modelgate.Needs{Required: []string{"vision-input"}, Fallback: &able}
 	d, ok := modelgate.Evaluate(needs, plain, host()).Event("n", plain)
@@ -139,7 +139,7 @@ func TestEvent_TellsWhatWasDecided(t *testing.T) {
 }
 
 // OpenWOP envelope contract §16.1.
-func TestCheck_FindsWhatIsWrong(t *testing.T) {
+func TestCheck_FindsProblems(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 33)
 	for i := range many {
@@ -156,7 +156,7 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 		"capitals":          {modelgate.Needs{Required: []string{"ok", "Vision"}}, []string{"/requiredModelCapabilities/1"}},
 		"empty":             {modelgate.Needs{Required: []string{""}}, []string{"/requiredModelCapabilities/0"}},
 		"twice":             {modelgate.Needs{Required: []string{"a", "a"}}, []string{"/requiredModelCapabilities/1"}},
-		"a fallback of air": {modelgate.Needs{Fallback: &modelgate.Model{}}, []string{"/fallbackModel/provider", "/fallbackModel/model"}},
+		"an empty fallback": {modelgate.Needs{Fallback: &modelgate.Model{}}, []string{"/fallbackModel/provider", "/fallbackModel/model"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 )
 
-// watched is a pack's folder that notes what is asked of it.
+// watched is a pack's folder that records the requested paths.
 type watched struct {
 	fstest.MapFS
 	opened map[string]bool
@@ -29,8 +29,8 @@ func (w watched) Stat(name string) (fs.FileInfo, error) {
 	return w.MapFS.Stat(name)
 }
 
-// FuzzLoad: whatever a manifest says, no path outside the pack is asked for, only
-// kinds of vendors come out, each once, and two readings agree.
+// FuzzLoad: whatever the manifest, no path outside the pack is requested, only vendor kinds are
+// returned, each once, and two loads agree.
 func FuzzLoad(f *testing.F) {
 	for _, doc := range []string{
 		kindsOnly, withNode, `{}`, `[]`, "\xef\xbb\xbf{}",
@@ -59,7 +59,7 @@ func FuzzLoad(f *testing.F) {
 			require.Empty(t, packs)
 			require.NotEmpty(t, fault.All(err))
 			_, _, again := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{Types: []string{"core.noop"}})
-			require.EqualError(t, again, err.Error(), "the same is told in the same order")
+			require.EqualError(t, again, err.Error(), "errors are reported in the same order")
 			return
 		}
 		require.True(t, json.Valid([]byte(doc)))

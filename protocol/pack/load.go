@@ -12,34 +12,32 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// Source is where a pack lies. FS must keep reads within the pack's folder, also
-// those through links, as the file system of an os.Root does.
+// Source is the location of a pack. FS must confine reads to the pack's folder, including those
+// through links, as the file system of an os.Root does.
 type Source struct {
-	// Folder names the pack in messages until its manifest could be read.
+	// Folder names the pack in messages until its manifest is read.
 	Folder string
 	FS     fs.FS
 }
 
-// Pack is a pack that was read and found sound.
+// Pack is a valid pack.
 type Pack struct {
 	Folder, Name, Version string
 	Kinds                 []EnvelopeKind
 	// Nodes are its node types, in the order of the manifest.
 	Nodes []NodeType
-	// Prompts are its prompt templates, as they were read: what a template is, is not the
-	// vocabulary's to say.
+	// Prompts are its unparsed prompt templates; this package does not define their format.
 	Prompts []PromptFile
-	// Agents name what the pack brings and this host does not execute.
+	// Agents are the agents in the pack, which this host does not execute.
 	Agents []string
 }
 
-// EnvelopeKind is a kind that a pack brings, with its schema.
+// EnvelopeKind is an envelope kind in a pack, with its schema.
 type EnvelopeKind struct {
 	Name    string
 	Version int
 	Schema  []byte
-	// File is the schema's path within the pack, At the place of the declaration in
-	// the manifest.
+	// File is the schema's path within the pack, At the path of the declaration in the manifest.
 	File, At string
 }
 
@@ -49,20 +47,18 @@ type PromptFile struct {
 	Document []byte
 }
 
-// Note is something about a pack that an operator should know; the pack is there
-// all the same.
+// Note is information for the operator about a pack that was loaded.
 type Note struct {
 	Pack string
 	Problem
 }
 
-// String is the note as a line.
+// String returns the note as a line.
 func (n Note) String() string { return fmt.Sprintf("pack %s: %s", n.Pack, n.shown()) }
 
-// Load reads packs: all of them or none. They come back in the order of their
-// folders, whatever the order of the sources. The error joins what is wrong, with
-// the pack, the file and the place: a fault.HostCapabilityMissing for what the
-// host lacks, else a fault.ValidationError.
+// Load reads packs: all of them or none. It returns them in the order of their folders, regardless
+// of the order of the sources. The error joins all problems, with pack, file and path: a
+// fault.HostCapabilityMissing for missing host capabilities, otherwise a fault.ValidationError.
 func Load(sources []Source, h Host) ([]*Pack, []Note, error) {
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return cmp.Compare(a.Folder, b.Folder) })
 	l := loader{host: h}
@@ -76,11 +72,11 @@ func Load(sources []Source, h Host) ([]*Pack, []Note, error) {
 	return l.packs, l.notes, nil
 }
 
-// loader gathers packs, and what is to be said about them.
+// loader collects packs, notes and errors.
 type loader struct {
 	host  Host
 	packs []*Pack
-	needs []map[string]string // the dependencies of each
+	needs []map[string]string // the dependencies of each pack
 	notes []Note
 	errs  []error
 }
@@ -104,27 +100,27 @@ func (l *loader) load(s Source) {
 		o = &own{}
 	}
 	p, label := &Pack{Folder: s.Folder}, s.Folder
-	told := slices.Concat(wrong, found)
+	reported := slices.Concat(wrong, found)
 	named := m
 	if m != nil && slices.ContainsFunc(m.Nodes, func(n Node) bool { return n.TypeID == "" }) ||
 		slices.ContainsFunc(wrong, func(p Problem) bool { return strings.EqualFold(p.Path, "/nodes") }) {
-		named = nil // which nodes there are is not known
+		named = nil // the pack's nodes are unknown
 	}
 	found = slices.Concat(o.check(named), p.readKinds(s.FS, o), p.readPrompts(s.FS, o))
 	if m != nil {
 		p.Name, p.Version = m.Name, m.Version
 		found = append(found, p.readNodes(s.FS, m, o, l.host)...)
 	}
-	// What the schemas say of a place is enough.
+	// Report only the schema's problem for a path that has one.
 	found = slices.DeleteFunc(found, func(p Problem) bool {
-		return slices.ContainsFunc(told, func(t Problem) bool { return t.File == p.File && t.Path == p.Path })
+		return slices.ContainsFunc(reported, func(t Problem) bool { return t.File == p.File && t.Path == p.Path })
 	})
 	if m != nil && len(wrong) == 0 {
 		label = fmt.Sprintf("%s (folder %s)", m.Name, s.Folder)
 	}
-	all := slices.Concat(told, found)
+	all := slices.Concat(reported, found)
 	for i, problem := range all {
-		if !slices.Contains(all[:i], problem) { // two nodes of one typeId are made of one base
+		if !slices.Contains(all[:i], problem) { // several nodes of one typeId share a base
 			l.fail(fault.ValidationError, label, problem)
 		}
 	}
@@ -134,7 +130,7 @@ func (l *loader) load(s Source) {
 	}
 	if len(l.errs) == failed {
 		l.packs, l.needs = append(l.packs, p), append(l.needs, m.Dependencies)
-		l.tell(p, m)
+		l.addNotes(p, m)
 	}
 }
 
@@ -143,7 +139,7 @@ func (p *Pack) readKinds(pack fs.FS, o *own) (found []Problem) {
 	for i, k := range o.Kinds {
 		at := "/envelopeKinds/" + strconv.Itoa(i)
 		if _, ok := within(k.SchemaRef); !ok {
-			continue // told already
+			continue // reported already
 		}
 		doc, wrong := readJSON(pack, OwnFile, at+"/schemaRef", k.SchemaRef)
 		found = append(found, wrong...)
@@ -151,10 +147,10 @@ func (p *Pack) readKinds(pack fs.FS, o *own) (found []Problem) {
 			continue
 		}
 		file, _ := within(k.SchemaRef)
-		if told, is, err := SchemaVersion(doc); err != nil {
+		if version, is, err := SchemaVersion(doc); err != nil {
 			found = append(found, Problem{file, "", err.Error()})
-		} else if is && told != k.version() {
-			found = append(found, Problem{file, "/x-schemaVersion", fmt.Sprintf("says %d, and %s at %q says %d; let both say the same", told, OwnFile, at+"/version", k.version())})
+		} else if is && version != k.version() {
+			found = append(found, Problem{file, "/x-schemaVersion", fmt.Sprintf("is %d, but %s at %q has %d; use the same version in both", version, OwnFile, at+"/version", k.version())})
 		}
 		p.Kinds = append(p.Kinds, EnvelopeKind{Name: k.Name, Version: k.version(), Schema: doc, File: file, At: at})
 	}
@@ -166,7 +162,7 @@ func (p *Pack) readPrompts(pack fs.FS, o *own) (found []Problem) {
 	for i, ref := range o.Prompts {
 		name, ok := within(ref)
 		if !ok {
-			continue // told already
+			continue // reported already
 		}
 		doc, wrong := readJSON(pack, OwnFile, "/prompts/"+strconv.Itoa(i), ref)
 		found = append(found, wrong...)
@@ -177,7 +173,7 @@ func (p *Pack) readPrompts(pack fs.FS, o *own) (found []Problem) {
 	return found
 }
 
-// checkVersion refuses a range that the version of what is there lies outside of.
+// checkVersion rejects a version outside the required range.
 func (l *loader) checkVersion(label, at, there, version, versions string) {
 	if l.host.InRange == nil || l.host.Any || versions == "" {
 		return
@@ -187,16 +183,16 @@ func (l *loader) checkVersion(label, at, there, version, versions string) {
 	case err != nil:
 		l.fail(fault.ValidationError, label, Problem{File, at, "want a range of versions, such as \">=1.0 <2.0.0\""})
 	case !in:
-		l.fail(fault.ValidationError, label, Problem{File, at, fmt.Sprintf("%s %s, which lies outside of this range", there, version)})
+		l.fail(fault.ValidationError, label, Problem{File, at, fmt.Sprintf("%s %s, which is outside this range", there, version)})
 	}
 }
 
-// checkPeers refuses a pack that needs what the host does not offer, unless it
-// says that it can do without (OpenWOP envelope contract §16.5). Nothing is said of needs
-// that are told to be wrong.
-func (l *loader) checkPeers(label string, m *Manifest, told []Problem) {
+// checkPeers rejects a pack that requires a capability the host does not offer, unless the pack
+// declares it optional (OpenWOP envelope contract §16.5). Requirements with reported problems are
+// skipped.
+func (l *loader) checkPeers(label string, m *Manifest, reported []Problem) {
 	isTold := func(path string) bool {
-		return slices.ContainsFunc(told, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
+		return slices.ContainsFunc(reported, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
 	}
 	missing, wrong := m.unmetPeers(l.host)
 	for _, p := range wrong {
@@ -209,35 +205,35 @@ func (l *loader) checkPeers(label string, m *Manifest, told []Problem) {
 			continue
 		}
 		if u.optional {
-			l.notes = append(l.notes, Note{label, Problem{File, u.path, "without " + u.what + ", which this host does not offer and the pack can do without"}})
+			l.notes = append(l.notes, Note{label, Problem{File, u.path, "without " + u.what + ", which this host does not offer; the pack declares it optional"}})
 			continue
 		}
 		l.fail(fault.HostCapabilityMissing, label, Problem{File, u.path, "needs " + u.what + ", which this host does not offer; " +
-			"take the pack away, or let peerDependenciesMeta say that it is optional"})
+			"remove the pack, or mark the capability as optional in peerDependenciesMeta"})
 	}
 }
 
-// tell says what of a sound pack has no effect here.
-func (l *loader) tell(p *Pack, m *Manifest) {
+// addNotes reports the parts of a valid pack that have no effect here.
+func (l *loader) addNotes(p *Pack, m *Manifest) {
 	label := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder)
 	note := func(path, format string, args ...any) {
 		l.notes = append(l.notes, Note{label, Problem{File, path, fmt.Sprintf(format, args...)}})
 	}
 	for i, n := range p.Nodes {
 		if n.Base == "" {
-			note("/nodes/"+strconv.Itoa(i), "this host has no runtime for nodes of packs, and %s does not say of what to make this one; a run of a workflow with %q is refused with %s",
+			note("/nodes/"+strconv.Itoa(i), "this host has no runtime for nodes of packs, and %s does not define an implementation for this one; runs of workflows with %q are rejected with %s",
 				OwnFile, n.TypeID, fault.CapabilityRequired)
 		}
 	}
 	for i, id := range p.Agents {
-		note("/agents/"+strconv.Itoa(i), "this host does not execute agents; %q is not there", id)
+		note("/agents/"+strconv.Itoa(i), "this host does not execute agents; %q is ignored", id)
 	}
 	if m.Signing != nil {
 		note("/signing", "this host does not check signatures of packs")
 	}
 }
 
-// compare holds the packs against each other.
+// compare checks the packs against each other.
 func (l *loader) compare() {
 	byName, owners, types := map[string]*Pack{}, map[string]*Pack{}, map[string]string{}
 	for _, id := range l.host.Types {
@@ -245,14 +241,14 @@ func (l *loader) compare() {
 	}
 	for _, p := range l.packs {
 		if other, taken := byName[p.Name]; taken {
-			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s holds the pack %s already; keep one of the two", other.Folder, p.Name)})
+			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s also holds pack %s; keep one of the two", other.Folder, p.Name)})
 			continue
 		}
 		byName[p.Name] = p
 		for i, n := range p.Nodes {
 			if owner, taken := types[n.TypeID]; taken {
 				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
-					File, "/nodes/" + strconv.Itoa(i) + "/typeId", fmt.Sprintf("the node type %s is claimed by %s as well; keep one of the two", n.TypeID, owner),
+					File, "/nodes/" + strconv.Itoa(i) + "/typeId", fmt.Sprintf("the node type %s is also declared by %s; keep one of the two", n.TypeID, owner),
 				})
 				continue
 			}
@@ -262,7 +258,7 @@ func (l *loader) compare() {
 			if owner, taken := owners[k.Name]; taken {
 				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
 					OwnFile, k.At + "/kind",
-					fmt.Sprintf("the kind %s is claimed by pack %s (folder %s) as well; a host has one schema of a kind, so keep one of the two packs", k.Name, owner.Name, owner.Folder),
+					fmt.Sprintf("the kind %s is also declared by pack %s (folder %s); a kind has one schema per host, so keep one of the two packs", k.Name, owner.Name, owner.Folder),
 				})
 				continue
 			}
@@ -270,7 +266,7 @@ func (l *loader) compare() {
 		}
 	}
 	if len(l.errs) > 0 || l.host.Any {
-		return // whoever depends on a refused pack is not at fault
+		return // dependents of a rejected pack are not at fault
 	}
 	for i, p := range l.packs {
 		for _, name := range sortedNames(l.needs[i]) {
@@ -279,13 +275,13 @@ func (l *loader) compare() {
 				l.checkVersion(label, at, "there is "+name, other.Version, l.needs[i][name])
 				continue
 			}
-			l.fail(fault.ValidationError, label, Problem{File, at, "the pack it depends on is not there; put it beside this one"})
+			l.fail(fault.ValidationError, label, Problem{File, at, "the pack it depends on is missing; add it to the packs folder"})
 		}
 	}
 }
 
-// Accepted lists the kinds that the contracts of the pack name, sorted, each with
-// the node type that names it first.
+// Accepted lists the kinds that the pack's contracts accept, sorted, each with the first node type
+// that accepts it.
 func (p *Pack) Accepted() []Accepted {
 	var out []Accepted
 	for _, n := range p.Nodes {
@@ -299,5 +295,5 @@ func (p *Pack) Accepted() []Accepted {
 	return slices.CompactFunc(out, func(a, b Accepted) bool { return a.Kind == b.Kind })
 }
 
-// Accepted is a kind that a node type's contract names.
+// Accepted is a kind accepted by a node type's contract.
 type Accepted struct{ Kind, TypeID string }

@@ -54,11 +54,11 @@ func TestLoad_GivesPacksInTheOrderOfTheirFolders(t *testing.T) {
 	require.Equal(t, "discard-and-warn", packs[1].Nodes[0].Contract.RefusalMode)
 	require.Equal(t, []pack.Accepted{{Kind: "error", TypeID: "vendor.acme.write"}, {Kind: "vendor.acme.note", TypeID: "vendor.acme.write"}}, packs[1].Accepted())
 	require.Len(t, said, 1)
-	require.Equal(t, `pack vendor.acme.tools (folder tools): pack.json at "/nodes/0": this host has no runtime for nodes of packs, and waybill.json does not say of what to make this one; `+
-		`a run of a workflow with "vendor.acme.write" is refused with capability_required`, said[0].String())
+	require.Equal(t, `pack vendor.acme.tools (folder tools): pack.json at "/nodes/0": this host has no runtime for nodes of packs, and waybill.json does not define an implementation for this one; `+
+		`runs of workflows with "vendor.acme.write" are rejected with capability_required`, said[0].String())
 }
 
-// edited is the notes pack with one file more or otherwise.
+// edited returns the notes pack with changed or additional files.
 func edited(manifest string, more map[string]string) []pack.Source {
 	of := map[string]string{"pack.json": manifest, "waybill.json": ownKinds, "schemas/note.json": schemaDoc}
 	for name, text := range more {
@@ -86,7 +86,7 @@ func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 		says    []string
 	}{
 		"no manifest":                          {[]pack.Source{{Folder: "empty", FS: files(nil)}}, []string{"pack empty: pack.json", "no such file"}},
-		"a manifest that is a folder":          {[]pack.Source{{Folder: "odd", FS: files(map[string]string{"pack.json/x": "{}"})}}, []string{"want a file"}},
+		"a manifest that is a folder":          {[]pack.Source{{Folder: "odd", FS: files(map[string]string{"pack.json/x": "{}"})}}, []string{"want a regular file"}},
 		"a manifest too large":                 {edited(strings.Repeat(" ", 300<<10)+kindsOnly, nil), []string{"too large"}},
 		"no JSON":                              {edited(`{`, nil), []string{"pack notes: pack.json", "byte 1"}},
 		"a name twice":                         {edited(`{"name":"vendor.a.b","name":"vendor.a.c"}`, nil), []string{`"/name"`}},
@@ -105,12 +105,12 @@ func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 		"a kind that is a path":                {own("vendor.acme.note\"", "vendor.acme.../x\""), []string{kinds + `/0/kind"`}},
 		"a kind twice in a pack": {
 			own(`"schemaRef":"schemas/note.json"}`, `"schemaRef":"schemas/note.json"},{"kind":"vendor.acme.note","version":3,"schemaRef":"schemas/note.json"}`),
-			[]string{kinds + `/1/kind"`, "declares this kind already"},
+			[]string{kinds + `/1/kind"`, "already declares this kind"},
 		},
 		"a version below 0":          {own(`"version":2`, `"version":-1`), []string{kinds + `/0/version"`}},
-		"two versions of one kind":   {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":3}`}), []string{`schemas/note.json at "/x-schemaVersion"`, "says 3", "says 2"}},
-		"a strange version":          {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":"2"}`}), []string{"schemas/note.json", "integer of 0 or more"}},
-		"an endless version":         {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":1e99999999}`}), []string{"integer of 0 or more"}},
+		"two versions of one kind":   {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":3}`}), []string{`schemas/note.json at "/x-schemaVersion"`, "is 3", "has 2"}},
+		"a strange version":          {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":"2"}`}), []string{"schemas/note.json", "integer of at least 0"}},
+		"an endless version":         {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":1e99999999}`}), []string{"integer of at least 0"}},
 		"a schema that is no object": {edited(kindsOnly, map[string]string{"schemas/note.json": `true`}), []string{"schemas/note.json", "JSON object"}},
 		"a schema that is no JSON":   {edited(kindsOnly, map[string]string{"schemas/note.json": `{"a":1,"a":2}`}), []string{`schemas/note.json at "/a"`}},
 		"a schema too large":         {edited(kindsOnly, map[string]string{"schemas/note.json": `"` + strings.Repeat("x", 300<<10) + `"`}), []string{kinds + `/0/schemaRef"`, "too large"}},
@@ -119,9 +119,9 @@ func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 		"a way up in the middle":     {ref("schemas/../../etc/passwd"), []string{kinds + `/0/schemaRef"`}},
 		"an absolute path":           {ref("/etc/passwd"), []string{kinds + `/0/schemaRef"`, "relative"}},
 		"a path of Windows":          {ref(`C:\\x.json`), []string{kinds + `/0/schemaRef"`}},
-		"a folder as schema":         {ref("schemas"), []string{kinds + `/0/schemaRef"`, "want a file"}},
+		"a folder as schema":         {ref("schemas"), []string{kinds + `/0/schemaRef"`, "want a regular file"}},
 		"the pack as schema":         {ref("."), []string{kinds + `/0/schemaRef"`}},
-		"a dependency that is away":  {in(`"dependencies":{"vendor.acme.base":"^1.0.0"}`), []string{`"/dependencies/vendor.acme.base"`, "put it beside this one"}},
+		"a dependency that is away":  {in(`"dependencies":{"vendor.acme.base":"^1.0.0"}`), []string{`"/dependencies/vendor.acme.base"`, "is missing"}},
 		"an action without a node":   {in(`"connector":{"id":"acme","displayName":"A","actions":[{"typeId":"vendor.acme.none","displayName":"N"}]}`), []string{`"/connector/actions/0/typeId"`, "connector_action_unresolved"}},
 		"an entry outside":           {edited(swap(withNode, "dist/index.mjs", "../index.mjs"), nil), []string{`"/runtime/entry"`}},
 		"a node without a runtime":   {alone(swap(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0","nodes":[{"typeId":"a","version":"1","category":"data","role":"pure"}]`)), []string{"runtime"}},
@@ -152,7 +152,7 @@ func TestLoad_NamesBothPacksThatClaimAKind(t *testing.T) {
 	})}
 	_, _, err := pack.Load([]pack.Source{notes(), other}, pack.Host{})
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
-	for _, want := range []string{"pack vendor.acme.notes (folder notes)", "claimed by pack vendor.other.notes (folder copy)", "/envelopeKinds/0/kind"} {
+	for _, want := range []string{"pack vendor.acme.notes (folder notes)", "declared by pack vendor.other.notes (folder copy)", "/envelopeKinds/0/kind"} {
 		require.Contains(t, err.Error(), want)
 	}
 }
@@ -162,10 +162,10 @@ func TestLoad_RefusesAPackThatIsThereTwice(t *testing.T) {
 	twin := notes()
 	twin.Folder = "twin"
 	_, _, err := pack.Load([]pack.Source{twin, notes()}, pack.Host{})
-	require.ErrorContains(t, err, "folder notes holds the pack vendor.acme.notes already")
+	require.ErrorContains(t, err, "folder notes also holds pack vendor.acme.notes")
 }
 
-// All that is wrong is told at once, and nothing is loaded.
+// All problems are reported in one call, and nothing is loaded.
 func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
 	t.Parallel()
 	packs, said, err := pack.Load([]pack.Source{tools(), {Folder: "empty", FS: files(nil)}, {Folder: "void", FS: files(nil)}}, pack.Host{})
@@ -175,7 +175,7 @@ func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
 	require.ErrorContains(t, err, "pack void")
 }
 
-// Who mends a pack is not told one thing after the other.
+// All problems of a pack are reported in one call.
 func TestLoad_TellsAllThatIsWrongWithAPackAtOnce(t *testing.T) {
 	t.Parallel()
 	manifest := `{"name":"Acme","version":"1.0.0","engines":{"openwop":"soon"},"runtime":{"language":"javascript","entry":"../index.mjs"},
@@ -271,10 +271,10 @@ func TestLoad_HoldsVersionsToTheRangesThatAskForThem(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, packs, 2)
 	for says, sources := range map[string][]pack.Source{
-		`"/engines/openwop": this host speaks OpenWOP 1.1, which lies outside of this range`:                    ranges("2.0", "1.2.0"),
-		`"/engines/openwop": want a range of versions`:                                                          ranges("soon", "1.2.0"),
-		`"/dependencies/vendor.acme.notes": there is vendor.acme.notes 1.2.0, which lies outside of this range`: ranges("1.1", "9"),
-		`"/dependencies/vendor.acme.notes": want a range of versions`:                                           ranges("1.1", "soon"),
+		`"/engines/openwop": this host speaks OpenWOP 1.1, which is outside this range`:                    ranges("2.0", "1.2.0"),
+		`"/engines/openwop": want a range of versions`:                                                     ranges("soon", "1.2.0"),
+		`"/dependencies/vendor.acme.notes": there is vendor.acme.notes 1.2.0, which is outside this range`: ranges("1.1", "9"),
+		`"/dependencies/vendor.acme.notes": want a range of versions`:                                      ranges("1.1", "soon"),
 	} {
 		packs, _, err := pack.Load(sources, host)
 		require.Empty(t, packs)

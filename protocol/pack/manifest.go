@@ -18,7 +18,7 @@ import (
 // File is the name of the manifest in a pack's folder.
 const File = "pack.json"
 
-// maxManifest bounds the manifest, in bytes and in levels.
+// maxManifest limits the manifest, in bytes and levels.
 const (
 	maxManifest      = 256 << 10
 	maxManifestDepth = 32
@@ -27,13 +27,12 @@ const (
 //go:embed manifest.schema.json
 var manifestJSON []byte
 
-// manifestSchema is compiled on first use; the document is part of the binary and
-// a test compiles it.
+// manifestSchema is compiled on first use; a test covers the embedded document.
 var manifestSchema = sync.OnceValue(func() *schema.Schema { return embedded("pack manifest", manifestJSON) })
 
-// besideOwn is the manifest's schema where the pack has a file for this host: what
-// that brings needs neither nodes nor a runtime.
-var besideOwn = sync.OnceValue(func() *schema.Schema {
+// relaxedSchema is the manifest's schema for packs with a file for this host: such a pack needs
+// neither nodes nor a runtime.
+var relaxedSchema = sync.OnceValue(func() *schema.Schema {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(manifestJSON, &doc); err != nil {
 		panic("pack: embedded manifest schema: " + err.Error())
@@ -44,10 +43,10 @@ var besideOwn = sync.OnceValue(func() *schema.Schema {
 	if err != nil {
 		panic("pack: embedded manifest schema: " + err.Error())
 	}
-	return embedded("pack manifest beside "+OwnFile, relaxed)
+	return embedded("pack manifest with "+OwnFile, relaxed)
 })
 
-// embedded compiles a schema that is part of the binary.
+// embedded compiles an embedded schema.
 func embedded(name string, doc []byte) *schema.Schema {
 	s, err := schema.Compile(name, doc)
 	if err != nil {
@@ -56,7 +55,7 @@ func embedded(name string, doc []byte) *schema.Schema {
 	return s
 }
 
-// Manifest is what a pack says about itself, as far as this host reads it.
+// Manifest holds the members of a manifest that this host reads.
 type Manifest struct {
 	Name    string  `json:"name"`
 	Version string  `json:"version"`
@@ -69,10 +68,9 @@ type Manifest struct {
 		Language string `json:"language"`
 		Entry    string `json:"entry"`
 	} `json:"runtime"`
-	// Dependencies are other packs and the versions of them that will do.
+	// Dependencies maps other packs to the accepted versions.
 	Dependencies map[string]string `json:"dependencies"`
-	// PeerDependencies are capabilities of the host: text, or for aiProviders an
-	// object.
+	// PeerDependencies are capabilities of the host: a string, or an object for aiProviders.
 	PeerDependencies map[string]json.RawMessage `json:"peerDependencies"`
 	PeerMeta         map[string]struct {
 		Optional bool `json:"optional"`
@@ -89,9 +87,9 @@ type Manifest struct {
 	} `json:"signing"`
 }
 
-// SchemaVersion is the x-schemaVersion of a kind's schema, if it tells one. The
-// error says that the document is no JSON object, or that member no version.
-func SchemaVersion(doc []byte) (version int, told bool, err error) {
+// SchemaVersion returns the x-schemaVersion of a kind's schema, if present. The error means that
+// the document is not a JSON object, or that the member is not a version.
+func SchemaVersion(doc []byte) (version int, reported bool, err error) {
 	var head struct {
 		Version json.RawMessage `json:"x-schemaVersion"`
 	}
@@ -105,13 +103,12 @@ func SchemaVersion(doc []byte) (version int, told bool, err error) {
 	}
 	version, ok := integer(head.Version)
 	if !ok {
-		return 0, true, errors.New("want an integer of 0 or more for x-schemaVersion, or no such member")
+		return 0, true, errors.New("x-schemaVersion: want an integer of at least 0, or remove the member")
 	}
 	return version, true, nil
 }
 
-// integer reads a version: 2.0 is the integer 2, as everywhere in JSON Schema, and
-// "2" is none.
+// integer reads a version: 2.0 is the integer 2, as in JSON Schema; "2" is not an integer.
 func integer(number []byte) (int, bool) {
 	if len(number) == 0 || number[0] < '0' || number[0] > '9' {
 		return 0, false
@@ -123,7 +120,7 @@ func integer(number []byte) (int, bool) {
 	return int(v.Num().Int64()), true
 }
 
-// Node is a node type that a pack brings.
+// Node is a node type in a manifest.
 type Node struct {
 	TypeID              string `json:"typeId"`
 	Version             string `json:"version"`
@@ -131,19 +128,19 @@ type Node struct {
 	ConfigSchemaRef     string `json:"configSchemaRef"`
 	InputSchemaRef      string `json:"inputSchemaRef"`
 	OutputSchemaRef     string `json:"outputSchemaRef"`
-	// RequiresSecrets are those that the host has to have for it.
+	// RequiresSecrets are the secrets that the host must provide.
 	RequiresSecrets []Secret `json:"requiresSecrets"`
-	// Outputs are the ports that say something of themselves.
+	// Outputs are the ports with additional attributes.
 	Outputs map[string]struct {
 		Sensitive bool `json:"sensitive"`
 	} `json:"outputs"`
-	// RequiredCredentials and Auth are families that this host does not have.
+	// RequiredCredentials and Auth are not supported by this host.
 	RequiredCredentials []json.RawMessage `json:"requiredCredentials"`
 	Auth                json.RawMessage   `json:"auth"`
 	modelgate.Needs
 }
 
-// Secret is a secret that a node needs (OpenWOP host contract §5.7).
+// Secret is a secret that a node requires (OpenWOP host contract §5.7).
 type Secret struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"`
@@ -151,35 +148,34 @@ type Secret struct {
 	Scope    string `json:"scope"`
 }
 
-// Agent is an agent that a pack brings.
+// Agent is an agent in a manifest.
 type Agent struct {
 	ID string `json:"agentId"`
 }
 
-// Problem is one thing that is wrong with a file of a pack.
+// Problem is one error in a file of a pack.
 type Problem struct {
 	// File is the file's path within the pack.
 	File string
 	// Path is a JSON pointer into the file; empty for the whole.
 	Path string
-	// Message says what would be right.
+	// Message states what is allowed.
 	Message string
 }
 
 // vendorKind is the form of a vendor's kind: vendor.<host>.<kind>.
 var vendorKind = regexp.MustCompile(`^vendor\.[a-z][a-z0-9-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+$`)
 
-// maxKind bounds the name of a kind, in characters.
+// maxKind limits the name of a kind, in bytes.
 const maxKind = 256
 
-// VendorKind reports whether a kind may be registered under the name. Other names
-// are the protocol's, and new ones need an RFC (OpenWOP envelope contract §3.1).
+// VendorKind reports whether a kind may be registered under the name. All other names belong to the
+// protocol, and new ones require an RFC (OpenWOP envelope contract §3.1).
 func VendorKind(name string) bool { return len(name) <= maxKind && vendorKind.MatchString(name) }
 
-// parse reads a manifest; owned says that a file for this host stands beside it.
-// Paths are checked for their form; whether there is a file is found out later. Of a manifest
-// with problems comes what can be read, so that all else that is wrong is told with them;
-// nil: it is not JSON, or another family's.
+// parse reads a manifest; owned: the pack has a file for this host. It checks the form of paths,
+// not whether the files exist. A manifest with problems is returned as far as it is readable, so
+// that later checks can report further problems; nil: it is not JSON, or of another kind.
 func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxManifest, MaxDepth: maxManifestDepth}); err != nil {
 		return nil, []Problem{unsound(File, err)}
@@ -189,7 +185,7 @@ func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	}
 	rules := manifestSchema
 	if owned {
-		rules = besideOwn
+		rules = relaxedSchema
 	}
 	found := violations(File, rules().Validate(doc))
 	m := &Manifest{}
@@ -199,8 +195,8 @@ func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	return m, append(found, m.check()...)
 }
 
-// packKind is the family of the pack, if it says one: other families have other
-// manifests, about which violations of this one would say nothing useful.
+// packKind returns the kind of the pack, if set. Other kinds have other manifests, so violations of
+// this schema would not help.
 func packKind(doc []byte) string {
 	var head struct {
 		Kind json.RawMessage `json:"kind"`
@@ -212,7 +208,7 @@ func packKind(doc []byte) string {
 	return kind
 }
 
-// check finds what no schema can say.
+// check applies the rules that a schema cannot express.
 func (m *Manifest) check() []Problem {
 	var out []Problem
 	add := func(path, message string) { out = append(out, Problem{File, path, message}) }
@@ -220,7 +216,7 @@ func (m *Manifest) check() []Problem {
 	for i, n := range m.Nodes {
 		at := "/nodes/" + strconv.Itoa(i)
 		if n.TypeID != "" && types[n.TypeID] {
-			add(at+"/typeId", "the pack has a node of this typeId already; each needs its own")
+			add(at+"/typeId", "the pack already has a node with this typeId; use unique typeIds")
 		}
 		types[n.TypeID] = true
 	}
@@ -237,7 +233,7 @@ func (m *Manifest) check() []Problem {
 	return out
 }
 
-// refs yields every member that names a file of the pack, in a fixed order.
+// refs yields every member that refers to a file of the pack, in a fixed order.
 func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 	return func(yield func(path, ref string) bool) {
 		type member struct{ path, ref string }
@@ -261,7 +257,7 @@ func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 	}
 }
 
-// violations carries over what a schema found.
+// violations converts schema violations.
 func violations(file string, wrong []schema.Violation) []Problem {
 	out := make([]Problem, 0, len(wrong))
 	for _, v := range wrong {
@@ -270,7 +266,7 @@ func violations(file string, wrong []schema.Violation) []Problem {
 	return out
 }
 
-// shown is the problem as a part of a message.
+// shown returns the problem as part of a message.
 func (p Problem) shown() string {
 	return p.File + " at " + strconv.Quote(p.Path) + ": " + strings.TrimSpace(p.Message)
 }

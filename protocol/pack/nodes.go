@@ -13,26 +13,26 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// NodeType is a node type that a pack brings.
+// NodeType is a node type in a pack.
 type NodeType struct {
 	TypeID, Version string
-	// Base is the node type of the host that does the work; empty: nobody does.
+	// Base is the host's node type that implements it; empty: it is not executable.
 	Base string
-	// Defaults are the members of the config that the pack fills in.
+	// Defaults are the config members that the pack sets.
 	Defaults map[string]json.RawMessage
-	// Config, Input and Output judge a node's config as its author writes it, its
-	// ports, and what it puts out; nil: anything will do.
+	// Config, Input and Output validate a node's config as written by its author, its ports, and
+	// its outputs; nil: anything is valid.
 	Config, Input, Output *schema.Schema
 	Contract              *workflow.EnvelopeContract
 	Needs                 modelgate.Needs
 	Secrets               []Secret
-	// Requires are the capabilities that the runtime of the host must provide.
+	// Requires are the capabilities that the host's runtime must provide.
 	Requires []string
-	// Sensitive are the output ports whose values are masked.
+	// Sensitive are the output ports with masked values.
 	Sensitive map[string]bool
 }
 
-// readNodes reads what the pack says of its nodes, and the files that it names.
+// readNodes reads the pack's node types and the files they refer to.
 func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Problem) {
 	for i, n := range m.Nodes {
 		at := "/nodes/" + strconv.Itoa(i)
@@ -58,8 +58,8 @@ func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Probl
 		for _, problem := range n.Check() {
 			found = append(found, Problem{File, at + problem.Path, problem.Message})
 		}
-		if how, told := o.Nodes[n.TypeID]; told {
-			found = append(found, t.make(pack, how, n, at, h)...)
+		if how, reported := o.Nodes[n.TypeID]; reported {
+			found = append(found, t.implement(pack, how, n, at, h)...)
 		}
 		p.Nodes = append(p.Nodes, t)
 	}
@@ -69,7 +69,7 @@ func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Probl
 	return found
 }
 
-// sensitive are the output ports that the manifest says are; nil: none.
+// sensitive returns the output ports marked as sensitive; nil: none.
 func (n *Node) sensitive() map[string]bool {
 	var out map[string]bool
 	for port, o := range n.Outputs {
@@ -84,8 +84,8 @@ func (n *Node) sensitive() map[string]bool {
 	return out
 }
 
-// make fills in of what the host makes the node.
-func (t *NodeType) make(pack fs.FS, how made, n Node, manifestAt string, h Host) (found []Problem) {
+// implement sets how the host implements the node.
+func (t *NodeType) implement(pack fs.FS, how made, n Node, manifestAt string, h Host) (found []Problem) {
 	at := "/nodes/" + escape(t.TypeID)
 	if !h.Any && !slices.Contains(h.Types, how.Base) {
 		found = append(found, Problem{OwnFile, at + "/base", fmt.Sprintf("want a node type of this host: one of %v", h.Types)})
@@ -96,7 +96,7 @@ func (t *NodeType) make(pack fs.FS, how made, n Node, manifestAt string, h Host)
 	t.Base, t.Defaults, t.Requires = how.Base, maps.Clone(how.Config), how.Requires
 	for _, name := range slices.Sorted(maps.Keys(how.ConfigRefs)) {
 		if _, ok := within(how.ConfigRefs[name]); !ok {
-			continue // told already
+			continue // reported already
 		}
 		doc, wrong := readJSON(pack, OwnFile, at+"/configRefs/"+escape(name), how.ConfigRefs[name])
 		found = append(found, wrong...)
@@ -111,7 +111,7 @@ func (t *NodeType) make(pack fs.FS, how made, n Node, manifestAt string, h Host)
 // readSchema reads a JSON Schema.
 func readSchema(pack fs.FS, at, ref string) (*schema.Schema, []Problem) {
 	if _, ok := within(ref); !ok {
-		return nil, nil // told already
+		return nil, nil // reported already
 	}
 	doc, found := readJSON(pack, File, at, ref)
 	if found != nil {

@@ -82,7 +82,7 @@ func TestLoad_TellsAllThatIsWrongWithANode(t *testing.T) {
 		"credentials of a family that is not there": {
 			desk(swap(triage, `"requiresSecrets"`, `"requiredCredentials":[{"key":"k"}],"requiresSecrets"`), triageOwn), []string{`pack.json at "/nodes/0"`, "requiredCredentials"},
 		},
-		"a type of the host's own": {desk(swap(triage, "vendor.acme.desk.triage", "core.noop"), swap(triageOwn, "vendor.acme.desk.triage", "core.noop")), []string{`pack.json at "/nodes/0/typeId"`, "claimed by this host"}},
+		"a type of the host's own": {desk(swap(triage, "vendor.acme.desk.triage", "core.noop"), swap(triageOwn, "vendor.acme.desk.triage", "core.noop")), []string{`pack.json at "/nodes/0/typeId"`, "declared by this host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,5 +119,5 @@ func TestLoad_NamesBothPacksThatClaimANode(t *testing.T) {
 	other := desk(strings.Replace(triage, "vendor.acme.desk\"", "vendor.acme.copy\"", 1), triageOwn)
 	other[0].Folder = "copy"
 	_, _, err := pack.Load(append(desk(triage, triageOwn), other...), deskHost)
-	require.ErrorContains(t, err, "vendor.acme.desk.triage is claimed by pack vendor.acme.copy (folder copy) as well")
+	require.ErrorContains(t, err, "vendor.acme.desk.triage is also declared by pack vendor.acme.copy (folder copy)")
 }

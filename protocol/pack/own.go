@@ -14,47 +14,47 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// OwnFile is the name of the file by which a pack speaks to this host alone, beside
-// the manifest, which is the protocol's and closed. A pack may be without it.
+// OwnFile is the pack's optional file for this host only, next to the manifest, which is defined by
+// the protocol and closed.
 const OwnFile = "waybill.json"
 
 //go:embed own.schema.json
 var ownJSON []byte
 
-// ownSchema is compiled on first use; the document is part of the binary and a test
-// compiles it.
+// ownSchema is compiled on first use; a test covers the embedded document.
 var ownSchema = sync.OnceValue(func() *schema.Schema { return embedded(OwnFile, ownJSON) })
 
-// own is what a pack says to this host alone.
+// own is the content of OwnFile.
 type own struct {
-	// Kinds are envelope kinds, for which the manifest has no place.
+	// Kinds are envelope kinds; the manifest has no member for them.
 	Kinds []Kind `json:"envelopeKinds"`
 	// Prompts are files of prompt templates.
 	Prompts []string `json:"prompts"`
-	// Nodes tells of what the host makes nodes of the manifest, by typeId.
+	// Nodes defines the implementation of nodes in the manifest, by typeId.
 	Nodes map[string]made `json:"nodes"`
 }
 
-// made is a node type made of another one: the base does the work, with the config
-// filled in as far as the pack knows it.
+// made implements a node type by another one: the base executes it, with the config members that
+// the
+// pack sets.
 type made struct {
 	Base   string                     `json:"base"`
 	Config map[string]json.RawMessage `json:"config"`
-	// ConfigRefs are members of the config that stand in files of the pack.
+	// ConfigRefs are config members stored in files of the pack.
 	ConfigRefs map[string]string `json:"configRefs"`
-	// Requires are the ids of what the host's runtime must provide for the node, for
-	// which the manifest has no place (OpenWOP host contract §5.7).
+	// Requires are the ids of capabilities that the host's runtime must provide for the node; the
+	// manifest has no member for them (OpenWOP host contract §5.7).
 	Requires []string `json:"requires"`
 }
 
-// Kind is an envelope kind that a pack brings.
+// Kind is an envelope kind in a pack.
 type Kind struct {
 	Name      string      `json:"kind"`
 	Version   json.Number `json:"version"`
 	SchemaRef string      `json:"schemaRef"`
 }
 
-// version is the kind's version as a number; -1, which no kind has, if it is none.
+// version returns the kind's version as a number; -1 if it is invalid.
 func (k Kind) version() int {
 	if v, ok := integer([]byte(k.Version)); ok {
 		return v
@@ -79,7 +79,9 @@ func readOwn(pack fs.FS) (*own, []Problem) {
 	return o, found
 }
 
-// check finds what no schema can say; of a manifest that cannot be read, nil, nothing is said.
+// check applies the rules that a schema cannot express. With an unreadable manifest (nil) it skips
+// the
+// checks against it.
 func (o *own) check(m *Manifest) []Problem {
 	var out []Problem
 	add := func(path, message string) { out = append(out, Problem{OwnFile, path, message}) }
@@ -90,7 +92,7 @@ func (o *own) check(m *Manifest) []Problem {
 		case !VendorKind(k.Name):
 			add(at+"/kind", "want a name of the form vendor.<host>.<kind>; other names are the protocol's")
 		case names[k.Name]:
-			add(at+"/kind", "the pack declares this kind already; a host has one version of a kind")
+			add(at+"/kind", "the pack already declares this kind; a kind has one version per host")
 		}
 		names[k.Name] = true
 		if _, ok := within(k.SchemaRef); !ok {
@@ -105,7 +107,7 @@ func (o *own) check(m *Manifest) []Problem {
 		case !ok:
 			add(at, wantPath)
 		case files[name]:
-			add(at, "the pack names this file already; a template is there once")
+			add(at, "the pack already lists this file; list each template once")
 		}
 		files[name] = true
 	}
@@ -120,12 +122,12 @@ func (o *own) check(m *Manifest) []Problem {
 				add(ref, wantPath)
 			}
 			if _, twice := o.Nodes[id].Config[name]; twice {
-				add(ref, "the member stands in config as well; keep one of the two")
+				add(ref, "the member is also set in config; keep one of the two")
 			}
 		}
 	}
 	return out
 }
 
-// wantPath is the remedy for a path that leads out of the pack.
+// wantPath is the remedy for a path outside the pack.
 const wantPath = "want a path within the pack, such as schemas/note.json: relative, with / between its parts and no .. among them"

@@ -10,36 +10,35 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Host is what a pack can count on.
+// Host describes what a pack can rely on.
 type Host struct {
-	// Types are the node types of its own, of which a pack's can be made.
+	// Types are the host's own node types, which can implement a pack's.
 	Types []string
-	// Capabilities are the families it offers, named as in discovery.
+	// Capabilities are the families the host offers, named as in discovery.
 	Capabilities []string
-	// Model reports whether some model that it can route to is known to have a model
-	// capability; nil: none has any. It tells what the gate could satisfy, not what
-	// discovery lists at the moment, which follows from the packs that are there
+	// Model reports whether any routable model has a model capability; nil: none has any. It
+	// reports what the gate could satisfy. Discovery lists what the installed packs require
 	// (OpenWOP envelope contract §16.5).
 	Model func(capability string) bool
-	// Protocol is the version of OpenWOP it speaks.
+	// Protocol is the host's version of OpenWOP.
 	Protocol string
-	// InRange reports whether a version lies in a range such as ">=1.0 <2.0.0"; an
-	// error says that the range is none. nil: versions are not looked at.
+	// InRange reports whether a version is in a range such as ">=1.0 <2.0.0"; an error means that
+	// the range is invalid. nil: versions are not checked.
 	InRange func(version, versions string) (bool, error)
-	// Any is a host of which nothing is known, and which so offers whatever is
-	// asked for: packs are looked at, not installed.
+	// Any is an unknown host that satisfies all requirements, for inspecting packs without
+	// installing
+	// them.
 	Any bool
 }
 
-// unmet is a capability of the host that a pack asks for and does not get.
+// unmet is a required capability that the host lacks.
 type unmet struct {
 	path, what string
 	optional   bool
 }
 
-// The spellings of a model capability among the peer dependencies: the family at
-// the root, or below aiProviders as RFC 0055 has it (OpenWOP envelope contract
-// §24, C15 and C17).
+// The spellings of a model capability in the peer dependencies: at the root, or below aiProviders
+// as in RFC 0055 (OpenWOP envelope contract §24, C15 and C17).
 const (
 	modelFamily    = "modelCapabilities"
 	providerFamily = "aiProviders"
@@ -48,7 +47,7 @@ const (
 
 var modelCapability = regexp.MustCompile(`^([a-z][a-z0-9-]*|x-host-[a-z][a-z0-9-]*-[a-z][a-z0-9-]*)$`)
 
-// unmetPeers are the peer dependencies that a host does not satisfy, sorted.
+// unmetPeers returns the peer dependencies that a host does not satisfy, sorted.
 func (m *Manifest) unmetPeers(h Host) (missing []unmet, wrong []Problem) {
 	for _, key := range sortedNames(m.PeerDependencies) {
 		at := "/peerDependencies/" + escape(key)
@@ -73,9 +72,8 @@ func (m *Manifest) unmetPeers(h Host) (missing []unmet, wrong []Problem) {
 	return missing, wrong
 }
 
-// readPeer gives the model capabilities or the family that a peer dependency
-// means. It is not ok if its meaning is unknown, so that nobody can say whether
-// the host satisfies it.
+// readPeer returns the model capabilities or the family of a peer dependency. ok is false if its
+// meaning is unknown, so that it cannot be checked.
 func readPeer(key string, value json.RawMessage) (models []string, family string, ok bool) {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -83,7 +81,7 @@ func readPeer(key string, value json.RawMessage) (models []string, family string
 			IDs []string `json:"modelCapabilities"`
 		}
 		err := strictjson.Read(value, &nested)
-		return nested.IDs, "", err == nil // the manifest's schema has judged the ids
+		return nested.IDs, "", err == nil // the manifest's schema has validated the ids
 	}
 	name := key
 	if rest, below := strings.CutPrefix(key, providerFamily+"."); below && strings.HasPrefix(rest, modelFamily) {
@@ -103,7 +101,7 @@ func readPeer(key string, value json.RawMessage) (models []string, family string
 	return nil, "", false
 }
 
-// escape writes a reference token of a JSON pointer (RFC 6901 §3).
+// escape encodes a reference token of a JSON pointer (RFC 6901 §3).
 func escape(token string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(token) }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -33,7 +33,7 @@ func TestLoad_RefusesPromptsThatAreNoFilesOfThePack(t *testing.T) {
 		"none":                {`{"prompts":[]}`, `waybill.json at "/prompts"`, nil},
 		"a way out":           {`{"prompts":["../writer.json"]}`, `"/prompts/0": want a path within the pack`, nil},
 		"a file that is away": {`{"prompts":["prompts/gone.json"]}`, `"/prompts/0": prompts/gone.json: the pack has no such file`, nil},
-		"a file twice":        {`{"prompts":["prompts/writer.json","./prompts/writer.json"]}`, `"/prompts/1": the pack names this file already`, nil},
+		"a file twice":        {`{"prompts":["prompts/writer.json","./prompts/writer.json"]}`, `"/prompts/1": the pack already lists this file`, nil},
 		"no JSON":             {`{"prompts":["prompts/writer.json"]}`, `prompts/writer.json at ""`, map[string]string{"prompts/writer.json": `{`}},
 	} {
 		_, _, err := pack.Load(withPrompts(tc.own, tc.more), pack.Host{})

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// Bounds of the files that a manifest names, in bytes and levels.
+// Limits of the files that a manifest refers to, in bytes and levels.
 const (
 	maxFile      = 256 << 10
 	maxFileDepth = 64
@@ -23,26 +23,25 @@ const (
 //go:embed contract.schema.json
 var contractJSON []byte
 
-// contractSchema is compiled on first use; the document is part of the binary and
-// a test compiles it.
+// contractSchema is compiled on first use; a test covers the embedded document.
 var contractSchema = sync.OnceValue(func() *schema.Schema { return embedded("envelope contract", contractJSON) })
 
-// within gives a path of a manifest in the form that a file system takes. It is
-// not ok if the path leads out of the pack, or would on some other system.
+// within converts a path of a manifest for a file system. ok is false if the path leaves the pack,
+// or would on another operating system.
 func within(ref string) (string, bool) {
 	name := strings.TrimPrefix(ref, "./")
 	return name, name != "." && fs.ValidPath(name) && !strings.ContainsAny(name, "\\:\x00")
 }
 
-// read gives the bytes of a file of the pack: a regular one, of at most limit
-// bytes. The file system keeps links from leading out; here it is only said.
+// read returns the content of a regular file in the pack, of at most limit bytes. The file system
+// confines links; this function only reports the error.
 func read(pack fs.FS, name string, limit int64) ([]byte, error) {
 	info, err := fs.Stat(pack, name)
 	if err != nil {
 		return nil, unreadable(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("want a file, and this is none")
+		return nil, errors.New("want a regular file")
 	}
 	f, err := pack.Open(name)
 	if err != nil {
@@ -54,12 +53,12 @@ func read(pack fs.FS, name string, limit int64) ([]byte, error) {
 		return nil, unreadable(err)
 	}
 	if int64(len(doc)) > limit {
-		return nil, fmt.Errorf("the file is too large; at most %d bytes are taken", limit)
+		return nil, fmt.Errorf("the file is too large; limit is %d bytes", limit)
 	}
 	return doc, nil
 }
 
-// unreadable says why without the path, which may be of the machine.
+// unreadable returns the error without the path, which may reveal the machine's directories.
 func unreadable(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the pack has no such file")
@@ -70,8 +69,7 @@ func unreadable(err error) error {
 	return fmt.Errorf("the file cannot be read within the pack (a link must not lead out of it): %w", err)
 }
 
-// readJSON reads a file that has to be a JSON document, and that another one names
-// at a place.
+// readJSON reads a JSON document referred to by another file.
 func readJSON(pack fs.FS, by, at, ref string) ([]byte, []Problem) {
 	name, ok := within(ref)
 	if !ok {
@@ -104,7 +102,7 @@ func readContract(pack fs.FS, at, ref string) (*workflow.EnvelopeContract, []Pro
 	return c, nil
 }
 
-// unsound tells what strictjson found.
+// unsound converts an error of strictjson.
 func unsound(file string, err error) Problem {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return Problem{file, e.Path, fmt.Sprintf("byte %d: %s", e.Offset, e.Reason)}

@@ -7,27 +7,24 @@ import (
 	"strings"
 )
 
-// Bounds of what a schema may become when it is written out: references in allOf
-// and unions beside other members multiply.
+// Limits of an expanded schema: references in allOf and nested unions multiply.
 const (
-	// maxSource and maxWeight are the size and the weight (protocol/schema) up to which
-	// a schema is looked at: it is compiled, taken apart, written and checked in 16 MB.
+	// maxSource and maxWeight limit the size and the weight (protocol/schema) of a source schema:
+	// it is compiled, projected, written and checked within 16 MB.
 	maxSource = 64 << 10
 	maxWeight = 11_000
 
 	maxNodes = 8_000
 	maxNest  = 200
-	// maxWork bounds comparisons of names, and of the values of enums with types.
+	// maxWork limits comparisons of names, and of enum values with types.
 	maxWork = 1 << 21
-	// maxWritten is the size up to which a projection is written; one of more
-	// bytes could not be compiled.
+	// maxWritten limits the size of a projection; a larger one could not be compiled.
 	maxWritten = 256 << 10
-	// maxPlaces bounds the places of what is written, in bytes: names may be long.
+	// maxPlaces limits the paths of the projection, in bytes, because names may be long.
 	maxPlaces = 2 << 20
 )
 
-// structural are the keywords that say what a value is; the others annotate it or
-// hold definitions.
+// structural are the keywords that define a value; the others annotate it or hold definitions.
 var structural = []string{
 	"type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties",
 	"minProperties", "maxProperties", "dependentRequired", "items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems",
@@ -35,12 +32,12 @@ var structural = []string{
 	"anyOf", "oneOf", "allOf", "$ref", "contentEncoding", "contentMediaType",
 }
 
-// builder turns a schema into nodes.
+// builder converts a schema to nodes.
 type builder struct {
 	dialect  Dialect
 	places   map[string]*value // by "#/pointer" and "#anchor"
 	id       string
-	defs     map[string]*def // by place
+	defs     map[string]*def // by path
 	aliases  []*def
 	unions   []*node
 	nodes    int
@@ -59,7 +56,7 @@ func newBuilder(d Dialect, root *value) *builder {
 	return b
 }
 
-// index notes where references can lead: to schemas, as this one was compiled.
+// index records the possible targets of references: the schemas of the document.
 func (b *builder) index(v *value) {
 	b.places["#"+v.at] = v
 	if a := v.get("$anchor"); a != nil && a.kind == strs {
@@ -72,7 +69,7 @@ func (b *builder) problem(at, rule, format string, args ...any) {
 	b.problems = append(b.problems, Problem{Vendor: b.dialect.Vendor, Path: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
 }
 
-// build gives the node of a schema.
+// build returns the node of a schema.
 func (b *builder) build(s *value) *node {
 	b.nest++
 	defer func() { b.nest-- }()
@@ -110,8 +107,7 @@ func (b *builder) build(s *value) *node {
 	return n
 }
 
-// room counts places that are written or copied; false when there is no room for more, or
-// they are too deep.
+// room counts written or copied places; false if there are too many, or they are too deep.
 func (b *builder) room(n int) bool {
 	if b.nodes += n; b.nodes <= maxNodes && b.nest <= maxNest {
 		return true
@@ -120,7 +116,7 @@ func (b *builder) room(n int) bool {
 	return false
 }
 
-// spend counts comparisons; false when they are too many.
+// spend counts comparisons; false if there are too many.
 func (b *builder) spend(n int) bool {
 	if b.work += n; b.work <= maxWork {
 		return true
@@ -129,7 +125,7 @@ func (b *builder) spend(n int) bool {
 	return false
 }
 
-// full says once that there is no room.
+// full reports a lack of room once.
 func (b *builder) full(format string, args ...any) {
 	if !b.isFull {
 		b.isFull = true
@@ -137,7 +133,7 @@ func (b *builder) full(format string, args ...any) {
 	}
 }
 
-// typed gives the node of a schema without references and allOf.
+// typed returns the node of a schema without references and allOf.
 func (b *builder) typed(s *value) *node {
 	if s.get("anyOf") != nil || s.get("oneOf") != nil {
 		return b.union(s)
@@ -169,7 +165,7 @@ func (b *builder) typed(s *value) *node {
 	return n
 }
 
-// single gives the node of a schema for values of one type.
+// single returns the node of a schema for values of one type.
 func (b *builder) single(s *value, typ string) *node {
 	switch typ {
 	case "object":
@@ -182,7 +178,7 @@ func (b *builder) single(s *value, typ string) *node {
 	return n
 }
 
-// described puts the author's description on a node.
+// described sets the author's description on a node.
 func (b *builder) described(n *node, s *value) *node {
 	if about := s.get("description"); about != nil {
 		n.about = about.plain
@@ -190,7 +186,7 @@ func (b *builder) described(n *node, s *value) *node {
 	return n
 }
 
-// text says a schema as JSON in a string.
+// text represents a schema as JSON in a string.
 func (b *builder) text(s *value, takes kinds) *node {
 	n := b.described(&node{at: s.at, shape: shapeText, takes: takes}, s)
 	what := "Any JSON value, written as JSON text."
@@ -207,8 +203,7 @@ func (b *builder) text(s *value, takes kinds) *node {
 	return n
 }
 
-// typesOf are the types a schema takes; one that is left out is read off the
-// keywords. nil: any.
+// typesOf returns the types a schema allows; a missing type is derived from the keywords. nil: any.
 func typesOf(s *value) []string {
 	switch t := s.get("type"); {
 	case t == nil:
@@ -237,7 +232,7 @@ var hints = []struct {
 	{"number", []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
 }
 
-// resolve gives the place a reference leads to.
+// resolve returns the target of a reference.
 func (b *builder) resolve(ref string) (*value, bool) {
 	if b.id != "" {
 		ref = strings.TrimPrefix(ref, b.id)
@@ -252,7 +247,7 @@ func (b *builder) resolve(ref string) (*value, bool) {
 	return v, ok
 }
 
-// reference gives a node that leads to the node of another place.
+// reference returns a node that refers to the node of another place.
 func (b *builder) reference(s, target *value) *node {
 	n := b.described(&node{at: s.at, shape: shapeRef}, s)
 	d, ok := b.defs[target.at]
@@ -266,7 +261,7 @@ func (b *builder) reference(s, target *value) *node {
 	return n
 }
 
-// endless finds definitions that are nothing but references to each other.
+// endless finds definitions that consist only of references to each other.
 func (b *builder) endless() bool {
 	for _, d := range b.aliases {
 		n := d.node

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// spoken says what each constraint means, for a vendor without the keyword. An
-// empty sentence: the constraint says nothing.
+// spoken describes each constraint in a sentence, for a vendor without the keyword. An empty
+// sentence means that the constraint has no effect.
 var spoken = map[string]func(v *value) string{
 	"minLength":         counted("At least %s.", "character"),
 	"maxLength":         counted("At most %s.", "character"),
@@ -31,8 +31,7 @@ var spoken = map[string]func(v *value) string{
 	"dependentRequired": dependent,
 }
 
-// bounds lists the constraints for each kind of values, in the order they are
-// spoken.
+// bounds lists the constraints of each type of value, in the order of their sentences.
 var bounds = map[kinds][]string{
 	strs:    {"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"},
 	numbers: {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
@@ -40,11 +39,11 @@ var bounds = map[kinds][]string{
 	objects: {"minProperties", "maxProperties", "propertyNames", "dependentRequired"},
 }
 
-// noteShare is how many bytes of a note take as much as a place.
+// noteShare is the number of bytes of a note that count as one place.
 const noteShare = 64
 
-// constrain puts the constraints of a schema on a node: as the vendor says them,
-// else as sentences. Of two of one name, which merging left, one is a sentence.
+// constrain adds a schema's constraints to a node: as the vendor's keywords, otherwise as
+// sentences. If merging left two of one name, one becomes a sentence.
 func (b *builder) constrain(n *node, s *value, of kinds) {
 	for _, keyword := range bounds[of] {
 		said := !b.dialect.says(keyword)
@@ -63,7 +62,7 @@ func (b *builder) constrain(n *node, s *value, of kinds) {
 	}
 }
 
-// counted words a number of things. A bound of 0 from below says nothing.
+// counted describes a number of things. A lower limit of 0 has no effect.
 func counted(format, thing string) func(*value) string {
 	return func(v *value) string {
 		switch {
@@ -77,7 +76,7 @@ func counted(format, thing string) func(*value) string {
 	}
 }
 
-// quoted words a value as it stands.
+// quoted describes a value as it is written.
 func quoted(format string) func(*value) string {
 	return func(v *value) string { return fmt.Sprintf(format, v.plain) }
 }
@@ -89,7 +88,7 @@ func unique(v *value) string {
 	return ""
 }
 
-// satisfied words a schema.
+// satisfied describes a schema.
 func satisfied(format string) func(*value) string {
 	return func(v *value) string {
 		if rules := spelled(v); rules != "" {

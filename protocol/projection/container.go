@@ -2,10 +2,10 @@ package projection
 
 import "slices"
 
-// object gives the node of a schema for objects. Three cases:
+// object returns the node of a schema for objects. There are three cases:
 //
-//	named members   an object; a schema that is silent about others is taken to
-//	                mean none, one that speaks of them gets a member for the rest
+//	named members   an object; without additionalProperties no others are allowed,
+//	                otherwise a member holds the rest
 //	only a schema   entries, a list of keys and values
 //	nothing known   text
 func (b *builder) object(s *value) *node {
@@ -33,17 +33,16 @@ func (b *builder) object(s *value) *node {
 	return n
 }
 
-// restricts reports whether a schema for members without a name says anything.
+// restricts reports whether a schema for unnamed members restricts them.
 func (b *builder) restricts(others *value) bool {
 	return others != nil && others.kind == objects && saysSomething(others)
 }
 
-// unnamedPlaces is what a member takes that is asked for by name alone, besides its
-// own: lists of names are long.
+// unnamedPlaces is the cost of a member that is required by name only, because lists of names are
+// long.
 const unnamedPlaces = 2
 
-// named adds the members a schema names; false when one that has to be there
-// can't be.
+// named adds the members a schema names; false if a required one is impossible.
 func (b *builder) named(n *node, s, others *value, patterns bool) bool {
 	names := s.get("required").texts()
 	required, known := make(map[string]bool, len(names)), map[string]bool{}
@@ -85,7 +84,7 @@ func (b *builder) named(n *node, s, others *value, patterns bool) bool {
 	return true
 }
 
-// others adds the member that holds those without a name.
+// others adds the member that holds the unnamed members.
 func (b *builder) others(n *node, s, others *value, patterns bool) {
 	about := value{kind: objects, at: s.at}
 	if !patterns && b.restricts(others) {
@@ -105,12 +104,11 @@ func (b *builder) others(n *node, s, others *value, patterns bool) {
 	}
 }
 
-// arrange orders members: reasoning first, so that a model thinks before it
-// fills the others in, then as the author ordered them (OpenWOP envelope
-// contract §5).
+// arrange orders members: reasoning first, so that a model reasons before it fills in the others,
+// then in the author's order (OpenWOP envelope contract §5).
 func (n *node) arrange(ordering []string) {
 	ranks := make(map[string]int, len(ordering))
-	for i, name := range slices.Backward(ordering) { // the first counts
+	for i, name := range slices.Backward(ordering) { // the first occurrence counts
 		ranks[name] = i
 	}
 	rank := func(name string) int {
@@ -128,7 +126,7 @@ func (n *node) arrange(ordering []string) {
 	}
 }
 
-// entries gives the node of an object whose members have a schema, but no names.
+// entries returns the node of an object whose members have a schema but no names.
 func (b *builder) entries(s, others *value) *node {
 	n := b.described(&node{at: s.at, shape: shapeEntries}, s)
 	n.notes = append(n.notes, "An object, written as a list of its members; each key once.")
@@ -145,7 +143,7 @@ func (b *builder) entries(s, others *value) *node {
 	return n
 }
 
-// array gives the node of a schema for arrays.
+// array returns the node of a schema for arrays.
 func (b *builder) array(s *value) *node {
 	prefix, rest := s.get("prefixItems"), s.get("items")
 	if prefix != nil && (!b.dialect.says("prefixItems") || rest == nil || rest.is(true)) {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// Lift says a value of the schema as an answer under the projection: for examples
-// in a prompt, and for what a model said in an earlier turn. Members that are
-// absent are null, in the order of the projection. Restore undoes it. Lift does not
-// validate; but a value that it has no words for is an *AnswerError, such as one
-// with members that a schema without additionalProperties does not name.
+// Lift converts a value of the schema to an answer under the projection, for examples in a prompt
+// and for a model's earlier turns. Absent members become null, in the order of the projection.
+// Restore reverses it. Lift does not validate, but returns an *AnswerError for a value that the
+// projection cannot express, such as one with members that a schema without additionalProperties
+// does not name.
 func (p *Projection) Lift(instance json.RawMessage) (json.RawMessage, error) {
 	if err := sound(instance, maxAnswerDepth); err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (p *Projection) Lift(instance json.RawMessage) (json.RawMessage, error) {
 	return out.append(nil), nil
 }
 
-// lift says one value.
+// lift converts one value.
 func (n *node) lift(v *value) (*value, *AnswerError) {
 	n = n.end()
 	if v.kind == nulls && n.takesNull() {
@@ -54,7 +54,7 @@ func (n *node) lift(v *value) (*value, *AnswerError) {
 	}
 }
 
-// branchOf finds the branch of a value of the schema.
+// branchOf returns the branch of a value of the schema.
 func (n *node) branchOf(v *value) *node {
 	tagged, other := n.expand()
 	for _, c := range append(tagged, other...) {
@@ -132,7 +132,7 @@ func (n *node) liftObject(v *value) (*value, *AnswerError) {
 	return n.liftOthers(out, others)
 }
 
-// liftOthers adds the member for those without a name.
+// liftOthers adds the member that holds the unnamed members.
 func (n *node) liftOthers(out, others *value) (*value, *AnswerError) {
 	if n.rest == nil {
 		if len(others.fields) > 0 {

@@ -8,10 +8,9 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// LintFor applies a vendor's rules to a schema that is meant to be sent to it.
-// The static check of protocol/schema comes first, as far as it concerns the
-// vendor; then every keyword is held against the table. None: the vendor takes
-// the schema.
+// LintFor applies a vendor's rules to a schema that will be sent to it. It runs the static check of
+// protocol/schema, as far as it concerns the vendor, then checks every keyword against the table.
+// No problems: the vendor accepts the schema.
 func LintFor(v Vendor, doc []byte) []Problem {
 	d, ok := DialectOf(v)
 	if !ok {
@@ -33,7 +32,7 @@ func LintFor(v Vendor, doc []byte) []Problem {
 type linter struct {
 	dialect  Dialect
 	problems []Problem
-	places   map[string]bool // that have a problem
+	places   map[string]bool // paths with a problem
 }
 
 func (l *linter) report(at, rule, format string, args ...any) {
@@ -41,7 +40,7 @@ func (l *linter) report(at, rule, format string, args ...any) {
 	l.problems = append(l.problems, Problem{Vendor: l.dialect.Vendor, Path: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
 }
 
-// schema looks at a place and all below it.
+// schema checks a schema and everything below it.
 func (l *linter) schema(s *value) {
 	if s.kind != objects {
 		l.report(s.at, RuleType, "true and false are no schemas here; write a type")
@@ -70,7 +69,7 @@ func (l *linter) schema(s *value) {
 	}
 }
 
-// shape holds one place to saying one thing.
+// shape checks that a schema has a single type.
 func (l *linter) shape(s *value) {
 	t := s.get("type")
 	switch {

@@ -1,7 +1,7 @@
 package projection
 
-// mark notes on each node whether answers may change there or below. Nodes refer
-// to each other in circles, so it repeats until nothing is new.
+// mark records on each node whether answers may change there or below. Nodes form cycles, so it
+// repeats until nothing changes.
 func mark(root *node) {
 	var all []*node
 	seen := map[*node]bool{}
@@ -29,7 +29,7 @@ func mark(root *node) {
 	}
 }
 
-// changes reports whether answers may change at n, as far as is known yet.
+// changes reports whether answers may change at n, as far as known.
 func (n *node) changes() bool {
 	if n.shape == shapeText || n.shape == shapeEntries || n.rest != nil {
 		return true
@@ -50,8 +50,7 @@ func (n *node) changes() bool {
 // dropsNull reports whether the answer null means that the member is absent.
 func (m member) dropsNull() bool { return !m.required && !m.node.takesNull() }
 
-// sort prepares a union for answers: which branch is it by the kind of the value,
-// and among objects by the tag.
+// sort prepares a union for answers: the branch by type of value, and among objects by tag.
 func (n *node) sort() {
 	if n.shape != shapeUnion {
 		return

@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// term is one of the schemas that must hold together: written out, or a place
-// that a reference leads to.
+// term is one of several schemas that apply together: expanded, or the target of a reference.
 type term struct {
 	plain  *value
 	target *value
 }
 
-// terms takes a schema apart into what must hold together. Schemas that say
-// nothing are left out.
+// terms splits a schema into the schemas that apply together, without those that have no effect.
 func (b *builder) terms(s *value, seen map[string]bool) ([]term, bool) {
 	if !b.sayable(s) {
 		return nil, false
@@ -47,7 +45,7 @@ func (b *builder) terms(s *value, seen map[string]bool) ([]term, bool) {
 	return out, true
 }
 
-// part takes apart what stands in an allOf.
+// part splits an element of an allOf.
 func (b *builder) part(s *value, seen map[string]bool) ([]term, bool) {
 	if s.kind == booleans {
 		if s.is(true) {
@@ -58,7 +56,7 @@ func (b *builder) part(s *value, seen map[string]bool) ([]term, bool) {
 	return b.terms(s, seen)
 }
 
-// sayable reports the keywords whose meaning would be lost.
+// sayable reports the keywords that would be lost.
 func (b *builder) sayable(s *value) bool {
 	ok := true
 	for _, f := range s.fields {
@@ -75,7 +73,7 @@ func saysSomething(s *value) bool {
 	return slices.ContainsFunc(s.fields, func(f field) bool { return slices.Contains(structural, f.name) })
 }
 
-// merged writes terms as one schema.
+// merged merges terms into one schema.
 func (b *builder) merged(s *value, ts []term) (*value, bool) {
 	seen := map[string]bool{s.at: true}
 	var whole *value
@@ -103,15 +101,14 @@ func (b *builder) merged(s *value, ts []term) (*value, bool) {
 			}
 		}
 	}
-	if whole == nil { // references in a circle
+	if whole == nil { // circular references
 		b.problem(s.at, RuleReference, "the references lead in a circle without saying anything; write the schema where one of them stands")
 		return nil, false
 	}
 	return whole, true
 }
 
-// both writes two schemas as one, nil with a problem if that would change what
-// they mean together.
+// both merges two schemas; nil with a problem if that would change their meaning.
 func (b *builder) both(x, y *value, at string) *value {
 	if (hasAny(x, "patternProperties") && hasAny(y, named...)) || (hasAny(y, "patternProperties") && hasAny(x, named...)) {
 		b.problem(at, RuleAllOf, "patternProperties do not go together with the members of another part of allOf; write the object out")
@@ -136,14 +133,14 @@ func (b *builder) both(x, y *value, at string) *value {
 	return out
 }
 
-// pay counts what writing two schemas as one takes: what was merged is merged again
-// with the next, at every place that says so.
+// pay counts the cost of merging two schemas. A merged schema is merged again with the next, at
+// every place that needs it.
 func (b *builder) pay(x, y *value) bool {
 	nx, ny := len(x.get("properties").list()), len(y.get("properties").list())
 	return b.room(x.copied()+y.copied()) && b.spend(nx*ny)
 }
 
-// copied is how much of a schema is copied when it is merged.
+// copied returns how much of a schema a merge copies.
 func (v *value) copied() int {
 	n := 1
 	for _, f := range v.fields {
@@ -152,11 +149,11 @@ func (v *value) copied() int {
 	return n
 }
 
-// join adds a member of a second schema to a first.
+// join adds a keyword of a second schema to a first.
 func (b *builder) join(out *value, f field, at string) bool {
 	i := slices.IndexFunc(out.fields, func(o field) bool { return o.name == f.name })
 	if i < 0 || spoken[f.name] != nil {
-		out.fields = append(out.fields, f) // bounds hold beside each other
+		out.fields = append(out.fields, f) // both limits apply
 		return true
 	}
 	have := out.fields[i].value
@@ -178,11 +175,11 @@ func (b *builder) join(out *value, f field, at string) bool {
 	return true
 }
 
-// named are the keywords that say which members an object has.
+// named are the keywords that define the members of an object.
 var named = []string{"properties", "additionalProperties", "patternProperties"}
 
-// members says the members of two objects at once: each is held to both, one that
-// only one object knows to what the other says of members it does not know.
+// members merges the members of two objects: each must satisfy both; a member named by only one
+// must satisfy the other's rule for unnamed members.
 func members(x, y *value, at string) []field {
 	properties := &value{kind: objects, at: at}
 	for _, f := range x.get("properties").list() {
@@ -208,7 +205,7 @@ func members(x, y *value, at string) []field {
 	return out
 }
 
-// otherwise is what an object says of a member, by name or not.
+// otherwise returns an object's schema for a member, named or not.
 func otherwise(s *value, name string) *value {
 	if p := s.get("properties").get(name); p != nil {
 		return p
@@ -216,7 +213,7 @@ func otherwise(s *value, name string) *value {
 	return s.get("additionalProperties")
 }
 
-// together is a schema for values that satisfy both; one may be nil.
+// together returns a schema for values that satisfy both; one may be nil.
 func together(at string, x, y *value) *value {
 	switch {
 	case x == nil || x.is(true):
@@ -234,7 +231,7 @@ func together(at string, x, y *value) *value {
 
 func list(at string, items []*value) *value { return &value{kind: arrays, at: at, items: items} }
 
-// list is the members of v, which may be nil.
+// list returns the members of v, which may be nil.
 func (v *value) list() []field {
 	if v == nil {
 		return nil
@@ -242,7 +239,7 @@ func (v *value) list() []field {
 	return v.fields
 }
 
-// shared are the values of a list that another has as well.
+// shared returns the values that are in both lists.
 func shared(values, others []*value) []*value {
 	known := make(map[digest]bool, len(others))
 	for _, v := range others {
@@ -259,7 +256,7 @@ func hasAny(s *value, names ...string) bool {
 	return slices.ContainsFunc(s.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }
 
-// commonTypes are the types two keywords allow; an integer is a number.
+// commonTypes returns the types two keywords allow; an integer is a number.
 func commonTypes(x, y *value) *value {
 	types := func(v *value) []string {
 		if v.kind == strs {
@@ -289,8 +286,8 @@ func commonTypes(x, y *value) *value {
 	return list(x.at, out)
 }
 
-// spelled writes a schema for the description of text, empty if it says nothing
-// or is long, or refers to what cannot be seen from there.
+// spelled renders a schema for the description of text; empty if it has no effect, is long, or
+// refers to anything outside.
 func spelled(s *value) string {
 	const most = 1000
 	if s.kind == booleans {
@@ -315,7 +312,7 @@ func spelled(s *value) string {
 	return out
 }
 
-// within reports whether v can be as short as that many bytes.
+// within reports whether v can be rendered in the remaining bytes.
 func (v *value) within(left *int) bool {
 	if *left -= len(v.plain) + 1; *left < 0 {
 		return false

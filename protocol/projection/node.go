@@ -2,59 +2,58 @@ package projection
 
 import "slices"
 
-// shape is how a place of the schema is said to the vendor.
+// shape is the representation of a place in the vendor's schema.
 type shape uint8
 
 const (
-	// shapeNever: no value fits. It ends as an absent member, or as a problem.
+	// shapeNever: no value is valid. It becomes an absent member, or a problem.
 	shapeNever shape = iota
 	shapeScalar
 	shapeArray
 	shapeObject
-	// shapeEntries: an object whose members have no known names, said as a list
-	// of keys and values.
+	// shapeEntries: an object with unknown member names, represented as a list of keys and values.
 	shapeEntries
-	// shapeText: what the vendor has no words for, said as JSON in a string.
+	// shapeText: JSON in a string, for schemas that the vendor cannot express.
 	shapeText
 	shapeUnion
 	shapeRef
 )
 
-// node is a place of the schema. The projected schema is written from the nodes,
-// and answers are read along them.
+// node is a place of the schema. The projection is written from the nodes, and answers are read
+// along them.
 type node struct {
 	at       string
 	shape    shape
 	about    string   // the author's description
-	notes    []string // what the vendor cannot be told otherwise
-	nullable bool     // the schema takes null, and the answer says it so
-	keep     []field  // constraints in the vendor's own words
-	// typ and enum are of a scalar; enum holds no null.
+	notes    []string // sentences for rules without a vendor keyword
+	nullable bool     // the schema allows null, and so does the answer
+	keep     []field  // constraints as vendor keywords
+	// typ and enum belong to scalars; enum excludes null.
 	typ  string
 	enum []*value
-	// items and prefix are of an array; prefix holds its first places.
+	// items and prefix belong to arrays; prefix holds the first items.
 	items  *node
 	prefix []*node
-	// members are of an object. rest, if any, holds the members without a name in
-	// the schema, under a name that no other member has.
+	// members belong to objects. rest, if any, holds the members unnamed in the schema, under a
+	// unique name.
 	members []member
 	rest    *node
 	restAs  string
 	byName  map[string]int
-	// key and item are of entries.
+	// key and item belong to entries.
 	key, item *node
-	// takes is what the text of shapeText may hold.
+	// takes lists the types that the text of shapeText may hold.
 	takes kinds
-	// branches are of a union; tag tells those that are objects apart.
+	// branches belong to unions; tag identifies object branches.
 	branches []*node
 	tag      string
 	settled  bool
 	// byTag and byKind find the branch of an answer.
 	byTag  map[string]*node
 	byKind map[kinds]*node
-	// target is of a reference.
+	// target belongs to references.
 	target *def
-	// works: an answer may have to be changed here or below.
+	// works: an answer may change here or below.
 	works bool
 }
 
@@ -64,13 +63,13 @@ type member struct {
 	required bool
 }
 
-// def is a place that references lead to.
+// def is the target of references.
 type def struct {
 	at   string
 	node *node
 }
 
-// end is the node behind references.
+// end follows references to their final node.
 func (n *node) end() *node {
 	for n.shape == shapeRef {
 		n = n.target.node
@@ -78,19 +77,18 @@ func (n *node) end() *node {
 	return n
 }
 
-// leaves are the branches of a union, those of the unions among them instead of
-// these, and references followed; each once. ok is false when it holds itself.
+// leaves returns the branches of a union, with nested unions flattened and references followed;
+// each once. ok is false if it contains itself.
 func (n *node) leaves() (out []*node, ok bool) {
 	g := gathering{seen: map[*node]bool{}}
 	ok = g.walk(n)
 	return g.leaves, ok
 }
 
-// gathering looks at each node once: unions within unions reach the same places by
-// very many ways.
+// gathering visits each node once, because nested unions reach the same nodes in very many ways.
 type gathering struct {
 	leaves []*node
-	seen   map[*node]bool // true: its branches are being looked at
+	seen   map[*node]bool // true: its branches are being visited
 }
 
 func (g *gathering) walk(n *node) (ok bool) {
@@ -116,7 +114,7 @@ func (g *gathering) walk(n *node) (ok bool) {
 // takesNull reports whether the answer null means null here.
 func (n *node) takesNull() bool { return n.takesNullBut(map[*node]bool{}) }
 
-// takesNullBut looks at no node twice.
+// takesNullBut visits no node twice.
 func (n *node) takesNullBut(seen map[*node]bool) bool {
 	n = n.end()
 	if n.nullable {
@@ -129,8 +127,8 @@ func (n *node) takesNullBut(seen map[*node]bool) bool {
 	return n.shape == shapeScalar && n.typ == "null"
 }
 
-// source is which kinds of values the schema takes here, null apart; answer is
-// what they look like in the projection.
+// source returns the types of values the schema allows here, except null; answer returns the types
+// in the projection.
 func (n *node) source() kinds {
 	switch n.shape {
 	case shapeText:
@@ -156,7 +154,7 @@ func (n *node) answer() kinds {
 	return 0
 }
 
-// kindOf is the kind of values of a type.
+// kindOf returns the kind of a type's values.
 func kindOf(typ string) kinds {
 	switch typ {
 	case "null":
@@ -175,8 +173,7 @@ func kindOf(typ string) kinds {
 	return 0
 }
 
-// plainly reports whether answers are the values themselves, as far as can be
-// seen without following what is below.
+// plainly reports whether answers are the values themselves, without looking below.
 func (n *node) plainly() bool {
 	n = n.end()
 	switch n.shape {
@@ -188,7 +185,7 @@ func (n *node) plainly() bool {
 	return false
 }
 
-// below lists the nodes that n holds.
+// below lists the child nodes of n.
 func (n *node) below() []*node {
 	var out []*node
 	for _, m := range n.members {

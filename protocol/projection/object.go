@@ -2,7 +2,7 @@ package projection
 
 import "bytes"
 
-// object reads an object, and takes away or replaces members of it.
+// object reads an object, and removes or replaces members of it.
 func (r *restorer) object(n *node) *AnswerError {
 	r.i++
 	var c cutter
@@ -54,14 +54,14 @@ func (r *restorer) member(n *node, i int, known bool) *AnswerError {
 	return r.value(n.members[i].node)
 }
 
-// cutter takes members out of an object so that the commas are right.
+// cutter removes members from an object and keeps the commas correct.
 type cutter struct {
-	kept    bool // a member stays
-	end     int  // of the last one that stays, else the start of the first
-	dropped int  // end of the last one that goes; 0: nothing waits
+	kept    bool // a member was kept
+	end     int  // end of the last kept member, else start of the first
+	dropped int  // end of the last dropped member; 0: none pending
 }
 
-// drop is told of a member that goes.
+// drop records a removed member.
 func (c *cutter) drop(r *restorer, from int) {
 	if !c.kept && c.dropped == 0 {
 		c.end = from
@@ -69,7 +69,7 @@ func (c *cutter) drop(r *restorer, from int) {
 	c.dropped = r.i
 }
 
-// keep is told of a member that stays, and of the comma before it.
+// keep records a kept member, and the comma before it.
 func (c *cutter) keep(r *restorer, comma, from int) {
 	if c.dropped == 0 {
 		return
@@ -82,15 +82,14 @@ func (c *cutter) keep(r *restorer, comma, from int) {
 	c.dropped = 0
 }
 
-// close is told that the object ends.
+// close records the end of the object.
 func (c *cutter) close(r *restorer) {
 	if c.dropped != 0 {
 		r.replace(c.end, c.dropped, nil)
 	}
 }
 
-// others gives the inside of the object of members without a name; nothing for
-// null.
+// others returns the inside of the object of unnamed members; empty for null.
 func (r *restorer) others(n *node) ([]byte, *AnswerError) {
 	if r.kind() == nulls {
 		r.skip()
@@ -106,14 +105,13 @@ func (r *restorer) others(n *node) ([]byte, *AnswerError) {
 	return bytes.Trim(object[1:len(object)-1], " \t\r\n"), nil
 }
 
-// otherMembers are those without a name in the schema. They come to stand beside
-// the named ones.
+// otherMembers are the members unnamed in the schema. They are moved next to the named ones.
 type otherMembers struct {
 	seen  map[string]bool
 	inner []byte
 }
 
-// apart reports a name that would stand twice.
+// apart rejects a name that would occur twice.
 func (o *otherMembers) apart(as string) *AnswerError {
 	if o == nil || o.inner == nil {
 		return nil
@@ -121,7 +119,7 @@ func (o *otherMembers) apart(as string) *AnswerError {
 	s := scanner{src: append(append([]byte{'{'}, o.inner...), '}')}
 	for s.i = 1; s.next('}'); s.skip() {
 		if name := string(s.name()); o.seen[name] {
-			return (&AnswerError{Reason: "the member stands beside as well; want it once"}).under(name).under(as)
+			return (&AnswerError{Reason: "the member is repeated outside; want it once"}).under(name).under(as)
 		}
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Keywords that hold one schema, a list of them, or some by name.
+// Keywords that hold one schema, a list of schemas, or schemas by name.
 var (
 	holdOne = []string{
 		"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",
@@ -15,15 +15,15 @@ var (
 	holdMap  = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// readSchema gives the value of a schema document. Schemas in it know their places;
-// other values have none, for they are many and places may be long.
+// readSchema returns the value of a schema document. Only schemas get their path, because there are
+// many values and paths may be long.
 func readSchema(doc []byte) *value {
 	v := read(doc)
 	v.place("")
 	return v
 }
 
-// place says where a schema stands, and those below it.
+// place sets the path of a schema, and of those below it.
 func (v *value) place(at string) {
 	v.at = at
 	v.schemas(func(c *value, keyword, name string, several bool) {
@@ -35,7 +35,7 @@ func (v *value) place(at string) {
 	})
 }
 
-// schemas gives the schemas that v holds.
+// schemas yields the subschemas of v.
 func (v *value) schemas(yield func(c *value, keyword, name string, several bool)) {
 	for _, f := range v.fields {
 		c := f.value
@@ -54,11 +54,11 @@ func (v *value) schemas(yield func(c *value, keyword, name string, several bool)
 	}
 }
 
-// notes are keywords that are read though they say nothing about values.
+// notes are keywords that are read although they do not restrict values.
 var notes = []string{"description", "propertyOrdering", "$id", "$anchor", "$defs", "definitions"}
 
-// known leaves out, here and below, what no rule of this package looks at: it would
-// be copied with whatever is merged.
+// known removes, here and below, keywords that this package ignores, because merging would copy
+// them.
 func (v *value) known() *value {
 	if v.kind != objects {
 		return v

@@ -8,47 +8,47 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Rules of problems, besides those of the static check in protocol/schema.
+// Rules of problems, in addition to those of the static check in protocol/schema.
 const (
 	// RuleVendor: the vendor is not in the table.
 	RuleVendor = "unknown-vendor"
-	// RuleAllOf: schemas that must hold together cannot be written as one.
+	// RuleAllOf: schemas that apply together cannot be merged.
 	RuleAllOf = "all-of-not-plain"
-	// RuleReference: a reference that only a validator can follow.
+	// RuleReference: a reference that only a validator can resolve.
 	RuleReference = "unusable-reference"
-	// RuleNothingFits: no value could satisfy the schema.
+	// RuleNothingFits: no value satisfies the schema.
 	RuleNothingFits = "nothing-fits"
-	// RuleTooLarge: written out, the schema has too many parts.
+	// RuleTooLarge: expanded, the schema has too many parts.
 	RuleTooLarge = "too-large"
-	// RuleKeyword: a keyword the vendor does not take.
+	// RuleKeyword: a keyword the vendor does not support.
 	RuleKeyword = "unknown-keyword"
-	// RuleType: a place that does not say one type.
+	// RuleType: a place without a single type.
 	RuleType = "one-type"
-	// RuleEnum: an enum of other than plain values.
+	// RuleEnum: an enum with values other than scalars.
 	RuleEnum = "plain-enum"
-	// RuleItems: an array that does not say what it holds.
+	// RuleItems: an array without items.
 	RuleItems = "items"
 	// RuleOrdering: propertyOrdering does not list each property once.
 	RuleOrdering = "property-ordering"
 )
 
-// Problem is a reason why a vendor cannot be held to a schema.
+// Problem is a reason why a vendor cannot enforce a schema.
 type Problem struct {
 	Vendor Vendor
-	// Path is a JSON pointer into the schema that was given.
+	// Path is a JSON pointer into the source schema.
 	Path string
 	// Rule is one of the Rule constants, here or in protocol/schema.
 	Rule string
-	// Message says what would be right.
+	// Message states what is allowed.
 	Message string
 }
 
-// String names vendor, place, rule and remedy.
+// String returns vendor, path, rule and remedy.
 func (p Problem) String() string {
 	return fmt.Sprintf("%s at %q: %s: %s", p.Vendor, p.Path, p.Rule, p.Message)
 }
 
-// sorted orders problems by place, and keeps one of each.
+// sorted sorts problems by path and removes duplicates.
 func sorted(ps []Problem) []Problem {
 	slices.SortFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
@@ -56,8 +56,8 @@ func sorted(ps []Problem) []Problem {
 	return slices.Compact(ps)
 }
 
-// refused are the keywords whose meaning would be lost, and with what to write
-// instead. All else a vendor does not know only makes a schema narrower.
+// refused are the keywords whose meaning would be lost, with an alternative. All other unknown
+// keywords only make a schema narrower.
 var refused = map[string]string{
 	"not":              "leave it out, or list what is allowed",
 	"if":               "use anyOf with one branch per case",
@@ -71,7 +71,7 @@ var refused = map[string]string{
 	"additionalItems":  "say it with items",
 }
 
-// refusal is the rule and the message for a refused keyword.
+// refusal returns the rule and the message for a refused keyword.
 func refusal(keyword string) (rule, message string) {
 	rule = schema.RuleForbiddenKeyword
 	if keyword == "$dynamicRef" || keyword == "$recursiveRef" {

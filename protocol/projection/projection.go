@@ -9,20 +9,20 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Projection is a schema as a vendor is told it, and the way back. It is
-// immutable and safe for concurrent use.
+// Projection is a schema in a vendor's dialect, with the conversion of answers. It is immutable and
+// safe for concurrent use.
 type Projection struct {
 	schema  json.RawMessage
 	root    *node
-	wrapped bool // the schema is about the member of a wrapping object
+	wrapped bool // the schema applies to the member of a wrapping object
 }
 
-// wrapAs is the member that holds a value which is no object: all vendors want
-// an object at the root.
+// wrapAs is the member that holds a value that is not an object, because all vendors require an
+// object at the root.
 const wrapAs = "value"
 
-// Compile projects a JSON Schema for a vendor. The same source gives the same
-// bytes. It gives either a projection or the reasons why there is none.
+// Compile projects a JSON Schema for a vendor. The same source yields the same bytes. It returns
+// either a projection or problems.
 func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	d, ok := DialectOf(v)
 	if !ok {
@@ -60,7 +60,7 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	return p, nil
 }
 
-// unfit says why a schema is not looked at.
+// unfit returns why a schema cannot be projected at all.
 func unfit(source json.RawMessage) *Problem {
 	if len(source) > maxSource {
 		return &Problem{Rule: RuleTooLarge, Message: fmt.Sprintf("the schema has more than %d bytes; ask for less at a time, and say what is common once, in $defs", maxSource)}
@@ -78,7 +78,7 @@ func unfit(source json.RawMessage) *Problem {
 	return &Problem{Rule: schema.RuleNotSchema, Path: e.Path, Message: e.Reason}
 }
 
-// whole gives the node of the root, unions and references settled.
+// whole returns the root node, with unions and references resolved.
 func (b *builder) whole() *node {
 	root := &def{at: ""}
 	b.defs[""] = root
@@ -92,18 +92,17 @@ func (b *builder) whole() *node {
 	return root.node
 }
 
-// hold applies the vendor's rules to what was written, and says where in the
-// source a finding comes from.
+// hold applies the vendor's rules to the written schema, and maps findings to paths in the source.
 func (b *builder) hold(w *writer) {
 	for _, f := range LintFor(b.dialect.Vendor, w.out) {
-		if f.Path = w.origin(f.Path); f.Rule == schema.RuleNotSchema { // only its size can be wrong
+		if f.Path = w.origin(f.Path); f.Rule == schema.RuleNotSchema { // only its size can be invalid
 			f.Rule, f.Message = RuleTooLarge, "written out, "+f.Message
 		}
 		b.problems = append(b.problems, f)
 	}
 }
 
-// origin is the place of the source that a place of the projection comes from.
+// origin returns the source path of a path in the projection.
 func (w *writer) origin(at string) string {
 	for {
 		if from, ok := w.where[at]; ok {
@@ -117,5 +116,5 @@ func (w *writer) origin(at string) string {
 	}
 }
 
-// Schema is what the vendor is told. The caller must not change it.
+// Schema returns the vendor's schema. The caller must not change it.
 func (p *Projection) Schema() json.RawMessage { return p.schema }

@@ -10,22 +10,21 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of an answer. They leave the restored value within what a schema is
-// applied to.
+// Limits of an answer. They keep the restored value within the limits of schema validation.
 const (
 	maxAnswerBytes = 4 << 20
 	maxAnswerDepth = 127
 )
 
-// AnswerError says why an answer is none under its projection.
+// AnswerError describes why an answer does not match its projection.
 type AnswerError struct {
-	// Path is a JSON pointer into the answer. It repeats names the model chose.
+	// Path is a JSON pointer into the answer. It may contain names chosen by the model.
 	Path string
-	// Reason says what would be right. It never quotes a value of the answer.
+	// Reason states what is allowed. It never quotes a value of the answer.
 	Reason string
 }
 
-// Error gives place and reason.
+// Error returns path and reason.
 func (e *AnswerError) Error() string {
 	const most = 256
 	path := e.Path
@@ -35,18 +34,16 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("answer at %q: %s", path, e.Reason)
 }
 
-// under moves the error one level down.
+// under prefixes the path of the error.
 func (e *AnswerError) under(token string) *AnswerError {
 	e.Path = pointer(token) + e.Path
 	return e
 }
 
-// Restore brings an answer under the projection back to what the schema is
-// about: null for a member that may be absent is taken away, what was said as
-// text or as a list is put back, the wrapping object too. All else stays as it
-// is, byte for byte; when nothing changes the answer itself is given back. An
-// answer of another form than the projection is passed on where that harms
-// nothing, for validation to judge. The error is an *AnswerError.
+// Restore converts an answer under the projection to a value of the schema. It removes null for
+// absent members, and replaces text, entry lists and the wrapping object. The rest is unchanged
+// byte for byte; if nothing changes, it returns the answer itself. Harmless deviations from the
+// projection are passed on to validation. The error is an *AnswerError.
 func (p *Projection) Restore(answer json.RawMessage) (json.RawMessage, error) {
 	if err := sound(answer, maxAnswerDepth); err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func (p *Projection) Restore(answer json.RawMessage) (json.RawMessage, error) {
 	return r.result(), nil
 }
 
-// sound checks a document before it is walked.
+// sound checks a document before it is scanned.
 func sound(doc []byte, depth int) error {
 	err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxAnswerBytes, MaxDepth: depth})
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
@@ -82,15 +79,15 @@ func sound(doc []byte, depth int) error {
 	return err
 }
 
-// restorer walks an answer along the nodes, and copies it as far as it changes.
+// restorer scans an answer along the nodes, and copies the parts that change.
 type restorer struct {
 	scanner
 	depth int
 	out   []byte
-	done  int // src up to here is in out, or gone
+	done  int // src up to here was copied or dropped
 }
 
-// replace puts other bytes in the place of a span. Spans come in order.
+// replace replaces a span with other bytes. Spans are in order.
 func (r *restorer) replace(from, to int, with []byte) {
 	if r.out == nil {
 		r.out = make([]byte, 0, len(r.src))
@@ -131,8 +128,7 @@ func (r *restorer) value(n *node) *AnswerError {
 	}
 }
 
-// branch finds the branch of a union that the next value belongs to, nil if that
-// can't be told.
+// branch returns the branch of a union for the next value; nil if it is ambiguous.
 func (r *restorer) branch(n *node) *node {
 	kind := r.kind()
 	if kind != objects || n.tag == "" {
@@ -167,7 +163,7 @@ func (r *restorer) array(n *node) *AnswerError {
 	return nil
 }
 
-// text puts the value in the place of its text.
+// text replaces a text with its JSON value.
 func (r *restorer) text(n *node) *AnswerError {
 	from := r.i
 	text := bytes.Trim(unquote(r.literal()), " \t\r\n")
@@ -188,7 +184,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// restored gives the next value on its own.
+// restored returns the restored next value.
 func (r *restorer) restored(n *node) ([]byte, *AnswerError) {
 	from := r.i
 	r.skip()
@@ -199,7 +195,7 @@ func (r *restorer) restored(n *node) ([]byte, *AnswerError) {
 	return inner.result(), nil
 }
 
-// entries puts an object in the place of the list of its members.
+// entries replaces a list of entries with an object.
 func (r *restorer) entries(n *node) *AnswerError {
 	from := r.i
 	out := []byte{'{'}

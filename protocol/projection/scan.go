@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// scanner steps through a document that is known to be sound.
+// scanner scans a valid document.
 type scanner struct {
 	src []byte
 	i   int
@@ -22,7 +22,7 @@ func (s *scanner) space() {
 	}
 }
 
-// kind is that of the value that starts here.
+// kind returns the type of the value that starts here.
 func (s *scanner) kind() kinds {
 	switch s.src[s.i] {
 	case '{':
@@ -39,7 +39,7 @@ func (s *scanner) kind() kinds {
 	return numbers
 }
 
-// next steps to the next member or item; false after the closing bracket.
+// next advances to the next member or item; false after the closing bracket.
 func (s *scanner) next(closing byte) bool {
 	s.space()
 	if s.src[s.i] == ',' {
@@ -53,7 +53,7 @@ func (s *scanner) next(closing byte) bool {
 	return true
 }
 
-// name steps over the name of a member to its value.
+// name skips the name of a member and the colon.
 func (s *scanner) name() []byte {
 	name := unquote(s.literal())
 	s.space()
@@ -62,7 +62,7 @@ func (s *scanner) name() []byte {
 	return name
 }
 
-// literal steps over a string and gives it as it is written.
+// literal skips a string and returns it as written.
 func (s *scanner) literal() []byte {
 	from := s.i
 	for s.i++; ; {
@@ -73,7 +73,7 @@ func (s *scanner) literal() []byte {
 	}
 }
 
-// escaped reports whether the quote just passed belongs to the text.
+// escaped reports whether the quote just passed is escaped.
 func (s *scanner) escaped() bool {
 	slashes := 0
 	for at := s.i - 2; s.src[at] == '\\'; at-- {
@@ -82,17 +82,17 @@ func (s *scanner) escaped() bool {
 	return slashes%2 == 1
 }
 
-// unquote gives the text of a string; a part of it when nothing is escaped.
+// unquote returns the text of a string; a slice of it if nothing is escaped.
 func unquote(literal []byte) []byte {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return literal[1 : len(literal)-1]
 	}
 	var text string
-	_ = json.Unmarshal(literal, &text) // known to be sound
+	_ = json.Unmarshal(literal, &text) // known to be valid
 	return []byte(text)
 }
 
-// skip steps over a value.
+// skip skips a value.
 func (s *scanner) skip() {
 	for depth := 0; ; {
 		switch s.src[s.i] {
@@ -116,7 +116,7 @@ func (s *scanner) skip() {
 	}
 }
 
-// plain steps over a number or a word.
+// plain skips a number or a literal.
 func (s *scanner) plain() {
 	for s.i < len(s.src) {
 		switch s.src[s.i] {

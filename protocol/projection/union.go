@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// enum gives the node of a schema that lists its values.
+// enum returns the node of a schema that lists its values.
 func (b *builder) enum(s *value) *node {
 	var values []*value
 	if l := s.get("enum"); l != nil {
@@ -50,8 +50,7 @@ func (b *builder) enum(s *value) *node {
 	return b.described(n, s)
 }
 
-// list adds a value to the branch of its type; among numbers that are not all
-// integers there is but one type.
+// list adds a value to the branch of its type. Numbers that are not all integers share one type.
 func (n *node) list(typ string, v *value) {
 	for _, b := range n.branches {
 		if kindOf(b.typ) == v.kind {
@@ -65,8 +64,7 @@ func (n *node) list(typ string, v *value) {
 	n.branches = append(n.branches, &node{at: n.at, shape: shapeScalar, typ: typ, enum: []*value{v}})
 }
 
-// typeAmong is the type of a value if it is among those allowed (nil: all), else
-// empty.
+// typeAmong returns the type of a value if it is allowed (nil: all), else "".
 func (v *value) typeAmong(allowed []string) string {
 	var typ string
 	switch v.kind {
@@ -90,7 +88,7 @@ func (v *value) typeAmong(allowed []string) string {
 		return typ
 	}
 	if typ == "number" && slices.Contains(allowed, "integer") {
-		return typ // 1.0 is an integer; the value decides in the end
+		return typ // 1.0 is an integer; the value decides
 	}
 	return ""
 }
@@ -103,8 +101,8 @@ func kindsOf(values []*value) kinds {
 	return k
 }
 
-// union gives the node of anyOf, and of oneOf, which no vendor takes. What stands
-// beside it holds in each branch.
+// union returns the node of anyOf, and of oneOf, which no vendor supports. Other keywords apply to
+// each branch.
 func (b *builder) union(s *value) *node {
 	keyword := "anyOf"
 	if s.get("anyOf") == nil {
@@ -140,7 +138,7 @@ func (b *builder) union(s *value) *node {
 	return n
 }
 
-// onlyRequire reports whether branches say nothing but which members there are.
+// onlyRequire reports whether branches only require members.
 func onlyRequire(branches []*value) bool {
 	return !slices.ContainsFunc(branches, func(s *value) bool {
 		return s.get("required") == nil || saysSomething(s.without("required", "description"))
@@ -159,8 +157,7 @@ func needed(keyword string, branches []*value) string {
 	return word + " one of these is given: " + strings.Join(sets, "; ") + "."
 }
 
-// settle decides how the answers of a union are told apart. Unions inside come
-// first, as what they become matters.
+// settle determines how answers of a union are assigned to branches, nested unions first.
 func (b *builder) settle(n *node) {
 	if n.settled {
 		return
@@ -176,7 +173,7 @@ func (b *builder) settle(n *node) {
 		b.problem(n.at, RuleReference, "the union is a branch of itself; leave that branch out")
 		return
 	}
-	if !b.room(len(leaves)) { // of a union that many refer to, each time
+	if !b.room(len(leaves)) { // again for each reference to the union
 		return
 	}
 	n.simplify()
@@ -194,7 +191,7 @@ func (b *builder) settle(n *node) {
 	}
 }
 
-// simplify takes null out of the branches, and a union of one branch away.
+// simplify removes null from the branches, and a union with a single branch.
 func (n *node) simplify() {
 	some := slices.DeleteFunc(slices.Clone(n.branches), func(c *node) bool { return c.shape == shapeScalar && c.typ == "null" && len(c.notes) == 0 })
 	n.nullable = n.nullable || len(some) < len(n.branches)
@@ -216,11 +213,10 @@ func (n *node) simplify() {
 	*n = only
 }
 
-// tagShare is how many comparisons take as long as looking for a tag in a branch.
+// tagShare is the number of comparisons that cost as much as searching a branch for a tag.
 const tagShare = 8
 
-// tagOf is the member by which object branches are told apart (OpenWOP envelope
-// contract §4.2).
+// tagOf returns the member that identifies object branches (OpenWOP envelope contract §4.2).
 func (b *builder) tagOf(n *node, plain []*node) string {
 	values := map[string]bool{}
 	for _, m := range plain[0].members {
@@ -247,7 +243,7 @@ func (b *builder) tagOf(n *node, plain []*node) string {
 	return ""
 }
 
-// pins gives the only value of a required string member.
+// pins returns the only value of a required string member.
 func (n *node) pins(name string) (string, bool) {
 	i, ok := n.byName[name]
 	if !ok || !n.members[i].required {
@@ -260,8 +256,8 @@ func (n *node) pins(name string) (string, bool) {
 	return m.enum[0].plain, true
 }
 
-// distinct reports whether the kind of a value, or of an answer, tells which leaf
-// it belongs to, objects with a tag apart.
+// distinct reports whether the type of a value, or of an answer, identifies its leaf, apart from
+// tagged objects.
 func distinct(leaves []*node) bool {
 	for _, of := range []func(*node) kinds{(*node).source, (*node).answer} {
 		for k := booleans; k <= objects; k <<= 1 {
@@ -278,7 +274,7 @@ func distinct(leaves []*node) bool {
 	return true
 }
 
-// asText says a union as JSON in a string, because its answers would look alike.
+// asText represents a union as JSON in a string, because its answers would be ambiguous.
 func (n *node) asText(leaves []*node) {
 	var takes kinds
 	for _, l := range leaves {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// kinds is a set of the kinds of JSON values.
+// kinds is a set of JSON types.
 type kinds uint8
 
 const (
@@ -24,20 +24,19 @@ const (
 	anything = nulls | booleans | numbers | strs | arrays | objects
 )
 
-// has reports whether every kind of k is in the set.
+// has reports whether the set includes all of k.
 func (s kinds) has(k kinds) bool { return s&k == k }
 
-// value is a JSON value that keeps the order of members. at is the place of a schema
-// in the document it was read from; what is made of several values is placed where
-// they were put together.
+// value is a JSON value that preserves the order of members. at is the path of a schema in its
+// document; a merged value has the path of the merge.
 type value struct {
 	kind   kinds
 	at     string
-	fields []field  // of an object; a name may stand twice in what was merged
+	fields []field  // of an object; merged objects may repeat a name
 	items  []*value // of an array
-	plain  string   // of a string its text, of another scalar its literal
+	plain  string   // text of a string, literal of another scalar
 
-	id *digest // once it is known
+	id *digest // computed on demand
 }
 
 type field struct {
@@ -45,7 +44,7 @@ type field struct {
 	value *value
 }
 
-// read gives the value of a document that was checked before.
+// read returns the value of a checked document.
 func read(doc []byte) *value {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -83,12 +82,12 @@ func readNext(d *json.Decoder) *value {
 	return v
 }
 
-// pointer writes one step of a JSON pointer (RFC 6901).
+// pointer encodes one step of a JSON pointer (RFC 6901).
 func pointer(token string) string {
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
-// get is the first member of a name, nil if there is none.
+// get returns the first member with a name; nil if there is none.
 func (v *value) get(name string) *value {
 	if v == nil {
 		return nil
@@ -101,7 +100,7 @@ func (v *value) get(name string) *value {
 	return nil
 }
 
-// texts are the strings of a list.
+// texts returns the strings of a list.
 func (v *value) texts() []string {
 	if v == nil {
 		return nil
@@ -120,7 +119,7 @@ func (v *value) is(b bool) bool {
 	return v != nil && v.kind == booleans && v.plain == strconv.FormatBool(b)
 }
 
-// without is an object that lacks some members.
+// without returns an object without some members.
 func (v *value) without(names ...string) *value {
 	out := &value{kind: v.kind, at: v.at, fields: make([]field, 0, len(v.fields))}
 	for _, f := range v.fields {
@@ -131,7 +130,7 @@ func (v *value) without(names ...string) *value {
 	return out
 }
 
-// append writes v as JSON.
+// append renders v as JSON.
 func (v *value) append(b []byte) []byte {
 	switch v.kind {
 	case objects:
@@ -160,10 +159,10 @@ func (v *value) append(b []byte) []byte {
 	}
 }
 
-// String is v as JSON.
+// String returns v as JSON.
 func (v *value) String() string { return string(v.append(nil)) }
 
-// appendText writes a JSON string, without the escapes that only HTML needs.
+// appendText renders a JSON string without HTML escapes.
 func appendText(b []byte, s string) []byte {
 	if isPlain(s) {
 		return append(append(append(b, '"'), s...), '"')
@@ -171,11 +170,11 @@ func appendText(b []byte, s string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always can be
+	_ = e.Encode(s) // strings always marshal
 	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
 }
 
-// isPlain reports that a text stands in JSON as it is.
+// isPlain reports whether a text needs no escape in JSON.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -185,14 +184,14 @@ func isPlain(s string) bool {
 	return true
 }
 
-// digest stands for a value in comparisons.
+// digest represents a value in comparisons.
 type digest [sha256.Size]byte
 
-// equal compares as JSON Schema does: 1.0 is 1, the order of members is nothing.
+// equal compares as in JSON Schema: 1.0 equals 1, and the order of members is irrelevant.
 func equal(a, b *value) bool { return a == b || a.identity() == b.identity() }
 
-// identity is the same for values that are equal. It is found once: what many places
-// refer to is compared at each of them.
+// identity is equal for equal values. It is cached, because values with many references are
+// compared often.
 func (v *value) identity() digest {
 	if v.id != nil {
 		return *v.id
@@ -219,7 +218,7 @@ func (v *value) identity() digest {
 	return *v.id
 }
 
-// memberIdentities are the identities of an object's members, in an order of their own.
+// memberIdentities returns the sorted identities of an object's members.
 func (v *value) memberIdentities() []digest {
 	ids := make([]digest, len(v.fields))
 	for i, f := range v.fields {
@@ -230,8 +229,8 @@ func (v *value) memberIdentities() []digest {
 	return ids
 }
 
-// decimal writes a JSON number as its digits and a power of ten, so that 1, 1.0 and 1e0
-// are the same text. It never writes a power out.
+// decimal renders a JSON number as digits and a power of ten, so that 1, 1.0 and 1e0 are equal. It
+// never expands a power.
 func decimal(number string) string {
 	digits, power, _ := strings.Cut(strings.ToLower(number), "e")
 	sign := ""

@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Vendor is whose structured-output mode is meant.
+// Vendor is the provider of a structured-output mode.
 type Vendor string
 
 // The vendors of the table.
@@ -16,32 +16,32 @@ const (
 	Gemini    Vendor = schema.Gemini
 )
 
-// AsOf is the month the table of dialects was last held against what the vendors
-// say. Look again before relying on a row (OpenWOP envelope contract §20).
+// AsOf is the month in which the table of dialects was last checked against the vendors'
+// documentation. Check again before relying on a row (OpenWOP envelope contract §20).
 const AsOf = "2026-05"
 
-// Dialect is what a vendor's strict mode takes.
+// Dialect is what a vendor's strict mode supports.
 type Dialect struct {
 	Vendor Vendor
-	// Mode is the name the vendor gives it.
+	// Mode is the vendor's name for it.
 	Mode string
-	// Keywords are all that a schema may hold.
+	// Keywords are the supported keywords.
 	Keywords []string
-	// Recursion: a reference may lead back to where it stands.
+	// Recursion: references may be recursive.
 	Recursion bool
-	// MaxDepth counts a step for each properties, items, anyOf and $defs;
-	// MaxProperties the properties of the whole schema. 0: no bound is known.
+	// MaxDepth limits the depth, one level for each properties, items, anyOf and $defs;
+	// MaxProperties the properties of the whole schema. 0: no limit is known.
 	MaxDepth, MaxProperties int
 }
 
-// common are the keywords that every vendor takes.
+// common are the keywords that every vendor supports.
 var common = []string{"$defs", "$ref", "additionalProperties", "anyOf", "description", "enum", "items", "properties", "required", "type"}
 
 var dialects = []Dialect{
 	{Vendor: OpenAI, Mode: "strict", Keywords: common, Recursion: true, MaxDepth: 5, MaxProperties: 100},
 	{Vendor: Anthropic, Mode: "strict", Keywords: common},
-	// The constraints are those of the models since 2.5. Bounds of arrays are
-	// nowhere documented, so they are not relied on.
+	// The constraints are those of models since 2.5. Limits of arrays are undocumented, so they are
+	// not used.
 	{
 		Vendor: Gemini, Mode: "responseSchema", Recursion: true,
 		Keywords: append([]string{
@@ -53,7 +53,7 @@ var dialects = []Dialect{
 // Vendors lists the vendors of the table.
 func Vendors() []Vendor { return []Vendor{OpenAI, Anthropic, Gemini} }
 
-// DialectOf gives a vendor's row of the table.
+// DialectOf returns a vendor's row of the table.
 func DialectOf(v Vendor) (Dialect, bool) {
 	i := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Vendor == v })
 	if i < 0 {
@@ -64,5 +64,5 @@ func DialectOf(v Vendor) (Dialect, bool) {
 	return d, true
 }
 
-// says reports whether the vendor takes a keyword.
+// says reports whether the vendor supports a keyword.
 func (d Dialect) says(keyword string) bool { return slices.Contains(d.Keywords, keyword) }

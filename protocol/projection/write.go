@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// writer writes nodes as a schema in the vendor's words.
+// writer renders nodes as a schema of the vendor.
 type writer struct {
 	dialect Dialect
 	out     []byte
-	names   map[string]int  // of definitions; the number that was added last
-	places  int             // bytes of the places in where
-	named   map[*def]string // those that are used
-	queue   []*def          // in the order they are written
+	names   map[string]int  // last number used, by name of a definition
+	places  int             // bytes of the paths in where
+	named   map[*def]string // used definitions
+	queue   []*def          // in the order of output
 	where   map[string]string
-	never   []*node // places that no value fits
-	large   bool    // it was not written to the end
+	never   []*node // places without a valid value
+	large   bool    // the output is incomplete
 }
 
-// write gives the schema, and for each place of it the place it comes from.
+// write returns the schema, and the source path of each of its paths.
 func write(d Dialect, root *node) *writer {
 	w := &writer{dialect: d, names: map[string]int{}, named: map[*def]string{}, where: map[string]string{}}
 	w.node(root, "", false, func() {
@@ -44,7 +44,7 @@ func write(d Dialect, root *node) *writer {
 func (w *writer) raw(s string)  { w.out = append(w.out, s...) }
 func (w *writer) text(s string) { w.out = appendText(w.out, s) }
 
-// node writes a place. optional: the answer may be null in place of a value.
+// node writes a place. optional: the answer may be null instead of a value.
 func (w *writer) node(n *node, at string, optional bool, more func()) {
 	w.where[at] = n.at
 	if w.places += len(at); len(w.out) > maxWritten || w.places > maxPlaces {
@@ -77,7 +77,7 @@ func (w *writer) node(n *node, at string, optional bool, more func()) {
 	w.raw(`}`)
 }
 
-// types begins a schema with its type.
+// types starts a schema with its type.
 func (w *writer) types(typ string, nullable bool) {
 	if nullable && typ != "null" {
 		w.raw(`"type":["` + typ + `","null"]`)
@@ -94,7 +94,7 @@ func (w *writer) about(n *node) {
 	}
 }
 
-// kept writes the constraints that the vendor has a keyword for.
+// kept writes the constraints with a vendor keyword.
 func (w *writer) kept(n *node) {
 	for _, f := range n.keep {
 		w.raw(`,`)
@@ -195,12 +195,11 @@ func (w *writer) reference(n *node, at string, optional bool) {
 	w.about(n)
 }
 
-// takesNullItself reports whether the projected schema of n takes null without
-// more.
+// takesNullItself reports whether the projected schema of n allows null by itself.
 func (n *node) takesNullItself() bool { return n.end().takesNull() }
 
-// union writes its branches. Those that are objects stand in a union of their
-// own: beside them there is nothing that would need a tag.
+// union writes its branches. Object branches are in their own union, so that no other branch needs
+// a tag.
 func (w *writer) union(n *node, at string, optional bool) {
 	tagged, other := n.expand()
 	null := optional || n.takesNull()
@@ -237,8 +236,7 @@ func (w *writer) union(n *node, at string, optional bool) {
 	w.about(n)
 }
 
-// expand lists the branches, those of unions among them instead of these, each
-// once.
+// expand lists the branches, with nested unions flattened, each once.
 func (n *node) expand() (tagged, other []*node) {
 	n.spread(map[*node]bool{}, &tagged, &other)
 	return tagged, other
@@ -260,7 +258,7 @@ func (n *node) spread(seen map[*node]bool, tagged, other *[]*node) {
 	}
 }
 
-// name gives a definition its name: that of the source, as far as it is plain.
+// name returns the name of a definition: that of the source if it is plain.
 func (w *writer) name(d *def) string {
 	if name, ok := w.named[d]; ok {
 		return name

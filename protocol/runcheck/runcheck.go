@@ -10,15 +10,15 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Source says how whole the events are that are checked.
+// Source describes how complete the checked events are.
 type Source struct {
-	// Trimmed: the payloads are without their content, as those of a debug bundle.
+	// Trimmed: the payloads lack their content, as in a debug bundle.
 	Trimmed bool
 	// Cut: events may be missing before the last one, as in a bundle that was too large.
 	Cut bool
 }
 
-// Check takes the events of one run in order.
+// Check checks the events of one run, added in order.
 type Check struct {
 	source   Source
 	state    *runstate.State
@@ -28,20 +28,20 @@ type Check struct {
 	runID string
 	next  int
 	count int
-	// ended is the event that ended the run; nil: none has.
+	// ended is the event that ended the run; nil: none so far.
 	ended *wire.Event
-	// broken: events are missing, and nothing can be said of statuses any more.
+	// broken: events are missing, so statuses can no longer be checked.
 	broken bool
 
 	ids      map[string]int
 	causes   map[string]int
 	recorded map[string]int
-	// emissions are the numbers of the last further calls, by node.
+	// emissions holds the number of the last retry of an emission, by node.
 	emissions map[string]int
 	written   map[string]bool
 }
 
-// New checks a run from its first event on.
+// New returns a Check that starts at a run's first event.
 func New(of Source) *Check {
 	return &Check{
 		source: of, state: runstate.New(&wire.RunRecord{}), skipped: map[Rule]string{}, ids: map[string]int{},
@@ -49,32 +49,32 @@ func New(of Source) *Check {
 	}
 }
 
-// Findings are all that was found, in the order of the events.
+// Findings returns all findings, in the order of the events.
 func (c *Check) Findings() []Finding { return c.findings }
 
-// Skipped says why a rule could not be checked; empty: it was.
+// Skipped returns why a rule could not be checked; empty: it was checked.
 func (c *Check) Skipped(r Rule) string { return c.skipped[r] }
 
-// Skip says of a rule that it is not checked.
+// Skip marks a rule as not checked.
 func (c *Check) Skip(r Rule, why string) { c.skipped[r] = why }
 
-// Events is how many were taken.
+// Events returns the number of added events.
 func (c *Check) Events() int { return c.count }
 
-// Next is the sequence that the next event must have.
+// Next returns the sequence that the next event must have.
 func (c *Check) Next() int { return c.next }
 
-// RunID is the run that the events are of.
+// RunID returns the run of the events.
 func (c *Check) RunID() string { return c.runID }
 
-// Status is where the events leave the run.
+// Status returns the run's status after the events.
 func (c *Check) Status() wire.Status { return c.state.Status }
 
 func (c *Check) find(r Rule, seq int, format string, args ...any) {
 	c.findings = append(c.findings, Finding{Rule: r, Sequence: &seq, Message: fmt.Sprintf(format, args...)})
 }
 
-// details are the members of payloads that rules look at.
+// details are the payload members that rules need.
 type details struct {
 	Attempt     int    `json:"attempt"`
 	DrainPolicy string `json:"drainPolicy"`
@@ -84,10 +84,10 @@ type details struct {
 	} `json:"fields"`
 }
 
-// Add takes the next event.
+// Add checks the next event.
 func (c *Check) Add(e wire.Event) {
 	var d details
-	_ = json.Unmarshal(e.Payload, &d) // an unreadable payload says nothing
+	_ = json.Unmarshal(e.Payload, &d) // an unreadable payload counts as an empty one
 	c.count++
 	c.document(e)
 	inOrder := c.sequence(e)
@@ -95,11 +95,11 @@ func (c *Check) Add(e wire.Event) {
 	c.caused(e)
 	c.once(e, d)
 	if e.Type == wire.EventRunPaused && c.source.Trimmed && d.DrainPolicy == "" {
-		c.unknowable("the bundle does not tell whether the pause cut what was at work")
+		c.skipStatuses("the bundle does not record whether the pause cut running nodes")
 	}
 	if c.count == 1 && e.Type == wire.EventRunCancelled {
 		c.ended = &e
-		c.unknowable("the run was cancelled before it started")
+		c.skipStatuses("the run was cancelled before it started")
 	}
 	if !inOrder || c.broken || c.ended != nil {
 		return
@@ -110,16 +110,16 @@ func (c *Check) Add(e wire.Event) {
 	}
 }
 
-// document checks the event alone, and against the others' names.
+// document checks an event by itself, and its id against earlier ids.
 func (c *Check) document(e wire.Event) {
 	if c.runID == "" {
 		c.runID = e.RunID
 	}
 	switch {
 	case e.RunID == "":
-		c.find(Document, e.Sequence, "it names no run")
+		c.find(Document, e.Sequence, "it has no runId")
 	case e.RunID != c.runID:
-		c.find(Document, e.Sequence, "it is of the run %s", e.RunID)
+		c.find(Document, e.Sequence, "it belongs to run %s", e.RunID)
 	}
 	if e.EventID == "" {
 		c.find(Document, e.Sequence, "it has no id")
@@ -135,11 +135,11 @@ func (c *Check) document(e wire.Event) {
 		c.find(Document, e.Sequence, "it has no payload")
 	}
 	if _, err := time.Parse(time.RFC3339, e.Timestamp); err != nil {
-		c.find(Document, e.Sequence, "its timestamp %q is no time", e.Timestamp)
+		c.find(Document, e.Sequence, "its timestamp %q is invalid", e.Timestamp)
 	}
 }
 
-// sequence reports an event that follows the one before.
+// sequence reports whether the event directly follows the previous one.
 func (c *Check) sequence(e wire.Event) bool {
 	want := c.next
 	switch {
@@ -150,17 +150,17 @@ func (c *Check) sequence(e wire.Event) bool {
 		c.find(Sequence, e.Sequence, "it comes after event %d", want-1)
 		return false
 	case c.source.Cut && !c.broken:
-		c.unknowable(fmt.Sprintf("the file is cut: events %d to %d are not in it", want, e.Sequence-1))
+		c.skipStatuses(fmt.Sprintf("the file is cut: events %d to %d are not in it", want, e.Sequence-1))
 	default:
 		c.find(Sequence, e.Sequence, "it follows event %d", want-1)
-		c.unknowable("events are missing")
+		c.skipStatuses("events are missing")
 	}
 	c.next = e.Sequence + 1
 	return false
 }
 
-// unknowable ends the rules that follow the statuses.
-func (c *Check) unknowable(why string) {
+// skipStatuses skips the rules that depend on statuses from here on.
+func (c *Check) skipStatuses(why string) {
 	c.broken = true
 	for _, r := range []Rule{RunStatus, NodeStatus, Attempt, Snapshot} {
 		if c.skipped[r] == "" {
@@ -181,7 +181,7 @@ func (c *Check) startAndEnd(e wire.Event) {
 	}
 }
 
-// caused: a cause is the id of an event, or the correlationId of an envelope, which is no
+// caused checks the cause: the id of an event, or the correlationId of an envelope, which is not an
 // event (OpenWOP host contract §3.3).
 func (c *Check) caused(e wire.Event) {
 	if by, named := c.causes[e.EventID]; named && e.EventID != "" {
@@ -202,7 +202,7 @@ func (c *Check) caused(e wire.Event) {
 	}
 }
 
-// once: a correlationId has one outcome (OpenWOP envelope contract §9).
+// once checks that a correlationId has one outcome (OpenWOP envelope contract §9).
 func (c *Check) once(e wire.Event, d details) {
 	accepted := e.Type == wire.EventArtifactCreated || e.Type == wire.EventClarificationRequested ||
 		e.Type == wire.EventLogAppended && d.Fields.Outcome == "accepted"
@@ -216,29 +216,29 @@ func (c *Check) once(e wire.Event, d details) {
 	c.recorded[e.CausationID] = e.Sequence
 }
 
-// moves folds the event, and looks where it leads.
+// moves folds the event and checks the transition.
 func (c *Check) moves(e wire.Event, d details) {
-	before, was := c.state.Status, c.node(e.NodeID)
+	before, nodeBefore := c.state.Status, c.node(e.NodeID)
 	c.attempts(e, d)
 	c.state.Apply(e)
-	after, is := c.state.Status, c.node(e.NodeID)
+	after, nodeAfter := c.state.Status, c.node(e.NodeID)
 	if !runstate.MayMove(before, e.Type, after) && !mayBeEnding(before, e.Type) {
 		c.find(RunStatus, e.Sequence, "%s while the run is %s", e.Type, before)
 	}
-	if e.NodeID != "" && !runstate.MayMoveNode(was, e.Type, is) {
-		c.find(NodeStatus, e.Sequence, "%s while the node %s %s", e.Type, e.NodeID, told(was))
+	if e.NodeID != "" && !runstate.MayMoveNode(nodeBefore, e.Type, nodeAfter) {
+		c.find(NodeStatus, e.Sequence, "%s while the node %s %s", e.Type, e.NodeID, statusPhrase(nodeBefore))
 	}
 	if e.Type == wire.EventVariableChanged && d.Name != "" {
 		c.written[d.Name] = true
 	}
 }
 
-// mayBeEnding: that a paused run is being cancelled is no event.
+// mayBeEnding: the cancellation of a paused run is not an event.
 func mayBeEnding(before wire.Status, t wire.EventType) bool {
 	return before == wire.StatusPaused && runstate.MayMove(wire.StatusCancelling, t, wire.StatusCancelling)
 }
 
-func told(s runstate.NodeStatus) string {
+func statusPhrase(s runstate.NodeStatus) string {
 	if s == runstate.NodeNever {
 		return "has not started"
 	}
@@ -252,7 +252,7 @@ func (c *Check) node(id string) runstate.NodeStatus {
 	return runstate.NodeNever
 }
 
-// attempts of a node count from 0, further calls for an emission from 2.
+// attempts checks that attempts of a node count from 0 and retries of an emission from 2.
 func (c *Check) attempts(e wire.Event, d details) {
 	switch e.Type {
 	case wire.EventNodeStarted:
@@ -260,7 +260,7 @@ func (c *Check) attempts(e wire.Event, d details) {
 		want := 0
 		switch c.node(e.NodeID) {
 		case runstate.NodeNever:
-		case runstate.NodeRetrying: // the retry has named it
+		case runstate.NodeRetrying: // the retry event has set the number
 			want = c.state.Nodes[e.NodeID].Attempt
 		default:
 			want = c.state.Nodes[e.NodeID].Attempt + 1
@@ -270,11 +270,11 @@ func (c *Check) attempts(e wire.Event, d details) {
 		}
 	case wire.EventNodeRetried:
 		if n := c.state.Nodes[e.NodeID]; n != nil && d.Attempt != n.Attempt+1 {
-			c.find(Attempt, e.Sequence, "node %s is to be tried for attempt %d after attempt %d", e.NodeID, d.Attempt, n.Attempt)
+			c.find(Attempt, e.Sequence, "node %s is retried with attempt %d after attempt %d", e.NodeID, d.Attempt, n.Attempt)
 		}
 	case wire.EventEnvelopeRetryAttempted:
 		if last := max(c.emissions[e.NodeID], 1); d.Attempt != 2 && d.Attempt != last+1 {
-			c.find(Attempt, e.Sequence, "node %s asks its model for attempt %d after attempt %d", e.NodeID, d.Attempt, last)
+			c.find(Attempt, e.Sequence, "node %s calls its model for attempt %d after attempt %d", e.NodeID, d.Attempt, last)
 		}
 		c.emissions[e.NodeID] = d.Attempt
 	}

@@ -16,7 +16,7 @@ func draft(t wire.EventType, node, payload string) wire.Draft {
 	return wire.Draft{Type: t, NodeID: node, Payload: json.RawMessage(payload)}
 }
 
-// whole are the events of a run with a retry, an envelope and a pause.
+// whole returns the events of a run with a retry, an envelope and a pause.
 func whole() []wire.Event {
 	drafts := []wire.Draft{
 		draft(wire.EventRunStarted, "", `{"workflowId":"w"}`),
@@ -48,7 +48,7 @@ func checked(of runcheck.Source, events []wire.Event) *runcheck.Check {
 	return k
 }
 
-// snapshot is what the events of whole fold to, as a host shows it.
+// snapshot returns the fold of whole in the form a host serves.
 func snapshot(t *testing.T) *runstate.Snapshot {
 	t.Helper()
 	rec := &wire.RunRecord{RunID: "run_1", WorkflowID: "w", Inputs: map[string]json.RawMessage{"in": json.RawMessage(`1`)}}
@@ -57,7 +57,7 @@ func snapshot(t *testing.T) *runstate.Snapshot {
 	return &out
 }
 
-func TestCheck_FindsNothingInASoundRun(t *testing.T) {
+func TestCheck_AcceptsAValidRun(t *testing.T) {
 	t.Parallel()
 	k := checked(runcheck.Source{}, whole())
 	k.Against(snapshot(t))
@@ -69,7 +69,7 @@ func TestCheck_FindsNothingInASoundRun(t *testing.T) {
 	}
 }
 
-// found is a finding in one line.
+// found is a finding in short form.
 type found struct {
 	rule runcheck.Rule
 	seq  int
@@ -110,11 +110,11 @@ func TestCheck_NamesTheRuleAndTheEvent(t *testing.T) {
 			func(e []wire.Event) []wire.Event { e[7] = e[8]; e[7].Sequence, e[7].EventID = 7, "x"; return e },
 			[]found{{runcheck.NodeStatus, 8}},
 		},
-		"an attempt left out": {
+		"a missing attempt": {
 			func(e []wire.Event) []wire.Event { e[3].Payload = json.RawMessage(`{"attempt":2}`); return e },
 			[]found{{runcheck.Attempt, 3}},
 		},
-		"an emission's attempt left out": {
+		"a missing attempt of an emission": {
 			func(e []wire.Event) []wire.Event { e[5].Payload = json.RawMessage(`{"attempt":5}`); return e },
 			[]found{{runcheck.Attempt, 5}},
 		},
@@ -142,7 +142,7 @@ func TestCheck_NamesTheRuleAndTheEvent(t *testing.T) {
 	}
 }
 
-func TestAgainst_NamesWhatTheSnapshotSaysOtherwise(t *testing.T) {
+func TestAgainst_NamesDifferingMembers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*runstate.Snapshot)
@@ -156,7 +156,7 @@ func TestAgainst_NamesWhatTheSnapshotSaysOtherwise(t *testing.T) {
 		"added node": {func(s *runstate.Snapshot) { s.NodeStates["b"] = runstate.NodeState{Status: "running"} }, "nodeStates.b: "},
 		"attempts":   {func(s *runstate.Snapshot) { n := s.NodeStates["a"]; n.Attempts = 7; s.NodeStates["a"] = n }, "nodeStates.a.attempts: "},
 		"error":      {func(s *runstate.Snapshot) { s.Error = &runstate.SnapshotError{Code: "x"} }, "error: "},
-		"run":        {func(s *runstate.Snapshot) { s.RunID = "run_2" }, "it is of the run run_2"},
+		"run":        {func(s *runstate.Snapshot) { s.RunID = "run_2" }, "it belongs to run run_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,8 +171,8 @@ func TestAgainst_NamesWhatTheSnapshotSaysOtherwise(t *testing.T) {
 	}
 }
 
-// The same document in another form is the same document, and what its inputs were is in no event.
-func TestAgainst_ComparesWhatDocumentsMean(t *testing.T) {
+// Equal documents in another form are equal, and inputs are in no event.
+func TestAgainst_ComparesDocumentsByValue(t *testing.T) {
 	t.Parallel()
 	s := snapshot(t)
 	s.Outputs, s.Variables["v"] = json.RawMessage(`{ "o": 1 }`), json.RawMessage("{\n\"x\":1}")
@@ -182,7 +182,7 @@ func TestAgainst_ComparesWhatDocumentsMean(t *testing.T) {
 	require.Empty(t, k.Findings())
 }
 
-func TestAgainst_MissesTheEndOfARunThatIsSaidToHaveEnded(t *testing.T) {
+func TestAgainst_FindsAMissingEnd(t *testing.T) {
 	t.Parallel()
 	k := checked(runcheck.Source{}, whole()[:11])
 	k.Against(snapshot(t))
@@ -190,8 +190,8 @@ func TestAgainst_MissesTheEndOfARunThatIsSaidToHaveEnded(t *testing.T) {
 	require.Equal(t, runcheck.End, k.Findings()[0].Rule)
 }
 
-// A cut bundle has the beginning and the last event; what lies between cannot be followed.
-func TestCheck_SkipsWhatACutBundleDoesNotTell(t *testing.T) {
+// A cut bundle has the first events and the last; statuses in between cannot be checked.
+func TestCheck_SkipsStatusesOfACutBundle(t *testing.T) {
 	t.Parallel()
 	events := whole()
 	k := checked(runcheck.Source{Trimmed: true, Cut: true}, append(events[:4:4], events[11]))
@@ -203,11 +203,11 @@ func TestCheck_SkipsWhatACutBundleDoesNotTell(t *testing.T) {
 	require.Empty(t, k.Skipped(runcheck.Sequence))
 
 	k = checked(runcheck.Source{}, append(events[:4:4], events[11]))
-	require.Len(t, k.Findings(), 1, "a file that does not say that it was cut is not whole")
+	require.Len(t, k.Findings(), 1, "a gap is a finding unless the file is marked as cut")
 }
 
-// OpenWOP host contract §3.1: what is pending may be cancelled, and never starts then.
-func TestCheck_TakesARunThatWasCancelledBeforeItStarted(t *testing.T) {
+// OpenWOP host contract §3.1: a pending run may be cancelled and then never starts.
+func TestCheck_AcceptsARunCancelledBeforeItStarted(t *testing.T) {
 	t.Parallel()
 	k := checked(runcheck.Source{}, []wire.Event{draft(wire.EventRunCancelled, "", `{}`).Place("run_1", 0, time.Unix(0, 0))})
 	k.Against(&runstate.Snapshot{RunID: "run_1", Status: wire.StatusCancelled})
@@ -215,8 +215,8 @@ func TestCheck_TakesARunThatWasCancelledBeforeItStarted(t *testing.T) {
 	require.NotEmpty(t, k.Skipped(runcheck.Snapshot))
 }
 
-// A bundle does not say whether a pause cut the node that was at work.
-func TestCheck_SkipsStatusesBehindAPauseThatIsNotTold(t *testing.T) {
+// A bundle does not record whether a pause cut the running node.
+func TestCheck_SkipsStatusesAfterAnUnknownPause(t *testing.T) {
 	t.Parallel()
 	events := whole()
 	events[9].Payload = json.RawMessage(`{}`)

@@ -1,8 +1,8 @@
-// Package runfilter reads the filter of a list of runs, as people type it:
+// Package runfilter parses the filter of a list of runs, as typed by people:
 //
 //	status:failed workflow:triage since:2h tag:"order 7"
 //
-// Hosts, pages and command lines share it, so that the same words find the same runs.
+// Hosts, pages and command lines share it, so that the same filter finds the same runs.
 package runfilter
 
 import (
@@ -17,21 +17,21 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Filter is what all runs of a list have in common; empty members do not filter.
+// Filter selects runs that match all its members; empty members do not filter.
 type Filter struct {
 	Status     wire.Status
 	WorkflowID string
 	Tag        string
-	// Code is the code of the error that ended the run.
+	// Code is the error code that ended the run.
 	Code string
-	// Kind is that of an envelope which a model gave in the run, and Provider one whose model was
-	// called for it, or would have been.
+	// Kind is the kind of an envelope emitted in the run. Provider is a provider called in the run,
+	// or one that a call was refused for.
 	Kind, Provider string
-	// Since keeps runs that were created then or later.
+	// Since selects runs created then or later.
 	Since time.Time
 }
 
-// The names before the colon of a word.
+// The names before the colon.
 const (
 	nameStatus   = "status"
 	nameWorkflow = "workflow"
@@ -42,14 +42,14 @@ const (
 	nameSince    = "since"
 )
 
-// Names are those that a word may have before its colon.
+// Names lists the valid names.
 var Names = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameSince}
 
-// MaxBytes bounds a filter.
+// MaxBytes limits a filter.
 const MaxBytes = 1024
 
-// Parse reads a filter. A span of time counts back from now. An error names the word and
-// says what is wanted.
+// Parse parses a filter. Durations count back from now. An error names the term and the allowed
+// values.
 func Parse(text string, now time.Time) (Filter, error) {
 	var f Filter
 	if len(text) > MaxBytes {
@@ -62,7 +62,7 @@ func Parse(text string, now time.Time) (Filter, error) {
 			return Filter{}, err
 		}
 		if seen[name] {
-			return Filter{}, fmt.Errorf("%s: is there twice; all words hold together, so give it once", name)
+			return Filter{}, fmt.Errorf("%s: is given twice; use each name once", name)
 		}
 		seen[name], rest = true, after
 		if err := f.set(name, value, now); err != nil {
@@ -72,16 +72,16 @@ func Parse(text string, now time.Time) (Filter, error) {
 	return f, nil
 }
 
-// word cuts the first word off: NAME:VALUE or NAME:"VALUE".
+// word cuts off the first term: NAME:VALUE or NAME:"VALUE".
 func word(text string) (name, value, rest string, err error) {
 	end := strings.IndexFunc(text, func(c rune) bool { return c == ':' || unicode.IsSpace(c) })
 	if end < 0 || text[end] != ':' {
 		plain, _, _ := strings.Cut(text, " ")
-		return "", "", "", fmt.Errorf("%q: want a name and a colon before it; the names are %s", plain, list())
+		return "", "", "", fmt.Errorf("%q: want NAME:VALUE; names are %s", plain, list())
 	}
 	name, text = text[:end], text[end+1:]
 	if !slices.Contains(Names, name) {
-		return "", "", "", fmt.Errorf("%q: is none of the names, which are %s", name, list())
+		return "", "", "", fmt.Errorf("%q: unknown name; names are %s", name, list())
 	}
 	if strings.HasPrefix(text, `"`) {
 		quoted, err := strconv.QuotedPrefix(text)
@@ -89,11 +89,11 @@ func word(text string) (name, value, rest string, err error) {
 			value, err = strconv.Unquote(quoted)
 		}
 		if err != nil {
-			return "", "", "", fmt.Errorf("%s: the quote has no end", name)
+			return "", "", "", fmt.Errorf("%s: missing closing quote", name)
 		}
 		rest = text[len(quoted):]
 		if rest != "" && !strings.ContainsFunc(rest[:1], unicode.IsSpace) {
-			return "", "", "", fmt.Errorf("%s: want a space behind the quote", name)
+			return "", "", "", fmt.Errorf("%s: want a space after the quote", name)
 		}
 	} else if end := strings.IndexFunc(text, unicode.IsSpace); end >= 0 {
 		value, rest = text[:end], text[end:]
@@ -101,7 +101,7 @@ func word(text string) (name, value, rest string, err error) {
 		value = text
 	}
 	if value == "" {
-		return "", "", "", fmt.Errorf("%s: want a value behind the colon", name)
+		return "", "", "", fmt.Errorf("%s: want a value after the colon", name)
 	}
 	return name, value, rest, nil
 }
@@ -112,7 +112,7 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 	switch name {
 	case nameStatus:
 		if f.Status = wire.Status(value); !slices.Contains(wire.Statuses(), f.Status) {
-			return fmt.Errorf("%s: %q is none of %v", name, value, wire.Statuses())
+			return fmt.Errorf("%s: %q is not one of %v", name, value, wire.Statuses())
 		}
 	case nameWorkflow:
 		f.WorkflowID = value
@@ -132,15 +132,15 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 	return nil
 }
 
-// units are those of a span of time.
+// units maps suffixes of durations.
 var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// maxSpan keeps a span within what can be counted.
+// maxSpan limits a duration, in hours.
 const maxSpan = 1_000_000
 
-var errInstant = errors.New("want a span of time such as 90s, 15m, 2h, 7d or 1w, a day such as 2026-11-22, or a time of RFC 3339")
+var errInstant = errors.New("want a duration such as 90s, 15m, 2h, 7d or 1w, a day such as 2026-11-22, or a time of RFC 3339")
 
-// instant reads a span of time before now, a day, or a time.
+// instant parses a duration before now, a date, or a time.
 func instant(text string, now time.Time) (time.Time, error) {
 	last := text[len(text)-1]
 	if unit, ok := units[last]; ok {

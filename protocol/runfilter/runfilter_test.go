@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func TestParse_ReadsWordsThatAllHold(t *testing.T) {
+func TestParse_ReadsAllTerms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]runfilter.Filter{
 		"":                                 {},
@@ -36,24 +36,24 @@ func TestParse_ReadsWordsThatAllHold(t *testing.T) {
 	}
 }
 
-func TestParse_SaysWhatIsWrongWithAWord(t *testing.T) {
+func TestParse_ReportsInvalidTerms(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"color:x":                  `"color": is none of the names, which are status, workflow, tag, code, kind, provider, since`,
-		"failed":                   `"failed": want a name and a colon before it`,
-		"status:failed triage":     `"triage": want a name`,
-		"status:done":              `status: "done" is none of [pending`,
+		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, since`,
+		"failed":                   `"failed": want NAME:VALUE`,
+		"status:failed triage":     `"triage": want NAME:VALUE`,
+		"status:done":              `status: "done" is not one of [pending`,
 		"status:":                  "status: want a value",
 		"status: failed":           "status: want a value",
 		`tag:""`:                   "tag: want a value",
-		`tag:"x`:                   "tag: the quote has no end",
-		`tag:"x"y`:                 "tag: want a space behind the quote",
-		"tag:a tag:b":              "tag: is there twice",
-		"since:2":                  "since: \"2\": want a span of time such as",
-		"since:-2h":                "want a span of time",
-		"since:99999999w":          "want a span of time",
-		"since:yesterday":          "want a span of time",
-		":x":                       `"": is none of the names`,
+		`tag:"x`:                   "tag: missing closing quote",
+		`tag:"x"y`:                 "tag: want a space after the quote",
+		"tag:a tag:b":              "tag: is given twice",
+		"since:2":                  "since: \"2\": want a duration such as",
+		"since:-2h":                "want a duration",
+		"since:99999999w":          "want a duration",
+		"since:yesterday":          "want a duration",
+		":x":                       `"": unknown name`,
 		string(make([]byte, 2000)): "want at most 1024 bytes",
 	} {
 		_, err := runfilter.Parse(text, now)

@@ -8,12 +8,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// maxText bounds an attribute's text: they are words of the protocol, and a
-// vendor's at the most.
+// maxText limits an attribute's text, in bytes: it holds identifiers of the protocol or of vendors.
 const maxText = 128
 
-// cut shortens a text to whole characters. Text that is no UTF-8 would cost the
-// whole batch of spans it is sent in.
+// cut shortens a text at a character boundary. Invalid UTF-8 would make the exporter drop the whole
+// batch of spans.
 func cut(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxText {
@@ -26,9 +25,8 @@ func cut(s string) string {
 	return s[:n]
 }
 
-// reliability are the attributes of a reliability event; nil for any other. They
-// hold no text of a model or of a prompt: refusalText is left out (OpenWOP
-// envelope contract §14.8, §15.2).
+// reliability returns the attributes of a reliability event; nil for other events. They hold no
+// text of a model or prompt: refusalText is omitted (OpenWOP envelope contract §14.8, §15.2).
 func reliability(t wire.EventType, p event) map[string]any {
 	const prefix = "openwop.envelope."
 	a := map[string]any{}
@@ -64,7 +62,7 @@ func reliability(t wire.EventType, p event) map[string]any {
 	return a
 }
 
-// costOf are the cost attributes of one call.
+// costOf returns the cost attributes of one call.
 func costOf(p event) map[string]any {
 	total := p.TotalTokens
 	if total == 0 {
@@ -80,9 +78,9 @@ func costOf(p event) map[string]any {
 	return a
 }
 
-// addCost sums up what can be, and takes over the rest.
-func addCost(to, told map[string]any) {
-	for name, v := range told {
+// addCost sums numbers and copies all other values.
+func addCost(to, callCost map[string]any) {
+	for name, v := range callCost {
 		switch v := v.(type) {
 		case int64:
 			sum, _ := to[name].(int64)

@@ -9,9 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Names and sources of the attributes of the six reliability events (OpenWOP
-// envelope contract §15.2). What an event holds of a model's or a vendor's text is
-// not among them.
+// Names and sources of the attributes of the six reliability events (OpenWOP envelope contract
+// §15.2). Text of models and vendors is excluded.
 func TestReliability_HasTheAttributesOfEachEvent(t *testing.T) {
 	t.Parallel()
 	const prefix = "openwop.envelope."

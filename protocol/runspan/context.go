@@ -6,33 +6,31 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Context is what somebody who works for a run needs to join its trace. The zero
-// Context joins none.
+// Context is the trace of a run, for spans of work on that run. The zero Context has none.
 type Context struct {
 	runID   string
 	trace   TraceID
 	sampled bool
 }
 
-// ContextOf is that of a run. sampled says whether its spans are exported.
+// ContextOf returns the trace of a run. sampled: its spans are exported.
 func ContextOf(rec *wire.RunRecord, sampled bool) Context {
 	trace, _ := TraceOf(rec.RunID, rec.Traceparent)
 	return Context{runID: rec.RunID, trace: trace, sampled: sampled}
 }
 
-// Run is the traceparent under the run's own span; empty for the zero Context, as
-// are the others.
+// Run returns the traceparent under the run's own span. All methods return "" for the zero Context.
 func (c Context) Run() string { return c.under(RunSpan(c.runID)) }
 
-// Node is the traceparent under a node.
+// Node returns the traceparent under a node.
 func (c Context) Node(nodeID string) string { return c.under(NodeSpan(c.runID, nodeID)) }
 
-// Attempt is the traceparent under an attempt of a node.
+// Attempt returns the traceparent under an attempt of a node.
 func (c Context) Attempt(nodeID string, attempt int) string {
 	return c.under(AttemptSpan(c.runID, nodeID, attempt))
 }
 
-// Call is the traceparent under the n-th model call of an attempt.
+// Call returns the traceparent under the n-th model call of an attempt.
 func (c Context) Call(nodeID string, attempt, n int) string {
 	return c.under(CallSpan(c.runID, nodeID, attempt, n))
 }
@@ -59,7 +57,7 @@ func Traceparent(trace TraceID, parent SpanID, flags byte) string {
 	return string(hex.AppendEncode(b, []byte{flags}))
 }
 
-// Sampled reports the flag of a traceparent that is well-formed.
+// Sampled reports the sampled flag of a well-formed traceparent.
 func Sampled(traceparent string) bool {
 	const flagsAt = 53
 	if len(traceparent) < flagsAt+2 {

@@ -12,36 +12,34 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Fold turns a run's events into its spans. It is fed in order; whoever feeds it
-// the same events gets the same spans, whatever process that is. It belongs to
-// one goroutine.
+// Fold derives a run's spans from its events, applied in order. The same events yield the same
+// spans in every process. A Fold belongs to one goroutine.
 type Fold struct {
 	rec   *wire.RunRecord
 	trace TraceID
 	run   *Span
 	nodes map[string]*node
 	ended []*Span
-	// asks are the suspensions that go on, by interruptId, and asked how many each node
-	// has had.
-	asks  map[string]question
+	// open are the open suspensions by interruptId; asked counts the suspensions of each node.
+	open  map[string]question
 	asked map[string]int
-	// accepted are the accepts that the log tells of, by correlationId. Whoever
-	// accepted has exported them.
+	// accepted are the recorded accepts, by correlationId. The acceptor has exported their spans.
 	accepted map[string]*Span
 }
 
-// node is a node that has been started.
+// node is a started node.
 type node struct {
 	span, attempt *Span
-	number        int // of the attempt
-	calls         int // of the attempt
+	number        int // number of the attempt
+	calls         int // model calls of the attempt
 	since         time.Time
 }
 
-// New begins the spans of a run. The run's own begins with its record: it waited
-// for an executor from then on.
+// New starts the spans of a run. The run's own span starts with its record, so it includes the time
+// in
+// the queue.
 func New(rec *wire.RunRecord) *Fold {
-	f := &Fold{rec: rec, nodes: map[string]*node{}, asks: map[string]question{}, asked: map[string]int{}, accepted: map[string]*Span{}}
+	f := &Fold{rec: rec, nodes: map[string]*node{}, open: map[string]question{}, asked: map[string]int{}, accepted: map[string]*Span{}}
 	var parent SpanID
 	f.trace, parent = TraceOf(rec.RunID, rec.Traceparent)
 	f.run = &Span{
@@ -66,20 +64,19 @@ func New(rec *wire.RunRecord) *Fold {
 	return f
 }
 
-// All gives every span of the run so far, those that go on included, in the
-// order they began.
+// All returns all spans of the run so far, including open ones, ordered by start.
 func (f *Fold) All() []*Span {
 	out := append([]*Span{f.run}, f.ended...)
 	for _, n := range f.nodes {
 		out = append(out, n.open()...)
 	}
-	for _, q := range f.asks {
+	for _, q := range f.open {
 		out = append(out, q.span)
 	}
 	for _, s := range f.accepted {
 		out = append(out, s)
 	}
-	if f.run.Ended() { // it is among those that have ended
+	if f.run.Ended() { // it is already in ended
 		out = out[1:]
 	}
 	slices.SortStableFunc(out, func(a, b *Span) int {
@@ -88,7 +85,7 @@ func (f *Fold) All() []*Span {
 	return out
 }
 
-// rank orders spans that begin together: parents first.
+// rank orders spans with equal start: parents first.
 func rank(s *Span) int {
 	switch {
 	case s.Name == NameRun:
@@ -112,7 +109,7 @@ func (n *node) open() []*Span {
 	return out
 }
 
-// event is the union of the members that spans are made of.
+// event is the union of the payload members used for spans.
 type event struct {
 	TypeID           string          `json:"typeId"`
 	NodeID           string          `json:"nodeId"`
@@ -144,53 +141,53 @@ type event struct {
 	Envelope         stamp           `json:"envelope"`
 }
 
-// stamp is what the first event of an envelope that is no artifact says of it.
+// stamp identifies the envelope in the first event of an envelope without an artifact.
 type stamp struct {
 	EnvelopeType string `json:"envelopeType"`
 	EnvelopeID   string `json:"envelopeId"`
 }
 
-// Apply takes the run's next event and gives the spans that it ends.
+// Apply folds the run's next event and returns the spans that it ends.
 func (f *Fold) Apply(e wire.Event) []*Span {
 	before := len(f.ended)
 	var p event
-	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload folds as an empty one
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts as an empty one
 	if p.NodeID == "" {
 		p.NodeID = e.NodeID
 	}
 	at := parse(e.Timestamp)
 	switch e.Type {
 	case wire.EventNodeStarted:
-		f.started(p, at, e.Sequence)
+		f.startAttempt(p, at, e.Sequence)
 	case wire.EventNodeCompleted, wire.EventNodeSkipped:
-		f.closed(p.NodeID, at, OK, "")
+		f.endNode(p.NodeID, at, OK, "")
 	case wire.EventNodeFailed:
-		f.closed(p.NodeID, at, Error, codeOf(p.Error))
+		f.endNode(p.NodeID, at, Error, codeOf(p.Error))
 	case wire.EventNodeCancelled:
-		f.closed(p.NodeID, at, Error, "cancelled")
+		f.endNode(p.NodeID, at, Error, "cancelled")
 	case wire.EventNodeRetried:
-		f.tried(p.NodeID, at, codeOf(p.LastError))
+		f.endAttempt(p.NodeID, at, codeOf(p.LastError))
 	case wire.EventInterruptRequested:
 		f.ask(p, at)
 	case wire.EventInterruptResolved:
 		f.resolve(p, at)
 	case wire.EventProviderUsage:
-		f.called(p, at)
+		f.addCall(p, at)
 	case wire.EventLogAppended:
 		f.cost(e, p.NodeID)
 	case wire.EventRunCompleted:
-		f.over(at, OK, "")
+		f.endRun(at, OK, "")
 	case wire.EventRunFailed:
-		f.over(at, Error, codeOf(p.Error))
+		f.endRun(at, Error, codeOf(p.Error))
 	case wire.EventRunCancelled:
-		f.over(at, Error, "cancelled")
+		f.endRun(at, Error, "cancelled")
 	case wire.EventReplayDiverged:
 		f.diverged(e)
 	case wire.EventCapBreached:
-		f.happened(p.NodeID, e.Type, at, map[string]any{"openwop.cap_kind": p.Kind, "openwop.cap_limit": p.Limit, "openwop.cap_observed": p.Observed})
+		f.addEvent(p.NodeID, e.Type, at, map[string]any{"openwop.cap_kind": p.Kind, "openwop.cap_limit": p.Limit, "openwop.cap_observed": p.Observed})
 	default:
 		if a := reliability(e.Type, p); a != nil {
-			f.happened(p.NodeID, e.Type, at, a)
+			f.addEvent(p.NodeID, e.Type, at, a)
 		}
 	}
 	if e.CausationID != "" {
@@ -209,8 +206,8 @@ func codeOf(e *wire.NodeError) string {
 	return e.Code
 }
 
-// started begins an attempt of a node, and the node with its first one.
-func (f *Fold) started(p event, at time.Time, seq int) {
+// startAttempt opens the span of an attempt, and of the node on its first attempt.
+func (f *Fold) startAttempt(p event, at time.Time, seq int) {
 	n := f.nodes[p.NodeID]
 	attributes := func() map[string]any {
 		return map[string]any{
@@ -233,19 +230,19 @@ func (f *Fold) started(p event, at time.Time, seq int) {
 	}
 }
 
-// tried ends an attempt that another one follows.
-func (f *Fold) tried(nodeID string, at time.Time, code string) {
+// endAttempt ends the span of an attempt that is retried.
+func (f *Fold) endAttempt(nodeID string, at time.Time, code string) {
 	if n := f.nodes[nodeID]; n != nil && n.attempt != nil && !n.attempt.Ended() {
 		f.finish(n.attempt, at, Error, code)
 	}
 }
 
-// closed ends a node.
-func (f *Fold) closed(nodeID string, at time.Time, code Code, message string) {
-	f.unasked(func(of string) bool { return of == nodeID }, at, code, message)
+// endNode ends the spans of a node.
+func (f *Fold) endNode(nodeID string, at time.Time, code Code, message string) {
+	f.endOpen(func(of string) bool { return of == nodeID }, at, code, message)
 	n := f.nodes[nodeID]
 	if n == nil {
-		return // skipped or cancelled before it began
+		return // skipped or cancelled before it started
 	}
 	for _, s := range []*Span{n.attempt, n.span} {
 		if !s.Ended() {
@@ -254,12 +251,12 @@ func (f *Fold) closed(nodeID string, at time.Time, code Code, message string) {
 	}
 }
 
-// over ends the run, and what of it was cut short.
-func (f *Fold) over(at time.Time, code Code, message string) {
+// endRun ends the run's span and all open spans.
+func (f *Fold) endRun(at time.Time, code Code, message string) {
 	for _, id := range slices.Sorted(maps.Keys(f.nodes)) {
-		f.closed(id, at, code, message)
+		f.endNode(id, at, code, message)
 	}
-	f.unasked(func(string) bool { return true }, at, code, message)
+	f.endOpen(func(string) bool { return true }, at, code, message)
 	f.finish(f.run, at, code, message)
 }
 
@@ -268,19 +265,19 @@ func (f *Fold) finish(s *Span, at time.Time, code Code, message string) {
 	f.ended = append(f.ended, s)
 }
 
-// called adds the span of a model call. The log tells when its answer was
-// there; it began when the node did what it did before.
-func (f *Fold) called(p event, at time.Time) {
+// addCall adds the span of a model call. The log records only when the answer arrived; the span
+// starts at the node's previous event.
+func (f *Fold) addCall(p event, at time.Time) {
 	n := f.nodes[p.NodeID]
 	if n == nil || n.attempt == nil {
 		return
 	}
-	told := costOf(p)
+	callCost := costOf(p)
 	for _, s := range []*Span{n.attempt, n.span, f.run} {
-		addCost(s.Attributes, told)
+		addCost(s.Attributes, callCost)
 	}
 	attributes := map[string]any{"openwop.run_id": f.rec.RunID, "openwop.node_id": p.NodeID}
-	addCost(attributes, told)
+	addCost(attributes, callCost)
 	s := &Span{
 		Name: NameCall + p.Provider, Trace: f.trace, ID: CallSpan(f.rec.RunID, p.NodeID, n.number, n.calls), Parent: n.attempt.ID,
 		Kind: KindClient, Start: n.since, Attributes: attributes,
@@ -289,8 +286,8 @@ func (f *Fold) called(p event, at time.Time) {
 	f.finish(s, at, OK, "")
 }
 
-// cost adds what a node says that it has cost besides calls of models. Whatever is not
-// on the closed list stays out of every span (OpenWOP host contract §10.2).
+// cost adds the costs that a node reports apart from model calls. Attributes outside the closed
+// list never enter a span (OpenWOP host contract §10.2).
 func (f *Fold) cost(e wire.Event, nodeID string) {
 	n := f.nodes[nodeID]
 	if n == nil || n.attempt == nil || e.CausationID != "" {
@@ -305,7 +302,7 @@ func (f *Fold) cost(e wire.Event, nodeID string) {
 	}
 }
 
-// accept notes the accept of an envelope whose first event this is.
+// accept adds the span of an envelope's accept, at its first event.
 func (f *Fold) accept(e wire.Event, p event, at time.Time) {
 	kind, id := p.ArtifactType, p.ArtifactID
 	for _, s := range []stamp{p.Fields, p.Envelope} {
@@ -329,7 +326,7 @@ func (f *Fold) accept(e wire.Event, p event, at time.Time) {
 	f.accepted[e.CausationID] = s
 }
 
-// Append is the span of an append of the events, which took from start to end.
+// Append returns the span of an append of events, from start to end.
 func (f *Fold) Append(events []wire.Event, start, end time.Time) *Span {
 	types := make([]string, 0, len(events))
 	for _, e := range events {
@@ -344,8 +341,8 @@ func (f *Fold) Append(events []wire.Event, start, end time.Time) *Span {
 	}
 }
 
-// happened adds an event to the span of the node's attempt, or to the run's.
-func (f *Fold) happened(nodeID string, t wire.EventType, at time.Time, attributes map[string]any) {
+// addEvent adds an event to the span of the node's attempt, or else of the run.
+func (f *Fold) addEvent(nodeID string, t wire.EventType, at time.Time, attributes map[string]any) {
 	s := f.run
 	if n := f.nodes[nodeID]; n != nil && n.attempt != nil {
 		s = n.attempt

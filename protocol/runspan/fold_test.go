@@ -23,7 +23,7 @@ func record() *wire.RunRecord {
 	}
 }
 
-// feed applies events a second apart and gives all spans that were ended by one.
+// feed applies events one second apart and returns all ended spans.
 func feed(f *runspan.Fold, docs ...string) []*runspan.Span {
 	var ended []*runspan.Span
 	for i, d := range docs {
@@ -44,7 +44,7 @@ func feed(f *runspan.Fold, docs ...string) []*runspan.Span {
 	return ended
 }
 
-// retriedRun fails once, is told about, and answers the second time.
+// retriedRun fails once and succeeds on the second attempt.
 var retriedRun = []string{
 	`{"type":"run.started","payload":{"workflowId":"wf"}}`,
 	`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,
@@ -67,7 +67,7 @@ func byName(t *testing.T, spans []*runspan.Span) map[string][]*runspan.Span {
 	return out
 }
 
-func TestFold_MakesATreeUnderTheRequest(t *testing.T) {
+func TestFold_BuildsATreeUnderTheRequest(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())
 	feed(f, retriedRun...)
@@ -108,7 +108,7 @@ func TestFold_MakesATreeUnderTheRequest(t *testing.T) {
 	require.Equal(t, "vendor.x.y", accepted.Attributes["openwop.envelope_kind"])
 }
 
-func TestFold_SumsCostsAndHasNoOtherCostAttribute(t *testing.T) {
+func TestFold_SumsCostsOfModelCalls(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())
 	feed(f, retriedRun...)
@@ -127,9 +127,10 @@ func TestFold_SumsCostsAndHasNoOtherCostAttribute(t *testing.T) {
 	require.Empty(t, want)
 }
 
-// OpenWOP host contract §10.2: what a node tells of costs is told by its spans, as far as
-// it is on the list, whoever wrote the event.
-func TestFold_TellsCostsOfNodesFromTheListOnly(t *testing.T) {
+// OpenWOP host contract §10.2: spans report the costs of nodes if they are on the list, whoever
+// wrote
+// the event.
+func TestFold_AddsListedCostsOfNodesOnly(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())
 	feed(
@@ -156,10 +157,10 @@ func TestFold_EndsEachSpanOnce(t *testing.T) {
 		seen[s.ID] = true
 	}
 	require.Len(t, seen, 6, "the run, the node, two attempts, two calls")
-	require.NotContains(t, byName(t, ended), "openwop.envelope.accept", "whoever accepted has exported that one")
+	require.NotContains(t, byName(t, ended), "openwop.envelope.accept", "the acceptor exports that span")
 }
 
-func TestFold_OfAPrefixGoesOnWhereItStands(t *testing.T) {
+func TestFold_ContinuesAfterAPrefix(t *testing.T) {
 	t.Parallel()
 	for cut := range len(retriedRun) + 1 {
 		whole, parts := runspan.New(record()), runspan.New(record())
@@ -176,7 +177,7 @@ func TestFold_OfAPrefixGoesOnWhereItStands(t *testing.T) {
 	}
 }
 
-func TestFold_ClosesWhatARunsEndCutsShort(t *testing.T) {
+func TestFold_EndOfTheRunEndsOpenSpans(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())
 	feed(f, append(retriedRun[:2:2], `{"type":"run.failed","payload":{"error":{"code":"run_timeout","message":"words"}}}`)...)
@@ -203,7 +204,7 @@ func TestFold_HoldsNoContent(t *testing.T) {
 	require.Contains(t, string(b), "openwop.cap_observed")
 }
 
-func TestFold_CutsTextBetweenCharacters(t *testing.T) {
+func TestFold_CutsTextAtCharacterBoundaries(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("a", 127) + "é", strings.Repeat("é", 500), "a\\ud800"} {
 		f := runspan.New(record())

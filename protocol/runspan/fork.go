@@ -2,7 +2,7 @@ package runspan
 
 import "waybill.dev/waybill/protocol/wire"
 
-// follow ties the span of a fork to that of its source (OpenWOP host contract §7.2).
+// follow links the span of a fork to that of its source (OpenWOP host contract §7.2).
 func (f *Fold) follow(fork *wire.Fork) {
 	if fork == nil {
 		return
@@ -14,8 +14,9 @@ func (f *Fold) follow(fork *wire.Fork) {
 	f.run.Attributes["openwop.replay.mode"] = string(fork.Mode)
 }
 
-// diverged tells that a replay has left the way of its source. What the copied history
-// tells of is another's.
+// diverged marks a replay that diverged from its source. Copied events do not count: they concern
+// the
+// source.
 func (f *Fold) diverged(e wire.Event) {
 	if e.Sequence >= f.rec.Copied() {
 		f.run.Attributes["openwop.replay.diverged"] = true

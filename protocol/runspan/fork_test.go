@@ -9,15 +9,16 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// forked is a fork of another run.
+// forked returns a fork of another run.
 func forked(mode wire.ForkMode, from int) *wire.RunRecord {
 	r := record()
 	r.Fork = &wire.Fork{SourceRunID: "r0", Mode: mode, FromSeq: from, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 	return r
 }
 
-// OpenWOP host contract §7.2: the span of a fork follows that of its source, and says from
-// where and how.
+// OpenWOP host contract §7.2: the span of a fork links to that of its source, with mode and
+// starting
+// point.
 func TestFork_LinksTheSpanOfItsSource(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []wire.ForkMode{wire.ForkReplay, wire.ForkBranch} {
@@ -33,12 +34,12 @@ func TestFork_LinksTheSpanOfItsSource(t *testing.T) {
 	}
 	f := runspan.New(record())
 	feed(f, retriedRun...)
-	require.Empty(t, byName(t, f.All())["openwop.run"][0].Links, "a run of its own follows none")
+	require.Empty(t, byName(t, f.All())["openwop.run"][0].Links, "a run that is not a fork has no link")
 }
 
-// OpenWOP host contract §7.2: a divergence is told on the span, but not that of the source,
+// OpenWOP host contract §7.2: a divergence is recorded on the span, but not one of the source,
 // whose history the fork has copied.
-func TestFork_SaysThatItHasDiverged(t *testing.T) {
+func TestFork_RecordsADivergence(t *testing.T) {
 	t.Parallel()
 	const diverged = `{"type":"replay.diverged","payload":{"sourceRunId":"r0","atSequence":1}}`
 	for from, want := range map[int]any{0: true, 1: true, 2: nil} {

@@ -1,9 +1,8 @@
-// Package runspan gives the spans of a run: their ids, and the spans that its
-// events tell of.
+// Package runspan derives the spans of a run, and their ids, from its events.
 //
-// Every process, every restart and every replay derives the same ids from the
-// same run, so that a span exported live and the one in a debug bundle are one,
-// and a child finds its parent without asking (OpenWOP host contract §10.1).
+// Every process, restart and replay derives the same ids from the same run. A span exported live
+// and the one in a debug bundle are therefore the same, and a child needs no lookup to find its
+// parent (OpenWOP host contract §10.1).
 package runspan
 
 import (
@@ -12,21 +11,21 @@ import (
 	"strconv"
 )
 
-// TraceID names a trace, as W3C Trace Context has it.
+// TraceID is the id of a trace, as defined by W3C Trace Context.
 type TraceID [16]byte
 
-// SpanID names a span of a trace.
+// SpanID is the id of a span.
 type SpanID [8]byte
 
-// String gives lower-case hex.
+// String returns lower-case hex.
 func (t TraceID) String() string { return hex.EncodeToString(t[:]) }
 
-// String gives lower-case hex.
+// String returns lower-case hex.
 func (s SpanID) String() string { return hex.EncodeToString(s[:]) }
 
-// TraceOf is the trace of a run: that of the request that created it, or one of
-// its own if the request had none. traceparent must be well-formed or empty.
-// parent is the span of that request; zero: none.
+// TraceOf returns the trace of a run: that of the creating request, or a derived one if the request
+// had none. traceparent must be well-formed or empty. parent is the span of that request; zero:
+// none.
 func TraceOf(runID, traceparent string) (trace TraceID, parent SpanID) {
 	const (
 		traceAt = len("00-")
@@ -44,29 +43,29 @@ func TraceOf(runID, traceparent string) (trace TraceID, parent SpanID) {
 	return TraceID(sum[:16]), SpanID{}
 }
 
-// RunSpan is the span of the whole run.
+// RunSpan returns the id of the run's span.
 func RunSpan(runID string) SpanID { return spanID("run", runID) }
 
-// NodeSpan is the span of a node, over all its attempts.
+// NodeSpan returns the id of a node's span, which covers all its attempts.
 func NodeSpan(runID, nodeID string) SpanID { return spanID("node", runID, nodeID) }
 
-// AttemptSpan is the span of one attempt of a node; the first is 0.
+// AttemptSpan returns the id of the span of an attempt; the first is 0.
 func AttemptSpan(runID, nodeID string, attempt int) SpanID {
 	return spanID("attempt", runID, nodeID, strconv.Itoa(attempt))
 }
 
-// CallSpan is the span of a provider call: the n-th of that attempt, from 0.
+// CallSpan returns the id of the span of a provider call: the n-th of its attempt, from 0.
 func CallSpan(runID, nodeID string, attempt, n int) SpanID {
 	return spanID("call", runID, nodeID, strconv.Itoa(attempt), strconv.Itoa(n))
 }
 
-// InterruptSpan is the span of a suspension.
+// InterruptSpan returns the id of the span of a suspension.
 func InterruptSpan(runID, interruptID string) SpanID { return spanID("interrupt", runID, interruptID) }
 
-// AcceptSpan is the span of the accept that recorded an envelope.
+// AcceptSpan returns the id of the span of the accept that recorded an envelope.
 func AcceptSpan(runID, correlationID string) SpanID { return spanID("accept", runID, correlationID) }
 
-// AppendSpan is the span of the append that wrote an event.
+// AppendSpan returns the id of the span of the append that wrote an event.
 func AppendSpan(runID string, sequence int) SpanID {
 	return spanID("append", runID, strconv.Itoa(sequence))
 }
@@ -76,7 +75,7 @@ func spanID(parts ...string) SpanID {
 	return SpanID(sum[:8])
 }
 
-// digest separates its parts with a byte that no id has.
+// digest separates its parts with a byte that no id contains.
 func digest(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	for _, p := range parts {

@@ -22,7 +22,7 @@ func TestTraceOf_IsTheTraceOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestSpans_AreTheSameEveryTimeAndDiffer(t *testing.T) {
+func TestSpans_AreStableAndDistinct(t *testing.T) {
 	t.Parallel()
 	seen := map[runspan.SpanID]string{}
 	for name, id := range map[string]runspan.SpanID{
@@ -42,7 +42,7 @@ func TestSpans_AreTheSameEveryTimeAndDiffer(t *testing.T) {
 	}
 }
 
-func TestContext_JoinsTheTraceOfTheRun(t *testing.T) {
+func TestContext_UsesTheTraceOfTheRun(t *testing.T) {
 	t.Parallel()
 	rec := &wire.RunRecord{RunID: "r", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"}
 	c := runspan.ContextOf(rec, true)

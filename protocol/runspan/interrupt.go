@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// question is a suspension that nothing has resolved yet.
+// question is an open suspension.
 type question struct {
 	node string
 	span *Span
 }
 
-// ask begins the span of a suspension, below that of its node: it tells the wait from the
-// work (OpenWOP host contract §10.1). What is asked is in no span.
+// ask opens the span of a suspension below that of its node: it separates waiting from work
+// (OpenWOP host contract §10.1). The question's content is in no span.
 func (f *Fold) ask(p event, at time.Time) {
-	if _, known := f.asks[p.InterruptID]; known || p.InterruptID == "" {
+	if _, known := f.open[p.InterruptID]; known || p.InterruptID == "" {
 		return
 	}
 	f.asked[p.NodeID]++
@@ -23,7 +23,7 @@ func (f *Fold) ask(p event, at time.Time) {
 	if n := f.nodes[p.NodeID]; n != nil {
 		parent = n.span.ID
 	}
-	f.asks[p.InterruptID] = question{p.NodeID, &Span{
+	f.open[p.InterruptID] = question{p.NodeID, &Span{
 		Name: NameInterrupt, Trace: f.trace, ID: InterruptSpan(f.rec.RunID, p.InterruptID), Parent: parent,
 		Kind: KindInternal, Code: Unset, Start: at,
 		Attributes: map[string]any{
@@ -33,16 +33,16 @@ func (f *Fold) ask(p event, at time.Time) {
 	}}
 }
 
-// reasonTimeout is why a question was resolved that nobody answered.
+// reasonTimeout is the reason of an expired question.
 const reasonTimeout = "timeout"
 
-// resolve ends the span of a suspension. Whatever was answered, an answer is no failure.
+// resolve ends the span of a suspension. Any answer counts as success.
 func (f *Fold) resolve(p event, at time.Time) {
-	q, open := f.asks[p.InterruptID]
+	q, open := f.open[p.InterruptID]
 	if !open {
 		return
 	}
-	delete(f.asks, p.InterruptID)
+	delete(f.open, p.InterruptID)
 	if p.Reason == reasonTimeout {
 		f.finish(q.span, at, Error, reasonTimeout)
 		return
@@ -50,11 +50,11 @@ func (f *Fold) resolve(p event, at time.Time) {
 	f.finish(q.span, at, OK, "")
 }
 
-// unasked ends the suspensions that a node, or the run, has ended without an answer to.
-func (f *Fold) unasked(of func(nodeID string) bool, at time.Time, code Code, message string) {
-	for _, id := range slices.Sorted(maps.Keys(f.asks)) {
-		if q := f.asks[id]; of(q.node) {
-			delete(f.asks, id)
+// endOpen ends the spans of suspensions whose node or run ended without an answer.
+func (f *Fold) endOpen(of func(nodeID string) bool, at time.Time, code Code, message string) {
+	for _, id := range slices.Sorted(maps.Keys(f.open)) {
+		if q := f.open[id]; of(q.node) {
+			delete(f.open, id)
 			f.finish(q.span, at, code, message)
 		}
 	}

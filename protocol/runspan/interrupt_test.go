@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/runspan"
 )
 
-// suspendedRun asks at a gate; it goes on with one of the ends.
+// suspendedRun waits at a gate; tests append how it continues.
 var suspendedRun = []string{
 	`{"type":"run.started","payload":{"workflowId":"wf"}}`,
 	`{"type":"node.started","nodeId":"g","payload":{"nodeId":"g","typeId":"core.approvalGate","attempt":0}}`,
@@ -30,30 +30,30 @@ func TestInterrupt_IsASpanBelowItsNode(t *testing.T) {
 	)...)
 	require.Len(t, ended, 1)
 	spans := byName(t, f.All())
-	node, asks := spans["openwop.node.core.approvalGate"][0], spans["openwop.interrupt"]
-	require.Len(t, asks, 2)
-	require.Equal(t, ended[0], asks[0])
-	require.Equal(t, runspan.InterruptSpan("r1", "i1"), asks[0].ID)
-	require.Equal(t, began.Add(4*time.Second), asks[0].Start)
-	require.Equal(t, began.Add(5*time.Second), asks[0].End)
-	require.Equal(t, runspan.OK, asks[0].Code, "an answer is no failure")
+	node, open := spans["openwop.node.core.approvalGate"][0], spans["openwop.interrupt"]
+	require.Len(t, open, 2)
+	require.Equal(t, ended[0], open[0])
+	require.Equal(t, runspan.InterruptSpan("r1", "i1"), open[0].ID)
+	require.Equal(t, began.Add(4*time.Second), open[0].Start)
+	require.Equal(t, began.Add(5*time.Second), open[0].End)
+	require.Equal(t, runspan.OK, open[0].Code, "any answer counts as success")
 	for i, want := range []map[string]any{
 		{"openwop.interrupt_id": "i1", "openwop.interrupt_kind": "approval", "openwop.interrupt_count": int64(1)},
 		{"openwop.interrupt_id": "i2", "openwop.interrupt_kind": "clarification", "openwop.interrupt_count": int64(2)},
 	} {
 		want["openwop.run_id"], want["openwop.node_id"] = "r1", "g"
-		require.Equal(t, want, asks[i].Attributes)
-		require.Equal(t, node.ID, asks[i].Parent)
-		require.Equal(t, node.Trace, asks[i].Trace)
+		require.Equal(t, want, open[i].Attributes)
+		require.Equal(t, node.ID, open[i].Parent)
+		require.Equal(t, node.Trace, open[i].Trace)
 	}
-	require.False(t, asks[1].Ended(), "it waits")
+	require.False(t, open[1].Ended(), "it waits")
 	require.False(t, node.Ended())
 	b, err := json.Marshal(f.All())
 	require.NoError(t, err)
-	require.NotContains(t, string(b), "words", "nothing of a question or an answer is in a span")
+	require.NotContains(t, string(b), "words", "spans hold no content of questions or answers")
 }
 
-func TestInterrupt_EndsWithWhateverEndsTheWait(t *testing.T) {
+func TestInterrupt_EndsWithTheWait(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		end     string
@@ -66,19 +66,19 @@ func TestInterrupt_EndsWithWhateverEndsTheWait(t *testing.T) {
 	} {
 		f := runspan.New(record())
 		feed(f, resumed(tc.end, `{"type":"run.cancelled","payload":{}}`)...)
-		asks := byName(t, f.All())["openwop.interrupt"]
-		require.Len(t, asks, 1, name)
-		require.True(t, asks[0].Ended(), name)
-		require.Equal(t, tc.code, asks[0].Code, name)
-		require.Equal(t, tc.message, asks[0].Message, name)
+		open := byName(t, f.All())["openwop.interrupt"]
+		require.Len(t, open, 1, name)
+		require.True(t, open[0].Ended(), name)
+		require.Equal(t, tc.code, open[0].Code, name)
+		require.Equal(t, tc.message, open[0].Message, name)
 	}
 }
 
-func TestInterrupt_OfAnEventThatCannotBeReadIsNone(t *testing.T) {
+func TestInterrupt_IgnoresUnreadableEvents(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())
 	feed(f, suspendedRun[0], `{"type":"interrupt.requested","payload":7}`, `{"type":"interrupt.resolved","payload":{"interruptId":"ghost"}}`, suspendedRun[3], suspendedRun[3])
-	asks := byName(t, f.All())["openwop.interrupt"]
-	require.Len(t, asks, 1, "and the same one twice is one")
-	require.Equal(t, runspan.RunSpan("r1"), asks[0].Parent, "its node has none")
+	open := byName(t, f.All())["openwop.interrupt"]
+	require.Len(t, open, 1, "a repeated event opens no second span")
+	require.Equal(t, runspan.RunSpan("r1"), open[0].Parent, "its node has none")
 }

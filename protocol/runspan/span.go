@@ -5,7 +5,7 @@ import "time"
 // Names of spans (OpenWOP host contract §10.1).
 const (
 	NameRun       = "openwop.run"
-	NameNode      = "openwop.node." // and the type id
+	NameNode      = "openwop.node." // followed by the type id
 	NameCall      = "openwop.activity."
 	NameInterrupt = "openwop.interrupt"
 	NameAccept    = "openwop.envelope.accept"
@@ -16,14 +16,14 @@ const (
 // Kind is the OpenTelemetry kind of a span.
 type Kind string
 
-// The kinds a run has.
+// The kinds of a run's spans.
 const (
 	KindInternal Kind = "internal"
 	KindServer   Kind = "server"
 	KindClient   Kind = "client"
 )
 
-// Code is how the work of a span ended.
+// Code is the status of a span.
 type Code string
 
 // The status codes of OpenTelemetry.
@@ -33,8 +33,8 @@ const (
 	Error Code = "error"
 )
 
-// Span is one span of a run. Its attributes hold string, int64, float64, bool and
-// []string values. Nothing in it is content: ids, types, codes, counts.
+// Span is one span of a run. Its attributes are string, int64, float64, bool and []string values.
+// They hold ids, types, codes and counts, never content.
 type Span struct {
 	Name       string
 	Trace      TraceID
@@ -43,15 +43,15 @@ type Span struct {
 	Code       Code
 	// Message is an error code; empty unless Code is Error.
 	Message string
-	// Start and End; End is zero while the work goes on.
+	// Start and End; End is zero while the span is open.
 	Start, End time.Time
 	Attributes map[string]any
 	Events     []Moment
-	// Links are spans of other traces that this one follows from.
+	// Links are the spans of other traces that this one follows from.
 	Links []Link
 }
 
-// Link names a span of another trace.
+// Link refers to a span of another trace.
 type Link struct {
 	Trace TraceID
 	ID    SpanID
@@ -64,7 +64,7 @@ type Moment struct {
 	Attributes map[string]any
 }
 
-// Ended reports whether the work is over.
+// Ended reports whether the span is closed.
 func (s *Span) Ended() bool { return !s.End.IsZero() }
 
 // end closes the span.

@@ -9,20 +9,21 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// ExecutorLost is the reason of an attempt that ended with its executor: who dies takes none
-// of a node's retries away, nor of a run's executions.
+// ExecutorLost is the reason of an attempt that ended because its dispatcher stopped. Such attempts
+// count neither as retries of the node nor as executions of the run.
 const ExecutorLost = "executor_lost"
 
-// MaxLost is how many executors a node may lose before that counts as its own fault: one
-// whose answers kill whoever takes them must not go on killing for as long as its run may
-// take.
+// MaxLost is how many dispatchers a node may lose before further losses count as its own failures.
+// Without the limit, a node whose answers crash the dispatcher would keep crashing dispatchers
+// until
+// its run times out.
 const MaxLost = 30
 
-// NoCapacity is the reason of an attempt whose peer had no room for the call. The wait uses
-// up neither a retry of the node nor an execution of the run.
+// NoCapacity is the reason of an attempt whose peer had no capacity for the call. The wait uses up
+// neither a retry of the node nor an execution of the run.
 const NoCapacity = "no_capacity"
 
-func (p payload) refusedForCapacity() bool {
+func (p payload) lacksCapacity() bool {
 	return p.LastError != nil && p.LastError.Details["reason"] == NoCapacity
 }
 
@@ -30,7 +31,7 @@ func (p payload) lost() bool {
 	return p.LastError != nil && p.LastError.Details["reason"] == ExecutorLost
 }
 
-// Due is when the node's timer fires; the zero time when its start is unreadable.
+// Due returns when the node's timer fires; the zero time if its start is unreadable.
 func (n *Node) Due() time.Time {
 	t, err := time.Parse(wire.TimeLayout, n.Since)
 	if err != nil {
@@ -39,8 +40,8 @@ func (n *Node) Due() time.Time {
 	return t.Add(time.Duration(n.wait()) * time.Millisecond)
 }
 
-// wait is how many milliseconds after Since something is due at the node: the end of
-// its wait, or that of its time; 0: nothing is.
+// wait returns the milliseconds from Since to the end of the node's delay or time limit; 0 means no
+// timer.
 func (n *Node) wait() int64 {
 	switch {
 	case n.Status.Terminal():
@@ -50,12 +51,12 @@ func (n *Node) wait() int64 {
 	case n.Status == NodeRunning:
 		return n.TimeoutMs
 	default:
-		return 0 // a suspended node has its time again once it is resumed
+		return 0 // a suspended node's time limit starts again when it resumes
 	}
 }
 
-// Due is when the run must be looked at without anybody's doing: its next timer
-// or the end of its time. ok is false when it needs no looking at.
+// Due returns when the run must be checked without an external trigger: its next timer or the end
+// of its time limit. ok is false if there is neither.
 func (s *State) Due() (due time.Time, ok bool) {
 	if _, n, has := s.Timer(); has && !n.Due().IsZero() {
 		due, ok = n.Due(), true
@@ -66,10 +67,10 @@ func (s *State) Due() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// Deadline is when the run will have used up its time, unless it waits in between: time spent
-// paused or waiting for an answer does not count (OpenWOP host contract §12 no. 41), and that
-// of delays does not count toward the host's limit. wish limits the run besides; 0 does not.
-// limit is the one that ends first. ok is false while no time runs.
+// Deadline returns when the run's time limit ends if it does not wait in between. Time spent paused
+// or waiting for an answer does not count (OpenWOP host contract §12 no. 41), and delays do not
+// count toward the host's limit. wish is an additional limit; 0 means none. limit is the one that
+// ends first. ok is false while no time counts.
 func (s *State) Deadline(wish time.Duration) (at time.Time, limit time.Duration, ok bool) {
 	started, err := time.Parse(wire.TimeLayout, s.StartedAt)
 	if err != nil || s.Status != wire.StatusRunning {
@@ -86,8 +87,8 @@ func (s *State) Deadline(wish time.Duration) (at time.Time, limit time.Duration,
 	return at, limit, ok
 }
 
-// Apply folds one more event into the state. Events at or before the last
-// applied sequence are ignored, so that a repeated delivery changes nothing.
+// Apply folds one more event into the state. Events at or before the last applied sequence are
+// ignored, so that a repeated delivery changes nothing.
 func (s *State) Apply(e wire.Event) {
 	if e.Sequence < s.Next {
 		return
@@ -109,7 +110,7 @@ func (s *State) Apply(e wire.Event) {
 	s.applyChannel(e)
 	s.applyInterrupt(e)
 	s.applyChild(e, p.NodeID)
-	s.settle(e.Timestamp)
+	s.updateWaiting(e.Timestamp)
 	if f := s.Record.Fork; f != nil && s.Next == f.Ends() {
 		for _, said := range f.Said {
 			s.Remember(wire.Note{Said: said})
@@ -118,9 +119,8 @@ func (s *State) Apply(e wire.Event) {
 	}
 }
 
-// applyTrust lets a node's trust fall with that of its events. It never rises: not
-// with another attempt, and not when somebody folds the log again (OpenWOP envelope
-// contract §12).
+// applyTrust lowers a node's trust to that of its events. It never rises, neither with another
+// attempt nor when the log is folded again (OpenWOP envelope contract §12).
 func (s *State) applyTrust(e wire.Event, p payload) {
 	if n := s.Nodes[p.NodeID]; n != nil && e.ContentTrust == wire.Untrusted {
 		n.Trust = wire.Untrusted
@@ -128,7 +128,7 @@ func (s *State) applyTrust(e wire.Event, p payload) {
 }
 
 func (s *State) applyRun(e wire.Event, p payload) {
-	if leads(e.Type) && !mayFollow(s.Status, e.Type) {
+	if isRunEvent(e.Type) && !mayFollow(s.Status, e.Type) {
 		return
 	}
 	switch e.Type {
@@ -186,7 +186,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 			spared++
 		}
 		was := n.Status
-		s.disturb(n)
+		s.endDelay(n)
 		*n = Node{
 			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, Began: began, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
 			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared, Lost: n.Lost,
@@ -202,7 +202,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.node(p.NodeID).Fallback = &modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel}
 	case wire.EventPromptComposed:
 		said := &Prompt{}
-		_ = json.Unmarshal(e.Payload, said) // an unreadable one was never composed
+		_ = json.Unmarshal(e.Payload, said) // an unreadable payload counts as an empty one
 		s.node(p.NodeID).Prompt = said
 	case wire.EventNodeCompleted:
 		n := s.end(e, p, NodeCompleted)
@@ -220,7 +220,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
-		n.Rounds, n.Retries, n.Chunked, n.Waits, n.Held = 0, nil, false, 0, false // its model is called again, with the answer
+		n.Rounds, n.Retries, n.Chunked, n.Waits, n.Held = 0, nil, false, 0, false // the model is called again, with the answer
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:
@@ -240,7 +240,7 @@ func (s *State) applyRetried(e wire.Event, p payload) {
 	n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
 	n.Fallback = nil // each attempt passes the gate again
 	switch {
-	case p.refusedForCapacity():
+	case p.lacksCapacity():
 		n.Waits++
 		n.TimeoutMs = left
 		n.Spared++
@@ -255,8 +255,8 @@ func (s *State) applyRetried(e wire.Event, p payload) {
 	}
 }
 
-// timeLeft is what an instant leaves of the time of a running attempt, at least 1 ms; 0: the
-// attempt has no limit.
+// timeLeft returns what is left at an instant of a running attempt's time limit, at least 1 ms; 0
+// means no limit.
 func (n *Node) timeLeft(at string) int64 {
 	since, err := time.Parse(wire.TimeLayout, n.Since)
 	now, err2 := time.Parse(wire.TimeLayout, at)
@@ -266,13 +266,13 @@ func (n *Node) timeLeft(at string) int64 {
 	return max(n.TimeoutMs-now.Sub(since).Milliseconds(), 1)
 }
 
-// TimeLeft is what is left, at an instant, of the time of an attempt that waits for
-// capacity, at least 1 ms; 0: it has no limit. The waits count against the time.
+// TimeLeft returns what is left of the time limit of an attempt that waits for capacity, at least
+// 1 ms; 0 means no limit. Waits count against the limit.
 func (n *Node) TimeLeft(now time.Time) int64 {
 	return n.timeLeft(wire.FormatTime(now))
 }
 
-// end moves a node to a status that its event names.
+// end applies an event that ends or suspends the running attempt.
 func (s *State) end(e wire.Event, p payload, status NodeStatus) *Node {
 	n := s.node(p.NodeID)
 	n.Since, n.DelayMs = e.Timestamp, 0
@@ -302,17 +302,17 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 	}
 }
 
-// applyLogged takes an envelope that no artifact came of. The outcome tells it from a
-// warning about one that was discarded.
+// applyLogged records an envelope without an artifact. Other log entries, such as a warning about a
+// discarded envelope, have no outcome "accepted".
 func (v *Envelope) applyLogged(fields json.RawMessage) {
-	var told struct {
+	var logged struct {
 		EnvelopeType, EnvelopeID, Outcome string
 		Answer                            wire.AnswerPart
 		Payload                           json.RawMessage
 	}
-	if json.Unmarshal(fields, &told) != nil || told.Outcome != "accepted" {
+	if json.Unmarshal(fields, &logged) != nil || logged.Outcome != "accepted" {
 		return
 	}
-	v.Kind, v.ID, v.Payload, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, true
-	v.Answer = told.Answer
+	v.Kind, v.ID, v.Payload, v.Logged = logged.EnvelopeType, logged.EnvelopeID, logged.Payload, true
+	v.Answer = logged.Answer
 }

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// openChannels begins the channels of the run's record with their defaults.
+// openChannels creates the channels of the run's record with their defaults.
 func (s *State) openChannels() {
 	for name, decl := range s.Record.Channels {
 		if s.Channels == nil {
@@ -18,10 +18,9 @@ func (s *State) openChannels() {
 	}
 }
 
-// applyChannel folds a write, through the reducer that its event names. A node that
-// starts reads: what is too old by then is dropped (OpenWOP host contract §5.9). A
-// channel that no record declares is one of an opened run, or of another host's; it
-// is folded by what its events say.
+// applyChannel folds a write with the reducer its event names. The start of a node is a read, so it
+// drops old entries (OpenWOP host contract §5.9). A channel missing from the record belongs to an
+// opened run or to another host; only its events define it.
 func (s *State) applyChannel(e wire.Event) {
 	if e.Type == wire.EventNodeStarted {
 		s.Age(e.Clock())
@@ -49,8 +48,8 @@ func (s *State) applyChannel(e wire.Event) {
 	s.taint(w, e.ContentTrust)
 }
 
-// Age drops from the channels what is too old at an instant. Folding the start of a node
-// does so by itself; who makes that event does it before, to see what the node will see.
+// Age drops channel entries that are too old at an instant. Folding a node's start does this too;
+// the dispatcher calls it before creating that event, to get the node's view.
 func (s *State) Age(at string) {
 	for name, c := range s.Channels {
 		c.Expire(at)
@@ -58,8 +57,7 @@ func (s *State) Age(at string) {
 	}
 }
 
-// mirror tells in the variables what a channel holds. A broken one holds nothing that
-// could be relied on.
+// mirror copies a channel's value into the variables. A broken channel has no reliable value.
 func (s *State) mirror(name string) {
 	c := s.Channels[name]
 	switch {
@@ -70,13 +68,13 @@ func (s *State) mirror(name string) {
 	}
 }
 
-// taint marks the variable of a channel: what was ever written to it stays in it,
-// unless the write took its place.
+// taint marks the variable of a channel. Untrusted content stays in the channel until a write
+// replaces it.
 func (s *State) taint(w wire.ChannelWritten, trust wire.Trust) {
 	s.Tainted[w.Channel] = trust == wire.Untrusted || s.Tainted[w.Channel] && w.Reducer != channel.Replace
 }
 
-// channels are the folded states of the channels that have one.
+// channels returns the values of the channels that have one.
 func (s *State) channels() map[string]json.RawMessage {
 	var out map[string]json.RawMessage
 	for name, c := range s.Channels {

@@ -8,20 +8,20 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Child is a run that a node has started, as far as the log of this run knows it.
+// Child is a run that a node started, as recorded in the parent's log.
 type Child struct {
 	RunID      string
 	WorkflowID string
 	NodeID     string
 	Status     wire.Status
-	// InterruptID and Kind say what the child waits for; empty while it does not.
+	// InterruptID and Kind identify what the child waits for; empty if it does not wait.
 	InterruptID string
 	Kind        interrupt.Kind
-	// Cut is set when the node was cancelled while it waited for the child.
+	// Cut: the node was cancelled while it waited for the child.
 	Cut bool
 }
 
-// ReasonLetBe is the reason of a cancelled node whose child goes on.
+// ReasonLetBe is the reason of a cancelled node whose child continues.
 const ReasonLetBe = "cancelled, its child run goes on"
 
 // ChildRun is one entry of a snapshot's childRuns.
@@ -32,7 +32,7 @@ type ChildRun struct {
 	NodeID     string      `json:"nodeId"`
 }
 
-// Wait is what a suspended run waits for.
+// Wait describes what a suspended run waits for.
 type Wait struct {
 	NodeID      string
 	InterruptID string
@@ -40,8 +40,8 @@ type Wait struct {
 	since       string
 }
 
-// Waits is what the run has waited for longest: an answer of its own, or one that a child
-// waits for. nil: for nothing.
+// Waits returns the longest open wait: for an answer of the run's own, or one of a child's; nil:
+// none.
 func (s *State) Waits() *Wait {
 	var first *Wait
 	if i := s.firstOpen(); i != nil {
@@ -59,7 +59,7 @@ func (s *State) Waits() *Wait {
 	return first
 }
 
-// childPayload is the union of the members that tell of children.
+// childPayload is the union of the payload members about children.
 type childPayload struct {
 	ChildRunID      string         `json:"childRunId"`
 	ChildWorkflowID string         `json:"childWorkflowId"`
@@ -80,9 +80,9 @@ type childError struct {
 	} `json:"details"`
 }
 
-// applyChild keeps what the log tells of the children.
+// applyChild folds an event about a child.
 func (s *State) applyChild(e wire.Event, nodeID string) {
-	if nodeID == "" || !tellsOfChild(e.Type) {
+	if nodeID == "" || !concernsChild(e.Type) {
 		return
 	}
 	n := s.node(nodeID)
@@ -90,7 +90,7 @@ func (s *State) applyChild(e wire.Event, nodeID string) {
 		return
 	}
 	var p childPayload
-	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload folds as an empty one
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts as an empty one
 	if e.Type == wire.EventNodeDispatched {
 		n.Child = &Child{RunID: p.ChildRunID, WorkflowID: p.ChildWorkflowID, NodeID: nodeID, Status: cmp.Or(p.ChildStatus, wire.StatusRunning)}
 		s.Children = append(s.Children, n.Child)
@@ -119,7 +119,7 @@ func (c *Child) apply(t wire.EventType, p childPayload) {
 	}
 }
 
-func tellsOfChild(t wire.EventType) bool {
+func concernsChild(t wire.EventType) bool {
 	switch t {
 	case wire.EventNodeDispatched, wire.EventNodeSuspended, wire.EventNodeResumed, wire.EventNodeCompleted,
 		wire.EventNodeFailed, wire.EventNodeRetried, wire.EventNodeCancelled:
@@ -129,8 +129,8 @@ func tellsOfChild(t wire.EventType) bool {
 	}
 }
 
-// relate names the run's parent and children.
-func (s *State) relate(v *Snapshot) {
+// addRelatives adds the run's parent and children to a snapshot.
+func (s *State) addRelatives(v *Snapshot) {
 	if p := s.Record.Parent; p != nil {
 		v.ParentRunID, v.ParentNodeID = p.RunID, p.NodeID
 	}

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// family folds events of a node "call", a second apart.
+// family folds events of a node "call", one second apart.
 func family(t *testing.T, events ...wire.Draft) *runstate.State {
 	t.Helper()
 	st := runstate.New(&wire.RunRecord{RunID: "p", WorkflowID: "w", Owner: wire.Owner{Tenant: "acme"}})
@@ -32,7 +32,7 @@ const (
 	waits   = `{"nodeId":"call","interruptId":"i","kind":"clarification"}`
 )
 
-func TestChild_IsKnownAsTheLogTells(t *testing.T) {
+func TestChild_FollowsTheLog(t *testing.T) {
 	t.Parallel()
 	there := of(wire.EventNodeDispatched, "call", isThere)
 	suspended := of(wire.EventNodeSuspended, "call", waits)
@@ -56,8 +56,8 @@ func TestChild_IsKnownAsTheLogTells(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §3.1: what was suspended first says for what the run waits.
-func TestChild_WaitsBesideAGate(t *testing.T) {
+// OpenWOP host contract §3.1: the node suspended first determines the status.
+func TestChild_WaitsTogetherWithAGate(t *testing.T) {
 	t.Parallel()
 	gate := []wire.Draft{
 		of(wire.EventNodeStarted, "gate", `{"nodeId":"gate","typeId":"core.approvalGate"}`),
@@ -68,18 +68,18 @@ func TestChild_WaitsBesideAGate(t *testing.T) {
 	first := family(t, append([]wire.Draft{there, suspended}, gate...)...)
 	require.Equal(t, wire.StatusWaitingInput, first.Status)
 	require.Equal(t, "call", first.Snapshot().CurrentNodeID)
-	require.Equal(t, "gate", first.Snapshot().Interrupt.NodeID, "the question that can be answered here")
+	require.Equal(t, "gate", first.Snapshot().Interrupt.NodeID, "the run's own question")
 	second := family(t, append(append([]wire.Draft{there}, gate...), suspended)...)
 	require.Equal(t, wire.StatusWaitingApproval, second.Status)
 	require.Equal(t, "gate", second.Snapshot().CurrentNodeID)
 }
 
-func TestChild_ACancellationThatWaitsIsAStatus(t *testing.T) {
+func TestRemember_ACancellationSetsTheStatus(t *testing.T) {
 	t.Parallel()
 	st := family(t, of(wire.EventNodeDispatched, "call", isThere))
 	st.Remember(wire.ParseNote(wire.Note{Cancel: &wire.CancelNote{Reason: "enough"}}.JSON()))
 	require.Equal(t, wire.StatusCancelling, st.Status)
 	require.Equal(t, "enough", st.Cancelling.Reason)
 	_, _, runs := st.Deadline(time.Hour)
-	require.False(t, runs, "its time is over already")
+	require.False(t, runs, "no time counts while cancelling")
 }

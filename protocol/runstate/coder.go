@@ -10,16 +10,16 @@ import (
 	"slices"
 )
 
-// errEncoding reports bytes that no encoder of this version wrote.
+// errEncoding: the bytes are not an encoding of this version.
 var errEncoding = errors.New("not an encoded run state")
 
 // coder writes or reads values in one fixed order. Each type has one function for both
 // directions, so that they cannot differ. An unset slice, map or pointer stays unset.
 type coder struct {
-	// buf is what was written, or what is still to be read.
+	// buf is the output, or the rest of the input.
 	buf     []byte
 	reading bool
-	// all is the input as one string, of which the strings that are read are parts.
+	// all is the whole input as one string; decoded strings are slices of it.
 	all string
 	err error
 }
@@ -74,8 +74,8 @@ func (c *coder) float(v *float64) {
 	*v, c.buf = math.Float64frombits(binary.LittleEndian.Uint64(c.buf)), c.buf[8:]
 }
 
-// length codes the length of a slice or map, or that it is unset. Each element takes a byte
-// at least, so a length beyond the rest is an error and never an allocation.
+// length encodes the length of a slice or map, or that it is unset. Each element takes at least one
+// byte, so a length beyond the rest of the input is an error, not an allocation.
 func (c *coder) length(n int, set bool) (int, bool) {
 	v := int64(0)
 	if set {
@@ -182,7 +182,7 @@ func table[V any](c *coder, v *map[string]V, each func(*coder, *V)) {
 	}
 }
 
-// value codes what a pointer that is always set points to.
+// value encodes the target of a pointer that is always set.
 func value[T any](c *coder, v **T, each func(*coder, *T)) {
 	if c.reading {
 		*v = new(T)

@@ -5,10 +5,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// applyCost sums what a node says it has cost besides calls of models: attributes of
-// the closed list among the fields of a log entry.
+// applyCost sums the costs that nodes report apart from model calls: attributes of the closed list
+// in a log entry's fields.
 func (s *State) applyCost(e wire.Event, p payload) {
-	if e.CausationID != "" { // it tells of an envelope
+	if e.CausationID != "" { // a log entry about an envelope
 		return
 	}
 	a := cost.Sanitize(p.Fields)
@@ -27,7 +27,7 @@ func (s *State) applyCost(e wire.Event, p payload) {
 	}
 }
 
-// applyPin keeps the first version that a run settles for: no later event changes it.
+// applyPin records the first version that the run pins for a change; later events do not change it.
 func (s *State) applyPin(p payload) {
 	if _, pinned := s.Pins[p.ChangeID]; !pinned && p.ChangeID != "" {
 		s.Pins[p.ChangeID] = p.Version

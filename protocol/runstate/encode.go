@@ -10,20 +10,20 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// FoldVersion is the version of the fold and of its encoding. Raise it with every change
-// after which the same log folds to another State, or a State encodes to other bytes:
-// encoded states of other versions are not used. A test in test/golden fails when it is due.
+// FoldVersion is the version of the fold and of its encoding. Raise it with every change after
+// which the same log folds to another State, or a State encodes to other bytes. Encoded states of
+// other versions are ignored. A test in test/golden fails when a raise is due.
 const FoldVersion = 1
 
-// Encode returns the state as bytes, without its record. Two equal states have equal bytes.
+// Encode returns the state as bytes, without its record. Equal states have equal bytes.
 func (s *State) Encode() ([]byte, error) {
 	c := &coder{}
 	s.code(c)
 	return c.buf, c.err
 }
 
-// Decode returns the state that was encoded, given the record of its run. It goes on as the
-// encoded one would. The result shares memory with b, which must not change.
+// Decode returns the encoded state, given the record of its run. The result shares memory with b,
+// which must not change.
 func Decode(rec *wire.RunRecord, b []byte) (*State, error) {
 	c, s := &coder{buf: b, all: string(b), reading: true}, &State{Record: rec}
 	if s.code(c); c.err == nil && len(c.buf) > 0 {
@@ -109,8 +109,8 @@ func (s *State) codeNode(c *coder, n *Node) {
 	s.codeChildOf(c, n)
 }
 
-// codeChildOf codes the node's child as its number among the run's children, from 1: both are
-// one value. 0 means none.
+// codeChildOf encodes a node's child as its 1-based index among the run's children, because both
+// are the same value. 0 means none.
 func (s *State) codeChildOf(c *coder, n *Node) {
 	number := 0
 	if n.Child != nil {
@@ -178,7 +178,7 @@ func codeInterrupt(c *coder, v *Interrupt) {
 	value(c, &v.Pending, codePending)
 }
 
-// codePending codes the documents byte by byte, as their events have them.
+// codePending encodes the JSON documents byte by byte, as in their events.
 func codePending(c *coder, p *interrupt.Pending) {
 	text(c, &p.Kind)
 	text(c, &p.Key)
@@ -217,8 +217,8 @@ func codeVote(c *coder, v *interrupt.Vote) {
 	})
 }
 
-// codeChannels codes what channels hold. The record has the declarations of its channels; that
-// of another one was made of its first write.
+// codeChannels encodes the contents of the channels. Declarations come from the record; a channel
+// without one was declared by its first write.
 func (s *State) codeChannels(c *coder) {
 	type held struct {
 		decl wire.Channel

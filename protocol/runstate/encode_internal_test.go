@@ -11,8 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// filled sets every field of a value to one that is not its zero value, in pointers, slices and
-// maps, too.
+// filled sets every field of a value to a non-zero value, also inside pointers, slices and maps.
 func filled(t *testing.T, v reflect.Value, n *int) {
 	t.Helper()
 	*n++
@@ -51,12 +50,12 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 			}
 		}
 	default:
-		t.Fatalf("%s has a kind that the test does not know", v.Type())
+		t.Fatalf("%s has a kind that the test does not support", v.Type())
 	}
 }
 
-// A field that is added to a state and not to its encoding fails here.
-func TestEncode_LeavesOutNoField(t *testing.T) {
+// A field added to the state but not to its encoding fails here.
+func TestEncode_CoversAllFields(t *testing.T) {
 	t.Parallel()
 	rec := &wire.RunRecord{RunID: "r", Channels: map[string]wire.Channel{"declared": {Reducer: channel.Append, TTLMillis: 5, Schema: json.RawMessage(`{}`)}}}
 	s, n := &State{}, 0
@@ -84,8 +83,8 @@ func TestEncode_LeavesOutNoField(t *testing.T) {
 	require.Same(t, got.Children[1], got.Nodes["key"].Child, "a node's child is the run's")
 }
 
-// An encoded state that was cut off or continued is an error, not another state.
-func TestDecode_RefusesWhatIsNoState(t *testing.T) {
+// A truncated or extended encoding is an error, not another state.
+func TestDecode_RejectsInvalidBytes(t *testing.T) {
 	t.Parallel()
 	s, n := &State{}, 0
 	filled(t, reflect.ValueOf(s).Elem(), &n)

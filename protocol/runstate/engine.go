@@ -7,15 +7,15 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// retryNewer is the hint to a caller who may meet a newer host at the next try.
+// retryNewer is the retry hint for callers, who may reach a newer host next time.
 const retryNewer = 5 * time.Second
 
-// Refuse refuses a run that an engine of a later version has begun, or has gone on with:
-// what that one knows of the run, this one would leave out (OpenWOP host contract §3.2).
+// Refuse returns an error if a later engine version has worked on the run: this version would drop
+// state it does not know (OpenWOP host contract §3.2).
 func Refuse(runID string, version int) error {
 	if version <= wire.EngineVersion {
 		return nil
 	}
-	return fault.New(fault.EngineVersionMismatch, "the run is of engine version %d, and this host has %d: a newer one has to go on with it", version, wire.EngineVersion).
+	return fault.New(fault.EngineVersionMismatch, "the run requires engine version %d, this host has version %d; retry on a newer host", version, wire.EngineVersion).
 		With("runId", runID).With("persistedVersion", version).With("currentVersion", wire.EngineVersion).After(retryNewer)
 }

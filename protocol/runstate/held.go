@@ -1,7 +1,7 @@
 package runstate
 
-// hold records for running nodes whether their effect is held. Other nodes keep their state.
-func (s *State) hold(ids []string, held bool) {
+// setHeld records whether the effect of running nodes is held. Other nodes are unchanged.
+func (s *State) setHeld(ids []string, held bool) {
 	for _, id := range ids {
 		if n := s.Nodes[id]; n != nil && n.Status == NodeRunning {
 			n.Held = held
@@ -9,8 +9,8 @@ func (s *State) hold(ids []string, held bool) {
 	}
 }
 
-// holdAll marks the nodes that run where the copied history of a fork ends: the fork itself
-// has sent nothing for them.
+// holdAll marks the nodes that are running at the end of a fork's copied history: the fork itself
+// has not sent anything for them.
 func (s *State) holdAll() {
 	for _, n := range s.Nodes {
 		if n.Status == NodeRunning {

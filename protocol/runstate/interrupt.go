@@ -7,24 +7,24 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Interrupt is a question of a node to somebody outside.
+// Interrupt is a question of a node to a person or an external system.
 type Interrupt struct {
 	*interrupt.Pending
-	// Resolved is set once the question was answered, refused or has expired;
-	// ResumeValue is the answer, nil for none.
+	// Resolved: the question was answered or rejected, or it expired. ResumeValue is the answer;
+	// nil:
+	// none.
 	Resolved    bool
 	ResumeValue json.RawMessage
 }
 
-// Asks reports whether a question waits for an answer: it has none, and its node has not
-// ended without.
+// Asks reports whether a question is open: it has no answer and its node has not ended.
 func (s *State) Asks(i *Interrupt) bool {
 	n := s.Nodes[i.NodeID]
 	return !i.Resolved && (n == nil || !n.Status.Terminal())
 }
 
-// Questions are those that wait for an answer, in the order they were asked; none once the
-// run has ended, or is to end (OpenWOP host contract §6.4).
+// Questions returns the open questions in the order they were asked; none once the run has ended or
+// is cancelling (OpenWOP host contract §6.4).
 func (s *State) Questions() []*Interrupt {
 	if s.Status.Terminal() || s.Status == wire.StatusCancelling {
 		return nil
@@ -38,7 +38,7 @@ func (s *State) Questions() []*Interrupt {
 	return out
 }
 
-// Open is the first unanswered question of a node; nil: it asks nothing.
+// Open returns the first open question of a node; nil: none.
 func (s *State) Open(nodeID string) *Interrupt {
 	for _, i := range s.Interrupts {
 		if i.NodeID == nodeID && s.Asks(i) {
@@ -48,7 +48,7 @@ func (s *State) Open(nodeID string) *Interrupt {
 	return nil
 }
 
-// OpenCount counts the unanswered questions of a node.
+// OpenCount counts the open questions of a node.
 func (s *State) OpenCount(nodeID string) int {
 	n := 0
 	for _, i := range s.Interrupts {
@@ -59,8 +59,8 @@ func (s *State) OpenCount(nodeID string) int {
 	return n
 }
 
-// AnsweredOf are the answered questions of a node's model, in the order they were asked. The
-// host's own question about a call whose outcome is unknown is not among them.
+// AnsweredOf returns the answered questions of a node's model, in the order they were asked. It
+// excludes the host's own question about a call with an unknown outcome.
 func (s *State) AnsweredOf(nodeID string) []*Interrupt {
 	var out []*Interrupt
 	for _, i := range s.Interrupts {
@@ -71,7 +71,7 @@ func (s *State) AnsweredOf(nodeID string) []*Interrupt {
 	return out
 }
 
-// Find is a question by its id; nil: there is none.
+// Find returns a question by its id; nil: none.
 func (s *State) Find(id string) *Interrupt {
 	for _, i := range s.Interrupts {
 		if i.InterruptID == id {
@@ -81,7 +81,7 @@ func (s *State) Find(id string) *Interrupt {
 	return nil
 }
 
-// Latest is the question that a node asked last; nil: it has asked nothing.
+// Latest returns a node's most recent question; nil: none.
 func (s *State) Latest(nodeID string) *Interrupt {
 	for i := len(s.Interrupts) - 1; i >= 0; i-- {
 		if s.Interrupts[i].NodeID == nodeID {
@@ -102,8 +102,8 @@ func (s *State) Asked(nodeID string) int {
 	return n
 }
 
-// Answered is the answer to a question that the run has asked before: the same one is not
-// asked twice (OpenWOP host contract §6.1).
+// Answered returns the answered question that also answers r: a question is not asked twice
+// (OpenWOP host contract §6.1).
 func (s *State) Answered(r interrupt.Request) (*Interrupt, bool) {
 	for _, i := range s.Interrupts {
 		if i.Key == r.Key && i.Resolved && i.ResumeValue != nil && i.Settles(r) {
@@ -118,9 +118,9 @@ func (s *State) applyInterrupt(e wire.Event) {
 	case wire.EventInterruptRequested:
 		p, err := interrupt.Reopen(e.Payload, e.ContentTrust)
 		if err != nil {
-			return // nobody could answer it
+			return // it could not be answered
 		}
-		if s.Record.Fork != nil { // what its source asked, it asks itself, from now on
+		if s.Record.Fork != nil { // a fork asks its source's questions itself, from now on
 			p.RunID, p.RequestedAt = s.Record.RunID, e.Timestamp
 		}
 		s.Interrupts = append(s.Interrupts, &Interrupt{Pending: p})
@@ -130,10 +130,10 @@ func (s *State) applyInterrupt(e wire.Event) {
 	case wire.EventApprovalEscalated:
 		p, err := interrupt.ReopenEscalated(e)
 		if err != nil {
-			return // it moves no level
+			return // no level changes
 		}
 		if i := s.Find(p.InterruptID); i != nil && !i.Resolved {
-			i.Reach(p.Level(), e.Timestamp)
+			i.SetLevel(p.Level(), e.Timestamp)
 			if n := s.Nodes[i.NodeID]; n != nil && n.Status == NodeSuspended {
 				n.DelayMs = i.DueMs()
 			}
@@ -150,7 +150,7 @@ func (s *State) applyInterrupt(e wire.Event) {
 	}
 }
 
-// Said is what was said at the questions that wait for an answer, as notes.
+// Said returns the votes and questions at open interrupts, as notes.
 func (s *State) Said() []interrupt.Note {
 	var out []interrupt.Note
 	for _, i := range s.Interrupts {
@@ -167,7 +167,7 @@ func (s *State) Said() []interrupt.Note {
 	return out
 }
 
-// Remember folds a note. One about what is over changes nothing.
+// Remember folds a note. A note about a resolved interrupt or an ended run changes nothing.
 func (s *State) Remember(n wire.Note) {
 	if s.Status.Terminal() {
 		return
@@ -175,8 +175,8 @@ func (s *State) Remember(n wire.Note) {
 	if n.Pause != nil && s.Status != wire.StatusPaused {
 		s.Pausing = n.Pause
 	}
-	s.hold(n.Held, true)
-	s.hold(n.Begun, false)
+	s.setHeld(n.Held, true)
+	s.setHeld(n.Begun, false)
 	if n.Cancel != nil {
 		s.Status, s.Cancelling = wire.StatusCancelling, n.Cancel
 	}
@@ -185,6 +185,6 @@ func (s *State) Remember(n wire.Note) {
 		return
 	}
 	if i := s.Find(said.InterruptID); i != nil && !i.Resolved {
-		i.Keep(said)
+		i.AddNote(said)
 	}
 }

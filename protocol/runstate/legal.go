@@ -6,8 +6,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// move is a transition of a run: the event that makes it (OpenWOP host contract
-// §3.1).
+// move is a transition of a run and the event that causes it (OpenWOP host contract §3.1).
 type move struct {
 	from  []wire.Status
 	event wire.EventType
@@ -22,17 +21,16 @@ var (
 	open    = slices.Concat(running, []wire.Status{wire.StatusPaused, wire.StatusCancelling}, waiting)
 )
 
-// moves are all transitions that there are. Any other event leaves the status as
-// it is.
+// moves lists all transitions. Other events do not change the status.
 var moves = []move{
 	{[]wire.Status{wire.StatusPending}, wire.EventRunStarted, running},
-	{live, wire.EventRunPaused, []wire.Status{wire.StatusPaused}}, // also when the last node at work has left a question open
+	{live, wire.EventRunPaused, []wire.Status{wire.StatusPaused}}, // also when the last running node has left a question open
 	{[]wire.Status{wire.StatusPaused}, wire.EventRunResumed, live},
 	{open, wire.EventRunCancelled, []wire.Status{wire.StatusCancelled}},
-	// One that waits completes only outside this host, where whoever opened it knows more.
+	// A waiting run completes only on other hosts, by its external executor.
 	{live, wire.EventRunCompleted, []wire.Status{wire.StatusCompleted}},
 	{live, wire.EventRunFailed, []wire.Status{wire.StatusFailed}},
-	// A run waits when a node is suspended and none goes on.
+	// A run waits when a node is suspended and no node is active.
 	{live, wire.EventNodeSuspended, live},
 	{live, wire.EventNodeResumed, live},
 	{live, wire.EventNodeStarted, live},
@@ -45,12 +43,12 @@ var moves = []move{
 	{running, wire.EventNodeRetried, running},
 	{live, wire.EventInterruptRequested, live},
 	{live, wire.EventInterruptResolved, live},
-	// An answer that comes while the run is paused is kept.
+	// An answer that arrives while the run is paused is kept.
 	{[]wire.Status{wire.StatusPaused}, wire.EventInterruptResolved, []wire.Status{wire.StatusPaused}},
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeResumed, []wire.Status{wire.StatusPaused}},
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeCompleted, []wire.Status{wire.StatusPaused}},
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeFailed, []wire.Status{wire.StatusPaused}},
-	// What was at work when the cancellation came may still tell how it ended.
+	// Nodes that were running when the cancellation arrived may still record their end.
 	{ending, wire.EventNodeCompleted, ending},
 	{ending, wire.EventNodeFailed, ending},
 	{ending, wire.EventNodeRetried, ending},
@@ -58,7 +56,7 @@ var moves = []move{
 	{ending, wire.EventInterruptRequested, ending},
 }
 
-// MayMove reports whether an event may lead a run from one status to another.
+// MayMove reports whether an event may change a run's status from one to another.
 func MayMove(from wire.Status, e wire.EventType, to wire.Status) bool {
 	listed := false
 	for _, m := range moves {
@@ -73,8 +71,8 @@ func MayMove(from wire.Status, e wire.EventType, to wire.Status) bool {
 	return !listed && from == to && from != wire.StatusPending && !from.Terminal()
 }
 
-// leads reports whether an event is one of the run itself, that leads it somewhere.
-func leads(e wire.EventType) bool {
+// isRunEvent reports whether an event changes the status of the run itself.
+func isRunEvent(e wire.EventType) bool {
 	switch e {
 	case wire.EventRunStarted, wire.EventRunPaused, wire.EventRunResumed:
 		return true
@@ -83,9 +81,9 @@ func leads(e wire.EventType) bool {
 	}
 }
 
-// mayFollow reports whether an event of the run itself may come while the run has a
-// status. The fold takes no other: a second run.started begins nothing anew, and
-// what is being cancelled is not paused (OpenWOP host contract §3.1).
+// mayFollow reports whether a run event is valid at a status. The fold ignores all others: a second
+// run.started does not restart the run, and a cancelling run is not paused (OpenWOP host contract
+// §3.1).
 func mayFollow(from wire.Status, e wire.EventType) bool {
 	for i := range moves {
 		if m := &moves[i]; m.event == e && slices.Contains(m.from, from) {
@@ -95,7 +93,7 @@ func mayFollow(from wire.Status, e wire.EventType) bool {
 	return false
 }
 
-// NodeNever is the status of a node that the log does not mention.
+// NodeNever is the status of a node without events.
 const NodeNever NodeStatus = ""
 
 // nodeMoves are the transitions of a node by its events.
@@ -107,12 +105,12 @@ var nodeMoves = map[wire.EventType]struct{ from, to []NodeStatus }{
 	wire.EventNodeSkipped:   {[]NodeStatus{NodeNever}, []NodeStatus{NodeSkipped}},
 	wire.EventNodeCancelled: {[]NodeStatus{NodeRunning, NodeSuspended, NodeRetrying, NodeStopped}, []NodeStatus{NodeCancelled}},
 	wire.EventNodeSuspended: {[]NodeStatus{NodeRunning}, []NodeStatus{NodeSuspended}},
-	// An answer may come before the node could wait.
+	// An answer may arrive before the node is suspended.
 	wire.EventNodeResumed: {[]NodeStatus{NodeSuspended, NodeRunning, NodeStopped}, []NodeStatus{NodeRunning}},
 }
 
-// MayMoveNode reports whether an event may lead its node from one status to another;
-// an event that moves no node may come at any.
+// MayMoveNode reports whether an event may change its node's status from one to another. Events
+// that do not change a node are always valid.
 func MayMoveNode(from NodeStatus, e wire.EventType, to NodeStatus) bool {
 	m, moves := nodeMoves[e]
 	return !moves || slices.Contains(m.from, from) && slices.Contains(m.to, to)

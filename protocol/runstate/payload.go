@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// payload is the union of the members the fold reads from any payload.
+// payload is the union of the payload members that the fold reads.
 type payload struct {
 	NodeID           string          `json:"nodeId"`
 	TypeID           string          `json:"typeId"`
@@ -39,8 +39,8 @@ type payload struct {
 	Version          int             `json:"version"`
 }
 
-// read reads a payload once, without looking into the members that nobody folds. An unreadable one
-// reads as an empty one. Outputs is a part of doc.
+// read parses a payload in one pass and skips the members that are not folded. An unreadable
+// payload counts as an empty one. Outputs is a slice of doc.
 func (p *payload) read(doc []byte) {
 	sound := strictjson.Each(doc, func(name, value []byte) {
 		if string(name) == "outputs" {
@@ -49,13 +49,13 @@ func (p *payload) read(doc []byte) {
 			strictjson.Set(value, member)
 		}
 	})
-	if !sound { // encoding/json takes more, such as half of a surrogate pair
+	if !sound { // encoding/json accepts more, such as lone surrogates
 		*p = payload{}
 		_ = json.Unmarshal(doc, p)
 	}
 }
 
-// member is where a member is stored; nil: nowhere.
+// member returns a pointer to the field of a member; nil if there is none.
 func (p *payload) member(name string) any {
 	switch name {
 	case "nodeId":
@@ -115,7 +115,7 @@ func (p *payload) member(name string) any {
 	}
 }
 
-// outputs are the ports of a node that has completed, each on its own; nil: there are none.
+// outputs returns the ports of a completed node, each copied; nil: none.
 func (p *payload) outputs() map[string]json.RawMessage {
 	ports := map[string]json.RawMessage{}
 	if strictjson.Each(p.Outputs, func(name, value []byte) { ports[string(name)] = bytes.Clone(value) }) {

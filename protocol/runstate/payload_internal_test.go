@@ -8,22 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every member of the struct is read, each into its own place.
-func TestPayload_ReadsAllItsMembers(t *testing.T) {
+// Every member is read into its own field.
+func TestPayload_ReadsAllMembers(t *testing.T) {
 	t.Parallel()
 	var p payload
 	kind := reflect.TypeOf(p)
 	for i := range kind.NumField() {
 		name := kind.Field(i).Tag.Get("json")
 		if name == "outputs" {
-			continue // a part of the document
+			continue // a slice of the document
 		}
 		require.Same(t, reflect.ValueOf(&p).Elem().Field(i).Addr().Interface(), p.member(name), name)
 	}
 	require.Nil(t, p.member("somethingElse"))
 }
 
-// What is read is what encoding/json would read of the members as they are written.
+// The result equals that of encoding/json for members in their exact case.
 func FuzzPayload(f *testing.F) {
 	for _, doc := range []string{
 		`{"nodeId":"n","outputs":{"a":1,"b":{"c":[]}},"attempt":3,"delayMs":5,"costEstimateUsd":0.5}`, `{"outputs":null,"next":null,"error":null}`,
@@ -34,9 +34,9 @@ func FuzzPayload(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		var members map[string]json.RawMessage
 		if json.Unmarshal(doc, &members) != nil {
-			return // no payload
+			return // not a payload
 		}
-		exact := map[string]json.RawMessage{} // names in another case are others
+		exact := map[string]json.RawMessage{} // names in another case are different names
 		for name, value := range members {
 			if name == "outputs" || new(payload).member(name) != nil {
 				exact[name] = value

@@ -7,9 +7,9 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Snapshot is the RunSnapshot document (run-snapshot.schema.json). engineVersion
-// is left out: the schema and a later correction disagree about its type
-// (OpenWOP host contract §12 no. 15).
+// Snapshot is the RunSnapshot document (run-snapshot.schema.json). engineVersion is omitted,
+// because the schema and a later correction disagree about its type (OpenWOP host contract §12 no.
+// 15).
 type Snapshot struct {
 	RunID         string                     `json:"runId"`
 	WorkflowID    string                     `json:"workflowId"`
@@ -21,7 +21,7 @@ type Snapshot struct {
 	CompletedAt   string                     `json:"completedAt,omitempty"`
 	Inputs        map[string]json.RawMessage `json:"inputs"`
 	Variables     map[string]json.RawMessage `json:"variables"`
-	// Channels is nil where the workflow has none.
+	// Channels is nil if the workflow has none.
 	Channels     map[string]json.RawMessage `json:"channels,omitempty"`
 	NodeStates   map[string]NodeState       `json:"nodeStates"`
 	Outputs      json.RawMessage            `json:"outputs,omitempty"`
@@ -33,22 +33,22 @@ type Snapshot struct {
 	Interrupt    *OpenInterrupt             `json:"interrupt,omitempty"`
 	ParentRunID  string                     `json:"parentRunId,omitempty"`
 	ParentNodeID string                     `json:"parentNodeId,omitempty"`
-	// SourceRunID is an extension: the run that this is a fork of.
+	// SourceRunID is an extension: the source of a fork.
 	SourceRunID string `json:"sourceRunId,omitempty"`
-	// Fork is an extension: in which mode it is one, and from where on.
+	// Fork is an extension: mode and starting point of a fork.
 	Fork      *SnapshotFork `json:"fork,omitempty"`
 	ChildRuns []ChildRun    `json:"childRuns,omitempty"`
 	EventLog  int           `json:"eventLogSchemaVersion"`
 }
 
-// SnapshotFork is what a fork's snapshot tells of how it was made.
+// SnapshotFork describes how a fork was made.
 type SnapshotFork struct {
 	SourceRunID string        `json:"sourceRunId"`
 	Mode        wire.ForkMode `json:"mode"`
 	FromSeq     int           `json:"fromSeq"`
 }
 
-// OpenInterrupt is what the run waits for; of several, the one that was asked first.
+// OpenInterrupt is the interrupt the run waits for; the oldest if there are several.
 type OpenInterrupt struct {
 	Kind        interrupt.Kind    `json:"kind"`
 	NodeID      string            `json:"nodeId"`
@@ -56,11 +56,11 @@ type OpenInterrupt struct {
 	Payload     interrupt.Request `json:"payload"`
 	RequestedAt string            `json:"requestedAt"`
 	CallbackURL string            `json:"callbackUrl,omitempty"`
-	// Escalation is an extension: the level that the question has come to.
+	// Escalation is an extension: the level that the interrupt has reached.
 	Escalation *interrupt.Escalation `json:"escalation,omitempty"`
 }
 
-// Shown is a question of the run as its readers see it.
+// Shown returns an interrupt in the form of snapshots.
 func (s *State) Shown(i *Interrupt) *OpenInterrupt {
 	return &OpenInterrupt{
 		Kind: i.Kind, NodeID: i.NodeID, InterruptID: i.InterruptID, Payload: i.Request, RequestedAt: i.RequestedAt,
@@ -90,7 +90,7 @@ type Metrics struct {
 	Cost CostRollup `json:"openwopCost"`
 }
 
-// CostRollup is openwopCost of a snapshot.
+// CostRollup is the member openwopCost of a snapshot.
 type CostRollup struct {
 	USD      *float64   `json:"usd,omitempty"`
 	Tokens   CostTokens `json:"tokens"`
@@ -104,7 +104,7 @@ type CostTokens struct {
 	Output int64 `json:"output"`
 }
 
-// Snapshot is the document a reader sees.
+// Snapshot returns the snapshot document.
 func (s *State) Snapshot() *Snapshot {
 	r := s.Record
 	v := &Snapshot{
@@ -128,7 +128,7 @@ func (s *State) Snapshot() *Snapshot {
 	if w := s.Waits(); w != nil && s.Status.Suspended() {
 		v.CurrentNodeID = w.NodeID
 	}
-	s.relate(v)
+	s.addRelatives(v)
 	if i := s.firstOpen(); i != nil && s.Status.Suspended() {
 		v.Interrupt = s.Shown(i)
 	}
@@ -143,11 +143,11 @@ func (s *State) Snapshot() *Snapshot {
 	return v
 }
 
-// SnapshotJSON is the snapshot rendered; it cannot fail, because every open
-// member is JSON already.
+// SnapshotJSON returns the rendered snapshot. It cannot fail, because every open member is already
+// JSON.
 func (s *State) SnapshotJSON() []byte {
 	b, err := json.Marshal(s.Snapshot())
-	if err != nil { // a damaged raw member: keep what names the run
+	if err != nil { // a damaged raw member: keep the members that identify the run
 		b, _ = json.Marshal(&Snapshot{
 			RunID: s.Record.RunID, WorkflowID: s.Record.WorkflowID, Status: s.Status, Owner: s.Record.Owner,
 			EventLog: wire.EventLogSchemaVersion,

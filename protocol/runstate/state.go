@@ -1,9 +1,8 @@
-// Package runstate folds a run's events into its state. Dispatchers, the read
-// model and tests use this one fold, so that they cannot disagree.
+// Package runstate folds a run's events into its state. Dispatchers, the read model and tests share
+// this fold, so that they cannot disagree.
 //
-// The fold is pure: the same record and events give the same state, whatever
-// the clock says. Unknown event types and members are ignored, as the protocol
-// asks of readers; a fold never fails.
+// The fold is pure: the same record and events yield the same state, regardless of the clock. It
+// ignores unknown event types and members, as the protocol requires of readers, and never fails.
 package runstate
 
 import (
@@ -16,7 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// NodeStatus is how far a node has come.
+// NodeStatus is the status of a node.
 type NodeStatus string
 
 // The statuses of a node. A node without events is absent from State.Nodes.
@@ -24,8 +23,7 @@ const (
 	NodeRunning   NodeStatus = "running"
 	NodeRetrying  NodeStatus = "retrying" // waits for its next attempt
 	NodeSuspended NodeStatus = "suspended"
-	// NodeStopped is a node whose attempt was cut by a pause: another begins when the
-	// run goes on.
+	// NodeStopped: a pause cut the attempt. Another attempt starts when the run resumes.
 	NodeStopped   NodeStatus = "stopped"
 	NodeCompleted NodeStatus = "completed"
 	NodeFailed    NodeStatus = "failed"
@@ -33,7 +31,7 @@ const (
 	NodeCancelled NodeStatus = "cancelled"
 )
 
-// Terminal reports whether the node is done, one way or the other.
+// Terminal reports whether the node has ended.
 func (s NodeStatus) Terminal() bool {
 	return s == NodeCompleted || s == NodeFailed || s == NodeSkipped || s == NodeCancelled
 }
@@ -44,90 +42,89 @@ type Node struct {
 	TypeID string
 	// Attempt is the 0-based number of the latest attempt.
 	Attempt int
-	// Fallback is the model that is asked instead of the node's own; nil: none. Its
-	// names are modelgate.Withheld where the log does not tell them.
+	// Fallback is the model called instead of the node's own; nil: none. Its names are
+	// modelgate.Withheld if the log does not record them.
 	Fallback *modelgate.Model
 	// Outputs are the ports of node.completed.
 	Outputs map[string]json.RawMessage
 	Error   *wire.NodeError
-	// Since is the timestamp of the event that led to Status, Began that of the first
-	// attempt's start; empty: none has begun.
+	// Since is the timestamp of the event that set Status. Began is the start of the first attempt;
+	// empty: not started.
 	Since, Began string
-	// DelayMs is how long after Since the node's timer fires; 0: it has none.
+	// DelayMs is the time from Since until the node's timer fires; 0 means no timer.
 	DelayMs int64
-	// TimeoutMs is how long after Since an attempt that runs, or waits for capacity, has used
-	// up its time; 0: as long as the run.
+	// TimeoutMs is the time limit from Since of an attempt that runs or waits for capacity; 0 means
+	// the
+	// run's limit.
 	TimeoutMs int64
-	// Held reports that the effect of the running attempt has not begun.
+	// Held: the effect of the running attempt has not begun.
 	Held bool
-	// Chunked reports that the running attempt has shown partial output.
+	// Chunked: the running attempt has emitted partial output.
 	Chunked bool
 	// Rounds counts the model calls of the running attempt whose usage is recorded.
 	Rounds int
-	// Retries are those of the running attempt's emission that the log announces.
+	// Retries are the announced retries of the running attempt's emission.
 	Retries []Retry
-	// Prompt is what the running attempt has said of its prompt; nil: nothing.
+	// Prompt is the recorded prompt of the running attempt; nil: none.
 	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
-	// Spared counts attempts that were cut by a pause, ended with their executor, or met a
-	// peer without capacity. They are none of the retries.
+	// Spared counts attempts that were cut by a pause, lost their dispatcher, or met a peer without
+	// capacity. They do not count as retries.
 	Spared int
-	// Lost counts attempts that ended with their executor.
+	// Lost counts attempts that lost their dispatcher.
 	Lost int
-	// Waits counts the waits for capacity since the last answer of another kind.
+	// Waits counts the waits for capacity since the last other answer.
 	Waits int
-	// Trust is that of whatever the node has made or was given; it only falls.
+	// Trust is the lowest trust of the node's inputs and outputs; it never rises.
 	Trust wire.Trust
-	// Child is the run that the running attempt has started; nil: none.
+	// Child is the run started by the running attempt; nil: none.
 	Child *Child
 
-	rests bool // it counts as resting
+	rests bool // counted in State.resting
 }
 
-// ReasonProse is the reason of the extra call that puts prose into the schema. It is
-// none of the attempts, so no attempt's reason is called so.
+// ReasonProse is the reason of the extra call that converts prose to the schema. That call is not
+// an attempt, so no attempt has this reason.
 const ReasonProse = "prose"
 
-// Retry is a further call of a model for one emission, announced before it goes out.
+// Retry is a repeated model call for one emission, announced before it is sent.
 type Retry struct {
-	// Attempt is its number; the emission's first call is 1. The extra call for prose
-	// has none.
+	// Attempt is its number; the emission's first call is 1. The extra call for prose has none.
 	Attempt int
-	// Reason and Detail say what was wrong with the answer before.
+	// Reason and Detail describe the error in the previous answer.
 	Reason, Detail string
-	// Sequence is that of the event that announces it.
+	// Sequence is the sequence of the event that announces it.
 	Sequence int
 }
 
-// Prompt is a composition of prompt templates, as the log tells it.
+// Prompt is a recorded composition of prompt templates.
 type Prompt struct {
 	Refs []string `json:"refs"`
 	Hash string   `json:"hash"`
 }
 
-// Envelope is what the log says about an accepted envelope.
+// Envelope is the recorded state of an accepted envelope.
 type Envelope struct {
 	NodeID   string
 	EventIDs []string
-	// Kind, ID and Payload are known for kinds recorded as artifacts, and for those that
-	// are Logged.
+	// Kind, ID and Payload are set for kinds recorded as artifacts and for Logged envelopes.
 	Kind    string
 	ID      string
 	Payload json.RawMessage
-	// Sequence is that of the event that records it, and Answer which part of the model's
+	// Sequence is the sequence of the event that records it. Answer says which part of the model's
 	// answer it is.
 	Sequence int
 	Answer   wire.AnswerPart
-	// Logged says that the envelope is told by log.appended: no artifact came of it.
+	// Logged: log.appended records the envelope; there is no artifact.
 	Logged bool
 }
 
-// State is a run as its events tell it.
+// State is the state of a run after its events.
 type State struct {
 	Record *wire.RunRecord
 	Status wire.Status
-	// EngineVersion is the latest of those that have worked on the run.
+	// EngineVersion is the latest engine version that has worked on the run.
 	EngineVersion int
 	// Next is the sequence of the next event, LastAt the timestamp of the last.
 	Next        int
@@ -136,49 +133,47 @@ type State struct {
 	CompletedAt string
 	Nodes       map[string]*Node
 	Variables   map[string]json.RawMessage
-	// Channels are the channels of the run; a variable of the same name tells what a
-	// channel holds.
+	// Channels are the run's channels. A variable of the same name holds a channel's value.
 	Channels map[string]*channel.State
-	// Pins are the versions of changes that the run has settled for.
+	// Pins maps changes to the versions that the run pinned.
 	Pins map[string]int
-	// Tainted are the variables whose value came from an untrusted source.
+	// Tainted are the variables with untrusted values.
 	Tainted map[string]bool
 	Error   *wire.NodeError
-	// Executions counts transitions to started, retries included, but not what an executor
-	// did that was lost.
+	// Executions counts started attempts, including retries but excluding those that lost their
+	// dispatcher.
 	Executions int
-	// Envelopes maps a correlationId to what was recorded for it.
+	// Envelopes maps a correlationId to its recorded envelope.
 	Envelopes map[string]*Envelope
 	Cost      Cost
 	// Outputs are the outputs of run.completed.
 	Outputs json.RawMessage
-	// Interrupts are the questions to somebody outside, in the order they were asked.
+	// Interrupts are the run's questions, in the order they were asked.
 	Interrupts []*Interrupt
 	// Pausing is set while a pause waits for nodes to end.
 	Pausing *wire.PauseNote
-	// PausedAt is when the pause took effect that the run is in.
+	// PausedAt is when the current pause took effect.
 	PausedAt string
-	// Children are the runs that nodes have started, in the order they did.
+	// Children are the runs started by nodes, in order.
 	Children []*Child
 	// Cancelling is set while a cancellation waits for children to end.
 	Cancelling *wire.CancelNote
 
-	// busy counts the nodes that go on by themselves, resting those of them that only wait for
-	// their delay.
+	// busy counts the active nodes, resting those of them that only wait for their delay.
 	busy, resting int
-	// idle is how long the run was paused or waited, until idleSince if that is set.
+	// idle is the time the run was paused or waiting, up to idleSince if that is set.
 	idle      time.Duration
 	idleSince string
-	// rest is how long the run waited for delays only while it was not idle, until restSince if
-	// that is set.
+	// rest is the time the run waited only for delays while not idle, up to restSince if that is
+	// set.
 	rest      time.Duration
 	restSince string
 }
 
-// Cost sums the provider.usage events, and the costs that nodes tell of besides.
+// Cost sums the provider.usage events and the other costs that nodes report.
 type Cost struct {
 	Calls int
-	// Others counts what has cost something and was no call of a model.
+	// Others counts cost reports other than model calls.
 	Others       int
 	InputTokens  int64
 	OutputTokens int64
@@ -188,7 +183,7 @@ type Cost struct {
 	Model        string
 }
 
-// New is the state of a run whose log holds its start frame only.
+// New returns the state of a run that has only its start frame.
 func New(rec *wire.RunRecord) *State {
 	s := &State{
 		Record: rec, Status: wire.StatusPending, EngineVersion: rec.EngineVersion,
@@ -206,7 +201,7 @@ func New(rec *wire.RunRecord) *State {
 	return s
 }
 
-// Fold is the state after the events of a log.
+// Fold returns the state after the events of a log.
 func Fold(rec *wire.RunRecord, events []wire.Event) *State {
 	s := New(rec)
 	for _, e := range events {
@@ -215,7 +210,7 @@ func Fold(rec *wire.RunRecord, events []wire.Event) *State {
 	return s
 }
 
-// node gives the state of a node, made on first mention.
+// node returns the state of a node, created on first use.
 func (s *State) node(id string) *Node {
 	n := s.Nodes[id]
 	if n == nil {
@@ -225,14 +220,13 @@ func (s *State) node(id string) *Node {
 	return n
 }
 
-// Timer is the earliest timer of the run: the node, and the Since and DelayMs
-// its due time follows from. ok is false when no node waits for one.
+// Timer returns the node with the earliest timer of the run. ok is false if no node has one.
 func (s *State) Timer() (nodeID string, n *Node, ok bool) {
 	if s.Status.Terminal() || s.Status == wire.StatusPaused {
 		return "", nil, false
 	}
 	for id, c := range s.Nodes {
-		if c.wait() <= 0 || c.Status == NodeRetrying && s.Pausing != nil { // it is not tried again before the pause
+		if c.wait() <= 0 || c.Status == NodeRetrying && s.Pausing != nil { // no retry starts before the pause
 			continue
 		}
 		if n == nil || c.Due().Before(n.Due()) || (c.Due().Equal(n.Due()) && id < nodeID) {

@@ -53,7 +53,7 @@ func TestNew_IsPendingWithInputsOverDefaults(t *testing.T) {
 	require.JSONEq(t, `{"a":1,"b":2}`, mustJSON(t, s.Variables))
 }
 
-func TestFold_FollowsTheStatesOfARun(t *testing.T) {
+func TestFold_FollowsTheStatusesOfARun(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name  string
@@ -87,7 +87,7 @@ func TestFold_KeepsTheErrorOfAFailedRun(t *testing.T) {
 	require.NotContains(t, string(s.SnapshotJSON()), "retryable", "the snapshot's error is closed")
 }
 
-func TestFold_TracksANodeThroughItsAttempts(t *testing.T) {
+func TestFold_FollowsANodeThroughItsAttempts(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventRunStarted},
@@ -106,11 +106,11 @@ func TestFold_TracksANodeThroughItsAttempts(t *testing.T) {
 
 	s.Apply(events([]fact{{}, {}, {}, {}, {t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.x","attempt":1}`}})[4])
 	require.Equal(t, runstate.NodeRunning, s.Nodes["n"].Status)
-	require.False(t, s.Nodes["n"].Chunked, "a new attempt has shown nothing")
+	require.False(t, s.Nodes["n"].Chunked, "a new attempt has no output")
 	require.Equal(t, 2, s.Executions, "retries count")
 }
 
-func TestRetriesOfAnEmission_AreThoseOfTheRunningAttempt(t *testing.T) {
+func TestRetries_BelongToTheRunningAttempt(t *testing.T) {
 	t.Parallel()
 	facts := []fact{
 		{t: wire.EventRunStarted},
@@ -120,12 +120,12 @@ func TestRetriesOfAnEmission_AreThoseOfTheRunningAttempt(t *testing.T) {
 	}
 	require.Equal(t, []runstate.Retry{{Attempt: 2, Reason: "truncation", Sequence: 2}, {Attempt: 3, Reason: "schema-violation", Detail: "want a", Sequence: 3}}, fold(t, facts...).Nodes["n"].Retries)
 	facts = append(facts, fact{t: wire.EventEnvelopeNLToFormat, payload: `{"nodeId":"n","originalEnvelopeType":"x","fallbackCalls":1}`})
-	require.Equal(t, []runstate.Retry{{Reason: runstate.ReasonProse, Sequence: 4}}, fold(t, facts...).Nodes["n"].Retries[2:], "the extra call for prose is a further one, and no attempt")
+	require.Equal(t, []runstate.Retry{{Reason: runstate.ReasonProse, Sequence: 4}}, fold(t, facts...).Nodes["n"].Retries[2:], "the extra call for prose is a retry without an attempt number")
 	facts = append(facts, fact{t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.x","attempt":1}`})
-	require.Empty(t, fold(t, facts...).Nodes["n"].Retries, "another attempt begins anew")
+	require.Empty(t, fold(t, facts...).Nodes["n"].Retries, "another attempt starts empty")
 }
 
-func TestTimer_IsTheEarliestAndGoneWithTheRun(t *testing.T) {
+func TestTimer_IsTheEarliestOfALiveRun(t *testing.T) {
 	t.Parallel()
 	facts := []fact{
 		{t: wire.EventRunStarted},
@@ -139,7 +139,7 @@ func TestTimer_IsTheEarliestAndGoneWithTheRun(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestFold_SumsCostAndLeavesUnknownPricesOut(t *testing.T) {
+func TestFold_SumsCostAndOmitsUnknownPrices(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventProviderUsage, payload: `{"provider":"p","model":"m","inputTokens":10,"outputTokens":5,"nodeId":"n"}`},
@@ -152,7 +152,7 @@ func TestFold_SumsCostAndLeavesUnknownPricesOut(t *testing.T) {
 	require.Nil(t, runstate.New(record()).Snapshot().Metrics, "absent without a call")
 }
 
-func TestFold_RemembersWhatAnEnvelopeCaused(t *testing.T) {
+func TestFold_RecordsTheEventsOfAnEnvelope(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventRunStarted},
@@ -167,9 +167,8 @@ func TestFold_RemembersWhatAnEnvelopeCaused(t *testing.T) {
 	require.Equal(t, []string{"ev_r_1"}, v.EventIDs)
 }
 
-// OpenWOP envelope contract §9: the log alone tells which envelope it was, also where no
-// artifact came of it.
-func TestFold_RemembersAnEnvelopeThatIsLogged(t *testing.T) {
+// OpenWOP envelope contract §9: the log alone identifies the envelope, even without an artifact.
+func TestFold_RecordsALoggedEnvelope(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventRunStarted},
@@ -201,8 +200,8 @@ func TestFold_IgnoresDamagedPayloads(t *testing.T) {
 	require.Equal(t, runstate.NodeCompleted, s.Nodes["n"].Status)
 }
 
-// A redelivered frame changes nothing: the fold is idempotent by sequence.
-func TestApply_IgnoresWhatItHasSeen(t *testing.T) {
+// The fold is idempotent by sequence: a redelivered frame changes nothing.
+func TestApply_IgnoresRepeatedEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		types := []wire.EventType{
@@ -270,8 +269,8 @@ func BenchmarkFold_NoopRun(b *testing.B) {
 	}
 }
 
-// OpenWOP envelope contract §19.2: a composition is that of the running attempt.
-func TestFold_RemembersThePromptOfTheRunningAttempt(t *testing.T) {
+// OpenWOP envelope contract §19.2: a composition belongs to the running attempt.
+func TestFold_RecordsThePromptOfTheRunningAttempt(t *testing.T) {
 	t.Parallel()
 	started := fact{t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}`}
 	composed := fact{t: wire.EventPromptComposed, node: "n", payload: `{"nodeId":"n","refs":["prompt:w@1.0.0"],"kind":"user-only","hash":"sha256:0"}`}
@@ -280,9 +279,9 @@ func TestFold_RemembersThePromptOfTheRunningAttempt(t *testing.T) {
 	require.Nil(t, fold(t, started, composed, started).Nodes["n"].Prompt)
 }
 
-// A node that is not tried again before the pause holds up no other's timer: what is at
-// work has to come to its end for the pause to begin.
-func TestTimer_PassesOverRetriesWhileAPauseWaits(t *testing.T) {
+// A retry that is suspended by a pending pause does not hide other timers: running nodes must end
+// before the pause takes effect.
+func TestTimer_IgnoresRetriesWhileAPauseIsPending(t *testing.T) {
 	t.Parallel()
 	s := runstate.New(&wire.RunRecord{RunID: "r"})
 	for i, d := range []wire.Draft{
@@ -302,17 +301,17 @@ func TestTimer_PassesOverRetriesWhileAPauseWaits(t *testing.T) {
 	require.True(t, ok)
 }
 
-// OpenWOP host contract §3.2, §12 no. 15: the member's type is disputed, so it is left out.
-func TestSnapshot_LeavesTheEngineVersionOut(t *testing.T) {
+// OpenWOP host contract §3.2, §12 no. 15: the member's type is disputed, so it is omitted.
+func TestSnapshot_OmitsTheEngineVersion(t *testing.T) {
 	t.Parallel()
 	r := record()
 	r.EngineVersion = 1
 	require.NotContains(t, string(runstate.New(r).SnapshotJSON()), "engineVersion")
 }
 
-// Attempts that ended with their executor are none of the retries, and no executions, until
-// they are so many that the node itself must be what kills.
-func TestFold_SparesLostExecutorsWithinReason(t *testing.T) {
+// Attempts that lost their dispatcher count neither as retries nor as executions. Beyond a limit
+// they do, because the node itself is the likely cause.
+func TestFold_ExemptsAttemptsWithoutDispatcherUpToALimit(t *testing.T) {
 	t.Parallel()
 	facts := []fact{{t: wire.EventRunStarted}, {t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.x","attempt":0}`}}
 	const more = 3

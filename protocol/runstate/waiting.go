@@ -6,32 +6,32 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// goesOn reports whether a node of the status does something without anybody outside.
-func (s NodeStatus) goesOn() bool {
+// active reports whether a node of the status proceeds without external input.
+func (s NodeStatus) active() bool {
 	return s == NodeRunning || s == NodeRetrying || s == NodeStopped
 }
 
-// move gives a node another status.
+// move changes a node's status.
 func (s *State) move(n *Node, to NodeStatus) {
-	s.disturb(n)
-	if n.Status.goesOn() {
+	s.endDelay(n)
+	if n.Status.active() {
 		s.busy--
 	}
-	if n.Status = to; to.goesOn() {
+	if n.Status = to; to.active() {
 		s.busy++
 	}
 }
 
-// disturb ends a node's wait for its delay.
-func (s *State) disturb(n *Node) {
+// endDelay ends a node's delay.
+func (s *State) endDelay(n *Node) {
 	if n.rests {
 		n.rests = false
 		s.resting--
 	}
 }
 
-// pause is the end of a pause's wait. An immediate one cuts what is at work; a node that
-// waits for its child is not.
+// pause applies run.paused. An immediate pause cuts running attempts, except of nodes that wait for
+// their child.
 func (s *State) pause(e wire.Event, p payload) {
 	s.Status, s.PausedAt, s.Pausing = wire.StatusPaused, e.Timestamp, nil
 	if p.DrainPolicy != string(wire.DrainNot) {
@@ -45,21 +45,21 @@ func (s *State) pause(e wire.Event, p payload) {
 	}
 }
 
-// settle says of a live run whether it waits: it does when a node is suspended and none
-// goes on, and the first that was suspended says for what (OpenWOP host contract §3.1).
-func (s *State) settle(at string) {
+// updateWaiting sets whether a live run waits: it does if a node is suspended and no node is
+// active. The node suspended first determines the status (OpenWOP host contract §3.1).
+func (s *State) updateWaiting(at string) {
 	if s.Status == wire.StatusRunning || s.Status.Suspended() {
 		s.Status = wire.StatusRunning
 		if w := s.Waits(); w != nil && s.busy == 0 {
 			s.Status = w.Kind.Status()
 		}
 	}
-	span(&s.idle, &s.idleSince, s.Status.Waiting(), at)
-	span(&s.rest, &s.restSince, s.Status == wire.StatusRunning && s.busy > 0 && s.busy == s.resting, at)
+	accumulate(&s.idle, &s.idleSince, s.Status.Waiting(), at)
+	accumulate(&s.rest, &s.restSince, s.Status == wire.StatusRunning && s.busy > 0 && s.busy == s.resting, at)
 }
 
-// span adds up the time in which something holds; since is set while it does.
-func span(total *time.Duration, since *string, holds bool, at string) {
+// accumulate adds up the time in which a condition holds; since is set while it does.
+func accumulate(total *time.Duration, since *string, holds bool, at string) {
 	switch {
 	case holds && *since == "":
 		*since = at
@@ -73,7 +73,7 @@ func span(total *time.Duration, since *string, holds bool, at string) {
 	}
 }
 
-// firstOpen is the question that has been open longest; nil: there is none.
+// firstOpen returns the oldest open question; nil: none.
 func (s *State) firstOpen() *Interrupt {
 	for _, i := range s.Interrupts {
 		if s.Asks(i) {

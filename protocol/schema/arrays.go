@@ -1,4 +1,4 @@
 package schema
 
-// OnlyArrays reports that the schema says at its root that it is one of arrays.
+// OnlyArrays reports whether the schema has type array at its root.
 func (s *Schema) OnlyArrays() bool { return s.arrays }

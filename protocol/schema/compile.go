@@ -13,16 +13,16 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of the text of a schema document. The largest published schemas have 166 KB.
+// Limits of a schema document. The largest published schemas have 166 KB.
 const (
 	maxSchemaBytes = 256 << 10
 	maxSchemaDepth = 64
 )
 
-// dialect is the only value $schema may have (OpenWOP envelope contract §4).
+// dialect is the only allowed value of $schema (OpenWOP envelope contract §4).
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// base is where documents without $id live. No loader knows the scheme.
+// base is the URL of documents without $id. No loader supports its scheme.
 const base = "schema:///"
 
 // Schema is a compiled JSON Schema. It is immutable and safe for concurrent use.
@@ -30,17 +30,17 @@ type Schema struct {
 	name    string
 	weight  int
 	program *judge.Program
-	arrays  bool // it says so at its root
+	arrays  bool // type array at its root
 }
 
-// Name is the name the schema was compiled under.
+// Name returns the name the schema was compiled under.
 func (s *Schema) Name() string { return s.name }
 
-// Weight is what it takes to compile the schema: 16 for a subschema, 2 for another
-// value and 1 for one in a plain list, and more for long patterns and deep places.
+// Weight returns the cost of compiling the schema: 16 per subschema, 2 per other value, 1 per value
+// in a plain list, and more for long patterns and deep nesting.
 func (s *Schema) Weight() int { return s.weight }
 
-// Error says why a document is not a schema this package takes.
+// Error describes why a document is not a supported schema.
 type Error struct {
 	// Schema is the name given to Compile.
 	Schema string
@@ -48,24 +48,23 @@ type Error struct {
 	Path string
 	// Reason is a sentence for people.
 	Reason string
-	// TooLarge: it has too many bytes or parts.
+	// TooLarge: too many bytes or parts.
 	TooLarge bool
 }
 
-// Error names the schema, the place and the reason.
+// Error returns the schema, the path and the reason.
 func (e *Error) Error() string {
 	return fmt.Sprintf("schema %q at %q: %s", e.Schema, e.Path, e.Reason)
 }
 
-// Compile reads a schema of dialect 2020-12. References may only lead to places
-// inside doc or to the dialect's own meta-schemas; format is asserted. The name
-// is for messages. The error is an *Error.
+// Compile reads a schema of dialect 2020-12. References may lead only into doc or to the dialect's
+// own meta-schemas; format is asserted. The name is for messages. The error is an *Error.
 func Compile(name string, doc []byte) (*Schema, error) {
 	return CompileWithin(name, doc, maxWeight)
 }
 
-// CompileWithin is Compile for a schema of a weight at most. A heavier one is refused
-// before it is compiled.
+// CompileWithin is Compile with a maximum weight. A heavier schema is rejected before it is
+// compiled.
 func CompileWithin(name string, doc []byte, most int) (*Schema, error) {
 	v, weight, err := parse(doc, min(most, maxWeight))
 	if err != nil {
@@ -84,7 +83,7 @@ func CompileWithin(name string, doc []byte, most int) (*Schema, error) {
 	return &Schema{name: name, weight: weight, program: program, arrays: root["type"] == "array"}, nil
 }
 
-// compileProgram compiles a document that is a schema.
+// compileProgram compiles a document that is a valid schema.
 func compileProgram(at string, doc any) (*judge.Program, error) {
 	c := newCompiler(patterns{})
 	if err := c.AddResource(at, doc); err != nil {
@@ -113,7 +112,7 @@ func compileProgram(at string, doc any) (*judge.Program, error) {
 	return program, err
 }
 
-// parse bounds, decodes and weighs a schema document.
+// parse limits, decodes and weighs a schema document.
 func parse(doc []byte, most int) (v any, weight int, wrong *Error) {
 	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxSchemaBytes, MaxDepth: maxSchemaDepth})
 	if err != nil {
@@ -138,11 +137,12 @@ func parse(doc []byte, most int) (v any, weight int, wrong *Error) {
 	return v, s.weight, nil
 }
 
-// noLoader refuses every document that is not already there.
+// noLoader rejects every document that is not already loaded.
 type noLoader struct{}
 
-// Load fails: a schema that could name files or addresses would read them with
-// the host's rights.
+// Load always fails: a schema that could refer to files or addresses would read them with the
+// host's
+// permissions.
 func (noLoader) Load(url string) (any, error) {
 	return nil, outside(url)
 }
@@ -152,7 +152,7 @@ func outside(url string) *Error {
 		strings.TrimPrefix(url, base))}
 }
 
-// explain turns the library's error into ours.
+// explain converts the library's error.
 func explain(name string, err error) *Error {
 	e := &Error{Schema: name, Reason: strings.ReplaceAll(err.Error(), base+url.PathEscape(name), "")}
 	switch err := err.(type) { //nolint:errorlint // the library returns these types bare
@@ -171,7 +171,7 @@ func explain(name string, err error) *Error {
 	return e
 }
 
-// fragment is the JSON pointer at the end of a schema location.
+// fragment returns the JSON pointer at the end of a schema location.
 func fragment(location string) string {
 	_, frag, _ := strings.Cut(location, "#")
 	if p, err := url.PathUnescape(frag); err == nil {
@@ -180,12 +180,12 @@ func fragment(location string) string {
 	return frag
 }
 
-// pointerOf writes a JSON pointer (RFC 6901).
+// pointerOf encodes a JSON pointer (RFC 6901).
 func pointerOf(tokens ...string) string {
 	var b strings.Builder
 	for _, t := range tokens {
 		b.WriteByte('/')
-		if strings.ContainsAny(t, "~/") { // hardly ever
+		if strings.ContainsAny(t, "~/") { // rare
 			t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
 		}
 		b.WriteString(t)

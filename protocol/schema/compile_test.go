@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/schematest"
 )
 
-// compile is Compile for schemas that are meant to be good.
+// compile calls Compile for a valid schema.
 func compile(t testing.TB, doc string) *schema.Schema {
 	t.Helper()
 	s, err := schema.Compile("test", []byte(doc))
@@ -133,7 +133,7 @@ func TestCompile_RefusesWithPlaceAndReason(t *testing.T) {
 		"too large": {
 			doc:    `{"description":"` + strings.Repeat("x", 256<<10) + `"}`,
 			path:   "",
-			reason: "too many",
+			reason: "limit is",
 		},
 		"too many values": {
 			doc:    `{"enum":[` + strings.Repeat("0,", 22_000) + `0]}`,
@@ -241,7 +241,6 @@ func ExampleSchema_Validate() {
 		fmt.Printf("%q %s: %s\n", v.InstancePath, v.Keyword, v.Message)
 	}
 	// Output:
-	// "" required: required member missing: to
-	// "/from" additionalProperties: additional member not allowed; allowed: loud, to
-	// "/loud" type: want type boolean
+	// "" required: required member missing: to "/from" additionalProperties: additional member not
+	// allowed; allowed: loud, to "/loud" type: want type boolean
 }

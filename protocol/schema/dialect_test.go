@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One schema per keyword of the dialect, with documents it takes and refuses.
+// One schema per keyword of the dialect, with valid and invalid documents.
 func TestValidate_FollowsTheDialect(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

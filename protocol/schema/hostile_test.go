@@ -89,7 +89,7 @@ func same(n int, item string) string { return list(n, func(int) string { return 
 
 func names(n int) string { return list(n, func(i int) string { return fmt.Sprintf(`"%x"`, i) }) }
 
-// allocated is how many bytes do takes, by the least of some tries.
+// allocated returns the bytes that do allocates, the minimum of several tries.
 func allocated(do func()) uint64 {
 	least := ^uint64(0)
 	for range 3 {
@@ -129,7 +129,7 @@ func TestValidate_IsBoundedByTheDocument(t *testing.T) {
 		"patterns as values":          {`{"items":{"format":"regex"}}`, `[` + same(1500, `"x{1000}"`) + `]`},
 		"patterns without case":       {`{"items":{"format":"regex"}}`, `[` + same(1000, `"(?i)[B-\\x{1e942}]"`) + `]`},
 		"long names in many places":   {`{"additionalProperties":{"items":{"type":"string"}}}`, `{"` + strings.Repeat("n", 8000) + `":[` + same(4000, `1`) + `]}`},
-		"what nobody has looked at":   {`{"allOf":[` + same(500, `{"properties":{"a":true}}`) + `],"unevaluatedProperties":{"type":"integer"}}`, `{` + list(1500, func(i int) string { return fmt.Sprintf(`"p%d":0`, i) }) + `}`},
+		"unevaluated members":         {`{"allOf":[` + same(500, `{"properties":{"a":true}}`) + `],"unevaluatedProperties":{"type":"integer"}}`, `{` + list(1500, func(i int) string { return fmt.Sprintf(`"p%d":0`, i) }) + `}`},
 		"numbers of very many digits": {`{"items":{"multipleOf":3e-390,"minimum":1e-390}}`, `[` + same(2500, `1e399`) + `]`},
 	}
 	for name, tc := range tests {
@@ -142,12 +142,12 @@ func TestValidate_IsBoundedByTheDocument(t *testing.T) {
 			require.Less(t, allocated(func() { vs = s.Validate(doc) }), uint64(4*mib))
 			require.Less(t, time.Since(began), 3*time.Second)
 			require.LessOrEqual(t, len(vs), 32)
-			require.Equal(t, vs, s.Validate(doc), "the same answer, whatever the order of members")
+			require.Equal(t, vs, s.Validate(doc), "the result does not depend on the order of members")
 		})
 	}
 }
 
-// fanOf is a schema of references that double with each of n levels.
+// fanOf returns a schema with references that double at each of n levels.
 func fanOf(n int) string {
 	var fan strings.Builder
 	fan.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)

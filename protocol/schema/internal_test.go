@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// read parses a schema document that is meant to be good.
+// read parses a valid schema document.
 func read(t testing.TB, doc string) any {
 	t.Helper()
 	v, _, err := parse([]byte(doc), maxWeight)
@@ -69,8 +69,9 @@ func TestReferences_ResolvePointersAndAnchors(t *testing.T) {
 	}
 }
 
-// loops must agree with plain reachability: two positions share a component
-// exactly if each reaches the other.
+// loops must agree with plain reachability: two positions share a component exactly if each reaches
+// the
+// other.
 func TestReferences_LoopsAgreeWithReachability(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

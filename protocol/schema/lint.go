@@ -6,20 +6,18 @@ import (
 	"slices"
 )
 
-// Level chooses how much of the Tier-1 static check Lint applies.
+// Level selects the rules that Lint applies.
 type Level int
 
 const (
-	// LevelAlways applies the rules that hold for every schema a host serves for
-	// envelope payloads.
+	// LevelAlways applies the rules for every envelope payload schema that a host serves.
 	LevelAlways Level = iota
-	// LevelStrict also applies what strict structured-output modes demand, needed to
-	// attest tierOneSubsetCompliance "strict".
+	// LevelStrict also applies the rules of strict structured-output modes, required to attest
+	// tierOneSubsetCompliance "strict".
 	LevelStrict
 )
 
-// Rules of the static check (OpenWOP envelope contract §20). The first three
-// belong to LevelAlways.
+// Rules of the static check (OpenWOP envelope contract §20). The first three belong to LevelAlways.
 const (
 	RuleForbiddenKeyword     = "forbidden-keyword"
 	RuleMaxNestingDepth      = "max-nesting-depth-5"
@@ -32,7 +30,7 @@ const (
 	RuleArrayConstraint      = "no-array-constraint"
 	RuleMaxProperties        = "max-properties-100"
 	RuleRecursiveRef         = "no-recursive-ref"
-	// RuleNotSchema: the document is not one that Compile would read at all.
+	// RuleNotSchema: Compile would reject the document.
 	RuleNotSchema = "not-a-schema"
 )
 
@@ -43,21 +41,20 @@ const (
 	Gemini    = "gemini"
 )
 
-// Finding is one place where a schema leaves the subset.
+// Finding is one violation of the subset.
 type Finding struct {
 	// Path is a JSON pointer into the schema document.
 	Path string
 	// Rule is one of the Rule constants.
 	Rule string
-	// Message says what would be right.
+	// Message states what is allowed.
 	Message string
-	// Vendors lists whose structured-output mode rejects or ignores the feature;
-	// empty when the rule is the protocol's own.
+	// Vendors lists the vendors that reject or ignore the feature; empty for a rule of the
+	// protocol.
 	Vendors []string
 }
 
-// forbidden maps the keywords no level allows to the vendors that refuse or drop
-// them.
+// forbidden maps the keywords forbidden at all levels to the vendors that reject or ignore them.
 var forbidden = map[string][]string{
 	"oneOf":         {OpenAI, Anthropic, Gemini},
 	"allOf":         {OpenAI, Anthropic, Gemini},
@@ -70,12 +67,12 @@ var forbidden = map[string][]string{
 	"propertyNames": {OpenAI, Anthropic, Gemini},
 }
 
-// maxNesting is the deepest a schema position may lie.
+// maxNesting is the maximum depth of a schema position.
 const maxNesting = 5
 
-// Lint applies the Tier-1 static check to a schema document. It looks at schema
-// positions only: a property named "not" is no violation. Findings are sorted by
-// path and rule; none means the schema is inside the subset.
+// Lint applies the Tier-1 static check to a schema document. It checks schema positions only: a
+// property named "not" is not a violation. Findings are sorted by path and rule; none means the
+// schema is inside the subset.
 func Lint(doc []byte, level Level) []Finding {
 	v, _, err := parse(doc, maxWeight)
 	if err != nil {
@@ -100,7 +97,7 @@ func Lint(doc []byte, level Level) []Finding {
 	return l.findings
 }
 
-// linter gathers the findings of one document.
+// linter collects the findings of one document.
 type linter struct {
 	refs     *references
 	tags     map[int][]string // discriminators, by position
@@ -119,7 +116,7 @@ func (l *linter) keywords(p *position) {
 	}
 }
 
-// instead names the way out of a forbidden keyword.
+// instead returns the alternative to a forbidden keyword.
 func instead(keyword string) string {
 	switch keyword {
 	case "oneOf":
@@ -135,7 +132,7 @@ func instead(keyword string) string {
 	}
 }
 
-// nesting reports the first step beyond the depth, not all that lies below.
+// nesting reports only the first step beyond the maximum depth.
 func (l *linter) nesting(p *position) {
 	if p.step && p.depth == maxNesting+1 {
 		l.report(p.pointer(), RuleMaxNestingDepth,

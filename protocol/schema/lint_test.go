@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/schematest"
 )
 
-// places writes findings as "path rule" lines.
+// places renders findings as "path rule" lines.
 func places(fs []schema.Finding) []string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -119,7 +119,7 @@ func TestLint_FindsWhatAlwaysHolds(t *testing.T) {
 	}
 }
 
-// nested is a schema of n steps through properties.
+// nested returns a schema with n levels of properties.
 func nested(n int) string {
 	return strings.Repeat(`{"properties":{"p":`, n) + `{}` + strings.Repeat(`}}`, n)
 }
@@ -175,11 +175,11 @@ func TestLint_NamesVendorsAndTheWayOut(t *testing.T) {
 	fs := schema.Lint([]byte(`{"oneOf":[],"prefixItems":[]}`), schema.LevelAlways)
 	require.Equal(t, []string{schema.OpenAI, schema.Anthropic, schema.Gemini}, fs[0].Vendors)
 	require.Contains(t, fs[0].Message, "anyOf")
-	require.Equal(t, []string{schema.OpenAI, schema.Anthropic}, fs[1].Vendors, "Gemini takes prefixItems")
+	require.Equal(t, []string{schema.OpenAI, schema.Anthropic}, fs[1].Vendors, "Gemini supports prefixItems")
 }
 
-// The published schemas of the universal kinds break strict rules, which is why
-// a host that serves them says "warn" (OpenWOP envelope contract §20).
+// The published schemas of the universal kinds violate strict rules, so a host that serves them
+// attests "warn" (OpenWOP envelope contract §20).
 func TestLint_JudgesThePublishedKindsAsTheContractSays(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"clarification.request", "schema.request", "schema.response", "error"} {

@@ -9,13 +9,13 @@ import (
 	"waybill.dev/waybill/protocol/schema/internal/judge"
 )
 
-// metaUnits is what holding a document against the schema of schemas may take: it is
-// bounded by its size alone, so this is never reached.
+// metaUnits is the budget for validating a document against the meta-schema. The document's size
+// limits the cost, so it is never reached.
 const metaUnits = 1 << 26
 
-// metaSchema is the dialect's own schema. The library applies it as well, but goes on
-// after the first problem, and then a list of a thousand mistakes costs as much as a
-// thousand schemas: it only ever sees documents that this has taken.
+// metaSchema is the dialect's meta-schema. The library applies it too, but continues after the
+// first problem, so a list of a thousand mistakes would cost as much as a thousand schemas. It
+// therefore receives only documents that passed this check.
 var metaSchema = sync.OnceValues(func() (*judge.Program, error) {
 	c := newCompiler(patterns{})
 	compiled, err := c.Compile(dialect)
@@ -26,13 +26,13 @@ var metaSchema = sync.OnceValues(func() (*judge.Program, error) {
 	return p, err
 })
 
-// seenAlready is for patterns that parse has looked at.
+// seenAlready is for patterns that parse has checked.
 type seenAlready struct{}
 
 func (seenAlready) Size(string) int    { return 0 }
 func (seenAlready) Check(string) error { return nil }
 
-// newCompiler makes a compiler that reads nothing but what it is given.
+// newCompiler returns a compiler that loads no external documents.
 func newCompiler(ps patterns) *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -42,7 +42,7 @@ func newCompiler(ps patterns) *jsonschema.Compiler {
 	return c
 }
 
-// notASchema says why a document is no schema of the dialect, nil if it is one.
+// notASchema returns why a document is not a schema of the dialect; nil if it is one.
 func notASchema(doc any) *Error {
 	meta, err := metaSchema()
 	if err != nil {

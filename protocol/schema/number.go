@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// Numbers are compared exactly, as fractions of big integers. A few bytes such
-// as 1e999999999 would make one of gigabytes, so numbers far outside the range
-// of any program are refused first. A double reaches 1e308.
+// Numbers are compared exactly, as fractions of big integers. A few bytes such as 1e999999999 would
+// need gigabytes, so numbers far outside the range of any program are rejected first. A double
+// reaches
+// 1e308.
 const (
 	maxDigits   = 400
 	maxExponent = 400
 )
 
-// hugeNumber is the reason given for a refused number.
+// hugeNumber is the reason for rejecting a number.
 const hugeNumber = "the number is out of bounds; at most 400 digits and an exponent within -400..400 are taken"
 
 // isHuge reports whether a number literal is out of bounds.
@@ -31,8 +32,8 @@ func isHuge(n json.Number) bool {
 	return err != nil || e < -maxExponent || e > maxExponent
 }
 
-// findHugeNumber gives the place of the first number of v that is out of bounds.
-// Hardly any document has one, and only then the order of members matters.
+// findHugeNumber returns the path of the first number in v that is out of bounds. Nearly no
+// document has one, so members are sorted only then.
 func findHugeNumber(v any) (path string, found bool) {
 	if !hasHugeNumber(v) {
 		return "", false

@@ -11,39 +11,40 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Bounds of one regular expression. Its text says little about what it takes: x{1000}
-// is a thousand states, and \pL six hundred ranges of letters.
+// Limits of one regular expression. Its length says little about its cost: x{1000} has a thousand
+// states, and \pL six hundred ranges of letters.
 const (
 	maxPattern = 4096 // bytes
 	maxStates  = 4000
 	maxSize    = 3 * maxStates
-	// classSize is what it takes to read a named class, such as \pL.
+	// classSize is the cost of parsing a named class, such as \pL.
 	classSize = 40
-	// rangeShare is how many ranges of letters take as much as a state, textShare how
-	// many bytes of the text.
+	// rangeShare is the number of letter ranges, textShare the bytes of text, that cost as much as
+	// a state.
 	rangeShare = 8
-	// lastCased is beyond all letters with a case, caseShare how many letters of a
-	// range take as much as a state where case is nothing.
+	// lastCased is above all letters with a case. caseShare is the number of letters of a range
+	// that cost as much as a state in case-insensitive mode.
 	lastCased = 0x1e944
 	caseShare = 16
 	textShare = 16
 )
 
-// pattern is a regular expression that knows what it takes to apply it.
+// pattern is a regular expression with a known cost.
 type pattern struct {
 	*regexp.Regexp
 	parts []stretch
 }
 
-// Steps is how many states the engine goes through in a text of n bytes at most.
+// Steps returns the maximum number of states the engine visits in a text of n bytes.
 func (p *pattern) Steps(n int) int { return steps(p.parts, n) }
 
-// patterns reads the regular expressions of one document, each once.
+// patterns caches the regular expressions of one document.
 type patterns map[string]jsonschema.Regexp
 
-// compile reads a pattern for the linear engine of Go. What that does not know
-// (lookaround, back references) needs an engine that backtracks, and then a few
-// bytes of a document could keep it busy for hours: such a pattern is refused.
+// compile compiles a pattern for Go's linear-time engine. Features it lacks (lookaround, back
+// references) require backtracking, where a few bytes of a document could run for hours. Such
+// patterns
+// are rejected.
 func (ps patterns) compile(p string) (jsonschema.Regexp, error) {
 	if re, ok := ps[p]; ok {
 		return re, nil
@@ -60,14 +61,14 @@ func (ps patterns) compile(p string) (jsonschema.Regexp, error) {
 	return ps[p], nil
 }
 
-// measures of a pattern: the states of the engine, and what it takes to compile it, in
-// what a state takes; of a whole one also where it is in which states.
+// measures holds the states of a pattern and the cost of compiling it, in units of a state; for a
+// whole pattern also where it is in which states.
 type measures struct {
 	states, size int
 	parts        []stretch
 }
 
-// measure looks at a pattern without making its states.
+// measure analyzes a pattern without creating its states.
 func measure(p string) (measures, error) {
 	if len(p) > maxPattern {
 		return measures{}, fmt.Errorf("a pattern of %d bytes; at most %d are taken", len(p), maxPattern)
@@ -89,14 +90,14 @@ func measure(p string) (measures, error) {
 	return m, nil
 }
 
-// flags finds groups that may set the flag for texts without case.
+// flags matches groups that may set the case-insensitive flag.
 var flags = regexp.MustCompile(`\(\?[a-zA-Z]*i`)
 
-// ranges finds the ends of ranges that are no plain letters.
+// ranges matches the ends of ranges that are not plain letters.
 var ranges = regexp.MustCompile(`-(?:\\x\{?([0-9A-Fa-f]+)|([^\x00-\x7f]))`)
 
-// readSize is what it takes to read a pattern. Where case is nothing each letter of a
-// range is looked up, and there are a hundred thousand that have a case.
+// readSize returns the cost of parsing a pattern. In case-insensitive mode each letter of a range
+// is looked up, and a hundred thousand letters have a case.
 func readSize(p string) int {
 	size := classSize * (strings.Count(p, `\p`) + strings.Count(p, `\P`))
 	if !flags.MatchString(p) {
@@ -121,7 +122,7 @@ func notRE2(err error) error {
 	return fmt.Errorf("not a pattern in RE2 syntax, which has no lookaround and no back references: %w", err)
 }
 
-// measureOf looks at a part, with what it repeats written out.
+// measureOf analyzes a part, with repetitions expanded.
 func measureOf(re *syntax.Regexp) measures {
 	m := measures{states: 1, size: 1}
 	switch re.Op {
@@ -143,7 +144,7 @@ func measureOf(re *syntax.Regexp) measures {
 	return m
 }
 
-// taken says whether a text is a pattern that is taken, without compiling it.
+// taken reports whether a text is an accepted pattern, without compiling it.
 type taken struct{}
 
 func (taken) Size(p string) int { return readSize(p[:min(len(p), maxPattern)]) }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A reference to a place where no schema stands, such as an example, has no meaning
-// that validators agree on, and the library starts over with the whole document for
-// each. Definitions have a keyword of their own.
+// Validators disagree about a reference to a value that is not a schema position, such as an
+// example, and the library restarts with the whole document for each. Definitions have their own
+// keyword.
 
-// idWeight is that of an $id besides its value: all of them are looked at for each
+// idWeight is the weight of an $id in addition to its value: all of them are visited for each
 // subschema.
 const idWeight = 8
 
-// pointing is a reference by pointer, and the resource it stands in.
+// pointing is a reference by pointer, and the resource it is in.
 type pointing struct {
 	from     *position
 	keyword  string
@@ -24,7 +24,7 @@ type pointing struct {
 	ref      string
 }
 
-// lead notes the references of a position, and its $id.
+// lead records the references of a position, and its $id.
 func (s *scale) lead(p *position) {
 	if id, ok := p.object["$id"].(string); ok {
 		s.weight += idWeight
@@ -39,12 +39,12 @@ func (s *scale) lead(p *position) {
 	}
 }
 
-// metaSchemas is what the names of the dialect's own schemas begin with.
+// metaSchemas is the prefix of the dialect's own schemas.
 const metaSchemas = "https://json-schema.org/draft/2020-12/"
 
 func lastStep(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 
-// resource is what pointers beside p begin at: the nearest schema with an $id.
+// resource returns the root for pointers at p: the nearest schema with an $id.
 func (p *position) resource() map[string]any {
 	for ; p.up != nil; p = p.up {
 		if _, ok := p.object["$id"].(string); ok {
@@ -54,9 +54,9 @@ func (p *position) resource() map[string]any {
 	return p.object
 }
 
-// unplaced finds a reference to what is there, but no schema.
+// unplaced finds a reference to a value that is not a schema position.
 func (s *scale) unplaced(doc any) *Error {
-	const most = 16 // resources of one last name
+	const most = 16 // resources with the same last path element
 	root, _ := doc.(map[string]any)
 	for _, l := range s.leads {
 		id, frag, _ := strings.Cut(l.ref, "#")
@@ -80,10 +80,10 @@ func (s *scale) unplaced(doc any) *Error {
 	return nil
 }
 
-// stands reports whether a pointer leads to a value, and whether to a schema.
+// stands reports whether a pointer leads to a value, and whether that is a schema position.
 func stands(from map[string]any, pointer string) (value, schema bool) {
 	var v any = from
-	inside := "" // the keyword whose schemas come next
+	inside := "" // the keyword that holds the next schemas
 	schema = true
 	for token := range strings.SplitSeq(pointer[1:], "/") {
 		if strings.ContainsRune(token, '~') {

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// references knows where the references of a document lead. It understands
-// pointers and anchors of the document itself; what leads elsewhere, Compile has
-// refused or will refuse.
+// references resolves the references of a document. It supports pointers and anchors within the
+// document; Compile rejects all others.
 type references struct {
 	positions []*position
 	byName    map[string]int // "#/pointer" or "#anchor"
-	ends      []int          // what resolve knows: 0 nothing yet, else one more than the index
+	ends      []int          // cache of resolve: 0 unknown, otherwise the index plus one
 }
 
 func newReferences(doc any) *references {
@@ -29,7 +28,7 @@ func newReferences(doc any) *references {
 	return r
 }
 
-// index gives the position a reference leads to.
+// index returns the position a reference leads to.
 func (r *references) index(ref string) (int, bool) {
 	if !strings.HasPrefix(ref, "#") {
 		return 0, false
@@ -41,8 +40,8 @@ func (r *references) index(ref string) (int, bool) {
 	return i, ok
 }
 
-// resolve follows references from a position to the schema they stand for. A
-// reference that leads nowhere ends there; one in a circle stands for nothing.
+// resolve follows references from a position to the final schema. A dangling reference ends there;
+// a circular one resolves to nothing.
 func (r *references) resolve(i int) (end int, ok bool) {
 	const circle = -1
 	var way []int
@@ -63,7 +62,7 @@ func (r *references) resolve(i int) (end int, ok bool) {
 	return r.ends[i] - 1, r.ends[i] != circle
 }
 
-// unions lists the branches of each anyOf, by the position it stands in.
+// unions lists the branches of each anyOf, by its position.
 func (r *references) unions() map[int][]int {
 	unions := map[int][]int{}
 	for i, p := range r.positions {
@@ -74,9 +73,9 @@ func (r *references) unions() map[int][]int {
 	return unions
 }
 
-// loops gives each position the number of its strongly connected component in
-// the graph of subschemas and references: two positions of one number reach each
-// other (Tarjan's algorithm).
+// loops assigns each position the number of its strongly connected component in the graph of
+// subschemas and references: two positions with the same number reach each other (Tarjan's
+// algorithm).
 func (r *references) loops() []int {
 	t := tarjan{next: r.edges(), low: make([]int, len(r.positions)), order: make([]int, len(r.positions)), component: make([]int, len(r.positions))}
 	for i := range r.positions {
@@ -87,8 +86,7 @@ func (r *references) loops() []int {
 	return t.component
 }
 
-// edges lists, for each position, its subschemas and the target of its
-// reference.
+// edges lists, for each position, its subschemas and the target of its reference.
 func (r *references) edges() [][]int {
 	next := make([][]int, len(r.positions))
 	for i, p := range r.positions {

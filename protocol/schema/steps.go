@@ -2,19 +2,19 @@ package schema
 
 import "regexp/syntax"
 
-// endless is a length beyond that of any text.
+// endless is a length greater than that of any text.
 const endless = 1 << 30
 
-// stretch is a part of a pattern, and where in a text the engine can be within it.
+// stretch is a part of a pattern, and where in a text the engine can be inside it.
 type stretch struct {
-	states   int // it can be in at once there
-	from, to int // places, counted in characters
+	states   int // states it can be in at the same time
+	from, to int // positions, in characters
 }
 
-// stretches tells the parts of a pattern apart that begins with the text. Each is
-// alive only where those before it can have ended: a few states for the head of a
-// text, and one for the thousand repetitions of a letter that is counted from one
-// place. A pattern that may begin anywhere is alive everywhere.
+// stretches splits a pattern that is anchored at the start of the text. Each part is active only
+// where the previous parts can have ended: a few states for the head of a text, and one for the
+// thousand repetitions of a letter counted from one position. An unanchored pattern is active
+// everywhere.
 func stretches(re *syntax.Regexp) []stretch {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
@@ -26,11 +26,11 @@ func stretches(re *syntax.Regexp) []stretch {
 	from, to := 0, 0
 	for i, sub := range re.Sub {
 		s := stretch{measureOf(sub).states, from, 0}
-		if sub.Op == syntax.OpRepeat { // each that may be left out is a way of its own
+		if sub.Op == syntax.OpRepeat { // each optional repetition is a separate path
 			s.states += max(0, sub.Max-sub.Min)
 		}
 		if from == to && counts(sub) {
-			s.states = min(s.states, 2) // the letter, and what comes behind it
+			s.states = min(s.states, 2) // the letter and the state after it
 		}
 		shortest, longest := lengths(sub)
 		from, to = min(from+shortest, endless), min(to+longest, endless)
@@ -40,8 +40,8 @@ func stretches(re *syntax.Regexp) []stretch {
 	return out
 }
 
-// counts reports a part that is at one place of itself at a time, if it is entered at
-// one place only.
+// counts reports whether a part is at a single position of itself at a time, if it is entered at a
+// single position.
 func counts(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -52,7 +52,7 @@ func counts(re *syntax.Regexp) bool {
 	return isLetter(re)
 }
 
-// isLetter reports a pattern for one character.
+// isLetter reports whether a pattern matches one character.
 func isLetter(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
@@ -63,7 +63,7 @@ func isLetter(re *syntax.Regexp) bool {
 	return false
 }
 
-// lengths are those of the shortest and the longest text that a pattern takes.
+// lengths returns the lengths of the shortest and the longest matching text.
 func lengths(re *syntax.Regexp) (shortest, longest int) {
 	switch {
 	case re.Op == syntax.OpLiteral:
@@ -89,7 +89,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	return shortest * least, longest * max(0, most)
 }
 
-// times says how often a pattern repeats what it holds; most is -1 for any number.
+// times returns how often a pattern repeats its content; most is -1 for unlimited.
 func times(re *syntax.Regexp) (least, most int) {
 	switch re.Op {
 	case syntax.OpStar:
@@ -104,7 +104,7 @@ func times(re *syntax.Regexp) (least, most int) {
 	return 1, 1
 }
 
-// steps is how many states the engine goes through in a text of n characters at most.
+// steps returns the maximum number of states the engine visits in a text of n characters.
 func steps(parts []stretch, n int) int {
 	sum := 0
 	for _, s := range parts {

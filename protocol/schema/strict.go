@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// maxTotalProperties bounds the properties of a whole schema.
+// maxTotalProperties limits the properties of a whole schema.
 const maxTotalProperties = 100
 
-// constraints of one kind of value, with the vendors whose mode refuses them.
+// constraints are keywords of one type of value, with the vendors that reject them.
 type constraints struct {
 	rule     string
 	keywords []string
@@ -45,7 +45,7 @@ func (l *linter) strict(p *position) {
 	}
 }
 
-// whole applies the rules of LevelStrict that concern the document.
+// whole applies the rules of LevelStrict for the whole document.
 func (l *linter) whole() {
 	if !hasType(l.resolve(0), "object") {
 		l.report("", RuleRootObject, `the root needs "type": "object"`, OpenAI, Anthropic, Gemini)
@@ -61,7 +61,7 @@ func (l *linter) whole() {
 	l.recursion()
 }
 
-// recursion reports each reference that leads back to where it stands.
+// recursion reports each recursive reference.
 func (l *linter) recursion() {
 	loops := l.refs.loops()
 	for i, p := range l.refs.positions {

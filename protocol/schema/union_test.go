@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// OpenWOP envelope contract §4.2: the branch is found by equality on one field, so it
-// does not matter how many there are.
+// OpenWOP envelope contract §4.2: the branch is found by equality on one member, regardless of the
+// number of branches.
 func TestValidate_TakesManyItemsOfAWideUnion(t *testing.T) {
 	t.Parallel()
 	const variants, items = 60, 2000

@@ -9,29 +9,28 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of a document to validate. Size limits of the caller come first and are
-// narrower.
+// Limits of a document to validate. Callers apply narrower size limits first.
 const (
 	maxDocumentBytes = 4 << 20
 	maxDocumentDepth = 128
 	maxViolations    = 32
 )
 
-// What a document may take, in steps of some ten nanoseconds: something for a start,
-// and something for each byte, up to some 40 ms. A schema that looks at every value a few
-// times stays far below, one that multiplies its work does not.
+// The budget of a document, in units of about ten nanoseconds: a fixed part and a part per byte, up
+// to about 40 ms. A schema that evaluates every value a few times stays far below; one that
+// multiplies its work does not.
 const (
 	freeUnits = 1 << 18
 	byteUnits = 16
 	maxUnits  = 4 << 20
 )
 
-// units is what a document of a size may take.
+// units returns the budget for a document of a size.
 func units(size int) int { return min(freeUnits+byteUnits*size, maxUnits) }
 
-// Keywords of violations that no keyword of the schema causes.
+// Keywords of violations without a keyword of the schema.
 const (
-	// KeywordJSON: the document is not sound JSON.
+	// KeywordJSON: the document is not valid JSON.
 	KeywordJSON = "json"
 	// KeywordNumber: a number too long or too large to compare.
 	KeywordNumber = "number"
@@ -39,7 +38,7 @@ const (
 	KeywordBudget = "budget"
 )
 
-// Violation is one thing that is wrong with a document.
+// Violation is one error in a document.
 type Violation struct {
 	// InstancePath is a JSON pointer to the offending value. It repeats member
 	// names of the document.
@@ -48,17 +47,16 @@ type Violation struct {
 	SchemaPath string
 	// Keyword is the keyword that failed, or one of the Keyword constants.
 	Keyword string
-	// Message says what would be right, with facts of the schema only. It never
-	// repeats a value or a member name of the document, so that no secret and no
-	// injected text travels in it (OpenWOP envelope contract §26 case 15).
+	// Message states what is allowed, in terms of the schema only. It never repeats a value or a
+	// member name of the document, so that it carries no secret and no injected text (OpenWOP
+	// envelope contract §26 case 15).
 	Message string
 }
 
-// Validate applies the schema to a JSON document. Numbers are compared exactly,
-// whatever their size; 1.0 is an integer. The result is nil if the document is
-// valid, else sorted by place and at most 32 long: the innermost causes, and of
-// a union only the branch the document seems to mean. What it takes is bounded by the
-// size of the document alone.
+// Validate applies the schema to a JSON document. Numbers are compared exactly, regardless of their
+// size; 1.0 is an integer. The result is nil if the document is valid. Otherwise it holds at most
+// 32 violations, sorted by path: the innermost causes, and of a union only those of the branch that
+// the document most likely means. The document's size alone limits the cost.
 func (s *Schema) Validate(doc []byte) []Violation {
 	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth})
 	if err != nil {
@@ -78,7 +76,7 @@ func (s *Schema) Validate(doc []byte) []Violation {
 	}
 }
 
-// notJSON carries place and reason over from strictjson.
+// notJSON converts path and reason of an error of strictjson.
 func notJSON(err error) *Error {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return &Error{Path: e.Path, Reason: e.Reason}
@@ -86,7 +84,7 @@ func notJSON(err error) *Error {
 	return &Error{Reason: err.Error()}
 }
 
-// finish sorts, drops what is said twice, and caps.
+// finish sorts, removes duplicates, and truncates.
 func finish(found []judge.Finding) []Violation {
 	vs := make([]Violation, len(found))
 	for i, f := range found {

@@ -337,12 +337,13 @@ func TestValidate_ReportsTheBranchTheDocumentMeans(t *testing.T) {
 		require.Equal(t, "/"+keyword, tag.SchemaPath)
 		require.Equal(t, `not one of the allowed values: "static", "variable"`, tag.Message)
 
-		require.Len(t, s.Validate([]byte(`1`)), 2, "no branch is of the type: each says what it wants")
+		require.Len(t, s.Validate([]byte(`1`)), 2, "no branch has the type, so each reports its own")
 	}
 }
 
-// Values and member names of the document may be secrets, or text written to
-// steer the model that reads the message.
+// Values and member names of the document may be secrets, or text written to steer the model that
+// reads
+// the message.
 func TestValidate_NeverRepeatsTheDocumentInMessages(t *testing.T) {
 	t.Parallel()
 	const canary = "hunter2-canary"

@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// variants checks a union: every branch is told from the others by one required
-// string member that can only have one value, the same member in all branches.
-// A union with at most one object branch, such as T or null, needs no telling
-// (OpenWOP envelope contract §4.2, §20).
+// variants checks a union: one required string member, the same in all branches, must identify the
+// branch by its single value. A union with at most one object branch, such as T or null, needs no
+// discriminator (OpenWOP envelope contract §4.2, §20).
 func (l *linter) variants(p *position, branches []int) {
 	objects := 0
 	for _, i := range branches {
@@ -43,7 +42,7 @@ func (l *linter) variants(p *position, branches []int) {
 	}
 }
 
-// common are the names in both lists, which are in order.
+// common returns the names in both sorted lists.
 func common(a, b []string) []string {
 	var out []string
 	for len(a) > 0 && len(b) > 0 {
@@ -60,7 +59,7 @@ func common(a, b []string) []string {
 	return out
 }
 
-// resolve gives the schema that a position stands for, nil if it is none.
+// resolve returns the schema at the end of a position's references; nil if there is none.
 func (l *linter) resolve(i int) map[string]any {
 	end, ok := l.refs.resolve(i)
 	if !ok {
@@ -69,7 +68,7 @@ func (l *linter) resolve(i int) map[string]any {
 	return l.refs.positions[end].object
 }
 
-// discriminators lists the members of a schema that pin one string value.
+// discriminators lists the members of a schema with a single string value.
 func (l *linter) discriminators(end int, ok bool) []string {
 	if !ok {
 		return nil
@@ -100,7 +99,7 @@ func hasType(s map[string]any, t string) bool {
 	return false
 }
 
-// discriminators lists the members of s that pin one string value.
+// discriminators lists the members of s with a single string value.
 func discriminators(s map[string]any) []string {
 	properties, _ := s["properties"].(map[string]any)
 	required := textsOf(s["required"])
@@ -117,7 +116,7 @@ func discriminators(s map[string]any) []string {
 	return tags
 }
 
-// textsOf are the strings of a list.
+// textsOf returns the strings of a list.
 func textsOf(v any) map[string]bool {
 	list, _ := v.([]any)
 	texts := make(map[string]bool, len(list))

@@ -7,35 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// How keywords hold subschemas, by the vocabularies of 2020-12 plus the older
-// spellings definitions, dependencies and array-valued items.
+// The keywords that hold subschemas, from the vocabularies of 2020-12 and the older spellings
+// definitions, dependencies and array-valued items.
 var (
 	holdOne  = []string{"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
 	holdList = []string{"allOf", "anyOf", "items", "oneOf", "prefixItems"}
 	holdMap  = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 
-	// deeper are the keywords that count as a step of nesting depth (OpenWOP
-	// envelope contract §20).
+	// deeper are the keywords that count as a level of nesting (OpenWOP envelope contract §20).
 	deeper = []string{"$defs", "anyOf", "items", "properties"}
 )
 
-// position is a place of a schema document where a schema stands. Properties,
-// examples and enums that merely look like schemas are not positions.
+// position is a schema position of a document. Properties, examples and enums that merely look like
+// schemas are not positions.
 type position struct {
 	object map[string]any // nil for the schemas true and false
 	value  any
 	index  int       // in the order of walk
-	up     *position // nil for the whole
-	// keyword of up that holds it, and by what name or number if it holds several.
+	up     *position // nil for the root
+	// keyword of up that holds it, and its name or number if the keyword holds several.
 	keyword, name string
 	several       bool
 	depth         int
-	step          bool // depth grew on the way here
+	step          bool // depth increased at this position
 	steps, length int  // tokens and bytes of its pointer
 }
 
-// pointer is the place of the position, or of a part of it. It is made when it is
-// asked for: names may be long, and hold many positions.
+// pointer returns the path of the position, or of a part of it. It is computed on demand, because
+// names may be long and hold many positions.
 func (p *position) pointer(below ...string) string {
 	tokens := make([]string, p.steps, p.steps+len(below))
 	i := p.steps
@@ -50,7 +49,7 @@ func (p *position) pointer(below ...string) string {
 	return pointerOf(append(tokens, below...)...)
 }
 
-// child is the position reached from p through a keyword.
+// child returns the position reached from p through a keyword.
 func (p *position) child(value any, keyword string) *position {
 	c := &position{value: value, up: p, keyword: keyword, depth: p.depth, steps: p.steps + 1, length: p.length + 1 + len(keyword)}
 	c.object, _ = value.(map[string]any)
@@ -60,7 +59,7 @@ func (p *position) child(value any, keyword string) *position {
 	return c
 }
 
-// oneOf is child for a keyword that holds several.
+// oneOf is child for a keyword that holds several schemas.
 func (p *position) oneOf(value any, keyword, name string) *position {
 	c := p.child(value, keyword)
 	c.name, c.several = name, true
@@ -69,8 +68,7 @@ func (p *position) oneOf(value any, keyword, name string) *position {
 	return c
 }
 
-// written is how many bytes a name has in a pointer and in a location, where what is
-// no plain letter is escaped.
+// written returns the bytes of a name in a pointer and a location, which escape special characters.
 func written(name string) int {
 	n := len(name)
 	for i := range len(name) {
@@ -84,8 +82,8 @@ func written(name string) int {
 	return n
 }
 
-// walk yields every schema position of doc, outer before inner, in an order
-// that depends on the document alone. It does not follow references, so it ends.
+// walk yields every schema position of doc, outer before inner, in an order that depends only on
+// the document. It does not follow references, so it always ends.
 func walk(doc any) iter.Seq[*position] {
 	return func(yield func(*position) bool) {
 		root := &position{value: doc}

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// The weight of a document is what it takes to compile it: half a kilobyte and 2 µs or
-// less for each unit.
+// The weight of a document is the cost of compiling it: at most half a kilobyte and 2 µs per unit.
 const (
-	// maxWeight bounds a document: 16 MB and 50 ms, with room to spare. The largest
-	// published schemas weigh 18,450.
+	// maxWeight limits a document to about 16 MB and 50 ms, with a margin. The largest published
+	// schemas
+	// weigh 18,450.
 	maxWeight = 22_000
-	// schemaWeight is that of a subschema besides its value, valueWeight of any value,
-	// itemWeight of one in a plain list: an enum may be long.
+	// schemaWeight is the weight of a subschema in addition to its value, valueWeight of any value,
+	// itemWeight of a value in a plain list, because enums may be long.
 	schemaWeight = 14
 	valueWeight  = 2
 	itemWeight   = 1
-	// unitBytes is what a unit stands for. The place of a subschema is written some
-	// pointerCopies times, and once more for each step of it.
+	// unitBytes is the bytes per unit. The path of a subschema is stored pointerCopies times, and
+	// once more for each of its steps.
 	unitBytes     = 512
 	pointerCopies = 12
-	// unitStates is how many states of a pattern are a unit.
+	// unitStates is the states of a pattern per unit.
 	unitStates = 3
 )
 
@@ -30,18 +30,17 @@ type scale struct {
 	weight   int
 	patterns map[string]bool // each is compiled once
 	leads    []pointing
-	// resources are those with an $id, by the last step of it.
+	// resources are the schemas with an $id, by its last path element.
 	resources map[string][]map[string]any
 }
 
-// position adds what stands at a position.
+// position adds the weight of a position.
 func (s *scale) position(p *position) {
 	s.weight += schemaWeight + p.length*(pointerCopies+p.steps)/unitBytes
 	s.lead(p)
 }
 
-// understood says what is wrong with a position that the dialect's own schema would
-// not say, or not as well.
+// understood returns errors of a position that the meta-schema would not report, or not as clearly.
 func (s *scale) understood(p *position) *Error {
 	if d, ok := p.object["$schema"].(string); ok && strings.TrimSuffix(d, "#") != dialect {
 		return &Error{Path: p.pointer("$schema"), Reason: "only the dialect " + dialect + " is understood"}
@@ -62,7 +61,7 @@ func (s *scale) understood(p *position) *Error {
 
 const notTaken = "not a JSON Schema that is taken here: "
 
-// pattern adds a regular expression.
+// pattern adds the weight of a regular expression.
 func (s *scale) pattern(text string) error {
 	if s.patterns[text] {
 		return nil
@@ -75,7 +74,7 @@ func (s *scale) pattern(text string) error {
 	return err
 }
 
-// valuesWeight is that of all values of a document, containers included.
+// valuesWeight returns the weight of all values of a document, including containers.
 func valuesWeight(v any) int {
 	n := valueWeight
 	switch v := v.(type) {

@@ -30,12 +30,11 @@ func Document(t testing.TB, v any) []byte {
 	return b
 }
 
-// schemas looks things up in a schema document.
+// schemas resolves references in a schema document.
 type schemas struct{ root any }
 
-// parts are the subschemas that judge one value together: the schema itself, what
-// it refers to, and the branches of its unions. A fact of a branch that the value
-// does not mean yields a mutant more, and no harm.
+// parts returns the subschemas that apply to one value together: the schema itself, its references,
+// and the branches of its unions. Facts of a branch that does not apply only add a mutant.
 func (s schemas) parts(schema any) []map[string]any {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -78,7 +77,7 @@ func (s schemas) member(parts []map[string]any, name string) []any {
 	return out
 }
 
-// names lists the members that schemas speak of.
+// names lists the members that schemas name.
 func names(parts []map[string]any) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range parts {
@@ -90,7 +89,7 @@ func names(parts []map[string]any) map[string]bool {
 	return out
 }
 
-// whole is a bound of a schema, if it has it.
+// whole returns an integer limit of a schema, if present.
 func whole(p map[string]any, keyword string) (int, bool) {
 	n, ok := p[keyword].(json.Number)
 	if !ok {

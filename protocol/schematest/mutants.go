@@ -9,20 +9,19 @@ import (
 	"strings"
 )
 
-// Mutant is a document with one thing changed.
+// Mutant is a document with one change.
 type Mutant struct {
-	// Change says what, and where, for a failing test.
+	// Change describes the change and its path, for a failing test.
 	Change string
-	// Document is the whole, changed.
+	// Document is the changed document.
 	Document []byte
 }
 
-// Mutants changes a document in one place at a time, in every way that a schema
-// has something to say about: each member left out, in another case, or more; each
-// value of another type, or null; each bound met, and crossed by one; each allowed
-// value, and foreign ones; arrays that are empty, longer, or say a thing twice.
-// Most are invalid, some are not: they are for comparing validators, which are to
-// agree. Facts of several schemas are taken together, and no document comes twice.
+// Mutants changes a document in one place at a time, in every way that a schema restricts: each
+// member removed, in another case, or added; each value of another type, or null; each limit met
+// and exceeded by one; each allowed value, and others; arrays that are empty, longer, or hold
+// duplicates. Most mutants are invalid, some are valid: they serve to compare validators. The facts
+// of several schemas are combined, and no document is repeated.
 func Mutants(doc any, schemaDocs ...any) iter.Seq[Mutant] {
 	return func(yield func(Mutant) bool) {
 		seen := map[string]bool{}
@@ -44,7 +43,7 @@ func Mutants(doc any, schemaDocs ...any) iter.Seq[Mutant] {
 
 type mutator struct{ schemas }
 
-// emit takes a changed value; false ends the walk.
+// emit receives a changed value; false ends the walk.
 type emit func(change string, v any) bool
 
 func (m mutator) value(judges []any, v any, at string, out emit) bool {
@@ -77,7 +76,7 @@ func (m mutator) value(judges []any, v any, at string, out emit) bool {
 	return true
 }
 
-// otherTypes has values of every type, and the look-alikes of some.
+// otherTypes returns values of every type, and look-alikes of some.
 func otherTypes() []any {
 	return []any{
 		nil, true, false, json.Number("0"), json.Number("1"), json.Number("1.0"), json.Number("-1"), json.Number("0.5"), json.Number("1e2"), json.Number("9007199254740993"),
@@ -90,7 +89,7 @@ func otherTypes() []any {
 	}
 }
 
-// listedValues are those of enum and const, and what looks like them.
+// listedValues returns the values of enum and const, and similar ones.
 func listedValues(p map[string]any) []any {
 	list, _ := p["enum"].([]any)
 	if c, ok := p["const"]; ok {
@@ -135,7 +134,7 @@ func (m mutator) object(parts []map[string]any, v map[string]any, at string, out
 		}
 		values := []any{"x", nil, json.Number("1"), map[string]any{}, []any{}}
 		if strange[name] {
-			values = values[:1] // no schema tells these names apart from "unknown"
+			values = values[:1] // no schema distinguishes these names from "unknown"
 		}
 		for _, more := range values {
 			if !changed(fmt.Sprintf("%s/%s: added, %v", at, name, more), func(o map[string]any) { o[name] = more }) {
@@ -180,8 +179,8 @@ func (m mutator) array(parts []map[string]any, v []any, at string, out emit) boo
 	return true
 }
 
-// repeated has n items, those of v over and over; texts and numbers are told
-// apart, so that it is the number of items that decides.
+// repeated returns n items, those of v repeated; strings and numbers are made unique, so that the
+// number of items decides.
 func repeated(v []any, n int) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -212,7 +211,7 @@ func (m mutator) text(parts []map[string]any, v, at string, out emit) bool {
 			if !ok {
 				continue
 			}
-			// Characters count, not bytes and not units of UTF-16.
+			// The limit counts characters, not bytes and not UTF-16 units.
 			for n := max(bound-1, 0); n <= bound+1; n++ {
 				texts = append(texts, strings.Repeat("x", n), strings.Repeat("é", n), strings.Repeat("😀", n), stretched(v, n))
 			}
@@ -226,12 +225,12 @@ func (m mutator) text(parts []map[string]any, v, at string, out emit) bool {
 	return true
 }
 
-// judgesText reports whether a schema looks into a text.
+// judgesText reports whether a schema restricts a string.
 func judgesText(p map[string]any) bool {
 	return slices.ContainsFunc([]string{"pattern", "format", "minLength", "maxLength", "enum", "const"}, func(k string) bool { return p[k] != nil })
 }
 
-// stretched is v with more of its last letter, so that a pattern may still hold.
+// stretched repeats the last letter of v, so that a pattern may still match.
 func stretched(v string, n int) string {
 	if v == "" || n <= len(v) {
 		return v[:min(n, len(v))]

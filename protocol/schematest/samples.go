@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Samples makes documents that a schema allows: of each object the least one, the
-// fullest one, and one more for each further sample of each member; each branch of
-// a union; each allowed value. A text of a pattern or a format is none that it can make
-// up: those of words are taken that fit. The caller asserts that what comes
-// out is valid, so that nobody mistakes a broken sample for a mutant.
+// Samples generates documents that a schema allows: of each object the smallest, the largest, and
+// one for each further sample of each member; each branch of a union; each allowed value. It cannot
+// generate strings for patterns or formats, so it picks those of words that match. The caller
+// asserts that the result is valid, so that an invalid sample is not mistaken for a mutant.
 func Samples(schema any, words ...string) []any {
 	s := sampler{schemas{schema}, words}
 	return s.of(schema)
@@ -27,7 +26,7 @@ type sampler struct {
 
 func (s sampler) of(schema any) []any {
 	m, ok := schema.(map[string]any)
-	if !ok || len(m) == 0 { // true: anything
+	if !ok || len(m) == 0 { // the schema true: anything
 		return []any{nil, true, json.Number("1.5"), "any", []any{nil}, map[string]any{"any": []any{}}}
 	}
 	if c, ok := m["const"]; ok {
@@ -97,7 +96,7 @@ func (s sampler) texts(m map[string]any) []any {
 	return out
 }
 
-// arrays has one array an item: mutants of short documents are judged soonest.
+// arrays returns one array per item: mutants of short documents are validated fastest.
 func (s sampler) arrays(m map[string]any) []any {
 	var out []any
 	for _, item := range s.of(m["items"]) {

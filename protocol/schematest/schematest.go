@@ -1,5 +1,5 @@
-// Package schematest finds the protocol's published schemas and fixtures for
-// tests. They are data beside the checkout, never part of it.
+// Package schematest finds the protocol's published schemas and fixtures for tests. They are stored
+// next to the checkout, never in it.
 package schematest
 
 import (
@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Dir is the folder that holds schemas/ and fixtures/: $WAYBILL_SHARED, or
-// "shared" beside the checkout. The test is skipped, with a clear word, when
-// neither is there; in CI (CI=true) their absence is a failure.
+// Dir returns the folder that holds schemas/ and fixtures/: $WAYBILL_SHARED, or "shared" next to
+// the checkout. If neither exists, the test is skipped with a message; in CI (CI=true) it fails.
 func Dir(t testing.TB) string {
 	t.Helper()
 	if dir := os.Getenv("WAYBILL_SHARED"); dir != "" {
@@ -38,6 +37,6 @@ func mustHold(t testing.TB, dir string) string {
 	if os.Getenv("CI") != "" && os.Getenv("WAYBILL_SCHEMAS_OPTIONAL") == "" {
 		t.Fatalf("published schemas absent: want %s/schemas (set WAYBILL_SHARED)", dir)
 	}
-	t.Skipf("published schemas absent: put them beside the checkout as shared/schemas, or set WAYBILL_SHARED")
+	t.Skipf("published schemas absent: put them next to the checkout as shared/schemas, or set WAYBILL_SHARED")
 	return ""
 }

@@ -2,20 +2,20 @@ package schematest
 
 import "testing"
 
-// Twins are schemas that are to mean the same.
+// Twins are schemas with the same meaning.
 type Twins struct {
-	// Schemas are the documents; what to change, and to what, follows from all.
+	// Schemas are the documents; mutants are derived from all of them.
 	Schemas []any
-	// Words are texts for patterns and formats.
+	// Words are strings for patterns and formats.
 	Words []string
-	// Adapt makes a sample of one schema one of all; nil: they are already.
+	// Adapt turns a sample of one schema into one of all; nil: not needed.
 	Adapt func(sample any)
 }
 
-// Compare hands every sample of every schema, and every mutant of those, to agree,
-// once each. agree fails the test if validators differ, and tells whether they find
-// the document valid. A comparison that sees only one of the two proves little, so
-// that fails as well, and so does a sample that is not valid.
+// Compare passes every sample of every schema, and every mutant of those, to agree, once each.
+// agree fails the test if validators differ, and returns whether they accept the document. Compare
+// fails if all documents are valid or all are invalid, because that proves little, and if a sample
+// is invalid.
 func (w Twins) Compare(t testing.TB, agree func(what string, doc []byte) (valid bool)) {
 	t.Helper()
 	seen := map[string]bool{}

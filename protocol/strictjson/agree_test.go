@@ -10,10 +10,9 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// FuzzDecodersAgree: a document the edge takes has one meaning. A reader that
-// goes token by token (as the ones that walk a document do) and one that reads
-// it whole find the same value, and no name twice; written again, it is
-// still that value.
+// FuzzDecodersAgree: an accepted document has one meaning. A token-by-token reader and a
+// whole-document reader find the same value and no repeated name, and the value survives a round
+// trip.
 func FuzzDecodersAgree(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`, `{"":{"":[]}}`,
@@ -47,7 +46,7 @@ func byToken(t *testing.T, d *json.Decoder) any {
 		for d.More() {
 			name, ok := byToken(t, d).(string)
 			require.True(t, ok)
-			require.NotContains(t, m, name, "a name the edge took twice")
+			require.NotContains(t, m, name, "an accepted document has a repeated name")
 			m[name] = byToken(t, d)
 		}
 		_, err = d.Token()

@@ -9,14 +9,13 @@ import (
 
 // Limits bounds a document. A zero field stands for the one of Default.
 type Limits struct {
-	// MaxBytes is the largest document taken, in bytes.
+	// MaxBytes is the maximum size of a document, in bytes.
 	MaxBytes int
-	// MaxDepth is how deep objects and arrays may be nested; a document that is
-	// a plain string or number has depth 0.
+	// MaxDepth is the maximum nesting of objects and arrays. A plain string or number has depth 0.
 	MaxDepth int
 }
 
-// Default is for bodies at the edge: 1 MiB, 64 levels.
+// Default is the limit for request bodies: 1 MiB, 64 levels.
 var Default = Limits{MaxBytes: 1 << 20, MaxDepth: 64}
 
 // withDefaults fills the zero fields of l.
@@ -30,10 +29,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Check reports whether b is exactly one JSON value within l: valid syntax and
-// UTF-8, no lone surrogate escape, no object with two members of one name
-// (compared after unescaping). The error is an *Error. Check reads b once, keeps
-// nothing of it, and allocates only for objects of more than 16 members.
+// Check reports whether b is exactly one JSON value within l: valid syntax and UTF-8, no lone
+// surrogate escape, no object with two members of one name (compared after unescaping). The error
+// is an *Error. Check reads b once, retains nothing of it, and allocates only for objects of more
+// than 16 members.
 func Check(b []byte, l Limits) error {
 	if err := check(b, l.withDefaults()); err != nil {
 		return err
@@ -43,11 +42,11 @@ func Check(b []byte, l Limits) error {
 
 func check(b []byte, l Limits) *Error { return checked(&scanner{b: b, maxDepth: l.MaxDepth}, l) }
 
-// checked lets s walk its whole document.
+// checked scans the whole document of s.
 func checked(s *scanner, l Limits) *Error {
 	b := s.b
 	if len(b) > l.MaxBytes {
-		return &Error{Rule: RuleSize, Reason: fmt.Sprintf("%d bytes are too many; at most %d are taken", len(b), l.MaxBytes)}
+		return &Error{Rule: RuleSize, Reason: fmt.Sprintf("document is %d bytes, limit is %d", len(b), l.MaxBytes)}
 	}
 	s.space()
 	if err := s.value(0); err != nil {
@@ -60,14 +59,14 @@ func checked(s *scanner, l Limits) *Error {
 	return nil
 }
 
-// scanner walks one document. It recurses, bounded by maxDepth.
+// scanner scans one document, recursively up to maxDepth.
 type scanner struct {
 	b        []byte
 	i        int
 	maxDepth int
-	// top takes the members of the outermost object; nil: nobody asks.
+	// top receives the members of the outermost object; nil: they are not collected.
 	top map[string]json.RawMessage
-	// loose lets a name come twice in an object, and half of a surrogate pair stand alone.
+	// loose accepts repeated names in an object and lone surrogates.
 	loose bool
 }
 
@@ -75,7 +74,7 @@ func (s *scanner) fail(rule, reason string) *Error {
 	return &Error{Offset: s.i, Rule: rule, Reason: reason}
 }
 
-// want says what should stand here.
+// want returns an error that names the expected token.
 func (s *scanner) want(what string) *Error {
 	if s.i >= len(s.b) {
 		return s.fail(RuleSyntax, "the document ends too early; want "+what)
@@ -83,7 +82,7 @@ func (s *scanner) want(what string) *Error {
 	return s.fail(RuleSyntax, "want "+what+" here")
 }
 
-// peek is the next byte, or 0 at the end; 0 is valid nowhere outside a string.
+// peek returns the next byte, or 0 at the end; 0 is not valid outside a string.
 func (s *scanner) peek() byte {
 	if s.i < len(s.b) {
 		return s.b[s.i]
@@ -107,7 +106,7 @@ func (s *scanner) value(depth int) *Error {
 	switch c := s.peek(); c {
 	case '{', '[':
 		if depth >= s.maxDepth {
-			return s.fail(RuleDepth, "nested too deep; at most "+strconv.Itoa(s.maxDepth)+" levels of objects and arrays are taken")
+			return s.fail(RuleDepth, "nested too deep; limit is "+strconv.Itoa(s.maxDepth)+" levels of objects and arrays")
 		}
 		if c == '{' {
 			return s.object(depth + 1)

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// asError asserts that err is the package's own error and gives it.
+// asError asserts that err is an *Error and returns it.
 func asError(t require.TestingT, err error) *strictjson.Error {
 	require.Error(t, err)
 	var e *strictjson.Error
@@ -18,7 +18,7 @@ func asError(t require.TestingT, err error) *strictjson.Error {
 	return e
 }
 
-func TestCheck_TakesSoundDocuments(t *testing.T) {
+func TestCheck_AcceptsValidDocuments(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{
 		`{}`, `[]`, `null`, `true`, `false`, `0`, `-0`, `1.5e+10`, `1E-2`, `""`,
@@ -34,7 +34,7 @@ func TestCheck_TakesSoundDocuments(t *testing.T) {
 	}
 }
 
-func TestCheck_RefusesWithPlaceAndRule(t *testing.T) {
+func TestCheck_ReportsPathAndRule(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		doc, rule, path string

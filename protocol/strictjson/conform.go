@@ -16,11 +16,11 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// conform walks a checked document along the type of v.
+// conform compares a checked document with the type of v.
 func conform(b []byte, v any) error {
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer {
-		return &Error{Rule: RuleType, Reason: "the target is no pointer"}
+		return &Error{Rule: RuleType, Reason: "the target is not a pointer"}
 	}
 	w := walker{scanner: scanner{b: b, maxDepth: len(b)}, fields: map[reflect.Type]*fields{}}
 	w.space()
@@ -33,13 +33,13 @@ func conform(b []byte, v any) error {
 // walker compares a document that the scanner has accepted with Go types.
 type walker struct {
 	scanner
-	fields map[reflect.Type]*fields // of the structs met so far
+	fields map[reflect.Type]*fields // struct types already analyzed
 }
 
-// skip passes over one value and gives its bytes.
+// skip skips one value and returns its bytes.
 func (w *walker) skip() []byte {
 	start := w.i
-	_ = w.scanner.value(0) // accepted before
+	_ = w.scanner.value(0) // checked before
 	return w.b[start:w.i]
 }
 
@@ -47,7 +47,7 @@ func (w *walker) wrong(want string) *Error {
 	return w.fail(RuleType, "want "+want+", got "+KindOf([]byte{w.peek()}))
 }
 
-// value compares the next value with t and steps past it.
+// value compares the next value with t and skips it.
 func (w *walker) value(t reflect.Type) *Error {
 	switch {
 	case t.Kind() == reflect.Interface || t == rawType:
@@ -72,7 +72,7 @@ func (w *walker) value(t reflect.Type) *Error {
 	}
 }
 
-// custom lets a type that reads itself judge its value.
+// custom lets a type with its own unmarshaler validate its value.
 func (w *walker) custom(t reflect.Type) *Error {
 	start := w.i
 	raw := w.skip()
@@ -83,7 +83,7 @@ func (w *walker) custom(t reflect.Type) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Path: e.Path, Offset: start + e.Offset, Rule: e.Rule, Reason: e.Reason}
 	}
-	// The type's own words may quote the value, so they are not passed on.
+	// The type's error may quote the value, so it is not passed on.
 	return &Error{Offset: start, Rule: RuleType, Reason: "not a valid " + t.Name()}
 }
 
@@ -93,7 +93,7 @@ func (w *walker) object(t reflect.Type) *Error {
 	}
 	for w.next('}') {
 		start := w.i
-		name, _ := w.text() // accepted before
+		name, _ := w.text() // checked before
 		member := name.decode(w.b)
 		target, err := w.target(t, member)
 		if err != nil {
@@ -128,8 +128,8 @@ func (w *walker) array(t reflect.Type) *Error {
 	return nil
 }
 
-// next steps past the opening bracket or the comma and the space around it, and
-// reports whether an element follows; if not, past the closing bracket too.
+// next skips the opening bracket or comma and the space around it, and reports whether an element
+// follows. If not, it skips the closing bracket too.
 func (w *walker) next(closing byte) bool {
 	w.space()
 	if w.peek() == closing {
@@ -145,7 +145,7 @@ func (w *walker) next(closing byte) bool {
 	return true
 }
 
-// target is the type that the member of t decodes into.
+// target returns the type that a member of t decodes into.
 func (w *walker) target(t reflect.Type, member string) (reflect.Type, *Error) {
 	if t.Kind() == reflect.Map {
 		return t.Elem(), nil
@@ -187,7 +187,7 @@ func (w *walker) scalar(t reflect.Type) *Error {
 	return nil
 }
 
-// numeric checks that the number fits t as encoding/json will read it.
+// numeric checks that the number fits t as encoding/json reads it.
 func (w *walker) numeric(t reflect.Type) *Error {
 	start := w.i
 	literal := string(w.skip())

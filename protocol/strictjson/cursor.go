@@ -1,27 +1,27 @@
 package strictjson
 
-// Cursor reads a document in one pass, member by member, and takes what encoding/json takes but for
-// bytes that are not UTF-8 and what is nested more than 1,024 deep: a name may come twice in an object, and half of a surrogate pair reads as
-// U+FFFD. What it is not asked for is passed over. Begin one with Reading, and ask Sound at the end.
+// Cursor reads a document in one pass, member by member. It accepts what encoding/json accepts,
+// except invalid UTF-8 and nesting deeper than 1,024: repeated names are accepted, and a lone
+// surrogate reads as U+FFFD. Values that are not read are skipped. Create one with Reading and
+// check
+// Sound at the end.
 type Cursor struct {
 	s   scanner
 	bad bool
 }
 
-// Reading is a cursor at the beginning of a document, which has to stay as it is meanwhile.
+// Reading returns a cursor at the start of a document, which must not change while it is read.
 func Reading(b []byte) Cursor {
 	return Cursor{s: scanner{b: b, maxDepth: stored.MaxDepth, loose: true}}
 }
 
-// Sound reports whether the whole document was read, and every value was of the kind that was
-// asked for.
+// Sound reports whether the whole document was read and every value had the requested type.
 func (c *Cursor) Sound() bool {
 	c.s.space()
 	return !c.bad && c.s.i == len(c.s.b)
 }
 
-// Value passes over the next value and gives it as it is written, a part of the document; nil when
-// it is not sound.
+// Value skips the next value and returns its bytes, a slice of the document; nil if it is invalid.
 func (c *Cursor) Value() []byte {
 	c.s.space()
 	start := c.s.i
@@ -32,7 +32,7 @@ func (c *Cursor) Value() []byte {
 	return c.s.b[start:c.s.i:c.s.i]
 }
 
-// Set stores the next value as the function of that name does; one of another type makes the document
+// Set stores the next value as the function Set does. A value of another type makes the document
 // unsound.
 func (c *Cursor) Set(target any) {
 	if value := c.Value(); value != nil && !Set(value, target) {
@@ -40,7 +40,7 @@ func (c *Cursor) Set(target any) {
 	}
 }
 
-// Null passes over the next value if it is null, and reports whether it was.
+// Null skips the next value if it is null, and reports whether it was.
 func (c *Cursor) Null() bool {
 	if c.s.space(); c.bad || c.s.peek() != 'n' {
 		return false
@@ -49,7 +49,7 @@ func (c *Cursor) Null() bool {
 	return !c.bad
 }
 
-// Text reads the next value, a text.
+// Text reads the next value as a string.
 func (c *Cursor) Text() string {
 	if c.s.space(); c.bad || c.s.peek() != '"' {
 		c.bad = true
@@ -63,8 +63,8 @@ func (c *Cursor) Text() string {
 	return span.decode(c.s.b)
 }
 
-// Object reads the next value, an object: member is called in their order with the name of each, and
-// may read its value.
+// Object reads the next value as an object. It calls member with each name in order; member may
+// read the value.
 func (c *Cursor) Object(member func(name []byte)) {
 	c.parts('{', '}', func() {
 		if c.s.peek() != '"' {
@@ -94,7 +94,7 @@ func (c *Cursor) Object(member func(name []byte)) {
 	})
 }
 
-// Array reads the next value, an array: item is called for each value, and may read it.
+// Array reads the next value as an array. It calls item for each element; item may read it.
 func (c *Cursor) Array(item func()) {
 	c.parts('[', ']', func() {
 		start := c.s.i
@@ -104,7 +104,7 @@ func (c *Cursor) Array(item func()) {
 	})
 }
 
-// parts reads from an opening to a closing mark, one part after the other.
+// parts reads from an opening to a closing bracket, one part after the other.
 func (c *Cursor) parts(opens, closes byte, part func()) {
 	if c.s.space(); c.bad || c.s.peek() != opens {
 		c.bad = true
@@ -130,10 +130,9 @@ func (c *Cursor) parts(opens, closes byte, part func()) {
 	c.s.i++
 }
 
-// Each gives the members of an object in their order, each as its name and its value: as they are
-// written, parts of b, but for a name with escapes. ok is false if b is no object or not sound; what
-// came before was given all the same. It reads b once and keeps nothing. Of a name twice it makes
-// nothing: both are given.
+// Each visits the members of an object in order. Name and value are slices of b, except names with
+// escapes. ok is false if b is not an object or invalid; earlier members have been visited then. It
+// reads b once and retains nothing. It visits repeated names each time.
 func Each(b []byte, visit func(name, value []byte)) (ok bool) {
 	c := Reading(b)
 	c.Object(func(name []byte) {

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-func TestEach_GivesTheMembersInTheirOrder(t *testing.T) {
+func TestEach_VisitsMembersInOrder(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]struct {
 		members string
@@ -42,7 +42,7 @@ func TestEach_GivesTheMembersInTheirOrder(t *testing.T) {
 	}
 }
 
-// What is asked for is read, what is not is passed over, and what is of another kind is an error.
+// Requested values are read, others are skipped, and a value of another type is an error.
 func TestCursor_ReadsInOnePass(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
@@ -96,8 +96,8 @@ func TestCursor_ReadsInOnePass(t *testing.T) {
 	}
 }
 
-// What is no part of a document, or comes later in it, cannot be changed through one.
-func TestEach_GivesPartsThatCannotGrowIntoTheNext(t *testing.T) {
+// Appending to a returned slice does not change the document.
+func TestEach_SlicesCannotGrowIntoTheDocument(t *testing.T) {
 	t.Parallel()
 	doc := []byte(`{"a":1,"b":2}`)
 	strictjson.Each(doc, func(_, value []byte) { _ = append(value, "zzz"...) })

@@ -5,17 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Decode checks b as Check does and stores it in the value v points to. It is
-// stricter than encoding/json, and every refusal is an *Error with the JSON
-// pointer of the offending member:
+// Decode checks b as Check does and stores it in the value v points to. It is stricter than
+// encoding/json. Every error is an *Error with the JSON pointer of the offending member:
 //
-//   - an object may hold only members its struct has, spelled exactly so
-//   - null goes only where it can be kept: pointers, interfaces, raw JSON
+//   - an object may have only the members of its struct, in exact spelling
+//   - null is allowed only for pointers, interfaces and raw JSON
 //   - a number for an integer is written without fraction and exponent
 //
-// A type with its own UnmarshalJSON or UnmarshalText decides for itself; an
-// *Error it returns is placed below its member. Numbers in interfaces become
-// json.Number. On error v is left as it was.
+// A type with its own UnmarshalJSON or UnmarshalText decides for itself; the path of an *Error it
+// returns is relative to its member. Numbers in interfaces become json.Number. On error v is
+// unchanged.
 func Decode(b []byte, l Limits, v any) error {
 	if err := check(b, l.withDefaults()); err != nil {
 		return err
@@ -27,8 +26,7 @@ func Decode(b []byte, l Limits, v any) error {
 	d.UseNumber()
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		// conform left nothing to complain about but a target that cannot be
-		// filled, such as one that is no pointer.
+		// After conform, only an unusable target can fail, such as one that is not a pointer.
 		return &Error{Rule: RuleType, Reason: "the document does not fit its target: " + err.Error()}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// upper is a type with its own rules, and its own words for them.
+// upper is a type with its own rule and error text.
 type upper string
 
 func (u *upper) UnmarshalJSON(b []byte) error {
@@ -77,7 +77,7 @@ func TestDecode_FillsTheTarget(t *testing.T) {
 	require.Empty(t, r.private)
 }
 
-func TestDecode_RefusesWithThePathOfTheMember(t *testing.T) {
+func TestDecode_ReportsThePathOfTheMember(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ doc, rule, path, reason string }{
 		"root is no object": {
@@ -272,20 +272,20 @@ func TestDecode_PointsAtTheOffendingByte(t *testing.T) {
 	require.Equal(t, strings.Index(doc, `7`), e.Offset)
 }
 
-func TestDecode_SaysWhenNothingIsAllowed(t *testing.T) {
+func TestDecode_ReportsWhenNoMemberIsAllowed(t *testing.T) {
 	t.Parallel()
 	e := asError(t, strictjson.Decode([]byte(`{"a":1}`), strictjson.Default, &struct{}{}))
 	require.Contains(t, e.Reason, "no members are allowed")
 }
 
-func TestDecode_LeavesTheTargetAloneOnError(t *testing.T) {
+func TestDecode_DoesNotChangeTheTargetOnError(t *testing.T) {
 	t.Parallel()
 	r := request{ID: "before"}
 	require.Error(t, strictjson.Decode([]byte(`{"id":"after","count":"x"}`), strictjson.Default, &r))
 	require.Equal(t, "before", r.ID)
 }
 
-func TestDecode_RefusesTargetsItCannotFill(t *testing.T) {
+func TestDecode_RejectsUnusableTargets(t *testing.T) {
 	t.Parallel()
 	require.Error(t, strictjson.Decode([]byte(`{}`), strictjson.Default, nil))
 	require.Error(t, strictjson.Decode([]byte(`{}`), strictjson.Default, request{}))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The rules an Error can name. Readers switch on these, never on the reason.
+// The rules of an Error. Programs switch on these, never on the reason.
 const (
 	// RuleSize: the document has more bytes than Limits.MaxBytes.
 	RuleSize = "size"
@@ -13,20 +13,20 @@ const (
 	RuleDepth = "depth"
 	// RuleSyntax: not exactly one JSON value.
 	RuleSyntax = "syntax"
-	// RuleEncoding: invalid UTF-8, or half of a surrogate pair.
+	// RuleEncoding: invalid UTF-8, or a lone surrogate.
 	RuleEncoding = "encoding"
 	// RuleDuplicate: an object has two members of one name.
 	RuleDuplicate = "duplicate-member"
-	// RuleUnknown: Decode met a member its target does not have.
+	// RuleUnknown: the target of Decode does not have the member.
 	RuleUnknown = "unknown-member"
-	// RuleType: Decode met a value its target cannot hold.
+	// RuleType: the target of Decode cannot hold the value.
 	RuleType = "type"
 )
 
-// maxShownPath keeps a hostile member name from filling a log line.
+// maxShownPath keeps a hostile member name from filling a log line, in bytes.
 const maxShownPath = 256
 
-// Error says what is wrong with a document, where, and what would be right.
+// Error describes what is wrong with a document, where, and what is allowed.
 type Error struct {
 	// Path is a JSON pointer (RFC 6901) to the offending value or member; the
 	// empty string is the whole document.
@@ -39,8 +39,8 @@ type Error struct {
 	Reason string
 }
 
-// Error gives place and reason. Path is quoted and shortened: it repeats names
-// the sender chose.
+// Error returns path and reason. The path is quoted and shortened, because the sender chose its
+// names.
 func (e *Error) Error() string {
 	path := e.Path
 	if len(path) > maxShownPath {
@@ -49,13 +49,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("json at %q, byte %d: %s", path, e.Offset, e.Reason)
 }
 
-// under returns e moved one level down, below the given member name or index.
+// under returns e with its path below the given member name or index.
 func (e *Error) under(token string) *Error {
 	e.Path = "/" + escapePointer(token) + e.Path
 	return e
 }
 
-// escapePointer writes a reference token of a JSON pointer (RFC 6901 §3).
+// escapePointer encodes a reference token of a JSON pointer (RFC 6901 §3).
 func escapePointer(token string) string {
 	if !strings.ContainsAny(token, "~/") {
 		return token

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// fields are the members a struct takes from JSON.
+// fields are the JSON members of a struct.
 type fields struct {
 	types map[string]reflect.Type
 }
 
-// allowed says which members would have been right.
+// allowed lists the valid members.
 func (f *fields) allowed() string {
 	if len(f.types) == 0 {
 		return "no members are allowed here"
@@ -53,7 +53,7 @@ func fieldsOf(t reflect.Type) *fields {
 	return f
 }
 
-// embeddedStruct gives the struct whose fields are promoted through f.
+// embeddedStruct returns the struct whose fields are promoted through f.
 func embeddedStruct(f reflect.StructField) (reflect.Type, bool) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {

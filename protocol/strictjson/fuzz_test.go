@@ -32,8 +32,8 @@ func decodeLossless(t *testing.T, b []byte) any {
 	return v
 }
 
-// FuzzCheck compares with encoding/json: what Check accepts is valid there and
-// survives a round trip; what Check calls bad syntax is invalid there.
+// FuzzCheck compares with encoding/json: what Check accepts is valid there and survives a round
+// trip; what Check reports as invalid syntax is invalid there.
 func FuzzCheck(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -75,8 +75,8 @@ func longestText(v any) int {
 	return longest
 }
 
-// FuzzDecode asserts that every refusal is the package's own error, and that
-// what is taken is what encoding/json reads.
+// FuzzDecode asserts that every error is an *Error, and that accepted values equal those of
+// encoding/json.
 func FuzzDecode(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// The grammar of RFC 8259, section by section. What is listed as bad is bad for
-// every JSON reader; what is listed as good is good for every one.
+// The grammar of RFC 8259, section by section. Documents listed as invalid are invalid for every
+// JSON reader, documents listed as valid are valid for every one.
 func TestCheck_FollowsTheGrammar(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ good, bad []string }{
@@ -62,8 +62,8 @@ func TestCheck_FollowsTheGrammar(t *testing.T) {
 	}
 }
 
-// encoding/json takes each of these and quietly changes it.
-func TestCheck_RefusesWhatLenientReadersRepair(t *testing.T) {
+// encoding/json accepts each of these and silently changes it.
+func TestCheck_RejectsWhatLenientReadersRepair(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string]string{
 		"last member wins":           `{"role":"user","role":"admin"}`,
@@ -89,7 +89,7 @@ func TestCheck_ZeroLimitsMeanTheDefaults(t *testing.T) {
 	require.NoError(t, strictjson.Check([]byte(`[[1]]`), strictjson.Limits{MaxDepth: 2}))
 }
 
-func TestCheck_MessagesSayWhatWouldBeRight(t *testing.T) {
+func TestCheck_MessagesStateWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	for doc, advice := range map[string]string{
 		``:                  "ends too early; want a JSON value",

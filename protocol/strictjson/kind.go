@@ -2,8 +2,8 @@ package strictjson
 
 import "bytes"
 
-// KindOf names the kind of a JSON value with its article, as in "an object", by how it begins: the
-// value is known to be valid. Of what is empty it says "nothing".
+// KindOf returns the type of a valid JSON value with its article, as in "an object". It looks at
+// the first byte only. For empty input it returns "nothing".
 func KindOf(raw []byte) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {

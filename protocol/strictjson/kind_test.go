@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-func TestKindOf_LooksAtTheFirstByte(t *testing.T) {
+func TestKindOf_ReadsTheFirstByte(t *testing.T) {
 	t.Parallel()
 	for raw, kind := range map[string]string{
 		`{}`: "an object", " \n[1]": "an array", `"x"`: "a string", `true`: "a boolean", `false`: "a boolean", `null`: "null", `-1`: "a number", `0`: "a number",

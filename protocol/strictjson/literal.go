@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// plain are the bytes that stand for themselves in a string literal.
+// plain marks the bytes that need no escape in a string literal.
 var plain = func() (of [256]bool) {
 	for c := byte(' '); c < utf8.RuneSelf; c++ {
 		of[c] = c != '"' && c != '\\'
@@ -14,7 +14,7 @@ var plain = func() (of [256]bool) {
 	return of
 }()
 
-// text reads a string literal and gives the span between its quotes.
+// text reads a string literal and returns the span between its quotes.
 func (s *scanner) text() (span, *Error) {
 	s.i++
 	p := span{start: s.i}
@@ -75,7 +75,7 @@ func (s *scanner) escape() *Error {
 			s.i += 6
 			return nil
 		}
-		return s.fail(RuleEncoding, "half of a surrogate pair; escape both halves, high one first, or write the character itself")
+		return s.fail(RuleEncoding, "lone surrogate; escape both halves, high one first, or write the character itself")
 	}
 	s.i += 12
 	return nil
@@ -113,14 +113,13 @@ func (s *scanner) word(w string) *Error {
 	return nil
 }
 
-// number reads a number by the grammar of RFC 8259 §6, of any size: what a
-// number means is for the reader of the document to bound.
+// number reads a number by the grammar of RFC 8259 §6, of any size; callers limit its value.
 func (s *scanner) number() *Error {
 	if s.peek() == '-' {
 		s.i++
 	}
 	if s.peek() == '0' {
-		s.i++ // JSON knows no leading zeros: a digit here is not part of the number
+		s.i++ // no leading zeros: another digit is not part of the number
 	} else if !s.digits() {
 		return s.want("a digit")
 	}
@@ -142,7 +141,7 @@ func (s *scanner) number() *Error {
 	return nil
 }
 
-// digits reads as many digits as there are and reports whether there was one.
+// digits skips digits and reports whether there was one.
 func (s *scanner) digits() bool {
 	start := s.i
 	for s.i < len(s.b) && '0' <= s.b[s.i] && s.b[s.i] <= '9' {

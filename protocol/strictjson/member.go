@@ -1,9 +1,8 @@
 package strictjson
 
-// Member finds a member of an object: its value as it is written, a part of b.
-// ok is false when b is no object, is not sound as far as it was read, or has no
-// such member. It keeps and copies nothing, so that a document can be measured
-// before it is decoded; only Check says whether all of it is sound.
+// Member returns the value of an object's member, a slice of b. ok is false if b is not an object,
+// is invalid up to the member, or lacks it. It copies nothing, so that a document can be measured
+// before it is decoded. Only Check validates all of it.
 func Member(b []byte, name string) (value []byte, ok bool) {
 	s := scanner{b: b, maxDepth: stored.MaxDepth}
 	s.space()

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fewMembers is how many names are compared one by one; beyond it a set takes
-// over, or an object of many members would cost the square of their number.
+// fewMembers is the number of names compared one by one. Beyond it a set is used, because the cost
+// would grow with the square of their number.
 const fewMembers = 16
 
 // span is the inside of a string literal, without its quotes.
@@ -19,7 +19,7 @@ type span struct {
 
 func (p span) raw(b []byte) []byte { return b[p.start:p.end] }
 
-// decode gives the text of the literal, which has been checked before.
+// decode returns the text of a checked literal.
 func (p span) decode(b []byte) string {
 	raw := p.raw(b)
 	if !p.escaped {
@@ -44,7 +44,7 @@ func (p span) decode(b []byte) string {
 		raw = raw[6:]
 		if utf16.IsSurrogate(r) {
 			low, _ := hex4(raw)
-			if r = utf16.DecodeRune(r, low); r != utf8.RuneError { // else half of a pair, which a loose reader takes
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError { // else a lone surrogate, accepted by a loose scanner
 				raw = raw[6:]
 			}
 		}
@@ -52,8 +52,7 @@ func (p span) decode(b []byte) string {
 	}
 }
 
-// fitted is a text that keeps no more memory than about what it needs: escapes are up to six times as
-// long as what they stand for.
+// fitted returns a text without excess memory: escapes are up to six times as long as their value.
 func fitted(text *strings.Builder) string {
 	if text.Cap() > text.Len()+text.Len()/4 {
 		return strings.Clone(text.String())
@@ -61,7 +60,7 @@ func fitted(text *strings.Builder) string {
 	return text.String()
 }
 
-// escaped is what stands behind a backslash, and what it stands for.
+// escaped maps the character after a backslash to its value.
 var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // equal compares the texts of two literals.
@@ -72,12 +71,12 @@ func (p span) equal(q span, b []byte) bool {
 	return p.decode(b) == q.decode(b)
 }
 
-// members knows the names of one open object. Its fixed array lives on the
-// stack of the walk: an ordinary object costs no allocation.
+// members tracks the names of one open object. Its array is on the stack, so ordinary objects do
+// not allocate.
 type members struct {
 	few [fewMembers]span
 	n   int
-	set map[string]struct{} // takes over once few is full
+	set map[string]struct{} // used once few is full
 }
 
 // add records name and reports whether it is new in its object.

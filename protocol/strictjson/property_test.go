@@ -31,7 +31,7 @@ func value(depth int) *rapid.Generator[any] {
 	)
 }
 
-func TestCheck_TakesWhateverEncodingJSONWrites(t *testing.T) {
+func TestCheck_AcceptsTheOutputOfEncodingJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		doc, err := json.Marshal(value(3).Draw(t, "value"))
@@ -45,7 +45,7 @@ func TestCheck_TakesWhateverEncodingJSONWrites(t *testing.T) {
 	})
 }
 
-func TestCheck_RefusesEveryProperPrefixOfContainers(t *testing.T) {
+func TestCheck_RejectsEveryProperPrefixOfContainers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		doc, err := json.Marshal([]any{value(2).Draw(t, "value")})
@@ -55,7 +55,7 @@ func TestCheck_RefusesEveryProperPrefixOfContainers(t *testing.T) {
 	})
 }
 
-func TestCheck_FindsOneRepeatedNameWherever(t *testing.T) {
+func TestCheck_FindsARepeatedNameAnywhere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zé\\"/]{0,6}`), 1, 40, rapid.ID).Draw(t, "names")
@@ -110,7 +110,7 @@ type composed struct {
 	Iface  json.Marshaler   `json:"iface"`
 }
 
-func TestDecode_FollowsEmbeddingPointersAndOwnReaders(t *testing.T) {
+func TestDecode_SupportsEmbeddingPointersAndUnmarshalers(t *testing.T) {
 	t.Parallel()
 	var c composed
 	doc := `{"id":"i","note":"n","kind":7,"level":"warn","nested":{"id":"x"},"byName":{"a":{"id":"b"},"c":null},"pair":[1,2],"deep":3,"iface":null}`
@@ -124,7 +124,7 @@ func TestDecode_FollowsEmbeddingPointersAndOwnReaders(t *testing.T) {
 	require.Equal(t, 3, **c.Deep)
 }
 
-func TestDecode_PlacesErrorsOfOwnReadersBelowTheirMember(t *testing.T) {
+func TestDecode_ReportsErrorsOfUnmarshalersBelowTheirMember(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		doc, path, rule string

@@ -5,29 +5,28 @@ import (
 	"reflect"
 )
 
-// stored bounds documents that were let in before, under limits of their own.
+// stored limits documents that were accepted earlier under other limits.
 var stored = Limits{MaxBytes: 64 << 20, MaxDepth: 1024}
 
-// Read checks b as Check does and stores what v's types name in the value v
-// points to; other members are passed over. It reads a document that was let in
-// before, and reads of it what the edge has read: encoding/json alone would take
-// "Model" for "model", and of both the last. Errors are an *Error, or those of
-// encoding/json for a value of another type than v's.
+// Read checks b as Check does and stores the members named by v's types; it skips all others. It is
+// for documents accepted earlier and reads the same values as Decode did then: encoding/json alone
+// would accept "Model" for "model" and keep the last of both. Errors are an *Error, or one of
+// encoding/json for a value of another type.
 func Read(b []byte, v any) error {
 	if err := check(b, stored); err != nil {
 		return err
 	}
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer {
-		return &Error{Rule: RuleType, Reason: "the target is no pointer"}
+		return &Error{Rule: RuleType, Reason: "the target is not a pointer"}
 	}
 	w := walker{scanner: scanner{b: b, maxDepth: len(b)}, fields: map[reflect.Type]*fields{}}
 	w.space()
 	return json.Unmarshal(w.pick(make([]byte, 0, len(b)), t.Elem()), v)
 }
 
-// pick appends the next value to out without the members that t does not name,
-// and steps past it. What does not fit t is appended as it is.
+// pick appends the next value to out without the members that t does not have, and skips it. A
+// value that does not fit t is appended unchanged.
 func (w *walker) pick(out []byte, t reflect.Type) []byte {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -48,7 +47,7 @@ func (w *walker) pickObject(out []byte, t reflect.Type) []byte {
 	first := true
 	for w.next('}') {
 		start := w.i
-		name, _ := w.text() // accepted before
+		name, _ := w.text() // checked before
 		literal := w.b[start:w.i]
 		target, unknown := w.target(t, name.decode(w.b))
 		w.space()

@@ -26,7 +26,7 @@ type outer struct {
 	Count  float64          `json:"count"`
 }
 
-func TestRead_TakesExactNamesAndPassesOverTheRest(t *testing.T) {
+func TestRead_MatchesExactNamesAndSkipsTheRest(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]outer{
 		`{}`:                                    {},
@@ -50,7 +50,7 @@ func TestRead_TakesExactNamesAndPassesOverTheRest(t *testing.T) {
 	}
 }
 
-func TestRead_RefusesWhatTheEdgeRefuses(t *testing.T) {
+func TestRead_RejectsWhatCheckRejects(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{``, `{`, `{"model":"a","model":"b"}`, `{"x":{"a":1,"a":2}}`, "{\"model\":\"\xff\"}", `{} {}`} {
 		var got outer
@@ -66,8 +66,8 @@ func TestRead_RefusesWhatTheEdgeRefuses(t *testing.T) {
 	require.Error(t, strictjson.Read([]byte(`[]`), &got))
 }
 
-// Whatever the edge lets in, Read reads what Decode would read of a document
-// without the unknown members; the two never see different values.
+// For every accepted document, Read returns what Decode returns for the document without unknown
+// members.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"a","Model":"b"}`, `{"many":[{"name":"x","NAME":"y"}],"one":{"raw":[1]}}`, `{"byName":{"k":{"name":"v"}}}`, `{"any":[{"Model":1}]}`, `[]`,
@@ -82,7 +82,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if strictjson.Decode(doc, strictjson.Limits{}, &decoded) != nil {
-			return // it holds members that only Read passes over, or does not fit
+			return // it has members that only Read skips, or does not fit
 		}
 		require.NoError(t, rerr)
 		a, err := json.Marshal(read)

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Set stores a value that Each gave in the text, the number or the JSON that a pointer of the
-// common types leads to, as json.Unmarshal does, which stores in what is of any other type. It
-// reports whether the value is of that type; if not, nothing is stored that the type cannot hold.
+// Set stores a value from Each in target, as json.Unmarshal does; pointers to common types take a
+// fast path. It reports whether the value has the target's type. If not, the target holds nothing
+// invalid.
 func Set(value []byte, target any) bool {
 	switch t := target.(type) {
 	case *json.RawMessage:

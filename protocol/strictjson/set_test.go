@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Set stores what encoding/json would, in every type that has a way of its own.
+// Set stores the same value as encoding/json, for every type with a fast path.
 func TestSet_StoresWhatUnmarshalStores(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{

@@ -2,9 +2,8 @@ package strictjson
 
 import "encoding/json"
 
-// Split checks b as Check does and gives the members of the object it is, nil if
-// it is another value. It reads b once; the values are parts of b, without the
-// space around them.
+// Split checks b as Check does and returns the members of an object; nil for another value. It
+// reads b once; the values are slices of b, without surrounding space.
 func Split(b []byte, l Limits) (map[string]json.RawMessage, error) {
 	l = l.withDefaults()
 	s := scanner{b: b, maxDepth: l.MaxDepth, top: map[string]json.RawMessage{}}

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-func TestSplit_GivesTheOutermostMembersOnly(t *testing.T) {
+func TestSplit_ReturnsTheOutermostMembersOnly(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]map[string]string{
 		`{}`:                                {},
@@ -40,8 +40,8 @@ func TestSplit_ValuesCannotGrowIntoTheirNeighbours(t *testing.T) {
 	require.Equal(t, `{"a":1,"b":2}`, string(doc))
 }
 
-// FuzzSplit: it refuses what Check refuses, with the same words, and of what it
-// takes it gives what encoding/json reads.
+// FuzzSplit: Split rejects what Check rejects, with the same error, and otherwise returns the
+// members that encoding/json returns.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{`{"a":1,"a":2}`, `{"a":{"a":[{}]},"\u0061b":""}`, `[{"a":1}]`, `{"a":1}x`, "{\"\xff\":1}", `{"":{"":[]}} `} {
 		f.Add([]byte(s))

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// HasText reports whether valid JSON holds a string, be it a value or a member
-// name, of at least min bytes after unescaping. A document without one cannot
-// hold a secret of that length, so it needs no redaction. For b that Check
-// refuses the answer means nothing.
+// HasText reports whether valid JSON holds a string, as a value or member name, of at least min
+// bytes after unescaping. A document without one cannot hold a secret of that length and needs no
+// redaction. The result is meaningless if Check rejects b.
 func HasText(b []byte, min int) bool {
 	for {
 		open := bytes.IndexByte(b, '"')
@@ -24,8 +23,8 @@ func HasText(b []byte, min int) bool {
 	}
 }
 
-// textLength gives the decoded length of the string literal whose inside starts
-// b, and what follows its closing quote.
+// textLength returns the decoded length of the string literal whose inside starts b, and the input
+// after its closing quote.
 func textLength(b []byte) (length int, rest []byte) {
 	for {
 		stop := bytes.IndexAny(b, `"\`)
@@ -42,8 +41,8 @@ func textLength(b []byte) (length int, rest []byte) {
 	}
 }
 
-// escapeLength gives how many bytes the escape at the front of b decodes to and
-// how many it takes.
+// escapeLength returns the decoded and the encoded length of the escape at the start of b, in
+// bytes.
 func escapeLength(b []byte) (decoded, taken int) {
 	r, ok := hex4(b)
 	switch {

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// Value checks b as Check does and gives it as encoding/json would with
-// UseNumber: map[string]any, []any, string, json.Number, bool or nil. It keeps
-// nothing of b, but one copy of it for as long as any text or number of the value lives.
+// Value checks b as Check does and returns what encoding/json returns with UseNumber:
+// map[string]any, []any, string, json.Number, bool or nil. Strings and numbers share one copy of b.
 func Value(b []byte, l Limits) (any, error) {
 	if err := check(b, l.withDefaults()); err != nil {
 		return nil, err
@@ -19,17 +18,16 @@ func Value(b []byte, l Limits) (any, error) {
 	return w.build(), nil
 }
 
-// builder makes Go values of an accepted document. Texts are parts of one copy of it, and
-// what stands in an object or a list is put aside until it is known how much that is, so that
-// each is made once, at its size.
+// builder makes Go values of a checked document. Strings are slices of one copy of it. Elements are
+// collected first, so that each list and object is allocated once, at its final size.
 type builder struct {
 	walker
 	source string
 	names  []string
-	values []any // also those of objects, one for each name
+	values []any // including values of objects, one per name
 }
 
-// build gives the next value and steps past it.
+// build returns the next value and skips it.
 func (w *builder) build() any {
 	start := w.i
 	switch w.peek() {
@@ -83,7 +81,7 @@ func (w *builder) list() []any {
 	return list
 }
 
-// pushed doubles the room of a list that is full: append would copy a long one more often.
+// pushed appends and doubles the capacity of a full list; append would copy long lists more often.
 func pushed[T any](list []T, v T) []T {
 	if len(list) == cap(list) {
 		list = slices.Grow(list, max(len(list), 8))
@@ -92,17 +90,16 @@ func pushed[T any](list []T, v T) []T {
 }
 
 func (w *builder) text() string {
-	text, _ := w.walker.text() // accepted before
+	text, _ := w.walker.text() // checked before
 	if text.escaped {
 		return text.decode(w.b)
 	}
 	return w.source[text.start:text.end]
 }
 
-// Same reports whether two documents say the same, whatever the order of their members and
-// the space between them; numbers are compared as they are written. It bounds them as Read
-// does. What Check would refuse is the same as nothing but its own bytes: of two readers each
-// could see something else in it.
+// Same reports whether two documents are equal, regardless of member order and space; numbers are
+// compared as written. It applies the limits of Read. A document that Check rejects equals only its
+// own bytes, because different readers could see different values in it.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -19,7 +19,7 @@ func TestRender_EscapesAndPlainDoesNot(t *testing.T) {
 	require.Panics(t, func() { strictjson.RenderPlain(math.NaN()) })
 }
 
-func TestString_IsForTextsOnly(t *testing.T) {
+func TestString_AcceptsStringsOnly(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{` "a\u0062" `: "ab", `""`: ""} {
 		s, ok := strictjson.String(json.RawMessage(raw))
@@ -33,7 +33,7 @@ func TestString_IsForTextsOnly(t *testing.T) {
 	}
 }
 
-func TestObject_IsForObjectsOnly(t *testing.T) {
+func TestObject_AcceptsObjectsOnly(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, map[string]json.RawMessage{"a": json.RawMessage(`1.0`), "A": json.RawMessage(`2`)}, strictjson.Object(json.RawMessage(`{"a":1.0,"A":2}`)))
 	for _, raw := range []string{`1`, `null`, `[]`, `{"a":1,"a":2}`, `{`, ``} {

@@ -1,9 +1,8 @@
-// Package subject builds and parses the NATS names of the run log. It is the
-// only place that knows them.
+// Package subject builds and parses the NATS subjects of the run log. No other package contains
+// them.
 //
-// A frame is published to openwop.events.<tenant>.<workflowId>.<runId>.<kind>.
-// Tokens are restricted to letters, digits, "_" and "-", so that an id can
-// never widen a subscription.
+// A frame is published to openwop.events.<tenant>.<workflowId>.<runId>.<kind>. Tokens are
+// restricted to letters, digits, "_" and "-", so that an id can never widen a subscription.
 package subject
 
 import (
@@ -19,19 +18,19 @@ const prefix = "openwop.events"
 // All matches every frame of every tenant.
 const All = prefix + ".>"
 
-// Kind says what a frame does to its run's place in the queue.
+// Kind is the effect of a frame on its run's place in the queue.
 type Kind string
 
-// The kinds of frames. A run begins with one of the first two.
+// The kinds of frames. The first frame of a run is Start or Open.
 const (
-	Start Kind = "start" // the run was created: work for a dispatcher
-	Open  Kind = "open"  // the run was opened by an executor of its own: work for nobody here
-	Step  Kind = "step"  // the run moved on
-	Wake  Kind = "wake"  // a wait has ended: work for a dispatcher
+	Start Kind = "start" // the run was created: queued for a dispatcher
+	Open  Kind = "open"  // the run was opened by an external executor: not queued
+	Step  Kind = "step"  // the run advanced
+	Wake  Kind = "wake"  // a wait ended: queued for a dispatcher
 	End   Kind = "end"   // the run ended; no frame follows
 )
 
-// Valid reports whether k is one of these.
+// Valid reports whether k is one of these kinds.
 func (k Kind) Valid() bool { return k.Begins() || k == Step || k == Wake || k == End }
 
 // Begins reports whether a frame of the kind is a run's first and holds its record.
@@ -45,7 +44,7 @@ func Queue() []string {
 // Run names the subjects of one run. An empty WorkflowID matches any workflow.
 type Run struct{ Tenant, WorkflowID, RunID string }
 
-// Frame is the subject of a frame of the run.
+// Frame returns the subject of a frame of the run.
 func (r Run) Frame(k Kind) string {
 	return prefix + "." + r.Tenant + "." + r.workflow() + "." + r.RunID + "." + string(k)
 }
@@ -65,15 +64,15 @@ func (r Run) workflow() string {
 // Tenant matches every frame of a tenant.
 func Tenant(tenant string) string { return prefix + "." + tenant + ".>" }
 
-// DefaultConsumer is the name of a tenant's consumer where nobody has given another.
+// DefaultConsumer is the default name of a tenant's consumer.
 const DefaultConsumer = "events"
 
-// Consumer is the name under which the stream knows a durable consumer of a tenant. The
-// consumers of all tenants share the stream, with those of the host: no tenant, and no
-// consumer of the host, has a "=" in its name, so that a name is one tenant's alone.
+// Consumer returns the stream-wide name of a tenant's durable consumer. The consumers of all
+// tenants and of the host share the stream. Neither tenants nor host consumers have "=" in their
+// names, so a name belongs to one tenant.
 func Consumer(tenant, name string) string { return tenant + "=" + name }
 
-// Parse takes the subject of a frame apart.
+// Parse splits the subject of a frame.
 func Parse(s string) (Run, Kind, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 6 || parts[0]+"."+parts[1] != prefix {
@@ -86,7 +85,7 @@ func Parse(s string) (Run, Kind, error) {
 	return r, k, nil
 }
 
-// Token reports whether s may stand between two dots of a subject.
+// Token reports whether s is a valid token of a subject.
 func Token(s string) bool {
 	if s == "" || len(s) > 128 {
 		return false

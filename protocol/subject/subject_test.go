@@ -25,7 +25,7 @@ func TestRun_WithoutWorkflowMatchesAny(t *testing.T) {
 	require.Equal(t, "openwop.events.acme.*.run_9.*", subject.Run{Tenant: "acme", RunID: "run_9"}.All())
 }
 
-// A token that could widen a subscription would let one tenant see another.
+// A token that widens a subscription would expose other tenants.
 func TestToken_NeverHoldsAWildcardOrSeparator(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "*", ">", "a.b", "a b", "a*", "ü", "a\n", strings.Repeat("a", 129)} {
@@ -36,7 +36,7 @@ func TestToken_NeverHoldsAWildcardOrSeparator(t *testing.T) {
 	}
 }
 
-func TestQueue_HandsOutStartsAndWakesOnly(t *testing.T) {
+func TestQueue_MatchesStartAndWakeFramesOnly(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"openwop.events.*.*.*.start", "openwop.events.*.*.*.wake"}, subject.Queue())
 }

@@ -1,6 +1,5 @@
-// Package untrusted marks content that the host does not vouch for before it
-// reaches a prompt, so that a model reads it as material and not as instruction
-// (OpenWOP envelope contract §12).
+// Package untrusted marks untrusted content before it reaches a prompt, so that a model treats it
+// as data and not as instructions (OpenWOP envelope contract §12).
 package untrusted
 
 import (
@@ -16,13 +15,13 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Mark says where the content is from. Empty fields have the protocol's defaults.
+// Mark describes the origin of the content. Empty fields use the protocol's defaults.
 type Mark struct {
-	// Source is run-event unless said otherwise.
+	// Source defaults to run-event.
 	Source string
-	// Type is the event's or the kind of content; unknown unless said otherwise.
+	// Type is the event's or the kind of content; it defaults to unknown.
 	Type string
-	// Attributes are further ones, written in the order of their names.
+	// Attributes are additional attributes, written in the order of their names.
 	Attributes map[string]string
 }
 
@@ -32,8 +31,8 @@ const (
 	defaultType   = "unknown"
 )
 
-// mark finds whatever a reader could take for one of our marks: in any case, in
-// letters of full width, with spaces or signs of no width anywhere in it.
+// mark matches everything a model could read as one of our marks: any case, full-width letters, and
+// spaces or zero-width characters in between.
 var mark = func() *regexp.Regexp {
 	const between = `[\s\v\p{Z}\p{Cc}\p{Cf}]*`
 	var b strings.Builder
@@ -46,27 +45,27 @@ var mark = func() *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }()
 
-// Neutralise takes the bracket off every mark in a text, so that content can
-// neither close its own fence nor open another.
+// Neutralise escapes the bracket of every mark in a text, so that content can neither close its own
+// fence nor open another.
 func Neutralise(text string) string { return mark.ReplaceAllString(text, "&lt;$1") }
 
-// Wrap fences a text. It is kept, but for marks in it.
+// Wrap fences a text, after neutralising the marks in it.
 func Wrap(text string, m Mark) string {
 	return m.open() + "\n" + Neutralise(text) + "\n</" + name + ">"
 }
 
-// Bare fences a payload between marks that say no more, as composed prompts have them
-// (OpenWOP envelope contract §19.2).
+// Bare fences a payload between marks without attributes, as composed prompts do (OpenWOP envelope
+// contract §19.2).
 func Bare(payload json.RawMessage) string {
 	return "<" + name + ">" + Neutralise(show(payload)) + "</" + name + ">"
 }
 
-// Prompt is a payload as a prompt shows it: fenced if it is untrusted. Strings are
-// shown as they are, other JSON is indented by two.
+// Prompt returns a payload for a prompt: fenced if it is untrusted. Strings are shown as they are,
+// other JSON is indented by two.
 func Prompt(payload json.RawMessage, trust wire.Trust, m Mark) string {
 	text := show(payload)
 	if trust != wire.Untrusted {
-		return text // marks everywhere teach a model to ignore them
+		return text // marks on everything would teach a model to ignore them
 	}
 	return Wrap(text, m)
 }
@@ -100,11 +99,12 @@ func (m Mark) open() string {
 	return b.String()
 }
 
-// attributeName is what can stand before "=": any other name is left out.
+// attributeName matches valid attribute names; others are dropped.
 var attributeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
-// escape also keeps ">" and line ends out of an attribute, so that a mark always
-// ends where it seems to.
+// escape also removes ">" and line ends from attributes, so that a mark always ends where it
+// appears
+// to end.
 var escape = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ")
 
 func orElse(s, fallback string) string {

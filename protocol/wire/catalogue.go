@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Group is what an event is about, for filters.
+// Group is the subject of an event, for filters.
 type Group string
 
-// The groups. An event type of a vendor is of GroupOther.
+// The groups. Event types of vendors have GroupOther.
 const (
 	GroupRun       Group = "run"
 	GroupNode      Group = "node"
@@ -23,13 +23,13 @@ const (
 	GroupOther     Group = "other"
 )
 
-// TypeRow is what the docs, the console and `waybill explain` say of an event type.
+// TypeRow is the description of an event type in the docs, the console and `waybill explain`.
 type TypeRow struct {
 	Group   Group
 	Meaning string
 }
 
-// catalogue are the event types of the protocol (OpenWOP host contract Appendix B).
+// catalogue holds the event types of the protocol (OpenWOP host contract Appendix B).
 var catalogue = map[EventType]TypeRow{
 	// run
 	"run.started":                {GroupRun, "The run began; the payload has its workflow and inputs."},
@@ -159,7 +159,7 @@ var catalogue = map[EventType]TypeRow{
 	"import.applied":                     {GroupOther, "An export of another host was imported."},
 }
 
-// words are what the types of the catalogue begin with.
+// words are the first words of the types in the catalogue.
 var words = func() map[string]bool {
 	out := map[string]bool{}
 	for t := range catalogue {
@@ -172,7 +172,7 @@ var words = func() map[string]bool {
 // EventTypes lists the types of the catalogue, sorted.
 func EventTypes() []EventType { return slices.Sorted(maps.Keys(catalogue)) }
 
-// Describe gives the row of a type, and whether the catalogue has it.
+// Describe returns the row of a type, and whether the catalogue has it.
 func (t EventType) Describe() (TypeRow, bool) {
 	r, ok := catalogue[t]
 	if !ok {
@@ -181,14 +181,15 @@ func (t EventType) Describe() (TypeRow, bool) {
 	return r, ok
 }
 
-// reservedVendors never begin a vendor's event type (OpenWOP host contract §3.3).
+// reservedVendors are not allowed as the first word of a vendor's event type (OpenWOP host contract
+// §3.3).
 var reservedVendors = []string{"openwop", "core", "community", "vendor", "private", "local"}
 
-// maxEventType bounds the name of an event type.
+// maxEventType limits the name of an event type, in bytes.
 const maxEventType = 128
 
-// Known reports a type of the catalogue, or one that a vendor may have made: letters,
-// digits, _ and - between dots, beginning with none of the catalogue's words.
+// Known reports whether the type is in the catalogue or could be a vendor's: letters, digits, _ and
+// - between dots, and a first word that the catalogue does not use.
 func (t EventType) Known() bool {
 	head, _, dotted := strings.Cut(string(t), ".")
 	if words[head] {

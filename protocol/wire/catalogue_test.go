@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// OpenWOP host contract §3.3: the vocabulary is closed, but for vendors.
-func TestKnown_IsTheCatalogueAndVendors(t *testing.T) {
+// OpenWOP host contract §3.3: the vocabulary is closed, except for vendors.
+func TestKnown_AcceptsCatalogueAndVendors(t *testing.T) {
 	t.Parallel()
 	for _, known := range []wire.EventType{
 		wire.EventRunStarted, wire.EventRunCompleted, wire.EventNodeDispatched, wire.EventAgentReasoningDelta, wire.EventEnvelopeNLToFormat,
@@ -26,7 +26,7 @@ func TestKnown_IsTheCatalogueAndVendors(t *testing.T) {
 	}
 }
 
-func TestCatalogue_SaysOfEachTypeWhatItMeans(t *testing.T) {
+func TestCatalogue_DescribesEachType(t *testing.T) {
 	t.Parallel()
 	groups := []wire.Group{
 		wire.GroupRun, wire.GroupNode, wire.GroupInterrupt, wire.GroupEnvelope, wire.GroupModel,
@@ -39,7 +39,7 @@ func TestCatalogue_SaysOfEachTypeWhatItMeans(t *testing.T) {
 		require.True(t, typ.Known(), typ)
 		require.Contains(t, groups, row.Group, typ)
 		require.Regexp(t, `^[A-Z].*\.$`, row.Meaning, typ)
-		require.Empty(t, seen[row.Meaning], "%s says what another type says", typ)
+		require.Empty(t, seen[row.Meaning], "%s has the meaning of another type", typ)
 		seen[row.Meaning] = typ
 	}
 	require.Len(t, wire.EventTypes(), 107, "OpenWOP host contract Appendix B")

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// TimeLayout is how the host writes times: RFC 3339, UTC, milliseconds.
+// TimeLayout is the host's time format: RFC 3339, UTC, milliseconds.
 const TimeLayout = "2006-01-02T15:04:05.000Z"
 
 // FormatTime renders t in TimeLayout.
@@ -32,13 +32,14 @@ type Event struct {
 	ContentTrust  Trust           `json:"contentTrust,omitempty"`
 	SchemaVersion int             `json:"schemaVersion"`
 	EngineVersion string          `json:"engineVersion"`
-	// SourceTime is an extension: in a replay, when its source did the same, where what is
-	// folded depends on the time.
+	// SourceTime is an extension. In a replay it is the time of the source's event, if folding the
+	// event
+	// depends on time.
 	SourceTime string `json:"sourceTime,omitempty"`
 }
 
-// Clock is the time that an event is judged at: a replay has that of its source (OpenWOP
-// host contract §7.2).
+// Clock returns the time that applies to the event: in a replay, that of the source (OpenWOP host
+// contract §7.2).
 func (e Event) Clock() string {
 	if e.SourceTime != "" {
 		return e.SourceTime
@@ -46,7 +47,7 @@ func (e Event) Clock() string {
 	return e.Timestamp
 }
 
-// Engine is the version of the engine that recorded the event; 0 where that is no number.
+// Engine returns the version of the engine that recorded the event; 0 if it is not a number.
 func (e Event) Engine() int {
 	n, err := strconv.Atoi(e.EngineVersion)
 	if err != nil {
@@ -59,13 +60,13 @@ func (e Event) Engine() int {
 type Draft struct {
 	Type        EventType
 	NodeID      string
-	Payload     json.RawMessage // nil stands for {}
+	Payload     json.RawMessage // nil: {}
 	CausationID string
-	Trust       Trust // empty: trusted, and not written
+	Trust       Trust // empty: trusted, omitted from the event
 }
 
-// Place turns a draft into the event at sequence seq of a run. The id derives
-// from run and sequence, so that a retried append renders the same bytes.
+// Place returns the draft as the event at sequence seq of a run. The id derives from run and
+// sequence, so that a retried append renders the same bytes.
 func (d Draft) Place(runID string, seq int, at time.Time) Event {
 	payload := d.Payload
 	if len(payload) == 0 {
@@ -78,7 +79,7 @@ func (d Draft) Place(runID string, seq int, at time.Time) Event {
 	}
 }
 
-// EventID is the id of the event at sequence seq of a run.
+// EventID returns the id of the event at sequence seq of a run.
 func EventID(runID string, seq int) string {
 	return "ev_" + runID + "_" + strconv.Itoa(seq)
 }
@@ -126,7 +127,7 @@ const hexDigits = "0123456789abcdef"
 // one line for every reader, and invalid UTF-8 becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	b = append(slices.Grow(b, len(s)+len(`""`)), '"')
-	done := 0 // of s, which goes over in pieces that need no escape
+	done := 0 // start of the part of s that is not yet copied and needs no escape
 	for i := 0; i < len(s); {
 		if c := s[i]; ' ' <= c && c <= '~' && c != '"' && c != '\\' {
 			i++
@@ -154,7 +155,7 @@ func appendEscape(b []byte, r rune) []byte {
 		return append(b, `\r`...)
 	case '\t':
 		return append(b, `\t`...)
-	default: // utf8.RuneError among them
+	default: // includes utf8.RuneError
 		return append(b, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&0xf], hexDigits[r>>4&0xf], hexDigits[r&0xf])
 	}
 }
@@ -171,9 +172,9 @@ func AppendEvents(b []byte, events []Event) []byte {
 	return append(b, ']')
 }
 
-// sizeOf is about how long events are as JSON: what is longer costs a copy.
+// sizeOf estimates the length of events as JSON; a low estimate costs a copy.
 func sizeOf(events []Event) int {
-	const names = 256 // the names of members, and values of about one length in all events
+	const names = 256 // member names, and values of similar length in all events
 	size := len(`[]`)
 	for i := range events {
 		e := &events[i]
@@ -182,20 +183,20 @@ func sizeOf(events []Event) int {
 	return size
 }
 
-// ParseEvents reads the body of a frame. Unknown members are ignored, as the
-// protocol asks of readers.
+// ParseEvents reads the body of a frame. Unknown members are ignored, as the protocol requires of
+// readers.
 func ParseEvents(body []byte) ([]Event, error) {
 	if events, ok := readEvents(body); ok {
 		return events, nil
 	}
-	var events []Event // with what only encoding/json takes, or with an error that says where
+	var events []Event // slower, but accepts all of JSON and reports the position of an error
 	if err := json.Unmarshal(body, &events); err != nil {
 		return nil, fmt.Errorf("parse events: %w", err)
 	}
 	return events, nil
 }
 
-// readEvents reads events in the form that the host writes them in.
+// readEvents reads events in the form the host writes.
 func readEvents(body []byte) (events []Event, ok bool) {
 	events = []Event{}
 	c := strictjson.Reading(body)
@@ -211,7 +212,7 @@ func readEvents(body []byte) (events []Event, ok bool) {
 	return events, c.Sound()
 }
 
-// member is where a member is stored; nil: nowhere.
+// member returns a pointer to the field of a member; nil if there is none.
 func (e *Event) member(name string) any {
 	switch name {
 	case "eventId":
@@ -243,10 +244,10 @@ func (e *Event) member(name string) any {
 	}
 }
 
-// ErrNotArray says that a frame's body is not a JSON array.
+// ErrNotArray: a frame's body is not a JSON array.
 var ErrNotArray = errors.New("frame body is not a JSON array")
 
-// JoinArray makes a frame's body of the documents of its events: what SplitArray cuts.
+// JoinArray returns a frame's body from the documents of its events; the inverse of SplitArray.
 func JoinArray(docs []json.RawMessage) []byte {
 	size := 2
 	for _, d := range docs {

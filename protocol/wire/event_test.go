@@ -15,7 +15,7 @@ import (
 
 var at = time.Date(2026, 5, 1, 12, 34, 56, 789_654_321, time.FixedZone("plus2", 2*3600))
 
-func TestPlace_GivesTheSameBytesForTheSamePlace(t *testing.T) {
+func TestPlace_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	d := wire.Draft{Type: wire.EventNodeStarted, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a"}`)}
 	one := d.Place("run_1", 3, at).AppendJSON(nil)
@@ -32,7 +32,7 @@ func TestAppendJSON_WritesZeroValuesTheProtocolRequires(t *testing.T) {
 		"timestamp":"2026-05-01T10:34:56.789Z","schemaVersion":1,"engineVersion":"1"}`, string(b))
 }
 
-func TestAppendJSON_LeavesOutWhatIsAbsent(t *testing.T) {
+func TestAppendJSON_OmitsAbsentMembers(t *testing.T) {
 	t.Parallel()
 	b := string(wire.Draft{Type: wire.EventRunStarted}.Place("r", 0, at).AppendJSON(nil))
 	for _, name := range []string{"nodeId", "causationId", "contentTrust"} {
@@ -59,8 +59,8 @@ func TestAppendString_AgreesWithEncodingJSON(t *testing.T) {
 	require.NotContains(t, string(wire.AppendString(nil, "a\u2028b")), "\u2028", "a line of JSON stays one line")
 }
 
-// The bytes are what logs are chained by: they stay.
-func TestAppendString_WritesTheSameBytesForEver(t *testing.T) {
+// Logs are chained by these bytes: they must never change.
+func TestAppendString_BytesAreStable(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
 		"": `""`, "a": `"a"`, `"\`: `"\"\\"`, "\n\r\t": `"\n\r\t"`, "\x00\b\f\x1f\x7f": `"\u0000\u0008\u000c\u001f\u007f"`,
@@ -80,7 +80,7 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
-func TestSplitArray_GivesTheAppendedBytes(t *testing.T) {
+func TestSplitArray_ReturnsTheAppendedBytes(t *testing.T) {
 	t.Parallel()
 	events := []wire.Event{
 		wire.Draft{Type: wire.EventRunStarted, Payload: json.RawMessage(`{"a":"},]\"[{","b":[1,[2]]}`)}.Place("r", 0, at),
@@ -97,7 +97,7 @@ func TestSplitArray_GivesTheAppendedBytes(t *testing.T) {
 	require.Empty(t, none)
 }
 
-func TestSplitArray_RefusesWhatIsNoArray(t *testing.T) {
+func TestSplitArray_RejectsOtherValues(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "{}", "[", `["]`, "[{]", "null"} {
 		_, err := wire.SplitArray([]byte(body))
@@ -105,7 +105,7 @@ func TestSplitArray_RefusesWhatIsNoArray(t *testing.T) {
 	}
 }
 
-// What is read is what encoding/json reads, but for members in another case.
+// The result equals that of encoding/json, except for members in another case.
 func FuzzParseEvents(f *testing.F) {
 	for _, body := range []string{
 		`[]`, `null`, `[null]`, `[{}]`, `[7]`, `{}`, `[{"eventId":"e","sequence":3,"type":"run.started","payload":{"a":[1]},"other":1}] `,
@@ -142,7 +142,7 @@ func FuzzSplitArray(f *testing.F) {
 		parts, err := wire.SplitArray(body)
 		var want []json.RawMessage
 		if json.Unmarshal(body, &want) != nil || want == nil {
-			return // only valid arrays are promised anything
+			return // the contract covers valid arrays only
 		}
 		require.NoError(t, err)
 		require.Len(t, parts, len(want))
@@ -152,7 +152,7 @@ func FuzzSplitArray(f *testing.F) {
 	})
 }
 
-func TestTrust_OnlyEverFalls(t *testing.T) {
+func TestTrust_NeverRises(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, wire.Trusted, wire.Trusted.Meet(""), "absent reads as trusted")
 	require.Equal(t, wire.Untrusted, wire.Trusted.Meet(wire.Untrusted))
@@ -167,7 +167,7 @@ func TestStatus_TerminalAndWaitingAreDisjoint(t *testing.T) {
 	}
 }
 
-func TestParseRunRecord_NamesWhatIsMissing(t *testing.T) {
+func TestParseRunRecord_NamesMissingMembers(t *testing.T) {
 	t.Parallel()
 	_, err := wire.ParseRunRecord([]byte(`{"runId":"r"}`))
 	require.ErrorContains(t, err, "owner.tenant")
@@ -192,7 +192,7 @@ func BenchmarkParseEvents(b *testing.B) {
 	}
 }
 
-// Every member of an event is read into its own place.
+// Every member of an event is read into its field.
 func TestParseEvents_ReadsAllMembers(t *testing.T) {
 	t.Parallel()
 	e := wire.Event{

@@ -2,42 +2,41 @@ package wire
 
 import "encoding/json"
 
-// Note is what a run's log remembers without an event, because the protocol has none
-// for it: a pause that waits for a node to end, a cancellation that waits for children to
-// end, and what was said at a gate that is not decided by it (OpenWOP host contract §2.5,
-// §2.7, §6.2, §6.3). It stands in the header of a frame, so that whoever takes the run
-// over knows of it.
+// Note holds state of a run that no event expresses, because the protocol has none for it: a pause
+// that waits for a node, a cancellation that waits for children, and votes or questions at a gate
+// that they do not decide (OpenWOP host contract §2.5, §2.7, §6.2, §6.3). It is stored in a frame's
+// header, for the next dispatcher of the run.
 type Note struct {
 	Pause  *PauseNote  `json:"pause,omitempty"`
 	Cancel *CancelNote `json:"cancel,omitempty"`
-	// Said is a vote or a question at an interrupt that stays open, as package interrupt
-	// writes it.
+	// Said is a vote or a question at an interrupt that stays open, as package interrupt encodes
+	// it.
 	Said json.RawMessage `json:"said,omitempty"`
-	// Held are running nodes whose effect has not begun: the call was surely not sent. The
-	// next dispatcher begins it as if for the first time.
+	// Held are running nodes whose effect has not begun: the call was certainly not sent. The next
+	// dispatcher starts them as if for the first time.
 	Held []string `json:"held,omitempty"`
-	// Begun are held nodes whose effect a dispatcher begins now.
+	// Begun are held nodes whose effect a dispatcher starts now.
 	Begun []string `json:"begun,omitempty"`
 }
 
-// Empty reports whether the note says nothing.
+// Empty reports whether the note holds nothing.
 func (n Note) Empty() bool { return n.IDsOnly() && len(n.Held)+len(n.Begun) == 0 }
 
-// IDsOnly reports whether the note has nothing but ids of nodes, which hold no secret.
+// IDsOnly reports whether the note holds only node ids, which are not secret.
 func (n Note) IDsOnly() bool { return n.Pause == nil && n.Cancel == nil && len(n.Said) == 0 }
 
-// PauseNote asks for a pause as soon as nothing of the run is at work.
+// PauseNote requests a pause as soon as no node of the run is running.
 type PauseNote struct {
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 	At     string `json:"at"`
 }
 
-// CancelNote asks for the end of a run, and says what run.cancelled is to tell.
+// CancelNote requests the end of a run; its members go into run.cancelled.
 type CancelNote struct {
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
-	// ParentRunID is the run whose cancellation this one follows from; empty: none.
+	// ParentRunID is the run whose cancellation caused this one; empty: none.
 	ParentRunID string `json:"parentRunId,omitempty"`
 }
 
@@ -45,7 +44,7 @@ type CancelNote struct {
 // (OpenWOP host contract §3.4).
 const ReasonParentCancelled = "parent-cancelled"
 
-// JSON is the note on one line.
+// JSON returns the note on one line.
 func (n Note) JSON() string {
 	b, err := json.Marshal(n)
 	if err != nil { // Said is JSON
@@ -54,7 +53,7 @@ func (n Note) JSON() string {
 	return string(b)
 }
 
-// ParseNote reads the note of a frame; what cannot be read says nothing.
+// ParseNote reads the note of a frame; empty if it is invalid.
 func ParseNote(s string) Note {
 	var n Note
 	if s != "" {

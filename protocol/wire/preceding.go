@@ -1,9 +1,8 @@
 package wire
 
-// MayPrecede reports whether events of the type tell of a call of a model and may be
-// recorded together with the envelope that came of it: they come before what the envelope
-// causes (OpenWOP envelope contract §14.5). The list is closed: of all other types each
-// service records its own.
+// MayPrecede reports whether events of the type describe a model call and may be recorded together
+// with the resulting envelope, before the events the envelope causes (OpenWOP envelope contract
+// §14.5). The list is closed: each service records all other types itself.
 func (t EventType) MayPrecede() bool {
 	return t == EventProviderUsage || t == EventEnvelopeRecovery
 }
@@ -22,8 +21,8 @@ type ProviderUsage struct {
 	NodeID           string   `json:"nodeId"`
 }
 
-// EnvelopeRecovery is the payload of envelope.recovery.applied: none of the text (OpenWOP
-// envelope contract §14.6).
+// EnvelopeRecovery is the payload of envelope.recovery.applied; it holds nothing of the text
+// (OpenWOP envelope contract §14.6).
 type EnvelopeRecovery struct {
 	NodeID     string `json:"nodeId"`
 	Path       string `json:"path"`

@@ -1,7 +1,7 @@
 package wire
 
-// Schedule is what a run's workflow says about when its runs are executed. It is part of the
-// record, so that a run keeps the settings that it was created with.
+// Schedule holds a workflow's settings for when its runs execute. It is part of the record, so that
+// a run keeps the settings it was created with.
 type Schedule struct {
 	// Priority among the runs of the tenant; nil: the tenant's default.
 	Priority    *int              `json:"priority,omitempty"`
@@ -9,7 +9,7 @@ type Schedule struct {
 	Rate        *RateLimit        `json:"rate,omitempty"`
 }
 
-// ConcurrencyLimit bounds the runs of a workflow that are executed at a time.
+// ConcurrencyLimit limits the concurrent runs of a workflow.
 type ConcurrencyLimit struct {
 	// Key groups runs: the limit is per key. It is a digest of the input that the workflow names;
 	// empty: one group.
@@ -17,7 +17,7 @@ type ConcurrencyLimit struct {
 	Limit int    `json:"limit"`
 }
 
-// RateLimit bounds the runs of a workflow that start within any period of that length.
+// RateLimit limits the runs of a workflow that start within any period of PeriodMs.
 type RateLimit struct {
 	Key      string `json:"key,omitempty"`
 	Limit    int    `json:"limit"`

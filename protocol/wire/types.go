@@ -21,7 +21,7 @@ const (
 	EventNodeCancelled EventType = "node.cancelled"
 	EventNodeSuspended EventType = "node.suspended"
 	EventNodeResumed   EventType = "node.resumed"
-	// EventNodeDispatched says that a node started a child run.
+	// EventNodeDispatched: a node started a child run.
 	EventNodeDispatched EventType = "node.dispatched"
 
 	EventInterruptRequested EventType = "interrupt.requested"
@@ -31,8 +31,7 @@ const (
 	EventApprovalGranted    EventType = "approval.granted"
 	EventApprovalRejected   EventType = "approval.rejected"
 	EventApprovalOverridden EventType = "approval.overridden"
-	// EventApprovalEscalated is this host's own: an approval has waited long enough for its
-	// next level.
+	// EventApprovalEscalated is specific to this host: an approval reached its next level.
 	EventApprovalEscalated EventType = "waybill.approval.escalated"
 
 	EventClarificationRequested EventType = "clarification.requested"
@@ -70,17 +69,17 @@ func (t EventType) Terminal() bool {
 	return t == EventRunCompleted || t == EventRunFailed || t == EventRunCancelled
 }
 
-// Trust says whether content comes from a source that may be believed. The
-// empty value reads as trusted (OpenWOP envelope contract §12).
+// Trust is the trust in the source of content. The empty value means trusted (OpenWOP envelope
+// contract §12).
 type Trust string
 
-// The two levels of trust. Trust only ever falls.
+// The two levels of trust. Trust never rises.
 const (
 	Trusted   Trust = "trusted"
 	Untrusted Trust = "untrusted"
 )
 
-// Meet is the trust of something made of both: untrusted if either is.
+// Meet returns the trust of content derived from both: untrusted if either is.
 func (t Trust) Meet(o Trust) Trust {
 	if t == Untrusted || o == Untrusted {
 		return Untrusted
@@ -88,7 +87,7 @@ func (t Trust) Meet(o Trust) Trust {
 	return Trusted
 }
 
-// Status is the state of a run as a snapshot tells it (OpenWOP host contract §3.1).
+// Status is the state of a run in a snapshot (OpenWOP host contract §3.1).
 type Status string
 
 // The ten statuses of a run.
@@ -115,12 +114,12 @@ func (s Status) Suspended() bool {
 	return s == StatusWaitingApproval || s == StatusWaitingInput || s == StatusWaitingExternal
 }
 
-// Waiting reports whether the run waits for somebody outside.
+// Waiting reports whether the run waits for outside input.
 func (s Status) Waiting() bool {
 	return s == StatusPaused || s.Suspended()
 }
 
-// DrainPolicy says what becomes of nodes at work when their run is paused.
+// DrainPolicy determines what happens to running nodes when their run is paused.
 type DrainPolicy string
 
 // The two policies of draining (OpenWOP host contract §2.7).

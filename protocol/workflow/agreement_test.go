@@ -36,14 +36,14 @@ func published(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// semantic are the rules by which Parse may refuse what the schema takes.
+// semantic lists the rules by which Parse may reject documents that the schema accepts.
 var semantic = []string{
 	workflow.RuleUnique, workflow.RuleReference, workflow.RuleCycle, workflow.RuleCondition, workflow.RuleRegex,
 	workflow.RuleValueType, workflow.RuleSchema, workflow.RuleMaxRetries, workflow.RuleContract, workflow.RuleChannel, workflow.RuleSchedule,
 }
 
-// Parse takes a document exactly if the published schema does, semantic checks
-// aside. Each mutation changes one place of a definition that uses everything.
+// Parse accepts a document exactly if the published schema does, apart from semantic checks. Each
+// mutation changes one member of a definition that uses everything.
 func TestParse_AgreesWithThePublishedSchema(t *testing.T) {
 	t.Parallel()
 	reference := published(t)
@@ -56,11 +56,11 @@ func TestParse_AgreesWithThePublishedSchema(t *testing.T) {
 		_, problems := workflow.Parse(m.doc)
 		if invalid != nil {
 			refused++
-			require.NotEmpty(t, problems, "%s: Parse takes what the published schema refuses: %v", m.what, invalid)
+			require.NotEmpty(t, problems, "%s: Parse accepts what the published schema rejects: %v", m.what, invalid)
 			continue
 		}
 		for _, p := range problems {
-			require.Contains(t, semantic, p.Rule, "%s: Parse refuses what the published schema takes: %v", m.what, p)
+			require.Contains(t, semantic, p.Rule, "%s: Parse rejects what the published schema accepts: %v", m.what, p)
 		}
 	}
 	require.Greater(t, len(mutants), 1000)
@@ -72,8 +72,8 @@ type mutant struct {
 	doc  []byte
 }
 
-// mutations changes every place of the rich definition in every way: removed,
-// replaced, and joined by an unknown member.
+// mutations changes every member of the rich definition in every way: removed, replaced, and with
+// an unknown member added.
 func mutations(t *testing.T) []mutant {
 	t.Helper()
 	var ms []mutant
@@ -114,7 +114,7 @@ func mutations(t *testing.T) []mutant {
 	return ms
 }
 
-// paths lists every place of v but the root.
+// paths lists the path of every value in v except the root.
 func paths(v any, at []string) [][]string {
 	var all [][]string
 	each := func(token string, item any) {
@@ -139,7 +139,7 @@ func paths(v any, at []string) [][]string {
 	return all
 }
 
-// replace changes the value at path and gives the changed root.
+// replace changes the value at path and returns the changed root.
 func replace(v any, path []string, by func(any) any) any {
 	if len(path) == 0 {
 		return by(v)
@@ -154,7 +154,7 @@ func replace(v any, path []string, by func(any) any) any {
 	return v
 }
 
-// remove takes the member or item at path out.
+// remove removes the member or element at path.
 func remove(v any, path []string) any {
 	last := len(path) - 1
 	return replace(v, path[:last], func(parent any) any {
@@ -169,7 +169,7 @@ func remove(v any, path []string) any {
 	})
 }
 
-func TestSchemaJSON_IsClosedAsTheContractSays(t *testing.T) {
+func TestSchemaJSON_IsClosedAsInTheContract(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"", "/nodes/0", "/edges/0", "/edges/0/condition", "/nodes/0/inputs/s", "/nodes/0/agent", "/triggers/0", "/variables/0", "/channels/log", "/groups/0", "/defaults"} {
 		requireUnknown(t, place, true)
@@ -179,7 +179,7 @@ func TestSchemaJSON_IsClosedAsTheContractSays(t *testing.T) {
 	}
 }
 
-// requireUnknown adds a member at place and expects it to be refused, or not.
+// requireUnknown adds an unknown member at a path and checks whether it is rejected.
 func requireUnknown(t *testing.T, place string, refused bool) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(rich))

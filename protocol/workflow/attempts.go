@@ -10,27 +10,26 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of what a node's settings may ask for: a longer wait is more likely a
-// mistaken unit than a wish.
+// Limits of a node's settings. A longer wait is more likely a wrong unit than intended.
 const (
 	maxBackoff    = 24 * time.Hour
 	maxMultiplier = 10
 	maxTimeout    = 7 * 24 * time.Hour
 )
 
-// The waits before retries where a node says nothing about them.
+// The default waits before retries.
 const (
 	defaultBackoff    = 500 * time.Millisecond
 	defaultMaxBackoff = 30 * time.Second
 	defaultMultiplier = 2
 )
 
-// retry are the members of settings.retry, an extension of this host's.
+// retry returns the members of settings.retry, an extension of this host.
 func (n *Node) retry() object { return members(members(n.Settings)["retry"]) }
 
-// Backoff is the wait before an attempt, which is 1 for the first retry: backoffMs,
-// multiplied by multiplier for each further one, and never more than maxBackoffMs. It
-// has no jitter: the wait is part of the log, and one run's retries do not stampede.
+// Backoff returns the wait before an attempt, 1 being the first retry: backoffMs, multiplied by
+// multiplier for each further retry, at most maxBackoffMs. It has no jitter, because the wait is
+// part of the log and the retries of one run do not stampede.
 func (n *Node) Backoff(attempt int) time.Duration {
 	r := n.retry()
 	first, longest, factor := float64(defaultBackoff), float64(defaultMaxBackoff), float64(defaultMultiplier)
@@ -48,17 +47,17 @@ func (n *Node) Backoff(attempt int) time.Duration {
 	return max(time.Duration(wait).Truncate(time.Millisecond), time.Millisecond)
 }
 
-// What a node does when its model has no capacity: settings.retry.onCapacity.
+// The actions for a model without capacity: settings.retry.onCapacity.
 const (
 	capacityWait = "wait"
 	capacityFail = "fail"
 )
 
-// WaitsForCapacity reports whether the node waits, within its time, for a model that has no
+// WaitsForCapacity reports whether the node waits, within its time limit, for a model without
 // capacity. Otherwise that is a failure which uses up a retry.
 func (n *Node) WaitsForCapacity() bool { return n.retry().text("onCapacity") != capacityFail }
 
-// Timeout is how long an attempt of the node may take; 0: as long as the run.
+// Timeout returns the time limit of an attempt; 0 means the run's.
 func (n *Node) Timeout() time.Duration {
 	ms, ok := members(n.Settings).integer("timeoutMs")
 	if !ok || ms <= 0 {
@@ -67,11 +66,11 @@ func (n *Node) Timeout() time.Duration {
 	return time.Duration(min(ms, maxTimeout.Milliseconds())) * time.Millisecond
 }
 
-// UnknownOutcome says what happens to a node whose dispatcher stopped after the call may
-// have been sent and before its result was recorded.
+// UnknownOutcome determines what happens to a node whose dispatcher stopped after the call may have
+// been sent and before its result was recorded.
 type UnknownOutcome string
 
-// The policies for unknown outcomes. Without one the node type decides.
+// The policies for unknown outcomes. By default the node type decides.
 const (
 	OutcomeByType UnknownOutcome = ""
 	OutcomeRetry  UnknownOutcome = "retry"
@@ -89,8 +88,7 @@ func (n *Node) OnUnknownOutcome() UnknownOutcome {
 	}
 }
 
-// checkAttempts finds what is wrong with a node's retries, its timeout and its policy for
-// unknown outcomes.
+// checkAttempts checks a node's retries, timeout and policy for unknown outcomes.
 func checkAttempts(n *Node, path string, found *problems) {
 	s := members(n.Settings)
 	inRange := func(o object, name, at, rule string, low, high int64, want string) {
@@ -116,12 +114,12 @@ func checkAttempts(n *Node, path string, found *problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if !slices.Contains([]string{"maxRetries", "backoffMs", "multiplier", "maxBackoffMs", "onCapacity"}, name) {
-			found.add(at+pointer(name), RuleRetry, "no such member; there are maxRetries, backoffMs, multiplier, maxBackoffMs and onCapacity")
+			found.add(at+pointer(name), RuleRetry, "unknown member; members are maxRetries, backoffMs, multiplier, maxBackoffMs and onCapacity")
 		}
 	}
 	inRange(r, "maxRetries", at, RuleRetry, 0, math.MaxInt64, "want an integer of at least 0")
 	if r["maxRetries"] != nil && s["maxRetries"] != nil {
-		found.add(at+"/maxRetries", RuleExclusive, "settings.maxRetries says it already; keep one")
+		found.add(at+"/maxRetries", RuleExclusive, "is already set by settings.maxRetries; keep one")
 	}
 	inRange(r, "backoffMs", at, RuleRetry, 1, maxBackoff.Milliseconds(), "want milliseconds, an integer from 1 to 86400000")
 	inRange(r, "maxBackoffMs", at, RuleRetry, 1, maxBackoff.Milliseconds(), "want milliseconds, an integer from 1 to 86400000")
@@ -129,7 +127,7 @@ func checkAttempts(n *Node, path string, found *problems) {
 		found.add(at+"/onCapacity", RuleRetry, "want wait or fail")
 	}
 	if f, ok := r.number("multiplier"); r["multiplier"] != nil && (!ok || f < 1 || f > maxMultiplier) {
-		found.add(at+"/multiplier", RuleRetry, "want a number from 1 to 10; 1 waits as long each time")
+		found.add(at+"/multiplier", RuleRetry, "want a number from 1 to 10; 1 keeps the wait constant")
 	}
 	first, hasFirst := r.integer("backoffMs")
 	if longest, ok := r.integer("maxBackoffMs"); ok && hasFirst && longest < first {
@@ -137,7 +135,7 @@ func checkAttempts(n *Node, path string, found *problems) {
 	}
 }
 
-// number is the number member; ok is false when it is none.
+// number returns a number member; ok is false if it is not a number.
 func (o object) number(name string) (f float64, ok bool) {
 	raw := o[name]
 	if len(raw) == 0 || strictjson.KindOf(raw) != "a number" || json.Unmarshal(raw, &f) != nil {

@@ -16,7 +16,7 @@ func withSettings(settings string) (*workflow.Definition, []workflow.Problem) {
 		"nodes":[{"id":"a","typeId":"core.noop","name":"a","position":{"x":0,"y":0},"config":{},"inputs":{},"settings":` + settings + `}]}`))
 }
 
-func TestParse_RefusesAttemptsThatMakeNoSense(t *testing.T) {
+func TestParse_RejectsInvalidAttempts(t *testing.T) {
 	t.Parallel()
 	for settings, want := range map[string]workflow.Problem{
 		`{"maxRetries":-1}`:                              {Path: "/nodes/0/settings/maxRetries", Rule: workflow.RuleMaxRetries},
@@ -85,8 +85,7 @@ func TestBackoff_FollowsThePolicy(t *testing.T) {
 	}
 }
 
-// A wait is at least a millisecond, or nobody would wake the run, and no attempt waits
-// shorter than the one before.
+// A wait is at least a millisecond, because a wait of zero sets no timer. Waits never get shorter.
 func TestBackoff_IsBoundedAndNeverShrinks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +102,7 @@ func TestBackoff_IsBoundedAndNeverShrinks(t *testing.T) {
 	})
 }
 
-func TestRetry_SaysHowOftenAsMaxRetriesDoes(t *testing.T) {
+func TestRetry_SetsMaxRetries(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{`{"maxRetries":3}`, `{"retry":{"maxRetries":3}}`} {
 		def, found := withSettings(settings)

@@ -12,24 +12,23 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// TypeChannelWrite is the node type that writes to a channel, and declares it if the
+// TypeChannelWrite is the node type that writes to a channel. It also declares the channel if the
 // workflow does not.
 const TypeChannelWrite = "core.channelWrite"
 
 // maxTTL is a year, in milliseconds.
 const maxTTL = 31_536_000_000
 
-// maxChannelName bounds the name of a channel, in bytes.
+// maxChannelName limits the name of a channel, in bytes.
 const maxChannelName = 256
 
-// Channel is a channel by name; nil: neither the workflow nor a node of it declares
-// one of that name.
+// Channel returns a channel by name; nil: neither the workflow nor a node declares it.
 func (d *Definition) Channel(name string) *channel.Channel { return d.channels[name] }
 
-// DeclaredChannels are all channels by name. They must not be changed.
+// DeclaredChannels returns all channels by name. They must not be changed.
 func (d *Definition) DeclaredChannels() map[string]*channel.Channel { return d.channels }
 
-// PinnedChannels is what the record of a run keeps of the channels; nil for none.
+// PinnedChannels returns the part of the channels that a run's record holds; nil: none.
 func (d *Definition) PinnedChannels() map[string]wire.Channel {
 	if len(d.channels) == 0 {
 		return nil
@@ -41,8 +40,7 @@ func (d *Definition) PinnedChannels() map[string]wire.Channel {
 	return out
 }
 
-// checkChannels finds declarations that could not work, and makes the others ready
-// (OpenWOP host contract §5.9).
+// checkChannels checks the declarations and prepares the valid ones (OpenWOP host contract §5.9).
 func checkChannels(d *Definition, found *problems) {
 	d.channels = map[string]*channel.Channel{}
 	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {
@@ -59,15 +57,15 @@ func checkChannels(d *Definition, found *problems) {
 
 func checkChannel(d *Definition, name, at string, found *problems) {
 	if name == "" || len(name) > maxChannelName {
-		found.add(at, RuleChannel, "the name of a channel has 1 to 256 bytes")
+		found.add(at, RuleChannel, "want a channel name of 1 to 256 bytes")
 		return
 	}
 	if i := slices.IndexFunc(d.Variables, func(v Variable) bool { return v.Name == name }); i >= 0 {
-		found.add(at, RuleUnique, "a variable has this name, at "+pointer("variables", i, "name")+", and what a channel holds is told in the variable of its name; rename one")
+		found.add(at, RuleUnique, "the variable at "+pointer("variables", i, "name")+" has this name, and a channel's value is stored in the variable of its name; rename one")
 	}
 	c := d.Channels[name]
 	if c.Default != nil && !fitsReducer(c.Reducer, c.Default) {
-		found.add(at+"/default", RuleChannel, "want "+stateOf(c.Reducer)+", which reducer "+c.Reducer+" goes on from; got "+strictjson.KindOf(c.Default))
+		found.add(at+"/default", RuleChannel, "want "+stateOf(c.Reducer)+", as required by reducer "+c.Reducer+"; got "+strictjson.KindOf(c.Default))
 	}
 	ready, err := channel.Declare(name, wire.Channel{
 		Reducer: c.Reducer, Default: c.Default, MaxSize: c.MaxSize, TTLMillis: c.TTLMillis, SchemaVersion: c.SchemaVersion, CompatibleWith: c.CompatibleWith,
@@ -83,7 +81,7 @@ func checkChannel(d *Definition, name, at string, found *problems) {
 	d.channels[name] = ready
 }
 
-// stateOf is the kind of value that a reducer makes.
+// stateOf returns the type of value that a reducer produces.
 func stateOf(reducer string) string {
 	switch {
 	case channel.Gathers(reducer):
@@ -102,8 +100,8 @@ func fitsReducer(reducer string, value json.RawMessage) bool {
 	return want == "" || strictjson.KindOf(value) == want
 }
 
-// checkChannelWrite finds writes to a channel that nobody declares, or that is
-// declared otherwise elsewhere. A port may bring the value, so that it may be absent.
+// checkChannelWrite finds writes to a channel that is undeclared or declared differently elsewhere.
+// The value may come from a port, so it may be absent.
 func checkChannelWrite(d *Definition, n *Node, at string, found *problems) {
 	config := members(n.Config)
 	name := config.text("channelName")
@@ -118,15 +116,15 @@ func checkChannelWrite(d *Definition, n *Node, at string, found *problems) {
 	switch c := d.channels[name]; {
 	case c == nil && d.Channels[name].Reducer != "": // declared, and wrong
 	case c == nil && reducer == "":
-		found.add(at+"/reducer", RuleChannel, "the workflow declares no channel of this name; declare it under channels, or say the reducer here, such as append")
+		found.add(at+"/reducer", RuleChannel, "the workflow declares no channel of this name; declare it under channels, or set the reducer here, such as append")
 	case c == nil:
 		c, _ = channel.Declare(name, wire.Channel{Reducer: reducer, TTLMillis: ttl}, nil, channel.Access{})
 		c.Implicit = true
 		d.channels[name] = c
 	case reducer != "" && reducer != c.Reducer():
-		found.add(at+"/reducer", RuleChannel, "the channel is declared with reducer "+c.Reducer()+"; leave the member out, or say the same everywhere")
+		found.add(at+"/reducer", RuleChannel, "the channel is declared with reducer "+c.Reducer()+"; remove the member, or use the same value everywhere")
 	case config["ttlMs"] != nil && ttl != c.Pinned().TTLMillis:
-		found.add(at+"/ttlMs", RuleChannel, "the channel is declared with another ttlMs, or none; leave the member out, or say the same everywhere")
+		found.add(at+"/ttlMs", RuleChannel, "the channel is declared with another ttlMs or none; remove the member, or use the same value everywhere")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// withChannels is a definition with channels, and nodes that write with these configs.
+// withChannels returns a definition with channels, and writing nodes with these configs.
 func withChannels(channels string, configs ...string) []byte {
 	nodes := []string{`{"id":"n","typeId":"core.noop","name":"x","position":{"x":0,"y":0},"config":{},"inputs":{}}`}
 	for i, c := range configs {
@@ -22,8 +22,8 @@ func withChannels(channels string, configs ...string) []byte {
 		`],"edges":[],"triggers":[],"variables":[{"name":"taken","type":"string"}],"channels":` + channels + `,"metadata":{},"settings":{}}`)
 }
 
-// OpenWOP host contract §5.9: what could not work is refused, with place, rule and remedy.
-func TestParse_RefusesChannelsThatCouldNotWork(t *testing.T) {
+// OpenWOP host contract §5.9: an unusable declaration is rejected with path, rule and remedy.
+func TestParse_RejectsUnusableChannels(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		channels string
@@ -38,7 +38,7 @@ func TestParse_RefusesChannelsThatCouldNotWork(t *testing.T) {
 		"a schema that is none":      {`{"c":{"reducer":"append","schema":{"type":"text"}}}`, nil, "/channels/c/schema/type", "schema", ""},
 		"an unknown reducer":         {`{"c":{"reducer":"sum"}}`, nil, "/channels/c/reducer", "pattern", ""},
 		"no name":                    {`{}`, []string{`{"reducer":"append"}`}, "/nodes/1/config/channelName", "channel", "want the name"},
-		"nobody says the reducer":    {`{}`, []string{`{"channelName":"c"}`}, "/nodes/1/config/reducer", "channel", "declare it under channels"},
+		"no reducer":                 {`{}`, []string{`{"channelName":"c"}`}, "/nodes/1/config/reducer", "channel", "declare it under channels"},
 		"a reducer that is none":     {`{}`, []string{`{"channelName":"c","reducer":"sum"}`}, "/nodes/1/config/reducer", "channel", "want replace, append"},
 		"a ttl of no time":           {`{}`, []string{`{"channelName":"c","reducer":"append","ttlMs":0}`}, "/nodes/1/config/ttlMs", "channel", "a year"},
 		"another reducer":            {`{"c":{"reducer":"append"}}`, []string{`{"channelName":"c","reducer":"votes"}`}, "/nodes/1/config/reducer", "channel", "declared with reducer append"},
@@ -57,8 +57,8 @@ func TestParse_RefusesChannelsThatCouldNotWork(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.9: who writes to a channel that nobody declares declares it.
-func TestPinnedChannels_AreThoseDeclaredAndThoseWritten(t *testing.T) {
+// OpenWOP host contract §5.9: a write to an undeclared channel declares it.
+func TestPinnedChannels_IncludeDeclaredAndWritten(t *testing.T) {
 	t.Parallel()
 	d, problems := workflow.Parse(withChannels(`{"c":{"reducer":"counter","default":1,"maxSize":1.0}}`,
 		`{"channelName":"events","reducer":"append","ttlMs":200}`, `{"channelName":"events"}`, `{"channelName":"c"}`))

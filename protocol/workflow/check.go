@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// check finds what a schema cannot say (OpenWOP host contract §5.1). Members the
-// shape check has refused are empty here and passed over.
+// check applies the rules that a schema cannot express (OpenWOP host contract §5.1). Members that
+// the shape check rejected are empty here and ignored.
 func check(d *Definition, found *problems) {
 	shapely := func(path string) bool { return !found.touch(path) }
 	nodesKnown := len(d.Nodes) > 0 && shapely("/nodes")
@@ -43,7 +43,7 @@ func checkUnique(d *Definition, found *problems) {
 			switch {
 			case id(i) == "":
 			case used:
-				found.add(pointer(list, i, member), RuleUnique, what+" is used before, at "+pointer(list, j, member)+"; give each its own")
+				found.add(pointer(list, i, member), RuleUnique, what+" is already used at "+pointer(list, j, member)+"; use unique values")
 			default:
 				first[id(i)] = i
 			}
@@ -55,12 +55,12 @@ func checkUnique(d *Definition, found *problems) {
 	twice("variables", "name", "the variable name", len(d.Variables), func(i int) string { return d.Variables[i].Name })
 }
 
-// checkNodes finds members of nodes that exclude each other or are out of range.
+// checkNodes finds members of nodes that are mutually exclusive or out of range.
 func checkNodes(d *Definition, found *problems) {
 	for i := range d.Nodes {
 		agent := members(d.Nodes[i].Agent)
 		if agent["version"] != nil && agent["channel"] != nil { // RFC 0082 §A
-			found.add(pointer("nodes", i, "agent", "channel"), RuleExclusive, "channel and version exclude each other; keep one")
+			found.add(pointer("nodes", i, "agent", "channel"), RuleExclusive, "channel and version are mutually exclusive; keep one")
 		}
 		if path := pointer("nodes", i); !found.touch(path + "/envelopeContract") {
 			checkContract(&d.Nodes[i], path, found)
@@ -69,18 +69,18 @@ func checkNodes(d *Definition, found *problems) {
 	}
 }
 
-// checkVariables finds defaults that are not of their variable's type.
+// checkVariables finds defaults of the wrong type.
 func checkVariables(d *Definition, found *problems) {
 	for i, v := range d.Variables {
 		if v.DefaultValue == nil || hasType(v.DefaultValue, v.Type) {
 			continue
 		}
 		found.add(pointer("variables", i, "defaultValue"), RuleValueType,
-			"want "+article(v.Type)+" as the variable's type says, got "+strictjson.KindOf(v.DefaultValue)+"; without default leave the member out")
+			"want "+article(v.Type)+", the variable's type, got "+strictjson.KindOf(v.DefaultValue)+"; without a default, remove the member")
 	}
 }
 
-// checkReferences finds edges and connections that lead to no node.
+// checkReferences finds edges and connections to unknown nodes.
 func checkReferences(d *Definition, found *problems) {
 	known := map[string]bool{}
 	for i := range d.Nodes {
@@ -88,7 +88,7 @@ func checkReferences(d *Definition, found *problems) {
 	}
 	must := func(id, path string) {
 		if id != "" && !known[id] {
-			found.add(path, RuleReference, "no node has this id; name one of nodes[].id")
+			found.add(path, RuleReference, "no node has this id; use one of nodes[].id")
 		}
 	}
 	for i, e := range d.Edges {
@@ -102,7 +102,7 @@ func checkReferences(d *Definition, found *problems) {
 	}
 }
 
-// checkConfigurableSchema compiles the author's schema and keeps it.
+// checkConfigurableSchema compiles the author's schema and stores it.
 func checkConfigurableSchema(d *Definition, found *problems) {
 	compiled, err := schema.Compile("configurableSchema", d.ConfigurableSchema)
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// ReadCondition reads a condition that stands elsewhere than at an edge, such as in
-// the config of a node, by the same rules. Paths are below the condition.
+// ReadCondition reads a condition outside of edges, such as in a node's config, by the same rules.
+// Paths are relative to the condition.
 func ReadCondition(raw json.RawMessage) (*EdgeCondition, []Problem) {
 	var found problems
 	c := &EdgeCondition{}
@@ -34,20 +34,20 @@ func ReadCondition(raw json.RawMessage) (*EdgeCondition, []Problem) {
 	return c, found
 }
 
-// checkCondition finds conditions whose members do not fit their type. A member
-// that would be ignored is refused: its author expects it to count.
+// checkCondition checks that a condition's members fit its type. Members that would be ignored are
+// errors, because the author expects them to count.
 func checkCondition(c *EdgeCondition, path string, found *problems) {
 	switch c.Type {
 	case ConditionAlways:
 		if c.Left != "" || c.Right != nil {
-			found.add(path, RuleCondition, "left and right are compared by nothing; add type: equals, notEquals, contains or regex")
+			found.add(path, RuleCondition, "left and right need a comparison; add type: equals, notEquals, contains or regex")
 		}
 	case ConditionExpression:
 		if c.Expression == "" {
 			found.add(path, RuleCondition, "a condition of type expression needs the member expression")
 		}
 		if c.Left != "" || c.Right != nil {
-			found.add(path, RuleCondition, "left and right mean nothing beside expression; remove them, or use another type")
+			found.add(path, RuleCondition, "left and right are ignored with expression; remove them, or use another type")
 		}
 	case ConditionEquals, ConditionNotEquals, ConditionContains, ConditionRegex:
 		checkComparison(c, path, found)
@@ -62,7 +62,7 @@ func checkComparison(c *EdgeCondition, path string, found *problems) {
 		found.add(path, RuleCondition, fmt.Sprintf("a condition of type %s needs the member right", c.Type))
 	}
 	if c.Expression != "" {
-		found.add(path, RuleCondition, fmt.Sprintf("expression means nothing beside type %s; remove it, or use type expression", c.Type))
+		found.add(path, RuleCondition, fmt.Sprintf("expression is ignored with type %s; remove it, or use type expression", c.Type))
 	}
 	if c.Type == ConditionRegex && c.Right != nil {
 		checkRegex(c.Right, path+"/right", found)

@@ -7,17 +7,17 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// EnvelopeContract says which envelope kinds a node takes besides the universal
-// ones, and what becomes of the others (OpenWOP envelope contract §7).
+// EnvelopeContract lists the envelope kinds that a node accepts in addition to the universal ones,
+// and how it handles others (OpenWOP envelope contract §7).
 type EnvelopeContract struct {
 	Accepts []string `json:"accepts"`
 	// RefusalMode is fail-node, discard-and-warn or empty, which is fail-node.
 	RefusalMode string `json:"refusalMode"`
-	// AlwaysAccepted documents the universal kinds; it decides nothing.
+	// AlwaysAccepted documents the universal kinds; it has no effect.
 	AlwaysAccepted []string `json:"alwaysAccepted"`
 }
 
-// Contract reads the node's contract; nil: it has none.
+// Contract reads the node's contract; nil: none.
 func (n *Node) Contract() (*EnvelopeContract, error) {
 	if len(n.EnvelopeContract) == 0 {
 		return nil, nil
@@ -34,9 +34,9 @@ func universalKinds() []string {
 	return []string{"clarification.request", "schema.request", "schema.response", "error"}
 }
 
-// checkContract finds a contract that cannot be read, which would accept nothing,
-// and a prompt for a kind that the contract of its own node refuses: asking a
-// model for a kind does not widen the contract (OpenWOP envelope contract §7).
+// checkContract rejects a contract that is unreadable, which would accept nothing. It also rejects
+// a node that requests a kind its own contract refuses: a request does not widen the contract
+// (OpenWOP envelope contract §7).
 func checkContract(n *Node, path string, found *problems) {
 	at := path + "/envelopeContract"
 	c, err := n.Contract()
@@ -51,7 +51,7 @@ func checkContract(n *Node, path string, found *problems) {
 		found.add(at+"/refusalMode", RuleContract, "want fail-node or discard-and-warn")
 	}
 	if members(n.EnvelopeContract)["accepts"] == nil {
-		found.add(at+"/accepts", RuleContract, "a contract needs accepts, the kinds that the node takes besides the universal ones; without a contract it takes all")
+		found.add(at+"/accepts", RuleContract, "a contract requires accepts, the kinds that the node accepts in addition to the universal ones; without a contract it accepts all")
 		return
 	}
 	var asked string
@@ -59,6 +59,6 @@ func checkContract(n *Node, path string, found *problems) {
 		return
 	}
 	if !slices.Contains(c.Accepts, asked) {
-		found.add(path+"/config/envelopeType", RuleContract, "the node asks its model for a kind that its envelopeContract does not accept; add the kind to accepts")
+		found.add(path+"/config/envelopeType", RuleContract, "the node requests a kind that its envelopeContract does not accept; add the kind to accepts")
 	}
 }

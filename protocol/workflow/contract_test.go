@@ -8,12 +8,12 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-func TestContract_IsReadBeforeItIsNeeded(t *testing.T) {
+func TestParse_ChecksContracts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		contract any
 		asks     any
-		path     string // empty: nothing is wrong
+		path     string // empty: no problem
 	}{
 		"none":                         {nil, "vendor.x.a", ""},
 		"takes what it asks for":       {map[string]any{"accepts": []any{"vendor.x.a"}}, "vendor.x.a", ""},
@@ -26,7 +26,7 @@ func TestContract_IsReadBeforeItIsNeeded(t *testing.T) {
 		"without accepts":              {map[string]any{"refusalMode": "fail-node"}, nil, "/nodes/1/envelopeContract/accepts"},
 		"spelled otherwise":            {map[string]any{"Accepts": []any{}}, nil, "/nodes/1/envelopeContract/accepts"},
 		"an unknown mode":              {map[string]any{"accepts": []any{}, "refusalMode": "ignore"}, nil, "/nodes/1/envelopeContract/refusalMode"},
-		"an envelopeType of no string": {map[string]any{"accepts": []any{}}, 7, ""}, // the node's own check refuses it
+		"an envelopeType of no string": {map[string]any{"accepts": []any{}}, 7, ""}, // the node's own check rejects it
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,13 +3,13 @@ package workflow
 import "strings"
 
 const (
-	// maxCycles bounds how many cycles are named; fixing one often fixes more.
+	// maxCycles limits the reported cycles; fixing one often fixes others.
 	maxCycles = 8
-	// maxNamed bounds how many nodes of a cycle are named.
+	// maxNamed limits the nodes named per cycle.
 	maxNamed = 16
 )
 
-// checkCycles finds cycles of edges that touch no node made for looping.
+// checkCycles finds cycles of edges without a loop node.
 func checkCycles(d *Definition, found *problems) {
 	s := search{edges: map[string][]int{}, state: map[string]mark{}, d: d}
 	byID := map[string]*Node{}
@@ -36,8 +36,7 @@ const (
 	closed
 )
 
-// search is a depth-first search in document order, so it names the same cycles
-// each time.
+// search is a depth-first search in document order, so it reports the same cycles each time.
 type search struct {
 	d      *Definition
 	edges  map[string][]int // edge indexes by source node
@@ -65,7 +64,7 @@ func (s *search) visit(id string, found *problems) {
 	s.state[id] = closed
 }
 
-// cycle writes the path from a node on it back to the node, as a->b->a.
+// cycle returns the path from a node back to itself, as a->b->a.
 func (s *search) cycle(from string) string {
 	start := len(s.path) - 1
 	for s.path[start] != from {

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// drawn is a random definition: nodes by id with their types, and edges.
+// drawn is a random definition: node types by id, and edges.
 type drawn struct {
 	types map[string]string
 	edges [][2]string
@@ -49,11 +49,12 @@ func (d drawn) document(t testing.TB) []byte {
 	})
 }
 
-// isLoop reports whether the id is of a node made for looping.
+// isLoop reports whether the node is a loop node.
 func (d drawn) isLoop(id string) bool { return d.types[id] != "core.noop" }
 
-// hasCycle takes edges that lead nowhere further away until nothing changes: what
-// is left has a cycle.
+// hasCycle removes edges to nodes without successors until nothing changes; any remaining edge is
+// part
+// of a cycle.
 func (d drawn) hasCycle() bool {
 	edges := slices.DeleteFunc(slices.Clone(d.edges), func(e [2]string) bool { return d.isLoop(e[0]) || d.isLoop(e[1]) })
 	for {
@@ -92,7 +93,7 @@ func requireRealCycle(t *rapid.T, d drawn, text string) {
 	}
 }
 
-func TestCompile_PlacesEveryNodeOfLoopsToo(t *testing.T) {
+func TestCompile_IncludesAllNodesOfLoops(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drawGraph(rt)
@@ -101,7 +102,7 @@ func TestCompile_PlacesEveryNodeOfLoopsToo(t *testing.T) {
 		}
 		g := workflow.Compile(parse(t, d.document(t)))
 		require.Len(rt, g.Steps, len(d.types))
-		require.NotEmpty(rt, g.Sources, "a run must have somewhere to begin")
+		require.NotEmpty(rt, g.Sources, "a run needs a first step")
 		require.NotEmpty(rt, g.Sinks)
 		for i, s := range g.Steps {
 			for _, l := range s.In {
@@ -110,13 +111,13 @@ func TestCompile_PlacesEveryNodeOfLoopsToo(t *testing.T) {
 			for _, l := range s.Out {
 				require.True(rt, slices.ContainsFunc(g.Steps[l.Step].In, func(in workflow.Link) bool {
 					return in.Edge == l.Edge && in.Step == i && in.Back == l.Back
-				}), "both ends tell the same")
+				}), "both ends agree")
 			}
 		}
 	})
 }
 
-func TestParse_TakesCoherentConditions(t *testing.T) {
+func TestParse_AcceptsCoherentConditions(t *testing.T) {
 	t.Parallel()
 	for name, condition := range map[string]map[string]any{
 		"empty":              {},
@@ -138,9 +139,10 @@ func TestParse_TakesCoherentConditions(t *testing.T) {
 	}
 }
 
-// What is found about meaning must not depend on what else is wrong with the
-// shape, and a broken list of nodes must not make every edge look broken.
-func TestParse_ChecksMeaningBesideABrokenShape(t *testing.T) {
+// Semantic checks do not depend on shape problems elsewhere, and an invalid list of nodes does not
+// make
+// every edge invalid.
+func TestParse_ChecksSemanticsDespiteShapeProblems(t *testing.T) {
 	t.Parallel()
 	find := func(change func(map[string]any)) []string {
 		_, problems := workflow.Parse(small(t, change))

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Definition is a workflow that Parse has found sound. It is immutable: one
-// value serves all runs. JSON of the author's own is kept as it was written.
+// Definition is a valid workflow, as returned by Parse. It is immutable: one value serves all runs.
+// JSON written by the author is kept byte for byte.
 type Definition struct {
 	// Raw is the document, byte for byte as it was given.
 	Raw []byte `json:"-"`
@@ -21,7 +21,7 @@ type Definition struct {
 	Description string `json:"description"`
 	Version     string `json:"version"`
 	Type        string `json:"type"`
-	// IsActive is nil when the document does not say.
+	// IsActive is nil if the document does not set it.
 	IsActive *bool  `json:"isActive"`
 	Status   string `json:"status"`
 	TenantID string `json:"tenantId"`
@@ -32,10 +32,10 @@ type Definition struct {
 	Edges     []Edge     `json:"edges"`
 	Triggers  []Trigger  `json:"triggers"`
 	Variables []Variable `json:"variables"`
-	// Channels by name; nil when the workflow declares none.
+	// Channels by name; nil if the workflow declares none.
 	Channels map[string]Channel `json:"channels"`
-	// ConfigurableSchema is the author's JSON Schema for configurable; nil for
-	// none. CheckConfigurable applies it.
+	// ConfigurableSchema is the author's JSON Schema for configurable; nil: none. CheckConfigurable
+	// applies it.
 	ConfigurableSchema json.RawMessage `json:"configurableSchema"`
 	Defaults           Defaults        `json:"defaults"`
 	Metadata           Metadata        `json:"metadata"`
@@ -45,14 +45,13 @@ type Definition struct {
 	channels     map[string]*channel.Channel
 }
 
-// Digest names the document by content: "sha256:" and the hex digest of Raw.
+// Digest identifies the document by content: "sha256:" and the hex digest of Raw.
 func (d *Definition) Digest() string {
 	sum := sha256.Sum256(d.Raw)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// setDefaults fills in what the document left out, so that readers need not know
-// what absence means.
+// setDefaults fills in absent members, so that readers need not handle absence.
 func (d *Definition) setDefaults() {
 	for i := range d.Edges {
 		e := &d.Edges[i]
@@ -65,20 +64,20 @@ func (d *Definition) setDefaults() {
 	}
 }
 
-// Defaults are fallbacks the author sets for all nodes.
+// Defaults are the author's defaults for all nodes.
 type Defaults struct {
 	// PromptRefs by prompt kind: a string or an object (RFC 0029 §B).
 	PromptRefs map[string]json.RawMessage `json:"promptRefs"`
 }
 
-// Trigger says what may start the workflow. POST /v1/runs needs none.
+// Trigger defines what may start the workflow. POST /v1/runs needs none.
 type Trigger struct {
 	ID          string          `json:"id"`
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Config      json.RawMessage `json:"config"`
-	// Enabled is nil when the document does not say, which counts as true.
+	// Enabled is nil if the document does not set it, which means true.
 	Enabled   *bool  `json:"enabled"`
 	NodeID    string `json:"nodeId"`
 	EventType string `json:"eventType"`
@@ -95,7 +94,7 @@ type Variable struct {
 	Description string `json:"description"`
 	// Required: a run needs a value, from DefaultValue or its inputs.
 	Required bool `json:"required"`
-	// DefaultValue is nil when there is none.
+	// DefaultValue is nil if there is none.
 	DefaultValue json.RawMessage `json:"defaultValue"`
 	// Sensitive values are masked wherever they leave the run.
 	Sensitive bool `json:"sensitive"`

@@ -2,7 +2,7 @@ package workflow
 
 import "encoding/json"
 
-// TriggerRule says when a node with incoming edges may start.
+// TriggerRule determines when a node with incoming edges may start.
 type TriggerRule string
 
 // The trigger rules (OpenWOP host contract §5.2).
@@ -18,24 +18,24 @@ const (
 type Edge struct {
 	ID           string `json:"id"`
 	SourceNodeID string `json:"sourceNodeId"`
-	// SourceOutput is "output" unless the document says otherwise.
+	// SourceOutput defaults to "output".
 	SourceOutput string `json:"sourceOutput"`
 	TargetNodeID string `json:"targetNodeId"`
-	// TargetInput is "input" unless the document says otherwise.
+	// TargetInput defaults to "input".
 	TargetInput string `json:"targetInput"`
-	// Condition is nil for an edge that always carries.
+	// Condition is nil for an unconditional edge.
 	Condition *EdgeCondition `json:"condition"`
 	Label     string         `json:"label"`
-	// TriggerRule is AllSuccess unless the document says otherwise.
+	// TriggerRule defaults to AllSuccess.
 	TriggerRule TriggerRule `json:"triggerRule"`
 }
 
-// ConditionType says how an edge decides whether it carries.
+// ConditionType is the kind of an edge's condition.
 type ConditionType string
 
 // The types of EdgeCondition.
 const (
-	// ConditionAlways is the empty condition: the edge carries.
+	// ConditionAlways is the empty condition: always true.
 	ConditionAlways     ConditionType = ""
 	ConditionExpression ConditionType = "expression"
 	ConditionEquals     ConditionType = "equals"
@@ -44,14 +44,13 @@ const (
 	ConditionRegex      ConditionType = "regex"
 )
 
-// EdgeCondition decides whether an edge carries. Parse has made sure that the
-// fields its type needs are there, and no others; a bare expression has been given
-// its type.
+// EdgeCondition decides whether an edge is taken. Parse ensures that exactly the fields of its type
+// are set, and sets the type of a bare expression.
 type EdgeCondition struct {
 	Type ConditionType `json:"type"`
 	// Left is a dot path into the outputs of the source node.
 	Left string `json:"left"`
-	// Right is what Left is compared with; a pattern in RE2 syntax for regex.
+	// Right is the value to compare Left with; for regex, a pattern in RE2 syntax.
 	Right json.RawMessage `json:"right"`
 	// Expression is a boolean expression over outputs and variables.
 	Expression string `json:"expression"`

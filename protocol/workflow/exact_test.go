@@ -13,10 +13,9 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// Two readers of one document: the shape check knows members by their exact
-// names, encoding/json by any spelling. So a twin of a member in other case,
-// anywhere in a definition that uses everything, is refused or changes nothing.
-func TestParse_ReadsMembersThatAreSpelledExactlySo(t *testing.T) {
+// The shape check matches members by exact name, encoding/json in any case. A duplicate of a member
+// in another case, anywhere in a definition, is rejected or has no effect.
+func TestParse_MatchesExactMemberNames(t *testing.T) {
 	t.Parallel()
 	var doc any
 	require.NoError(t, json.Unmarshal([]byte(rich), &doc))
@@ -41,8 +40,8 @@ func TestParse_ReadsMembersThatAreSpelledExactlySo(t *testing.T) {
 	require.Positive(t, taken, "some objects are open")
 }
 
-// meaning is what Parse reads of a definition, without members of the twin's
-// name: raw documents keep theirs. It is nil if Parse refuses.
+// meaning returns the parsed definition without members named twin: raw documents keep theirs. It
+// is nil if Parse rejects it.
 func meaning(t *testing.T, raw []byte, twin string) any {
 	t.Helper()
 	d, _ := workflow.Parse(raw)
@@ -74,7 +73,7 @@ func eachObject(v any, visit func(map[string]any)) {
 	}
 }
 
-// unlike is another value of the same type.
+// unlike returns another value of the same type.
 func unlike(v any) any {
 	switch v := v.(type) {
 	case bool:

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// FuzzParse asserts that no document brings Parse down, that a sound one can be
-// compiled and seeded, and that an unsound one has problems with words to them.
+// FuzzParse asserts that no document makes Parse panic, that a valid one can be compiled and
+// seeded, and that an invalid one has problems with messages.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(rich))
 	f.Add([]byte(`{}`))

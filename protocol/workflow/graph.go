@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Graph is a definition as a run walks it. It is immutable.
+// Graph is a definition in execution order. It is immutable.
 type Graph struct {
-	// Steps in topological order; of steps that could be next, the one with the
-	// smaller node id comes first. Edges that close a loop do not count.
+	// Steps in topological order; ties are broken by node id. Edges that close a loop are ignored.
 	Steps []Step
-	// Sources are the steps that may start at once, Sinks those nothing follows:
-	// indexes into Steps, ascending.
+	// Sources are the steps without predecessors, Sinks those without successors: indexes into
+	// Steps,
+	// ascending.
 	Sources, Sinks []int
 
 	index map[string]int
@@ -20,8 +20,8 @@ type Graph struct {
 // Step is a node with its edges.
 type Step struct {
 	Node *Node
-	// Rule decides when the node may start: that of the first incoming edge by
-	// id, should they disagree (OpenWOP host contract §5.2).
+	// Rule determines when the node may start: the rule of the first incoming edge by id, if they
+	// differ (OpenWOP host contract §5.2).
 	Rule TriggerRule
 	// In and Out are sorted by edge id.
 	In, Out []Link
@@ -32,20 +32,19 @@ type Link struct {
 	Edge *Edge
 	// Step is the index of the step at the other end.
 	Step int
-	// Back marks an edge that closes a loop through core.dispatch or
-	// core.orchestrator.supervisor. The first pass does not wait for it.
+	// Back marks an edge that closes a loop through core.dispatch or core.orchestrator.supervisor.
+	// The first pass does not wait for it.
 	Back bool
 }
 
-// Lookup gives the index of a node's step.
+// Lookup returns the index of a node's step.
 func (g *Graph) Lookup(nodeID string) (step int, ok bool) {
 	step, ok = g.index[nodeID]
 	return step, ok
 }
 
-// Compile makes the graph of a definition that Parse has found sound; edges of an
-// unsound one that lead nowhere are left out. Equal
-// definitions give equal graphs, whatever the order of their nodes and edges.
+// Compile returns the graph of a valid definition. Edges to unknown nodes are dropped. Equal
+// definitions yield equal graphs, regardless of the order of their nodes and edges.
 func Compile(d *Definition) *Graph {
 	w := newWiring(d)
 	w.findBack()
@@ -83,8 +82,7 @@ func (g *Graph) links(w *wiring, edges []int, end func(*Edge) string) []Link {
 	return links
 }
 
-// wiring is the graph while its order is worked out: nodes and edges sorted by
-// id, and referred to by their index.
+// wiring is the graph during sorting: nodes and edges sorted by id and referenced by index.
 type wiring struct {
 	nodes   []*Node
 	edges   []*Edge
@@ -121,9 +119,9 @@ func newWiring(d *Definition) *wiring {
 	return w
 }
 
-// findBack marks the edges that close loops: in a depth-first search those that
-// lead to a node on the path. The search begins where a run would: at nodes
-// nothing leads to, then at supervisors, then at dispatchers.
+// findBack marks the edges that close loops: in a depth-first search, those that lead to a node on
+// the current path. The search starts where a run would: at nodes without predecessors, then at
+// supervisors, then at dispatchers.
 func (w *wiring) findBack() {
 	starts := make([]int, len(w.nodes))
 	for i := range starts {
@@ -163,7 +161,7 @@ func (w *wiring) visit(n int, state []mark) {
 // order sorts the nodes topologically without the back edges (Kahn's algorithm).
 func (w *wiring) order() []int {
 	waits := make([]int, len(w.nodes))
-	var ready []int // ascending, which is by id
+	var ready []int // ascending, that is, by id
 	for n := range w.nodes {
 		for _, e := range w.in[n] {
 			if !w.back[e] {

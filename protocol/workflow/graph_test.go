@@ -49,7 +49,7 @@ func order(g *workflow.Graph) []string {
 	return ids
 }
 
-// pick gives the node ids at the indexes.
+// pick returns the node ids at the indexes.
 func pick(g *workflow.Graph, indexes []int) []string {
 	var ids []string
 	for _, i := range indexes {
@@ -128,7 +128,7 @@ func TestCompile_LinksBothEnds(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestCompile_TakesTheRuleOfTheFirstEdgeByID(t *testing.T) {
+func TestCompile_UsesTheRuleOfTheFirstEdgeByID(t *testing.T) {
 	t.Parallel()
 	g := graph(t, []string{"a", "b", "c"}, [][]string{{"e2", "a", "c", "all_complete"}, {"e1", "b", "c", "any_failed"}})
 	rules := map[string]workflow.TriggerRule{}
@@ -156,7 +156,7 @@ func TestCompile_BreaksLoopsWhereARunEntersThem(t *testing.T) {
 	require.Equal(t, []string{"e2"}, back(g))
 	require.Equal(t, []string{"s"}, pick(g, g.Sources))
 	require.Equal(t, []string{"d"}, pick(g, g.Sinks))
-	require.Equal(t, workflow.AllSuccess, g.Steps[0].Rule, "the rule of a back edge does not hold the first pass up")
+	require.Equal(t, workflow.AllSuccess, g.Steps[0].Rule, "the rule of a back edge does not delay the first pass")
 
 	g = graph(t, []string{"in", "a", "d:core.dispatch", "out"}, [][]string{{"1", "in", "a"}, {"2", "a", "d"}, {"3", "d", "a"}, {"4", "d", "out"}, {"5", "d", "d"}})
 	require.Equal(t, []string{"in", "a", "d", "out"}, order(g))
@@ -207,7 +207,7 @@ func letters(n int) []string {
 	return ids
 }
 
-func TestCompile_LeavesOutEdgesOfUnsoundDefinitions(t *testing.T) {
+func TestCompile_DropsEdgesToUnknownNodes(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, workflow.Compile(&workflow.Definition{Edges: []workflow.Edge{{ID: "e", SourceNodeID: "x", TargetNodeID: "y"}}}).Steps)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestInteger_TakesEverySpellingOfAnInteger(t *testing.T) {
+func TestInteger_AcceptsAnyNotation(t *testing.T) {
 	t.Parallel()
 	for literal, want := range map[string]int64{
 		"0": 0, "-0": 0, "7": 7, "-7": -7, "1.0": 1, "1e3": 1000, "1.5e1": 15, "2E+2": 200, "9007199254740993": 9007199254740993,
@@ -47,7 +47,7 @@ func TestPointer_EscapesNamesAndCountsIndexes(t *testing.T) {
 	require.Equal(t, "/nodes/12/inputs/a~1b~0c/", pointer("nodes", 12, "inputs", "a/b~c", ""))
 }
 
-func TestProblems_TouchKnowsPlacesAndWhatLiesBelow(t *testing.T) {
+func TestProblems_TouchIncludesPathsBelow(t *testing.T) {
 	t.Parallel()
 	var ps problems
 	ps.add("/nodes/1/id", RuleUnique, "m")

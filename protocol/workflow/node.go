@@ -15,7 +15,7 @@ type Node struct {
 	Name   string `json:"name"`
 	// Config is an object whose shape the node type defines.
 	Config json.RawMessage `json:"config"`
-	// Inputs by port name. They win over what edges bring.
+	// Inputs by port name. They override values from edges.
 	Inputs         map[string]PortValue `json:"inputs"`
 	CredentialsRef string               `json:"credentialsRef"`
 	// Settings is an object, or nil.
@@ -36,8 +36,7 @@ type Node struct {
 	OutputSensitivity map[string]bool `json:"outputSensitivity"`
 }
 
-// MaxRetries is the node's own bound on retries; ok is false when it has none
-// and the workflow's applies.
+// MaxRetries returns the node's own retry limit; ok is false if the workflow's applies.
 func (n *Node) MaxRetries() (retries int64, ok bool) {
 	if n, ok := n.retry().integer("maxRetries"); ok {
 		return n, true
@@ -50,7 +49,7 @@ func (n *Node) loops() bool {
 	return n.TypeID == TypeDispatch || n.TypeID == TypeSupervisor
 }
 
-// PortType says where a port takes its value from.
+// PortType is the source of a port's value.
 type PortType string
 
 // The types of PortValue.
@@ -61,7 +60,7 @@ const (
 	PortVariable   PortType = "variable"
 )
 
-// PortValue is the source of an input port. Type decides which fields count.
+// PortValue is the source of an input port. Type determines the fields that count.
 type PortValue struct {
 	Type PortType `json:"type"`
 	// Value of a static port.
@@ -73,7 +72,8 @@ type PortValue struct {
 	OutputKey string `json:"outputKey"`
 	// VariableName of a variable port.
 	VariableName string `json:"variableName"`
-	// Optional: a connection or variable without value leaves the port empty
-	// instead of failing the node.
+	// Optional: a connection or variable without a value leaves the port empty instead of failing
+	// the
+	// node.
 	Optional bool `json:"optional"`
 }

@@ -17,24 +17,22 @@ import (
 //go:embed definition.schema.json
 var SchemaJSON []byte
 
-// shape is the compiled SchemaJSON, made on first use: it never changes.
+// shape is the compiled SchemaJSON, created on first use.
 var shape = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("workflow-definition", SchemaJSON)
 	if err != nil {
-		panic(err) // the embedded document is part of the program
+		panic(err) // the document is embedded
 	}
 	return s
 })
 
-// Parse reads a definition of at most 1 MiB and 64 levels. It reports all
-// problems it can find, sorted by place and at most 64: those of the shape, and
-// those of meaning where the shape allows to look. With problems the definition
-// is nil. The definition keeps its own copy of doc.
+// Parse reads a definition of at most 1 MiB and 64 levels. It reports at most 64 problems, sorted
+// by path: shape problems, and semantic problems where the shape permits the check. With problems
+// the definition is nil. The definition keeps its own copy of doc.
 func Parse(doc []byte) (*Definition, []Problem) { return parse(doc, false) }
 
-// ParseStored is Parse for a definition that was registered before. Settings that a host of before
-// did not check, and that are not valid, are left out instead of refused: runs of the definition
-// go on.
+// ParseStored is Parse for a registered definition. It drops invalid settings that earlier host
+// versions did not check instead of rejecting them, so that runs of the definition continue.
 func ParseStored(doc []byte) (*Definition, []Problem) { return parse(doc, true) }
 
 func parse(doc []byte, stored bool) (*Definition, []Problem) {
@@ -50,8 +48,7 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	found.violations("", shape().Validate(doc))
 
 	d := &Definition{Raw: slices.Clone(doc)}
-	// An error here repeats what the shape check has found; what could be read
-	// is still worth checking.
+	// The shape check has reported this error already. Whatever was decoded is still checked.
 	err := json.Unmarshal(doc, d)
 	d.setDefaults()
 	check(d, &found)
@@ -67,9 +64,9 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	return d, nil
 }
 
-// CheckConfigurable applies the workflow's configurableSchema to the member
-// configurable of a run request; nil counts as {}. Problems lie at or below
-// /configurable. A workflow without the schema takes anything.
+// CheckConfigurable applies the workflow's configurableSchema to the member configurable of a run
+// request; nil means {}. Paths are at or below /configurable. Without the schema any value is
+// valid.
 func (d *Definition) CheckConfigurable(configurable json.RawMessage) []Problem {
 	if d.configurable == nil {
 		return nil

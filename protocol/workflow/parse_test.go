@@ -54,7 +54,7 @@ const rich = `{
 	"acceptsInheritedArtifacts": [{}]
 }`
 
-// small is the least a definition must have, with a place for more members.
+// small returns a minimal definition after a change.
 func small(t testing.TB, change func(map[string]any)) []byte {
 	t.Helper()
 	var doc map[string]any
@@ -74,7 +74,7 @@ func edge(id, from, to string) map[string]any {
 	return map[string]any{"id": id, "sourceNodeId": from, "targetNodeId": to}
 }
 
-// parse is Parse for definitions that are meant to be sound.
+// parse calls Parse for a valid definition.
 func parse(t testing.TB, doc []byte) *workflow.Definition {
 	t.Helper()
 	d, problems := workflow.Parse(doc)
@@ -152,7 +152,7 @@ func TestParse_KeepsItsOwnCopy(t *testing.T) {
 	require.Equal(t, digest, d.Digest())
 }
 
-func TestDigest_NamesTheBytes(t *testing.T) {
+func TestDigest_DependsOnTheBytes(t *testing.T) {
 	t.Parallel()
 	d := parse(t, []byte(rich))
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, d.Digest())
@@ -191,7 +191,7 @@ func TestParse_CapsProblems(t *testing.T) {
 	require.Len(t, problems, 64)
 }
 
-func TestParse_SaysWhatWouldBeRight(t *testing.T) {
+func TestParse_ReportsProblems(t *testing.T) {
 	t.Parallel()
 	type doc = map[string]any
 	condition := func(c doc) func(doc) {
@@ -280,13 +280,13 @@ func TestParse_SaysWhatWouldBeRight(t *testing.T) {
 			change:  func(d doc) { d["variables"] = []any{doc{"name": "v", "type": "object", "defaultValue": []any{}}} },
 			path:    "/variables/0/defaultValue",
 			rule:    "value-type",
-			message: "want an object as the variable's type says, got an array",
+			message: "want an object, the variable's type, got an array",
 		},
 		"null default": {
 			change:  func(d doc) { d["variables"] = []any{doc{"name": "v", "type": "string", "defaultValue": nil}} },
 			path:    "/variables/0/defaultValue",
 			rule:    "value-type",
-			message: "leave the member out",
+			message: "remove the member",
 		},
 		"comparison of nothing": {
 			change:  condition(doc{"left": "a"}),
@@ -304,7 +304,7 @@ func TestParse_SaysWhatWouldBeRight(t *testing.T) {
 			change:  condition(doc{"expression": "true", "left": "a"}),
 			path:    "/edges/0/condition",
 			rule:    "condition",
-			message: "mean nothing beside expression",
+			message: "are ignored with expression",
 		},
 		"left missing": {
 			change:  condition(doc{"type": "equals", "right": 1}),
@@ -322,7 +322,7 @@ func TestParse_SaysWhatWouldBeRight(t *testing.T) {
 			change:  condition(doc{"type": "notEquals", "left": "a", "right": 1, "expression": "x"}),
 			path:    "/edges/0/condition",
 			rule:    "condition",
-			message: "means nothing beside type notEquals",
+			message: "is ignored with type notEquals",
 		},
 		"regex not RE2": {
 			change:  condition(doc{"type": "regex", "left": "a", "right": "(?=x)"}),
@@ -412,7 +412,7 @@ func TestParse_SaysWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestParse_RefusesWhatIsNotADefinition(t *testing.T) {
+func TestParse_RejectsOtherDocuments(t *testing.T) {
 	t.Parallel()
 	for doc, rule := range map[string]string{
 		``: "json", `{`: "json", `{"id":1,"id":2}`: "json", `[]`: "type", `null`: "type", `"x"`: "type", `{}`: "required",
@@ -437,7 +437,7 @@ func TestParse_LetsLoopNodesCloseCycles(t *testing.T) {
 	}
 }
 
-func TestParse_NamesLongCyclesShortly(t *testing.T) {
+func TestParse_ShortensLongCycles(t *testing.T) {
 	t.Parallel()
 	_, problems := workflow.Parse(small(t, func(doc map[string]any) {
 		var nodes, edges []any
@@ -460,7 +460,7 @@ func TestParse_AllowsUndeclaredVariables(t *testing.T) {
 	}))
 }
 
-func TestParse_TakesThePublishedFixtures(t *testing.T) {
+func TestParse_AcceptsThePublishedFixtures(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(schematest.Dir(t), "fixtures", "*.json"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Rules a Problem can name beside the keywords of JSON Schema.
+// Rules of a Problem, in addition to the keywords of JSON Schema.
 const (
 	RuleJSON       = "json"
 	RuleUnique     = "unique"
@@ -32,16 +32,16 @@ const (
 	RuleSchedule       = "schedule"
 )
 
-// maxProblems bounds what Parse reports; more would help nobody.
+// maxProblems limits the problems that Parse reports.
 const maxProblems = 64
 
-// Problem is one thing that is wrong with a definition or the inputs of a run.
+// Problem is one error in a definition or in the inputs of a run.
 type Problem struct {
 	// Path is a JSON pointer to the offending value or member.
 	Path string
 	// Rule names the check: a keyword of JSON Schema or a Rule constant.
 	Rule string
-	// Message says what is wrong and what would be right.
+	// Message states what is wrong and what is allowed.
 	Message string
 }
 
@@ -54,14 +54,14 @@ func AsDetails(ps []Problem) []map[string]any {
 	return details
 }
 
-// problems gathers what the checks of one document find.
+// problems collects the problems of one document.
 type problems []Problem
 
 func (ps *problems) add(path, rule, message string) {
 	*ps = append(*ps, Problem{Path: path, Rule: rule, Message: message})
 }
 
-// violations adds what a schema found, below a path.
+// violations adds the violations of a schema, below a path.
 func (ps *problems) violations(below string, vs []schema.Violation) {
 	for _, v := range vs {
 		ps.add(below+v.InstancePath, v.Keyword, v.Message)
@@ -80,7 +80,7 @@ func (ps problems) touch(path string) bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
 }
 
-// sorted gives the problems by place, as many as are reported.
+// sorted returns the problems to report, sorted by path.
 func (ps problems) sorted() []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
@@ -88,7 +88,7 @@ func (ps problems) sorted() []Problem {
 	return ps[:min(len(ps), maxProblems)]
 }
 
-// pointer writes a JSON pointer; tokens are strings or indexes.
+// pointer encodes a JSON pointer; tokens are strings or indexes.
 func pointer(tokens ...any) string {
 	var b strings.Builder
 	for _, t := range tokens {

@@ -14,27 +14,27 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Bounds of settings.priority, settings.concurrency and settings.rate.
+// Limits of settings.priority, settings.concurrency and settings.rate.
 const (
 	MaxPriority    = 10 // and -MaxPriority
 	MaxConcurrency = 10_000
-	// MaxRate is low because the starts of a period are kept in one record.
+	// MaxRate is low because the starts within a period are stored in one record.
 	MaxRate   = 1000
 	MinPeriod = time.Second
 	MaxPeriod = 24 * time.Hour
 
 	maxKeyParts = 8
-	// keyPrefix begins a key: it names an input.
+	// keyPrefix is the start of a key, which names an input.
 	keyPrefix = "inputs."
 )
 
-// scheduling is what settings say about when runs are executed.
+// scheduling holds the settings for when runs execute.
 type scheduling struct {
 	priority          *int
 	concurrency, rate *limiting
 }
 
-// limiting is a limit with the key that groups runs; empty: one group.
+// limiting is a limit and the key that groups runs; an empty key means one group.
 type limiting struct {
 	key      string
 	limit    int
@@ -61,7 +61,7 @@ func readLimit(raw json.RawMessage) *limiting {
 	return l
 }
 
-// checkSchedule finds what is wrong with the settings of when runs are executed.
+// checkSchedule checks the settings for when runs execute.
 func checkSchedule(d *Definition, found *problems) {
 	s := members(members(d.Raw)["settings"])
 	if s["priority"] != nil {
@@ -78,7 +78,7 @@ func checkSchedule(d *Definition, found *problems) {
 	}
 }
 
-// checkLimit checks the members that both limits have; it gives the members of an object.
+// checkLimit checks the members common to both limits and returns the members of the object.
 func checkLimit(d *Definition, raw json.RawMessage, at string, most int64, want string, found *problems, known ...string) object {
 	if raw == nil {
 		return nil
@@ -104,7 +104,7 @@ func checkLimit(d *Definition, raw json.RawMessage, at string, most int64, want 
 	return o
 }
 
-// checkKey says what is wrong with a key; empty: nothing.
+// checkKey returns the problem with a key; empty: none.
 func checkKey(d *Definition, key string) string {
 	path, ok := strings.CutPrefix(key, keyPrefix)
 	parts := strings.Split(path, ".")
@@ -121,8 +121,8 @@ func checkKey(d *Definition, key string) string {
 	return ""
 }
 
-// Schedule is what a new run with these inputs records; defaults stand in for absent inputs. nil:
-// the workflow sets nothing.
+// Schedule returns the settings that a new run with these inputs records; defaults replace absent
+// inputs. nil: the workflow sets nothing.
 func (d *Definition) Schedule(inputs, defaults map[string]json.RawMessage) *wire.Schedule {
 	s := d.Settings.schedule
 	if s.priority == nil && s.concurrency == nil && s.rate == nil {
@@ -138,10 +138,10 @@ func (d *Definition) Schedule(inputs, defaults map[string]json.RawMessage) *wire
 	return out
 }
 
-// Scheduled reports whether runs of the workflow have settings of when they are executed.
+// Scheduled reports whether the workflow has settings for when runs execute.
 func (d *Definition) Scheduled() bool { return d.Schedule(nil, nil) != nil }
 
-// group is a digest of the value that the key names. Runs without the value are one group.
+// group returns a digest of the value of the key. Runs without the value form one group.
 func (l *limiting) group(inputs, defaults map[string]json.RawMessage) string {
 	if l.key == "" {
 		return ""
@@ -158,12 +158,12 @@ func (l *limiting) group(inputs, defaults map[string]json.RawMessage) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// canonical writes a value so that equal values are equal bytes; an absent one is null.
+// canonical renders a value so that equal values have equal bytes; an absent value is null.
 func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
-	_ = d.Decode(&v) // inputs were checked before
+	_ = d.Decode(&v) // inputs are checked before
 	out, err := json.Marshal(v)
 	if err != nil {
 		return raw

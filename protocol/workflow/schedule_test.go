@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// scheduled is a definition with these settings and two variables.
+// scheduled returns a definition with these settings and two variables.
 func scheduled(t *testing.T, settings string) []byte {
 	t.Helper()
 	return small(t, func(doc map[string]any) {
@@ -19,7 +19,7 @@ func scheduled(t *testing.T, settings string) []byte {
 	})
 }
 
-func TestParse_RefusesSettingsOfWhenRunsAreExecuted(t *testing.T) {
+func TestParse_RejectsInvalidSchedules(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ settings, path, want string }{
 		{`{"priority": 11}`, "/settings/priority", "-10 to 10"},
@@ -45,7 +45,7 @@ func TestParse_RefusesSettingsOfWhenRunsAreExecuted(t *testing.T) {
 			require.Contains(t, problems[0].Message, tt.want)
 
 			d, problems := workflow.ParseStored(doc)
-			require.Empty(t, problems, "runs of a definition that is registered go on")
+			require.Empty(t, problems, "runs of a registered definition continue")
 			require.False(t, d.Scheduled())
 		})
 	}
@@ -65,7 +65,7 @@ func TestSchedule_GroupsRunsByTheValueOfTheKey(t *testing.T) {
 	require.Equal(t, -2, *one.Priority)
 	require.Equal(t, &wire.RateLimit{Limit: 10, PeriodMs: 60000}, one.Rate)
 	require.Equal(t, 1, one.Concurrency.Limit)
-	require.Equal(t, one, of(`{"order": {"customer": {"at":"x","id":1}}}`), "the value counts, not how it is written")
+	require.Equal(t, one, of(`{"order": {"customer": {"at":"x","id":1}}}`), "equal values form one group, however they are written")
 	require.NotEqual(t, one, of(`{"order": {"customer": {"at":"x","id":2}}}`))
 	require.Equal(t, of(`{"order": {"customer": "default"}}`), of(`{}`))
 	require.Equal(t, of(`{"order": {}}`), of(`{"order": {"customer": null}}`))

@@ -8,17 +8,15 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Seed makes the variable bag of a new run: the defaults, overridden by the
-// inputs of the same name. Inputs no variable declares are not in the bag.
-// Problems lie at /inputs/<name>: a required variable without value, or a value
-// of another type than declared (OpenWOP host contract §5.3).
+// Seed returns the variables of a new run: the defaults, overridden by inputs of the same name.
+// Inputs without a variable are not included. Problems have the path /inputs/<name>: a required
+// variable without a value, or a value of the wrong type (OpenWOP host contract §5.3).
 func (d *Definition) Seed(inputs map[string]json.RawMessage) (vars map[string]json.RawMessage, found []Problem) {
 	return d.SeedWithout(inputs, nil)
 }
 
-// SeedWithout is Seed for a run that is given some variables by another run which has no
-// value for them: those have none in the bag, neither their default nor null, and none is
-// required (OpenWOP host contract §5.6).
+// SeedWithout is Seed for a run whose parent has no value for some variables. Those variables have
+// neither their default nor null, and are not required (OpenWOP host contract §5.6).
 func (d *Definition) SeedWithout(inputs map[string]json.RawMessage, unset []string) (vars map[string]json.RawMessage, found []Problem) {
 	vars = map[string]json.RawMessage{}
 	var ps problems
@@ -42,7 +40,7 @@ func (d *Definition) SeedWithout(inputs map[string]json.RawMessage, unset []stri
 	return vars, nil
 }
 
-// Undeclared lists the inputs no variable declares, sorted.
+// Undeclared lists the inputs without a variable, sorted.
 func (d *Definition) Undeclared(inputs map[string]json.RawMessage) []string {
 	rest := maps.Clone(inputs)
 	for _, v := range d.Variables {

@@ -25,7 +25,7 @@ func TestSeed_OverridesDefaultsByInputs(t *testing.T) {
 	require.Empty(t, problems)
 	require.Equal(t, map[string]json.RawMessage{"kept": json.RawMessage(`1`), "over": json.RawMessage(`"new"`), "given": inputs["given"]}, vars)
 	require.Equal(t, []string{"other"}, d.Undeclared(inputs))
-	require.Len(t, inputs, 3, "the inputs stay as they are")
+	require.Len(t, inputs, 3, "the inputs are unchanged")
 }
 
 func TestSeed_ReportsEveryInputAtItsPlace(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSeed_ReportsEveryInputAtItsPlace(t *testing.T) {
 	}, problems)
 }
 
-func TestSeed_JudgesEveryTypeByTheKindOfValue(t *testing.T) {
+func TestSeed_ChecksTheTypeOfEachValue(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"string": `"s"`, "number": `-1.5e3`, "boolean": `true`, "object": `{"a":1}`, "array": `[1]`}
 	for declared := range values {

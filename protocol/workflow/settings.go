@@ -5,25 +5,25 @@ import (
 	"math"
 )
 
-// defaultLoopbacks is what maxLoopbackIterations means when absent.
+// defaultLoopbacks is the default of maxLoopbackIterations.
 const defaultLoopbacks = 5
 
-// Settings bound the runs of a workflow.
+// Settings limit the runs of a workflow.
 type Settings struct {
-	// TimeoutMillis is the longest a run may take; 0 is no limit of its own.
+	// TimeoutMillis is the time limit of a run; 0 means none set here.
 	TimeoutMillis int64
-	// MaxRetries of a node that sets none; 0 when absent.
+	// MaxRetries is the default of nodes; 0 if absent.
 	MaxRetries int64
 	// LogLevel is debug, info, warn, error, or empty.
 	LogLevel string
-	// MaxLoopbackIterations is 5 when absent.
+	// MaxLoopbackIterations is 5 if absent.
 	MaxLoopbackIterations int64
 
 	schedule scheduling
 }
 
-// UnmarshalJSON reads the members it knows and leaves the others alone. It reads
-// them by exact name: settings are open, and "Timeout" is not timeout.
+// UnmarshalJSON reads known members by exact name and ignores the others: settings are open, and
+// "Timeout" is not timeout.
 func (s *Settings) UnmarshalJSON(b []byte) error {
 	o := members(b)
 	*s = Settings{LogLevel: o.text("logLevel"), MaxLoopbackIterations: defaultLoopbacks}
@@ -36,17 +36,17 @@ func (s *Settings) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Metadata is what the author says about the workflow. It is open; only what a
-// host acts on is read.
+// Metadata is the author's description of the workflow. It is open; only members that affect a host
+// are read.
 type Metadata struct {
 	Tags []string
-	// ComplianceClass is public when absent.
+	// ComplianceClass is public if absent.
 	ComplianceClass string
-	// MaskingMode overrides the host's; empty when absent.
+	// MaskingMode overrides the host's; empty if absent.
 	MaskingMode string
 }
 
-// UnmarshalJSON reads the members it knows and leaves the others alone.
+// UnmarshalJSON reads known members and ignores the others.
 func (m *Metadata) UnmarshalJSON(b []byte) error {
 	o := members(b)
 	*m = Metadata{ComplianceClass: o.text("complianceClass"), MaskingMode: members(o["complianceConfig"]).text("maskingMode")}
@@ -67,14 +67,14 @@ type Channel struct {
 	Schema json.RawMessage
 	// Default is the state before the first write, or nil.
 	Default json.RawMessage
-	// MaxSize and TTLMillis bound what is kept; 0 is no bound.
+	// MaxSize and TTLMillis limit the content; 0 means no limit.
 	MaxSize   int64
 	TTLMillis int64
 	// Options of the reducer, or nil.
 	Options json.RawMessage
 	// Access is "public", "private" or {readers?, writers?}; nil is public.
 	Access json.RawMessage
-	// SchemaVersion is 1 when absent.
+	// SchemaVersion is 1 if absent.
 	SchemaVersion int64
 	// CompatibleWith lists older versions whose writes are still readable.
 	CompatibleWith []int64
@@ -109,8 +109,7 @@ func (c *Channel) UnmarshalJSON(b []byte) error {
 // would match struct fields in any case.
 type object map[string]json.RawMessage
 
-// members reads an object. Whatever is not one has no members: the shape check
-// has the say on that.
+// members reads an object; empty for any other value, which the shape check rejects.
 func members(b json.RawMessage) object {
 	var o object
 	if json.Unmarshal(b, &o) != nil {
@@ -119,7 +118,7 @@ func members(b json.RawMessage) object {
 	return o
 }
 
-// text is the string member, or "".
+// text returns a string member, or "".
 func (o object) text(name string) string {
 	var s string
 	if json.Unmarshal(o[name], &s) != nil {
@@ -128,7 +127,7 @@ func (o object) text(name string) string {
 	return s
 }
 
-// integer is the integer member; ok is false when it is none.
+// integer returns an integer member; ok is false if it is not an integer.
 func (o object) integer(name string) (n int64, ok bool) {
 	var literal json.Number
 	if raw := o[name]; len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &literal) != nil {
@@ -137,8 +136,8 @@ func (o object) integer(name string) (n int64, ok bool) {
 	return integer(literal)
 }
 
-// integer reads a number without fraction, however it is written: by JSON Schema
-// 1.0 is an integer. Beyond 2^53 only plain digits are.
+// integer reads a number without fraction in any notation: in JSON Schema 1.0 is an integer. Beyond
+// 2^53 only plain digits are accepted.
 func integer(literal json.Number) (int64, bool) {
 	if n, err := literal.Int64(); err == nil {
 		return n, true

@@ -15,9 +15,8 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// Every single change to a definition that uses everything is judged alike by the
-// published schema and by Parse, semantic checks aside: bounds are crossed by one,
-// and listed values are missed by a letter.
+// The published schema and Parse agree on every single change to a definition that uses everything,
+// apart from semantic checks: limits are exceeded by one, and enum values differ by a letter.
 func TestParse_AgreesWithThePublishedSchemaOnEverySingleMutation(t *testing.T) {
 	t.Parallel()
 	reference := published(t)
@@ -31,14 +30,14 @@ func TestParse_AgreesWithThePublishedSchemaOnEverySingleMutation(t *testing.T) {
 		_, problems := workflow.Parse(m.Document)
 		if refused != nil {
 			invalid++
-			require.NotEmpty(t, problems, "%s: Parse takes what the published schema refuses: %v", m.Change, refused)
+			require.NotEmpty(t, problems, "%s: Parse accepts what the published schema rejects: %v", m.Change, refused)
 			continue
 		}
 		valid++
 		for _, p := range problems {
-			// Counts beyond what every reader of JSON can hold exactly are not taken.
+			// Counts beyond 2^53-1 are rejected, because not every JSON reader can hold them.
 			tooLarge := p.Rule == "maximum" && strings.Contains(p.Message, "9007199254740991")
-			require.True(t, tooLarge || slices.Contains(semantic, p.Rule), "%s: Parse refuses what the published schema takes: %v", m.Change, p)
+			require.True(t, tooLarge || slices.Contains(semantic, p.Rule), "%s: Parse rejects what the published schema accepts: %v", m.Change, p)
 		}
 	}
 	t.Logf("%d valid mutants, %d invalid ones", valid, invalid)

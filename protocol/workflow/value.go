@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// article names a variable type as strictjson.KindOf names kinds.
+// article adds the article to a variable type, like strictjson.KindOf.
 func article(typ string) string {
 	if typ == "object" || typ == "array" {
 		return "an " + typ
@@ -14,8 +14,8 @@ func article(typ string) string {
 	return "a " + typ
 }
 
-// hasType reports whether a value is of a variable's type. A type the shape
-// check has refused is not judged again.
+// hasType reports whether a value has a variable's type. Types rejected by the shape check are not
+// reported again.
 func hasType(raw json.RawMessage, typ string) bool {
 	switch typ {
 	case "string", "number", "boolean", "object", "array":

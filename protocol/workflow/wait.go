@@ -2,6 +2,6 @@ package workflow
 
 import "time"
 
-// MaxWait is the longest wait that a definition may ask for: that of core.delay, or for the
-// answer to a question. A longer one is more likely a mistaken unit than a wish.
+// MaxWait is the longest wait in a definition: of core.delay, or for an answer. A longer one is
+// more likely a wrong unit than intended.
 const MaxWait = 366 * 24 * time.Hour

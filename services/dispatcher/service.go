@@ -21,8 +21,8 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/internal/sojourn"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -214,7 +214,7 @@ type Service struct {
 	queue       runlog.Queue // the desk, if there is one
 	desk        *queue.Desk  // nil without Deps.Waiting
 	// begins measures how long runs that were handed out take to their first step.
-	begins *sojourn.Meter
+	begins *queuetime.Meter
 	intake *queue.Guard
 	ready  chan struct{}
 	// executing is closed when the pool begins.
@@ -232,7 +232,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: sojourn.New(begunWithin), intake: queue.NewGuard(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: queuetime.New(begunWithin), intake: queue.NewGuard(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}

@@ -12,12 +12,11 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// retryAfter is what a caller is told to wait when the read model is behind.
+// retryAfter is the retry hint when the read model is behind.
 const retryAfter = time.Second
 
-// current gives a run's row with everything that was acknowledged before the
-// call. A run of another tenant is not found, because the tenant is part of
-// what is asked for.
+// current returns a run's row including everything that was acknowledged before the call. A run of
+// another tenant is not found, because the tenant is part of the key.
 func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error) {
 	if !subject.Token(key.Tenant) || !subject.Token(key.RunID) {
 		return store.Run{}, runNotFound(key)
@@ -25,7 +24,7 @@ func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error)
 	row, err := s.store.Run(ctx, key)
 	switch {
 	case err == nil && row.Status.Terminal():
-		return row, nil // nothing follows a terminal event, so the log has no news
+		return row, nil // nothing follows a terminal event, so the log need not be read
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return store.Run{}, s.failure(key, err)
 	}
@@ -51,7 +50,7 @@ func (s *Service) row(ctx context.Context, key store.Key) (store.Run, error) {
 	return row, damage(row)
 }
 
-// await waits, within bounds, until the store has reached a position.
+// await waits up to the limit until the store has reached a position.
 func (s *Service) await(ctx context.Context, pos uint64) error {
 	bounded, cancel := context.WithTimeout(ctx, s.cfg.FreshTimeout)
 	defer cancel()
@@ -62,7 +61,7 @@ func (s *Service) await(ctx context.Context, pos uint64) error {
 	return unavailable("the read model is behind the run log").Wrap(err)
 }
 
-// failure turns an error of the log or the store into what the caller is told.
+// failure converts an error of the log or the store to a fault.
 func (s *Service) failure(key store.Key, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, runlog.ErrUnavailable):
@@ -77,7 +76,7 @@ func (s *Service) failure(key store.Key, err error) error {
 		s.ingest.Rebuild(err)
 		return unavailable("the read model is being rebuilt").Wrap(err)
 	default:
-		// Also a run that the log knows and the store does not: it is being filled.
+		// This includes a run that is in the log but not yet in the store.
 		s.slog.Warn("read failed", "run_id", key.RunID, "error", err)
 		return unavailable("the read model cannot answer").Wrap(err)
 	}
@@ -91,8 +90,8 @@ func runNotFound(key store.Key) *fault.Error {
 	return fault.New(fault.RunNotFound, "no run of this id").With("runId", key.RunID)
 }
 
-// damage is the error of a run whose log is damaged. What was readable of it
-// could pass for the whole, so nothing is served.
+// damage returns the error for a run with a damaged log. The readable part could be mistaken for
+// the whole, so nothing is served.
 func damage(row store.Run) error {
 	if row.Damage == "" {
 		return nil

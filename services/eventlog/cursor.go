@@ -10,12 +10,12 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// encodeCursor makes the opaque text that continues a list behind a place.
+// encodeCursor returns the opaque cursor of a list position.
 func encodeCursor(p store.Place) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.CreatedAt + " " + p.RunID))
 }
 
-// decodeCursor takes such a text apart; ok is false for any other text.
+// decodeCursor parses a cursor; ok is false if it is invalid.
 func decodeCursor(s string) (p store.Place, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil {

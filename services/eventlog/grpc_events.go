@@ -13,19 +13,17 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Sizes of a page of events, and how long a read may wait for one (OpenWOP host
-// contract §4.7).
+// Limits of a page of events and of the wait for one (OpenWOP host contract §4.7).
 const (
 	defaultEvents = 1000
 	maxEvents     = 5000
 	maxWait       = 60 * time.Second
 )
 
-// answerMargin is kept of a caller's deadline, so that an answer without news
-// arrives before the caller gives up.
+// answerMargin is subtracted from a caller's deadline, so that an empty answer arrives in time.
 const answerMargin = 200 * time.Millisecond
 
-// pageQuery asks for the events of a run after a sequence.
+// pageQuery requests the events of a run after a sequence.
 type pageQuery struct {
 	key   store.Key
 	after int
@@ -49,17 +47,17 @@ func (s *Service) ReadEvents(ctx context.Context, req *eventlogv1.ReadEventsRequ
 		if err != nil || len(resp.GetEvents()) > 0 {
 			return resp, err
 		}
-		wait -= grace // that there is nothing yet is said as of the log
+		wait -= grace // an empty answer first checks the log
 	}
 	return s.currentPage(ctx, q, wait)
 }
 
-// askLogAfter is how long the next events of a run that goes on are waited for
-// before the log is asked whether there are any: most come sooner.
+// askLogAfter is the wait for the next events of a live run before the log is checked. Most events
+// arrive sooner.
 const askLogAfter = 50 * time.Millisecond
 
-// onItsWay reports that the caller has all there is of a run that goes on: what
-// it asks for has yet to arrive, so the log need not be asked what there is.
+// onItsWay reports whether the caller has all stored events of a live run, so that it waits for a
+// future event and the log need not be checked.
 func (s *Service) onItsWay(ctx context.Context, q pageQuery) bool {
 	if !subject.Token(q.key.Tenant) || !subject.Token(q.key.RunID) {
 		return false
@@ -68,8 +66,8 @@ func (s *Service) onItsWay(ctx context.Context, q pageQuery) bool {
 	return err == nil && !row.Status.Terminal() && !row.Status.Waiting() && row.Damage == "" && q.after == row.Head
 }
 
-// currentPage is a page with everything that was acknowledged before the call,
-// or the first one that comes within a time.
+// currentPage returns a page with everything that was acknowledged before the call, or the first
+// one that arrives within the wait.
 func (s *Service) currentPage(ctx context.Context, q pageQuery, wait time.Duration) (*eventlogv1.ReadEventsResponse, error) {
 	row, err := s.current(ctx, q.key)
 	if err != nil {
@@ -82,8 +80,7 @@ func (s *Service) currentPage(ctx context.Context, q pageQuery, wait time.Durati
 	return s.awaitPage(ctx, q, wait)
 }
 
-// awaitPage waits for a page that answers; when the time is up, it returns the
-// empty one.
+// awaitPage waits for a non-empty page; after the wait it returns the empty one.
 func (s *Service) awaitPage(ctx context.Context, q pageQuery, wait time.Duration) (*eventlogv1.ReadEventsResponse, error) {
 	sub := s.hub.Subscribe(q.key)
 	defer sub.Close()
@@ -100,7 +97,7 @@ func (s *Service) awaitPage(ctx context.Context, q pageQuery, wait time.Duration
 		}
 		frames, err := sub.Next(waiting)
 		if err != nil && !errors.Is(err, hub.ErrLagged) {
-			return resp, ctx.Err() // time is up, or the service stops: the caller asks again
+			return resp, ctx.Err() // timeout or shutdown: the caller retries
 		}
 		if resp, ok := wholeEnd(frames, q); ok {
 			return resp, nil
@@ -108,9 +105,8 @@ func (s *Service) awaitPage(ctx context.Context, q pageQuery, wait time.Duration
 	}
 }
 
-// wholeEnd answers from the frames themselves when they take the caller to the
-// run's end: the most common wait, and it needs no read of the store. The
-// frames are published after they were stored.
+// wholeEnd answers from the frames themselves if they take the caller to the run's end. This is the
+// most common wait and needs no read of the store. Frames are published after they were stored.
 func wholeEnd(frames []*hub.Frame, q pageQuery) (*eventlogv1.ReadEventsResponse, bool) {
 	if len(frames) == 0 {
 		return nil, false
@@ -135,7 +131,7 @@ func wholeEnd(frames []*hub.Frame, q pageQuery) (*eventlogv1.ReadEventsResponse,
 	return resp, true
 }
 
-// statusOf is the status that a terminal event leaves a run in.
+// statusOf returns the status of a run after a terminal event.
 func statusOf(t wire.EventType) wire.Status {
 	switch t {
 	case wire.EventRunFailed:
@@ -147,14 +143,14 @@ func statusOf(t wire.EventType) wire.Status {
 	}
 }
 
-// answers reports that there is nothing to wait for: events are there, none can
-// come until somebody acts, or the caller's cursor is beyond the run's end.
+// answers reports whether there is nothing to wait for: there are events, or none can arrive
+// without outside input, or the caller's cursor is beyond the run's end.
 func answers(row store.Run, q pageQuery, resp *eventlogv1.ReadEventsResponse) bool {
 	return len(resp.GetEvents()) > 0 || row.Status.Terminal() || row.Status.Waiting() || q.after > row.Head
 }
 
-// page reads the events after q.after, as far as the row says they go: events
-// that came since would not fit its status.
+// page reads the events after q.after up to the row's head. Later events would not match its
+// status.
 func (s *Service) page(ctx context.Context, row store.Run, q pageQuery) (*eventlogv1.ReadEventsResponse, error) {
 	resp := &eventlogv1.ReadEventsResponse{Status: string(row.Status), Head: int32(row.Head)} //nolint:gosec // G115: sequences are far below 2^31
 	if q.after >= row.Head {
@@ -168,12 +164,12 @@ func (s *Service) page(ctx context.Context, row store.Run, q pageQuery) (*eventl
 	return resp, nil
 }
 
-// errMoved says that a run's events went between the read of its row and theirs:
-// the store is being rebuilt. What is left must not pass for the whole.
+// errMoved: a run's events vanished between the read of its row and of its events, because the
+// store is being rebuilt. The rest must not pass for the whole.
 var errMoved = errors.New("the store was emptied during a read")
 
-// events reads up to limit events from a sequence on, which the run's row says are
-// there; fewer when they are large.
+// events reads up to limit events from a sequence on that the run's row includes; fewer if they are
+// large.
 func (s *Service) events(ctx context.Context, key store.Key, from, limit int) ([]*eventlogv1.Event, error) {
 	frames, err := s.store.Frames(ctx, key, from, limit)
 	if err != nil {

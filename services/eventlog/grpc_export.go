@@ -36,8 +36,8 @@ func (s *Service) ExportRun(ctx context.Context, req *eventlogv1.ExportRunReques
 	return &eventlogv1.ExportRunResponse{Bundle: doc}, nil
 }
 
-// parsed reads all events of a run, as far as the row says they go, without their
-// content: that can be more than the memory holds.
+// parsed reads all events of a run up to the row's head, without their content, which may exceed
+// the memory.
 func (s *Service) parsed(ctx context.Context, row store.Run, t *bundle.Trimmer) ([]wire.Event, error) {
 	var out []wire.Event
 	for len(out) <= row.Head {

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// followPage is how many events of the backlog are read at once.
+	// followPage is the number of events read from the backlog at a time.
 	followPage = 1000
-	// followBytes is about how large one message of a stream becomes.
+	// followBytes is the approximate maximum size of one message of a stream.
 	followBytes = 1 << 20
 )
 
-// Follow streams a run's events: the recorded ones, then the live ones, without
-// loss or repetition across the seam, and ends after the terminal one (OpenWOP
-// host contract §4.2).
+// Follow streams a run's events: first the recorded ones, then the live ones, without gaps or
+// duplicates, and ends after the terminal event (OpenWOP host contract §4.2).
 func (s *Service) Follow(req *eventlogv1.FollowRequest, stream grpc.ServerStreamingServer[eventlogv1.FollowResponse]) error {
 	ctx := stream.Context()
 	key := store.Key{Tenant: req.GetTenant(), RunID: req.GetRunId()}
@@ -30,8 +29,8 @@ func (s *Service) Follow(req *eventlogv1.FollowRequest, stream grpc.ServerStream
 	if err != nil {
 		return err
 	}
-	// Subscribed before the backlog is read: what is committed meanwhile arrives
-	// twice and is told apart by its sequence.
+	// Subscribe before reading the backlog. Frames committed in between arrive twice and are
+	// deduplicated by sequence.
 	sub := s.hub.Subscribe(key)
 	defer sub.Close()
 	f, err := s.follower(ctx, row, req)
@@ -42,17 +41,17 @@ func (s *Service) Follow(req *eventlogv1.FollowRequest, stream grpc.ServerStream
 	return f.run(ctx, sub)
 }
 
-// follower is one stream's place in a run.
+// follower is the state of one stream.
 type follower struct {
 	s    *Service
 	key  store.Key
 	send func(*eventlogv1.FollowResponse) error
 
-	from  int          // the first event the caller wants
-	next  int          // the next event to take
-	state *project.Run // folded up to next, when snapshots are asked for
+	from  int          // the first event the caller requested
+	next  int          // the next event to process
+	state *project.Run // folded up to next, if snapshots are requested
 	first *eventlogv1.FollowResponse
-	ended bool // the terminal event has been taken
+	ended bool // the terminal event was processed
 }
 
 func (s *Service) follower(ctx context.Context, row store.Run, req *eventlogv1.FollowRequest) (*follower, error) {
@@ -70,12 +69,12 @@ func (s *Service) follower(ctx context.Context, row store.Run, req *eventlogv1.F
 	return f, nil
 }
 
-// run serves the backlog, then what the subscription brings.
+// run serves the backlog, then the subscription.
 func (f *follower) run(ctx context.Context, sub *hub.Subscription) error {
 	if err := f.catchUp(ctx); err != nil {
 		return err
 	}
-	if err := f.flush(nil); err != nil { // the first response goes out even if it is empty
+	if err := f.flush(nil); err != nil { // the first response is sent even if it is empty
 		return err
 	}
 	for !f.ended {
@@ -95,11 +94,11 @@ func (f *follower) run(ctx context.Context, sub *hub.Subscription) error {
 	return nil
 }
 
-// catchUp takes what the store holds.
+// catchUp processes the events in the store.
 func (f *follower) catchUp(ctx context.Context) error {
 	row, err := f.s.store.Run(ctx, f.key)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // the store is filled anew; the run's frames will come by again
+		return nil // the store is being rebuilt; the run's frames will be published again
 	}
 	if err != nil {
 		return f.s.failure(f.key, err)
@@ -120,8 +119,8 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return damage(row)
 }
 
-// live takes frames of the subscription. A gap, after a rebuild of the store,
-// is read from there.
+// live processes frames of the subscription. Gaps after a rebuild of the store are read from the
+// store.
 func (f *follower) live(ctx context.Context, frames []*hub.Frame) error {
 	for _, fr := range frames {
 		if fr.First > f.next {
@@ -138,7 +137,7 @@ func (f *follower) live(ctx context.Context, frames []*hub.Frame) error {
 	return nil
 }
 
-// take moves on by events that begin at f.next, and sends those that are wanted.
+// take processes events that start at f.next and sends the requested ones.
 func (f *follower) take(events []*eventlogv1.Event) error {
 	var group []*eventlogv1.Event
 	size := 0
@@ -165,7 +164,7 @@ func (f *follower) take(events []*eventlogv1.Event) error {
 	return f.flush(group)
 }
 
-// fold attaches the snapshot as of the event, when snapshots are asked for.
+// fold attaches the snapshot as of the event, if requested.
 func (f *follower) fold(e *eventlogv1.Event) error {
 	if f.state == nil {
 		return nil
@@ -179,8 +178,7 @@ func (f *follower) fold(e *eventlogv1.Event) error {
 	return nil
 }
 
-// flush sends a group of events, with what belongs to the first response if
-// that has not gone out yet.
+// flush sends a group of events. The first response also carries the initial data.
 func (f *follower) flush(events []*eventlogv1.Event) error {
 	resp := f.first
 	if resp == nil && len(events) == 0 {

@@ -8,9 +8,9 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// ListInterrupts lists what a tenant's runs ask and nobody has answered, by run, newest
-// first. The questions of one run are never on two pages, so a page may hold more than its
-// limit. The list holds every question that was asked before the call.
+// ListInterrupts lists the open questions of a tenant's runs, by run, newest first. The questions
+// of a run are never split across pages, so a page may exceed its limit. The list includes every
+// question asked before the call.
 func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterruptsRequest) (*eventlogv1.ListInterruptsResponse, error) {
 	q := store.Query{
 		Tenant: req.GetTenant(), WorkflowID: req.GetWorkflowId(), Asking: true, Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
@@ -39,7 +39,7 @@ func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterr
 	return resp, nil
 }
 
-// askedBy adds what one run asks; nothing, once somebody has answered meanwhile.
+// askedBy adds the open questions of one run; none if they were answered in the meantime.
 func (s *Service) askedBy(ctx context.Context, r store.Run, kind string, to *eventlogv1.ListInterruptsResponse) error {
 	asked, status, err := s.views.asked(ctx, r)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // asks are the events of a gate that asks in a run.
 func asks(t *testing.T, runID, nodeID string) []wire.Draft {
 	t.Helper()
-	at := interrupt.Place{RunID: runID, NodeID: nodeID}
+	at := interrupt.Origin{RunID: runID, NodeID: nodeID}
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(`{"title":"T","actions":["accept"]}`))
 	require.Empty(t, wrong)
 	_, events := interrupt.Open(at, r, logtest.Epoch, "")
@@ -27,7 +27,7 @@ func asks(t *testing.T, runID, nodeID string) []wire.Draft {
 
 // answered are the events of its answer.
 func answered(runID, nodeID string) wire.Draft {
-	id := interrupt.Place{RunID: runID, NodeID: nodeID}.InterruptID()
+	id := interrupt.Origin{RunID: runID, NodeID: nodeID}.InterruptID()
 	return wire.Draft{Type: wire.EventInterruptResolved, NodeID: nodeID, Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","interruptId":"` + id + `","resumeValue":{}}`)}
 }
 

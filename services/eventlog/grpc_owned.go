@@ -8,14 +8,14 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Sizes of a page of owned runs.
+// Limits of a page of owned runs.
 const (
 	defaultOwned = 100
 	maxOwned     = 1000
 )
 
-// ListOwnedRuns names the active runs of all tenants that a dispatcher process owns. It is for
-// dispatchers that take over from another one: the run's own log decides who owns the run now.
+// ListOwnedRuns lists the active runs of all tenants that a dispatcher process owns. Dispatchers
+// use it to take over runs from another one; the run's own log decides who owns the run now.
 func (s *Service) ListOwnedRuns(ctx context.Context, req *eventlogv1.ListOwnedRunsRequest) (*eventlogv1.ListOwnedRunsResponse, error) {
 	if req.GetProcess() == "" {
 		return nil, fault.New(fault.ValidationError, "process: must not be empty").With("field", "process")
@@ -29,7 +29,7 @@ func (s *Service) ListOwnedRuns(ctx context.Context, req *eventlogv1.ListOwnedRu
 	if err != nil {
 		return nil, s.failure(store.Key{}, err)
 	}
-	// The position goes back before the store is emptied.
+	// The position is reset before the store is emptied.
 	resp := &eventlogv1.ListOwnedRunsResponse{Position: min(position, s.ingest.Applied())}
 	for _, r := range rows {
 		resp.Runs = append(resp.Runs, &eventlogv1.OwnedRun{Tenant: r.Tenant, WorkflowId: r.WorkflowID, RunId: r.RunID, Owner: owner(r.Owner)})
@@ -37,7 +37,7 @@ func (s *Service) ListOwnedRuns(ctx context.Context, req *eventlogv1.ListOwnedRu
 	return resp, nil
 }
 
-// owner is the owner of a run; nil when it has none.
+// owner returns the owner of a run; nil if there is none.
 func owner(o store.Owner) *eventlogv1.RunOwner {
 	if o == (store.Owner{}) {
 		return nil

@@ -28,7 +28,7 @@ func TestListOwnedRuns_FollowsTheLog(t *testing.T) {
 	one, two, free := r.begin(t, "run-1"), r.begin(t, "run-2"), r.begin(t, "run-3")
 	by(one, "d1-7@1", logtest.RunStarted)
 	by(two, "d1-8@4", logtest.RunStarted)
-	by(free, frame.Beside+"d1-9", logtest.RunStarted)
+	by(free, frame.ExternalPrefix+"d1-9", logtest.RunStarted)
 	by(r.begin(t, "run-4"), "d1-10", logtest.RunStarted) // of a version before runs had owners
 	owned := func(process string, after *eventlogv1.OwnedRun, limit int32) []*eventlogv1.OwnedRun {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestGetRun_ShowsTheOwner(t *testing.T) {
 	w := r.begin(t, "run-1")
 	by(w, "d1-8@4", logtest.RunStarted)
 	by(w, "d1-8@4", logtest.Log("on it"))
-	by(w, frame.Beside+"d2-1", logtest.Log("not the owner's"))
+	by(w, frame.ExternalPrefix+"d2-1", logtest.Log("not the owner's"))
 	want := &eventlogv1.RunOwner{Process: "d1", Epoch: 4, Since: wire.FormatTime(r.log.Frames()[1].Stored)}
 	got, err := r.get(t, "run-1")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Sizes of a page of runs (OpenWOP host contract §2.2, lists).
+// Limits of a page of runs (OpenWOP host contract §2.2, lists).
 const (
 	defaultRuns = 50
 	maxRuns     = 200
@@ -42,8 +42,8 @@ func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
 	}
 }
 
-// ListRuns lists a tenant's runs, newest first. The list holds every run whose
-// creation was acknowledged before the call.
+// ListRuns lists a tenant's runs, newest first. The list includes every run whose creation was
+// acknowledged before the call.
 func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
 	q, err := listQuery(req)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest)
 	return resp, nil
 }
 
-// caughtUp waits until the store has all that was acknowledged before.
+// caughtUp waits until the store has everything that was acknowledged before.
 func (s *Service) caughtUp(ctx context.Context) error {
 	end, err := s.log.End(ctx)
 	if err != nil {
@@ -72,10 +72,10 @@ func (s *Service) caughtUp(ctx context.Context) error {
 	return s.await(ctx, end)
 }
 
-// rows gives a page, and where to go on; empty: there are no more.
+// rows returns a page and the cursor of the next; empty: no more pages.
 func (s *Service) rows(ctx context.Context, q store.Query) (rows []store.Run, next string, err error) {
 	limit := q.Limit
-	q.Limit++ // one more tells whether another page follows
+	q.Limit++ // one more shows whether another page follows
 	if rows, err = s.store.List(ctx, q); err != nil {
 		return nil, "", s.failure(store.Key{}, err)
 	}
@@ -105,14 +105,14 @@ func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 		if err != nil {
 			return q, fault.New(fault.ValidationError, "since: want a time of RFC 3339").With("field", "since")
 		}
-		q.Since = wire.FormatTime(at) // the layout that rows have
+		q.Since = wire.FormatTime(at) // the layout of the rows
 	}
 	var err error
 	q.After, err = after(req.GetCursor())
 	return q, err
 }
 
-// after is the place that a cursor stands for; none begins.
+// after returns the position of a cursor; an empty cursor is the start.
 func after(cursor string) (store.Place, error) {
 	if cursor == "" {
 		return store.Place{}, nil
@@ -124,7 +124,7 @@ func after(cursor string) (store.Place, error) {
 	return p, nil
 }
 
-// pageSize brings an asked limit into the bounds; 0 and less ask for the default.
+// pageSize applies the limits to a requested page size; 0 and less mean the default.
 func pageSize(asked int32, standard, most int) int {
 	if asked <= 0 {
 		return standard
@@ -140,7 +140,7 @@ func summary(r store.Run) *eventlogv1.RunSummary {
 	}
 }
 
-// wait is what a run waits for; nil: nothing.
+// wait returns what a run waits for; nil: nothing.
 func wait(w *project.Waits) *eventlogv1.RunWait {
 	if w == nil {
 		return nil

@@ -12,15 +12,14 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Bounds of what one answer counts, and of the runs that it names for each pair.
+// Limits of the substitutions counted in one answer, and of the runs named per pair.
 const (
 	maxSubstitutions = 5000
 	maxNamedRuns     = 5
 )
 
-// ListSubstitutions counts the models of a tenant's runs that others were asked instead of,
-// the pair that was met last first. It counts the latest of them; where there are more, it
-// says since when.
+// ListSubstitutions counts substituted models in a tenant's runs, the most recent pair first. It
+// counts the latest substitutions; if there are more, it returns the time from which it counted.
 func (s *Service) ListSubstitutions(ctx context.Context, req *eventlogv1.ListSubstitutionsRequest) (*eventlogv1.ListSubstitutionsResponse, error) {
 	at, err := time.Parse(time.RFC3339, req.GetSince())
 	if err != nil {
@@ -41,7 +40,7 @@ func (s *Service) ListSubstitutions(ctx context.Context, req *eventlogv1.ListSub
 	return &eventlogv1.ListSubstitutionsResponse{Since: since, Substitutions: counted(found)}, nil
 }
 
-// counted gathers substitutions, the newest of which comes first, by pairs of models.
+// counted groups substitutions, newest first, by pairs of models.
 func counted(found []store.Substitution) []*eventlogv1.Substitution {
 	type pair struct{ original, fallback modelgate.Model }
 	var (

@@ -7,15 +7,15 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Sizes of an answer with due timers.
+// Limits of an answer with due timers.
 const (
 	defaultTimers = 100
 	maxTimers     = 1000
 )
 
-// ListDueTimers names runs whose next timer is due, earliest first. It serves
-// whoever looks for runs that nobody owns any more, and may lag behind the log:
-// the run's own log decides whether the timer still stands.
+// ListDueTimers lists runs whose next timer is due, earliest first. Dispatchers use it to find runs
+// without an owner. It may lag behind the log; the run's own log decides whether the timer is still
+// set.
 func (s *Service) ListDueTimers(ctx context.Context, req *eventlogv1.ListDueTimersRequest) (*eventlogv1.ListDueTimersResponse, error) {
 	after := store.Timer{DueMs: req.GetAfter().GetDueUnixMs(), Tenant: req.GetAfter().GetTenant(), RunID: req.GetAfter().GetRunId()}
 	rows, err := s.store.Due(ctx, req.GetBeforeUnixMs(), after, pageSize(req.GetLimit(), defaultTimers, maxTimers))

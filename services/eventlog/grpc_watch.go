@@ -17,8 +17,8 @@ import (
 // metaWatching is in the headers of a watch; an answer without it is an error.
 const metaWatching = "waybill-watching"
 
-// WatchRuns streams the rows of a tenant that change, from when its headers go out. Who
-// reads too slowly is cut off and has to list again.
+// WatchRuns streams changed rows of a tenant, starting when its headers are sent. A reader that is
+// too slow is disconnected and must list again.
 func (s *Service) WatchRuns(req *eventlogv1.WatchRunsRequest, stream grpc.ServerStreamingServer[eventlogv1.WatchRunsResponse]) error {
 	if !subject.Token(req.GetTenant()) {
 		return fault.New(fault.ValidationError, "tenant: want letters, digits, _ or -")
@@ -53,14 +53,14 @@ func (s *Service) WatchRuns(req *eventlogv1.WatchRunsRequest, stream grpc.Server
 	}
 }
 
-// changed is the row of a change; ok is false when the run is gone.
+// changed returns the row of a change; ok is false if the run is gone.
 func (s *Service) changed(ctx context.Context, c hub.Change) (row store.Run, ok bool, err error) {
 	if c.Row != nil {
 		return *c.Row, true, nil
 	}
 	row, err = s.store.Run(ctx, c.Key)
 	if errors.Is(err, store.ErrNotFound) {
-		return row, false, nil // the store is filled anew; the run's frames will come by again
+		return row, false, nil // the store is being rebuilt; the run's frames will be published again
 	}
 	if err != nil {
 		return row, false, s.failure(c.Key, err)

@@ -2,8 +2,8 @@ package eventlog
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collectors are the service's metrics. They read counters that are kept
-// anyway, so that registering them costs nothing between scrapes.
+// Collectors returns the service's metrics. They read existing counters, so they cost nothing
+// between scrapes.
 func (s *Service) Collectors() []prometheus.Collector {
 	counter := func(name, help string, value func() int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "waybill", Subsystem: "eventlog", Name: name, Help: help},

@@ -1,13 +1,12 @@
-// Package eventlog is the read model of the run log: it follows the log into a
-// store and answers reads from there.
+// Package eventlog is the read model of the run log: it follows the log into a store and serves
+// reads from it.
 //
-// Every read sees what was acknowledged before it: a read of a run first asks
-// the log for the run's last position, and waits until the store has it. What
-// the store holds can always be had again from the log, so a store that is
-// damaged is emptied and filled anew while reads answer "try again".
+// Every read includes what was acknowledged before it. A read of a run first gets the run's last
+// position from the log, then waits until the store has reached it. The store can always be rebuilt
+// from the log, so a damaged store is emptied and refilled while reads return "retry".
 //
-// The parts: ingest applies the log, project folds it, store keeps it, hub
-// tells followers; the files of this package are the RPCs, one group each.
+// The parts: ingest applies the log, project folds it, store holds it, hub notifies followers. The
+// files of this package are the RPCs, one group each.
 package eventlog
 
 import (
@@ -26,25 +25,25 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Config bounds the service. Start from DefaultConfig.
+// Config limits the service. Start from DefaultConfig.
 type Config struct {
 	// FreshTimeout is how long a read waits for the store to reach the log.
 	FreshTimeout time.Duration
-	// HotBytes bounds the memory for runs that are on their way.
+	// HotBytes limits the memory for active runs.
 	HotBytes int
-	// ViewBytes bounds the memory for rendered snapshots and their states.
+	// ViewBytes limits the memory for rendered snapshots and their states.
 	ViewBytes int
-	// FollowQueue is how many frames wait for one follower before it must read
-	// on from the store.
+	// FollowQueue is the number of frames queued per follower before it must continue from the
+	// store.
 	FollowQueue int
 }
 
-// DefaultConfig is right for a process with half a gigabyte of memory.
+// DefaultConfig suits a process with 512 MB of memory.
 func DefaultConfig() Config {
 	return Config{FreshTimeout: 5 * time.Second, HotBytes: 64 << 20, ViewBytes: 64 << 20, FollowQueue: 256}
 }
 
-// Validate names everything that is wrong with the configuration.
+// Validate returns all errors of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if c.FreshTimeout <= 0 {
@@ -61,22 +60,22 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Log is what the service needs of the run log.
+// Log is the part of the run log that the service uses.
 type Log interface {
 	runlog.Reader
 	runlog.Follower
 }
 
-// Deps are the collaborators; the caller owns and closes them.
+// Deps are the dependencies; the caller owns and closes them.
 type Deps struct {
 	Log    Log
 	Store  store.Store
 	Logger *slog.Logger
-	// Clock tells when a bundle was made; nil: time.Now.
+	// Clock returns the creation time of bundles; nil: time.Now.
 	Clock func() time.Time
 }
 
-// Service answers reads. Make it with New.
+// Service serves reads. Create it with New.
 type Service struct {
 	eventlogv1.UnimplementedEventLogServer
 
@@ -90,7 +89,7 @@ type Service struct {
 	views  *views
 }
 
-// New checks and builds; it starts nothing.
+// New validates and builds the service; it starts nothing.
 func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -107,23 +106,22 @@ func New(cfg Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
-// Register puts the handlers on a server.
+// Register registers the handlers on a server.
 func (s *Service) Register(r grpc.ServiceRegistrar) { eventlogv1.RegisterEventLogServer(r, s) }
 
-// Run follows the log until ctx ends; then it ends the streams. A service runs
-// once.
+// Run follows the log until ctx ends, then ends the streams. A service runs once.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.hub.Close()
 	return s.ingest.Run(ctx)
 }
 
-// Ready is nil when the store keeps up with the log, and says why not otherwise.
+// Ready returns nil if the store keeps up with the log, otherwise the reason.
 func (s *Service) Ready() error { return s.ingest.Ready() }
 
-// Compare looks whether the log still has what was read of it. It is for a host whose log's
-// server is another's, and is called every second.
+// Compare checks whether the log still has what was read from it. A host with a log server of
+// another operator calls it every second.
 func (s *Service) Compare(ctx context.Context) error { return s.ingest.Compare(ctx) }
 
-// Lost counts the frames at the end of the log that this service has read and the log has no
-// more. Those that are there again do not count.
+// Lost counts frames that this service has read from the end of the log and that the log has lost.
+// Frames that have returned do not count.
 func (s *Service) Lost() uint64 { return s.ingest.Stats().Lost }

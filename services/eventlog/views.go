@@ -11,11 +11,11 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// viewBytes is what a view costs besides its run and its document.
+// viewBytes is the memory of a view without its run and its document.
 const viewBytes = 512
 
-// views keeps the states and snapshots of runs that are read. A snapshot is
-// rendered once for each head of a run.
+// views caches the states and snapshots of runs that are read. A snapshot is rendered once per head
+// of a run.
 type views struct {
 	frames project.Frames
 
@@ -23,20 +23,20 @@ type views struct {
 	cache *lru.Cache[store.Key, *view]
 }
 
-// view is a run as readers see it.
+// view is the cached state of a run for readers.
 type view struct {
-	turn chan struct{} // holds a token while somebody uses what follows
+	turn chan struct{} // token: its holder may use the fields below
 	run  *project.Run
 	snap snapshot
 }
 
-// snapshot is a rendered RunSnapshot and where the run stood.
+// snapshot is a rendered RunSnapshot and the position of the run.
 type snapshot struct {
 	doc    []byte
 	head   int
 	pos    uint64
 	status wire.Status
-	// waits is what the run waits for, and heard when it was last heard of.
+	// waits is what the run waits for, heard the time of its last event.
 	waits *project.Waits
 	heard string
 	owner store.Owner
@@ -46,13 +46,13 @@ func newViews(frames project.Frames, bytes int) *views {
 	return &views{frames: frames, cache: lru.New[store.Key, *view](bytes)}
 }
 
-// at gives the run's snapshot as of the row, or a later one.
+// at returns the run's snapshot as of the row, or a later one.
 func (v *views) at(ctx context.Context, row store.Run) (snap snapshot, err error) {
 	err = v.with(ctx, row, func(w *view) { snap = w.snap })
 	return snap, err
 }
 
-// asked are the run's questions that wait as of the row, or later.
+// asked returns the run's open questions as of the row, or later.
 func (v *views) asked(ctx context.Context, row store.Run) (out []*runstate.OpenInterrupt, status wire.Status, err error) {
 	err = v.with(ctx, row, func(w *view) {
 		status = w.run.State.Status
@@ -63,7 +63,7 @@ func (v *views) asked(ctx context.Context, row store.Run) (out []*runstate.OpenI
 	return out, status, err
 }
 
-// with shows a run as of the row, or later, to somebody who keeps nothing of it.
+// with calls do with the run as of the row, or later. do must not retain it.
 func (v *views) with(ctx context.Context, row store.Run, do func(w *view)) error {
 	w := v.view(row.Key)
 	select {
@@ -74,7 +74,7 @@ func (v *views) with(ctx context.Context, row store.Run, do func(w *view)) error
 	defer func() { <-w.turn }()
 	if w.snap.doc == nil || w.snap.pos < row.Pos {
 		if err := w.advance(ctx, v.frames, row); err != nil {
-			w.run, w.snap = nil, snapshot{} // it may have gone half way
+			w.run, w.snap = nil, snapshot{} // it may be partly updated
 			return err
 		}
 		v.cost(row.Key, w)
@@ -83,8 +83,8 @@ func (v *views) with(ctx context.Context, row store.Run, do func(w *view)) error
 	return nil
 }
 
-// final gives the snapshot of a run that is known to have ended: nothing can
-// follow, so neither the log nor the store has to be asked.
+// final returns the snapshot of a run that has ended: nothing can follow, so neither log nor store
+// is read.
 func (v *views) final(key store.Key) (snapshot, bool) {
 	v.mu.Lock()
 	w, ok := v.cache.Get(key)
@@ -94,7 +94,7 @@ func (v *views) final(key store.Key) (snapshot, bool) {
 	}
 	select {
 	case w.turn <- struct{}{}:
-	default: // somebody is at it; go the long way
+	default: // in use; use the slow path
 		return snapshot{}, false
 	}
 	defer func() { <-w.turn }()
@@ -112,7 +112,7 @@ func (v *views) view(key store.Key) *view {
 	return w
 }
 
-// cost tells the cache how large the view has become, unless it was dropped.
+// cost updates the size of the view in the cache, unless it was evicted.
 func (v *views) cost(key store.Key, w *view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -121,14 +121,14 @@ func (v *views) cost(key store.Key, w *view) {
 	}
 }
 
-// clear forgets everything: the store begins anew.
+// clear drops all views, because the store is rebuilt.
 func (v *views) clear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.cache.Clear()
 }
 
-// size is about how many bytes the views take.
+// size returns the approximate memory of the views.
 func (v *views) size() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -100,7 +100,7 @@ func TestRunVerify_FindsASnapshotThatTheEventsDoNotGive(t *testing.T) {
 	u.run("run", "wait", id)
 	r := u.run("run", "verify", id, "--url", liar.URL)
 	require.Equal(t, 1, r.status, r.err)
-	require.Contains(t, r.out, `snapshot: status: the events say "failed", it says "completed"`)
+	require.Contains(t, r.out, `snapshot: status: the events have "failed", the snapshot has "completed"`)
 }
 
 // A run that ends between two questions is no fault of its host.

@@ -28,7 +28,7 @@ type owner struct {
 func parseOwner(writer string) (o owner, ok bool) {
 	of, rest, ok := strings.Cut(writer, "@")
 	at := strings.LastIndexByte(of, '-')
-	if !ok || at < 0 || strings.HasPrefix(of, frame.Beside) {
+	if !ok || at < 0 || strings.HasPrefix(of, frame.ExternalPrefix) {
 		return owner{}, false
 	}
 	epoch, state, _ := strings.Cut(rest, "/")

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/cli/ladder"
 	"waybill.dev/waybill/internal/cli/runs"
 	"waybill.dev/waybill/internal/cli/session"
-	"waybill.dev/waybill/internal/near"
+	"waybill.dev/waybill/internal/suggest"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -100,7 +100,7 @@ func found(all []*ladder.Execution, name string) ([]*ladder.Execution, error) {
 		return out, nil
 	}
 	names := ladder.Names(all)
-	hint := near.Names(name, names, 3)
+	hint := suggest.Names(name, names, 3)
 	if len(hint) == 0 {
 		hint = names[:min(len(names), 5)]
 	}

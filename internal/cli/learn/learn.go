@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
-	"waybill.dev/waybill/internal/near"
+	"waybill.dev/waybill/internal/suggest"
 	"waybill.dev/waybill/internal/version"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
@@ -140,7 +140,7 @@ func list(p *render.Printer) error {
 
 func unknown(asked string) error {
 	hint := "; waybill explain lists what there is"
-	if all := near.Names(asked, names(), 3); len(all) > 0 {
+	if all := suggest.Names(asked, names(), 3); len(all) > 0 {
 		hint = "; did you mean " + strings.Join(all, " or ") + "?"
 	}
 	return exit.With(exit.NotFound, fmt.Errorf("%q is no error code and no event type%s", asked, hint))
@@ -176,7 +176,7 @@ func Cheat(s *session.Session) *cobra.Command {
 			}
 			text, err := sheets.ReadFile("cheat/" + args[0] + ".txt")
 			if err != nil {
-				hint := cmp.Or(strings.Join(near.Names(args[0], topics(), 1), ""), strings.Join(topics(), ", "))
+				hint := cmp.Or(strings.Join(suggest.Names(args[0], topics(), 1), ""), strings.Join(topics(), ", "))
 				return exit.With(exit.NotFound, fmt.Errorf("no sheet of %q; there is %s", args[0], hint))
 			}
 			return p.Value(map[string]any{"topic": args[0], "text": string(text)}, args[0], func(w io.Writer) error {

@@ -7,7 +7,7 @@ import (
 
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/exit"
-	"waybill.dev/waybill/internal/near"
+	"waybill.dev/waybill/internal/suggest"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -58,7 +58,7 @@ func meant(t string) string {
 		known = append(known, string(k))
 	}
 	plain := strings.Trim(strings.NewReplacer("*", "", "?", "").Replace(t), ".")
-	if all := near.Names(plain, known, 3); len(all) > 0 {
+	if all := suggest.Names(plain, known, 3); len(all) > 0 {
 		return "; did you mean " + strings.Join(all, " or ") + "?"
 	}
 	return "; want one that waybill explain lists, or a vendor's such as acme.invoice.sent"

@@ -1,9 +1,8 @@
-// Package epoch keeps records that can all be forgotten at once.
+// Package epoch stores records that can be cleared in one step.
 //
-// A space counts its epochs, and the key of every record names the one it belongs
-// to. To forget everything is to begin the next epoch: one write, which every
-// process sees at its next step. Records of past epochs stay behind until their
-// store lets them go, so it should have a time to live.
+// A space counts its epochs, and the key of every record includes the epoch. Clearing all records
+// starts the next epoch: one write, which every process sees at its next access. Records of past
+// epochs remain until the store expires them, so it should have a TTL.
 package epoch
 
 import (
@@ -18,13 +17,13 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// Space is a family of records. Its zero value is of no use.
+// Space is a family of records. The zero value is unusable.
 type Space struct {
 	store kv.Store
 	name  string
 }
 
-// New names a space; any texts will do.
+// New returns a space; names may be any text.
 func New(store kv.Store, names ...string) Space {
 	hashed := make([]string, len(names))
 	for i, n := range names {
@@ -33,7 +32,7 @@ func New(store kv.Store, names ...string) Space {
 	return Space{store: store, name: strings.Join(hashed, ".")}
 }
 
-// Token makes a part of a key of any text.
+// Token encodes any text as a part of a key.
 func Token(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
@@ -41,7 +40,7 @@ func Token(text string) string {
 
 func (s Space) counter() string { return s.name + ".epoch" }
 
-// current reads the epoch's number and the revision it was written at.
+// current reads the epoch's number and the revision of its record.
 func (s Space) current(ctx context.Context) (n, revision uint64, err error) {
 	e, err := s.store.Get(ctx, s.counter())
 	if errors.Is(err, kv.ErrNotFound) {
@@ -56,13 +55,13 @@ func (s Space) current(ctx context.Context) (n, revision uint64, err error) {
 	return n, e.Revision, nil
 }
 
-// Now gives the records of the present epoch. Errors: kv.ErrUnavailable.
+// Now returns the records of the current epoch. Errors: kv.ErrUnavailable.
 func (s Space) Now(ctx context.Context) (Records, error) {
 	n, _, err := s.current(ctx)
 	return Records{store: s.store, prefix: s.name + ".in." + strconv.FormatUint(n, 10) + "."}, err
 }
 
-// Clear begins the next epoch. Errors: kv.ErrUnavailable.
+// Clear starts the next epoch. Errors: kv.ErrUnavailable.
 func (s Space) Clear(ctx context.Context) error {
 	for {
 		n, revision, err := s.current(ctx)
@@ -71,23 +70,23 @@ func (s Space) Clear(ctx context.Context) error {
 		}
 		_, err = s.store.Update(ctx, s.counter(), strconv.AppendUint(nil, n+1, 10), revision)
 		if errors.Is(err, kv.ErrConflict) {
-			continue // somebody else began one; ours must come after our caller's call
+			continue // another process started an epoch; ours must start after our caller's call
 		}
 		return err
 	}
 }
 
-// Records are those of one epoch. Keys are made of letters, digits, "-", "_" and
-// ".", which separates their parts.
+// Records are the records of one epoch. Keys consist of letters, digits, "-", "_" and ".", which
+// separates their parts.
 type Records struct {
 	store  kv.Store
 	prefix string
 }
 
-// Key is the whole key of a record, unique over epochs.
+// Key returns the full key of a record, unique over epochs.
 func (r Records) Key(key string) string { return r.prefix + key }
 
-// Get gives a record's value and revision; nil and 0 if there is none.
+// Get returns a record's value and revision; nil and 0 if there is none.
 func (r Records) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 	e, err := r.store.Get(ctx, r.Key(key))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -96,21 +95,21 @@ func (r Records) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 	return e.Value, e.Revision, err
 }
 
-// Put writes a record whatever was there.
+// Put writes a record unconditionally.
 func (r Records) Put(ctx context.Context, key string, value []byte) error {
 	_, err := r.store.Put(ctx, r.Key(key), value)
 	return err
 }
 
-// Update writes a record that is at revision; 0: that is not there. Errors:
-// kv.ErrConflict, kv.ErrUnavailable.
+// Update writes a record if it is at revision; 0: if it does not exist. Errors: kv.ErrConflict,
+// kv.ErrUnavailable.
 func (r Records) Update(ctx context.Context, key string, value []byte, revision uint64) error {
 	_, err := r.store.Update(ctx, r.Key(key), value, revision)
 	return err
 }
 
-// Change writes what change makes of a record's value, which is nil if there is
-// none. It is called again when somebody else was faster; its errors end it.
+// Change updates a record with the result of change, whose argument is nil if there is no record.
+// change is called again after a conflict; its errors end the update.
 func (r Records) Change(ctx context.Context, key string, change func(value []byte) ([]byte, error)) error {
 	for {
 		value, revision, err := r.Get(ctx, key)
@@ -126,7 +125,7 @@ func (r Records) Change(ctx context.Context, key string, change func(value []byt
 	}
 }
 
-// List gives the values of the records below prefix (ending in "."), sorted by key.
+// List returns the values of the records with prefix (ending in "."), sorted by key.
 func (r Records) List(ctx context.Context, prefix string) ([][]byte, error) {
 	entries, err := kv.List(ctx, r.store, r.Key(prefix))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package jetkv keeps records in a NATS JetStream key-value bucket.
+// Package jetkv stores records in a NATS JetStream key-value bucket.
 package jetkv
 
 import (
@@ -14,21 +14,19 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// Config names a bucket.
+// Config configures a bucket.
 type Config struct {
 	Bucket      string
 	Description string
-	// TTL is how long a record lives; 0: for good.
+	// TTL is the lifetime of a record; 0 means no expiry.
 	TTL      time.Duration
 	Replicas int
-	// InMemory keeps records in the server's memory, never on a disk: they die
-	// with it.
+	// InMemory stores records in the server's memory only; they are lost when it stops.
 	InMemory bool
-	// MarkerTTL is how long the bucket remembers that a key was deleted; 0: for good.
-	// Buckets whose keys come and go need it, or they grow.
+	// MarkerTTL is how long the bucket keeps the marker of a deleted key; 0 means no expiry.
+	// Buckets with changing keys need it, otherwise they grow.
 	MarkerTTL time.Duration
-	// OnDisk is for a server that does not sync before it acknowledges; nil: it does, or
-	// nobody asks for it.
+	// OnDisk is for a server that acknowledges before it syncs; nil disables the wait.
 	OnDisk natslink.OnDisk
 }
 
@@ -41,10 +39,10 @@ type Store struct {
 	onDisk natslink.OnDisk
 }
 
-// Stream is the name of the stream that a bucket is.
+// Stream returns the name of a bucket's stream.
 func Stream(bucket string) string { return "KV_" + bucket }
 
-// Open makes the bucket, or opens the one there.
+// Open opens or creates the bucket.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	api, err := js.New(nc)
 	if err != nil {
@@ -54,7 +52,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if cfg.InMemory {
 		storage, cfg.OnDisk = js.MemoryStorage, nil
 	}
-	// As the client makes a bucket, but for what is read directly.
+	// Same settings as the client's own, except for direct reads.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
 		Name: Stream(cfg.Bucket), Description: cfg.Description, Subjects: []string{"$KV." + cfg.Bucket + ".>"},
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: 4 << 20, MaxAge: cfg.TTL,
@@ -70,8 +68,8 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return &Store{kv: b, link: natslink.Watch(nc), marker: cfg.MarkerTTL, stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
 }
 
-// dedupWindow is how long the server remembers message ids, which no record has; it may be
-// no longer than the records live.
+// dedupWindow is how long the server remembers message ids. Records have none. The server limits it
+// to the records' TTL.
 func dedupWindow(ttl time.Duration) time.Duration {
 	const window = 2 * time.Minute
 	if ttl > 0 {
@@ -129,9 +127,9 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, revision u
 	return rev, s.keep(ctx, "update", key, rev)
 }
 
-// Delete takes a value away; see kv.Store.
+// Delete deletes a value; see kv.Store.
 func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
-	if revision == 0 { // the server would take it for "at any"
+	if revision == 0 { // the server would treat 0 as "any revision"
 		return fmt.Errorf("%w: %s", kv.ErrConflict, key)
 	}
 	opts := []js.KVDeleteOpt{js.LastRevision(revision)}
@@ -145,10 +143,10 @@ func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
 	if err != nil {
 		return unavailable("delete", key, err)
 	}
-	return s.keep(ctx, "delete", key, 0) // the client does not tell the position
+	return s.keep(ctx, "delete", key, 0) // the client does not return the position
 }
 
-// overtaken says that another was first, once that is on the disk: it may be told of.
+// overtaken returns ErrConflict once the other write is on disk, because the caller may act on it.
 func (s *Store) overtaken(ctx context.Context, what, key string) error {
 	if err := s.keep(ctx, what, key, 0); err != nil {
 		return err
@@ -156,7 +154,7 @@ func (s *Store) overtaken(ctx context.Context, what, key string) error {
 	return fmt.Errorf("%w: %s", kv.ErrConflict, key)
 }
 
-// keep waits until what was written is on the disk.
+// keep waits until a write is on disk.
 func (s *Store) keep(ctx context.Context, what, key string, rev uint64) error {
 	if err := s.onDisk.Wait(ctx, s.stream, rev); err != nil {
 		return unavailable(what, key, err)
@@ -164,7 +162,7 @@ func (s *Store) keep(ctx context.Context, what, key string, rev uint64) error {
 	return nil
 }
 
-// decided makes a write that expects a revision.
+// decided runs a write that expects a revision.
 func (s *Store) decided(ctx context.Context, write func(context.Context) error) error {
 	return natslink.Decided(ctx, func(ctx context.Context) error { return s.link.Once(ctx, write) })
 }
@@ -180,7 +178,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{},
 	defer func() {
 		_ = w.Stop() // the watcher ends with the connection anyway
 		go func() {
-			for range w.Updates() { // what is on its way: the client waits until somebody takes it
+			for range w.Updates() { // drain pending updates, because the client blocks until they are read
 			}
 		}()
 	}()
@@ -192,7 +190,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{},
 			switch {
 			case !ok:
 				return unavailable("watch", prefix, nats.ErrConnectionClosed)
-			case e == nil: // all present entries have been handed over
+			case e == nil: // all present entries have been handled
 				if ready != nil {
 					close(ready)
 					ready = nil

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// Run holds a store against the contract; open gives a fresh one.
+// Run checks a store against the contract; open returns a new one.
 func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	t.Helper()
 	t.Run("an absent key is not found", func(t *testing.T) {
@@ -70,7 +70,7 @@ func deletions(t *testing.T, s kv.Store) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 	again, err := s.Update(t.Context(), "a.k", []byte("new"), 0)
-	require.NoError(t, err, "a deleted key can be made anew")
+	require.NoError(t, err, "a deleted key can be created again")
 	require.Greater(t, again, rev)
 }
 
@@ -89,7 +89,7 @@ func race(t *testing.T, s kv.Store) {
 	require.Equal(t, int32(1), won.Load())
 }
 
-// patience bounds a wait for what must come.
+// patience limits the wait for an expected event.
 const patience = 10 * time.Second
 
 func watch(t *testing.T, s kv.Store) {

@@ -1,5 +1,5 @@
-// Package memory keeps records in memory: for tests, and for records that need
-// not outlive the process.
+// Package memory stores records in memory: for tests, and for records that need not outlive the
+// process.
 package memory
 
 import (
@@ -13,14 +13,14 @@ import (
 
 // Store is a kv.Store in memory. It is safe for concurrent use.
 type Store struct {
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	entries  map[string]kv.Entry
 	revision uint64
 	changed  chan struct{} // closed and replaced at every write
 	log      []kv.Entry    // every write, for watchers
 }
 
-// New is an empty store.
+// New returns an empty store.
 func New() *Store { return &Store{entries: map[string]kv.Entry{}, changed: make(chan struct{})} }
 
 // Get returns an entry; see kv.Store.
@@ -51,7 +51,7 @@ func (s *Store) Update(_ context.Context, key string, value []byte, revision uin
 	return s.write(key, value), nil
 }
 
-// Delete takes a value away; see kv.Store.
+// Delete deletes a value; see kv.Store.
 func (s *Store) Delete(_ context.Context, key string, revision uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// Cluster starts three servers of one cluster, and connects to them; all end with the test. They may
+// Cluster starts a cluster of three servers and connects to them; all end with the test. They may
 // not have found each other yet.
 func Cluster(t *testing.T) ([]*server.Server, *nats.Conn) {
 	t.Helper()
@@ -32,7 +32,7 @@ func Cluster(t *testing.T) ([]*server.Server, *nats.Conn) {
 	return all, nc
 }
 
-// ClusterOf starts three servers with those options, to which it adds the cluster.
+// ClusterOf starts a cluster of three servers with the given options.
 func ClusterOf(t *testing.T, options func() *server.Options) []*server.Server {
 	t.Helper()
 	var (
@@ -54,8 +54,7 @@ func ClusterOf(t *testing.T, options func() *server.Options) []*server.Server {
 	return all
 }
 
-// Serve starts a server of this machine alone, which ends with the test. Its port is any if none
-// is given.
+// Serve starts a server on localhost that ends with the test, on a random port by default.
 func Serve(t *testing.T, opts *server.Options) *server.Server {
 	t.Helper()
 	opts.Host, opts.Port = "127.0.0.1", cmp.Or(opts.Port, server.RANDOM_PORT)

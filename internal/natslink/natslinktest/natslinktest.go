@@ -1,5 +1,5 @@
-// Package natslinktest loses connections to an embedded NATS server at the moment that
-// hurts: when the server has been asked, and its answer is on its way.
+// Package natslinktest drops connections to an embedded NATS server at the worst moment: after the
+// request was sent and before the answer arrives.
 package natslinktest
 
 import (
@@ -17,15 +17,15 @@ import (
 	"waybill.dev/waybill/internal/natsd"
 )
 
-// patience is shorter than any timeout of what is tested.
+// patience is shorter than any timeout under test.
 const patience = 4 * time.Second
 
-// Server is an embedded server with one connection that can be lost.
+// Server is an embedded server with one connection that can be dropped.
 type Server struct {
 	*natsd.Server
 	Conn *nats.Conn
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	last *conn
 }
 
@@ -43,7 +43,7 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// InProcessConn is for package nats.
+// InProcessConn implements an interface of package nats.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	c, err := s.Server.InProcessConn()
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	return s.last, nil
 }
 
-// Under calls f, and loses the connection when done says that the server has done what f
-// asked it; nil: as soon as f has asked. The server's answer is swallowed.
+// Under calls f, and drops the connection when done reports that the server has processed f's
+// request; nil: as soon as f has sent it. The server's answer is discarded.
 func (s *Server) Under(t *testing.T, f func(context.Context) error, done func() bool) error {
 	t.Helper()
 	s.mu.Lock()
@@ -79,11 +79,11 @@ func (s *Server) Under(t *testing.T, f func(context.Context) error, done func() 
 	return <-ended
 }
 
-// conn is a connection that can turn deaf.
+// conn is a connection that can stop reading.
 type conn struct {
 	net.Conn
 	deaf  atomic.Bool
-	asked chan struct{} // gets one for what is written from then on
+	asked chan struct{} // receives one value per write from then on
 }
 
 func (c *conn) Read(p []byte) (int, error) {

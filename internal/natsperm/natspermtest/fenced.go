@@ -1,5 +1,5 @@
-// Package natspermtest tries, on a NATS server of any kind, what a reader of events must not
-// be able to do.
+// Package natspermtest attempts, on any NATS server, what a reader of events must not be able to
+// do.
 package natspermtest
 
 import (
@@ -20,28 +20,27 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// quiet is how long nothing comes before nothing is taken to come any more. The server
-// drops most of what it refuses without a word to whom it would answer.
+// quiet is the wait to conclude that nothing arrives. The server drops most rejected requests
+// without an answer.
 const quiet = 300 * time.Millisecond
 
-// worker is a consumer that stands for the host's own: what it hands out is work.
+// worker is a consumer that represents the host's own.
 const worker = "worker"
 
-// fence is what the tries are made with.
+// fence holds the connections of the attempts.
 type fence struct {
 	t *testing.T
-	// nc is the reader's connection, r who it is, and other a tenant that it is not.
+	// nc is the reader's connection, r the reader, other a tenant that is not the reader's.
 	nc    *nats.Conn
 	r     natsperm.Reader
 	other string
 	host  js.JetStream
 }
 
-// Fenced tries as a reader, on its connection nc, to read what is another tenant's, and to
-// have anything happen to the log, to the host's buckets, to its queue or to other readers. host
-// is of the account in which the log is. There are frames in it of the reader's tenant that
-// it has not read; other is a tenant with a consumer. nc was made with
-// nats.PermissionErrOnSubscribe.
+// Fenced attempts as a reader, on its connection nc, to read another tenant's data, and to affect
+// the log, the host's buckets, its queue or other readers. host belongs to the log's account. The
+// log has unread frames of the reader's tenant; other is a tenant with a consumer. nc was created
+// with nats.PermissionErrOnSubscribe.
 func Fenced(t *testing.T, nc *nats.Conn, host js.JetStream, r natsperm.Reader, other string) {
 	t.Helper()
 	f := fence{t: t, nc: nc, r: r, other: other, host: host}
@@ -54,7 +53,7 @@ func Fenced(t *testing.T, nc *nats.Conn, host js.JetStream, r natsperm.Reader, o
 	inbox, err := host.Conn().SubscribeSync("_INBOX_" + other + ".x")
 	require.NoError(t, err)
 	require.NoError(t, host.Conn().Flush())
-	// The consumer is led by a server of a cluster that may not have yet what is written.
+	// In a cluster the consumer's leader may not have the latest frames yet.
 	require.Eventually(t, func() bool { return f.state().waiting == f.work() }, 30*time.Second, 10*time.Millisecond)
 	holds := func(tries ...func()) {
 		t.Helper()
@@ -67,7 +66,7 @@ func Fenced(t *testing.T, nc *nats.Conn, host js.JetStream, r natsperm.Reader, o
 		require.Equal(t, before, f.state())
 	}
 	holds(f.asks, f.listens, f.isAnsweredElsewhere, f.isTracedElsewhere)
-	// Where its consumers are not there, it could make them as it likes.
+	// If its consumers did not exist, it could create them with any settings.
 	for _, name := range r.Consumers {
 		err := natsperm.Consumer{Tenant: r.Tenant, Name: name}.Delete(t.Context(), host)
 		require.True(t, err == nil || errors.Is(err, js.ErrConsumerNotFound), err)
@@ -76,7 +75,7 @@ func Fenced(t *testing.T, nc *nats.Conn, host js.JetStream, r natsperm.Reader, o
 	f.floods()
 }
 
-// state is all that a reader must not change.
+// state is everything that a reader must not change.
 type state struct {
 	frames, values  uint64
 	consumers       []string
@@ -104,7 +103,7 @@ func (f fence) state() (s state) {
 	return s
 }
 
-// work is how many frames in the log are for the worker.
+// work returns the number of frames in the log for the worker.
 func (f fence) work() (n uint64) {
 	f.t.Helper()
 	log, err := f.host.Stream(f.t.Context(), subject.Stream)
@@ -119,7 +118,7 @@ func (f fence) work() (n uint64) {
 	return n
 }
 
-// elsewhere are subjects at which something happens when a message comes.
+// elsewhere lists subjects at which a message has an effect.
 func (f fence) elsewhere() map[string]string {
 	return map[string]string{
 		"another tenant's log":   subject.Run{Tenant: f.other, WorkflowID: "w", RunID: "forged"}.Frame(subject.Start),
@@ -130,7 +129,7 @@ func (f fence) elsewhere() map[string]string {
 	}
 }
 
-// request is one that the server must refuse, or not hear.
+// request is a request that the server must reject or drop.
 type request struct{ subject, body string }
 
 func (f fence) requests() map[string]request {
@@ -160,8 +159,8 @@ func (f fence) requests() map[string]request {
 		"deleting a message":                   {api("STREAM.MSG.DELETE"), `{"seq":1}`},
 		"making a leader of the log step down": {api("STREAM.LEADER.STEPDOWN"), ""},
 	}
-	// A consumer names where its messages go: in the account of the log, where the server
-	// writes them without asking. So none may be made, in no form that the server knows.
+	// A consumer names a delivery subject in the log's account, where the server publishes without
+	// a permission check. So no form of consumer creation may be permitted.
 	for _, form := range []struct{ subject, name string }{
 		{api("CONSUMER.CREATE", own, subject.Tenant(f.r.Tenant)), own},
 		{api("CONSUMER.CREATE", own), own},
@@ -180,7 +179,7 @@ func (f fence) requests() map[string]request {
 	return out
 }
 
-// consumer asks for one, in the words of the server.
+// consumer returns a request to create a consumer, in the server's format.
 func consumer(name, filter, action, deliver string) string {
 	cfg := map[string]string{"ack_policy": "explicit", "filter_subject": filter}
 	for key, value := range map[string]string{"name": name, "durable_name": name, "deliver_subject": deliver} {
@@ -192,7 +191,7 @@ func consumer(name, filter, action, deliver string) string {
 	return string(body)
 }
 
-// asks makes all requests, and looks at what is answered.
+// asks sends all requests and checks the answers.
 func (f fence) asks() {
 	f.t.Helper()
 	at := f.nc.NewInbox()
@@ -212,14 +211,14 @@ func (f fence) asks() {
 		}
 		i, err := strconv.Atoi(m.Subject[len(at)+1:])
 		require.NoError(f.t, err)
-		if m.Header.Get("Status") != "503" { // nobody is there whom it could ask
+		if m.Header.Get("Status") != "503" { // no responder
 			require.Contains(f.t, string(m.Data), `"error"`, made[i])
 		}
 	}
 	require.NoError(f.t, answers.Unsubscribe())
 }
 
-// listens subscribes to what is not the reader's.
+// listens subscribes to subjects that are not the reader's.
 func (f fence) listens() {
 	f.t.Helper()
 	for _, at := range []string{
@@ -234,14 +233,14 @@ func (f fence) listens() {
 	}
 }
 
-// isAnsweredElsewhere asks for all that a reader may ask for, and to be answered where it may
-// not write.
+// isAnsweredElsewhere sends the permitted requests with reply subjects that the reader may not
+// publish to.
 func (f fence) isAnsweredElsewhere() {
 	f.t.Helper()
 	for _, at := range append(f.r.Imports(), f.delivered()) {
 		for _, body := range []string{"", `{"batch":3,"expires":1000000000}`, `+NXT {"batch":3}`} {
 			if strings.HasSuffix(at, ">") {
-				continue // of acknowledgements: delivered gives one
+				continue // acknowledgements: delivered provides one
 			}
 			for _, answer := range f.elsewhere() {
 				require.NoError(f.t, f.nc.PublishRequest(at, answer, []byte(body)))
@@ -251,8 +250,8 @@ func (f fence) isAnsweredElsewhere() {
 	require.NoError(f.t, f.nc.Flush())
 }
 
-// isTracedElsewhere asks to have told where its requests go, at places where it may not write
-// (header Nats-Trace-Dest).
+// isTracedElsewhere requests traces of its messages at subjects that it may not publish to (header
+// Nats-Trace-Dest).
 func (f fence) isTracedElsewhere() {
 	f.t.Helper()
 	for _, at := range f.r.Publish() {
@@ -268,7 +267,7 @@ func (f fence) isTracedElsewhere() {
 	require.NoError(f.t, f.nc.Flush())
 }
 
-// floods has the server keep more than a reader needs.
+// floods attempts to exceed the reader's limits.
 func (f fence) floods() {
 	f.t.Helper()
 	at := f.nc.NewInbox()
@@ -283,7 +282,7 @@ func (f fence) floods() {
 	require.EqualValues(f.t, natsperm.MaxPayload, f.nc.MaxPayload(), "what the server tells that it takes")
 }
 
-// delivered is where a message that is the reader's is acknowledged.
+// delivered returns the reply subject of a delivered message, for its acknowledgement.
 func (f fence) delivered() string {
 	f.t.Helper()
 	m, err := f.nc.Request("$JS.API.CONSUMER.MSG.NEXT."+subject.Stream+"."+subject.Consumer(f.r.Tenant, f.r.Consumers[0]), []byte("1"), 10*time.Second)

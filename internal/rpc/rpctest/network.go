@@ -1,5 +1,5 @@
-// Package rpctest puts services of a test behind real gRPC connections: HTTP/2
-// over in-memory listeners, as between processes.
+// Package rpctest puts services of a test behind real gRPC connections: HTTP/2 over in-memory
+// listeners, as between processes.
 package rpctest
 
 import (
@@ -20,14 +20,14 @@ import (
 // bufferBytes is the capacity of an in-memory connection in each direction.
 const bufferBytes = 256 << 10
 
-// Serve serves until stop is called, or the test ends, and connects to it. The
-// connection outlives stop.
+// Serve serves until stop is called or the test ends, and connects to it. The connection outlives
+// stop.
 func Serve(t testing.TB, srv *grpc.Server) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	return ServeWith(t, srv)
 }
 
-// ServeWith is Serve with further options of the connection.
+// ServeWith is Serve with additional options of the connection.
 func ServeWith(t testing.TB, srv *grpc.Server, more ...grpc.DialOption) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	lis := bufconn.Listen(bufferBytes)
@@ -40,7 +40,7 @@ func ServeWith(t testing.TB, srv *grpc.Server, more ...grpc.DialOption) (conn *g
 	require.NoError(t, err)
 	stop = sync.OnceFunc(func() {
 		srv.Stop()
-		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // a short test stops it before it has begun
+		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // a short test stops it before it starts
 			require.NoError(t, err)
 		}
 	})

@@ -1,7 +1,7 @@
-// Package sticky is a balancer that sends calls of one key to one server, for servers
-// that remember something between calls: which one follows from the key and from the
-// servers there are, so that all callers choose the same without asking anybody
-// (rendezvous hashing). When a server goes, only its keys move.
+// Package sticky is a balancer that sends all calls with the same key to one server, for servers
+// with state between calls. The choice depends only on the key and the available servers, so that
+// all callers agree without coordination (rendezvous hashing). When a server leaves, only its keys
+// move.
 package sticky
 
 import (
@@ -22,12 +22,12 @@ func init() { //nolint:gochecknoinits // gRPC finds balancers by name
 
 type keyOf struct{}
 
-// With gives the calls of a context a key. Calls without one have the empty key.
+// With sets the key of the calls of a context. Calls without one have the empty key.
 func With(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOf{}, key)
 }
 
-// Unary gives calls the key of their requests.
+// Unary derives the key of calls from their requests.
 func Unary(key func(req any) string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		return invoke(With(ctx, key(req)), method, req, reply, cc, opts...)
@@ -36,7 +36,7 @@ func Unary(key func(req any) string) grpc.UnaryClientInterceptor {
 
 type pickers struct{}
 
-// Build makes the choice among the servers that are there now.
+// Build returns a picker for the available servers.
 func (pickers) Build(info base.PickerBuildInfo) balancer.Picker {
 	if len(info.ReadySCs) == 0 {
 		return base.NewErrPicker(balancer.ErrNoSubConnAvailable)
@@ -55,7 +55,7 @@ type server struct {
 
 type picker []server
 
-// Pick chooses the server that weighs most with the key.
+// Pick chooses the server with the highest weight for the key.
 func (p picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	key, _ := info.Ctx.Value(keyOf{}).(string)
 	best, most := p[0], weight(key, p[0].addr)
@@ -73,7 +73,7 @@ func weight(key, addr string) uint64 {
 	_, _ = h.Write([]byte(key))
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write([]byte(addr))
-	// FNV's high bits hardly feel the last bytes: mix them (the finalizer of SplitMix64).
+	// The last bytes hardly affect FNV's high bits, so mix them (the finalizer of SplitMix64).
 	x := h.Sum64()
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// Check asks whether the log can be reached, and is as durable as it should be: it has as
-// many copies as are wanted, and enough of them are in sync.
+// Check reports whether the log is reachable and as durable as configured: it has enough copies,
+// and enough of them are in sync.
 func (l *Log) Check(ctx context.Context) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
@@ -30,8 +30,8 @@ func (l *Log) Check(ctx context.Context) error {
 	return nil
 }
 
-// Lost counts the records that the log once had and, as its leader had it at the last Check, has
-// no more. The host deletes none: a server cuts off what lies behind a damaged record.
+// Lost counts records that the log no longer had at the last Check, according to its leader. The
+// host deletes none; a server truncates its file after a damaged record.
 func (l *Log) Lost() uint64 { return l.lost.Load() }
 
 func lost(s js.StreamState) uint64 { return s.LastSeq - min(s.LastSeq, s.Msgs) }

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// followBuffer is how many frames wait for the reader's next batch.
+	// followBuffer is the number of frames buffered for the next batch.
 	followBuffer = 4096
-	// followBatch bounds a batch, so that a reader far behind commits in steps.
+	// followBatch limits a batch, so that a reader that is far behind commits in steps.
 	followBatch = 1024
-	// followBytes is how many bytes of frames are held for a reader, in its batch and behind it: as
-	// many of the largest as followBuffer would be more than there is memory.
+	// followBytes limits the bytes of frames buffered for a reader, including its batch:
+	// followBuffer frames of maximum size would exceed the memory.
 	followBytes = runlog.MaxFrameBytes
 )
 
-// Follow reads the log in order; see runlog.Follower. It uses an ordered
-// consumer: the server keeps no position for the reader, which stores its own.
+// Follow reads the log in order; see runlog.Follower. It uses an ordered consumer: the server
+// stores no position for the reader, which stores its own.
 func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
 	c, end, err := natslink.Reader(ctx, l.js.Conn(), l.stream, js.OrderedConsumerConfig{
 		FilterSubjects: []string{subject.All},
@@ -62,12 +62,12 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	})
 }
 
-// weight is what a message takes of followBytes.
+// weight returns the part of followBytes that a message uses.
 func weight(m js.Msg) int64 { return min(int64(len(m.Data())), followBytes) }
 
-// missing decides about positions that a server has left out. One that has lost records hands out the
-// rest as if nothing were amiss: another has to be asked, unless the leader has none of these either. It
-// is asked for the next that it has, which is one answer however many are missing.
+// missing handles positions that a server skipped. A server that has lost records delivers the rest
+// without an error, so another server must be used, unless the leader lacks the records too. The
+// leader is asked for its next record, which is one answer however many are missing.
 func (l *Log) missing(ctx context.Context, from, to uint64) error {
 	var next *js.RawStreamMsg
 	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
@@ -75,7 +75,7 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 		return err
 	})
 	switch {
-	case err != nil: // also that it has nothing so far behind: it may have yet
+	case err != nil: // also if the leader has nothing yet at these positions
 		return fmt.Errorf("%w: the leader, asked for what is at %d to %d: %w", runlog.ErrUnavailable, from, to, err)
 	case next.Sequence <= to:
 		return fmt.Errorf("%w: a server that was asked has lost what is at %d to %d", runlog.ErrUnavailable, from, to)
@@ -83,15 +83,15 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 	return nil
 }
 
-// drain hands over what arrives.
+// drain forwards arriving messages.
 type drain struct {
-	next    uint64                      // the position that is to come
-	free    func(bytes int64)           // is told of what is held no longer
-	damaged func(pos uint64, err error) // is told of what cannot be read
-	missing func(from, to uint64) error // decides about positions that do not come
+	next    uint64                      // the expected position
+	free    func(bytes int64)           // called when buffered bytes are released
+	damaged func(pos uint64, err error) // called for unreadable frames
+	missing func(from, to uint64) error // called for skipped positions
 }
 
-// run hands over what has arrived, as one batch, each time there is something.
+// run passes arrived messages to handle, as one batch each time.
 func (d *drain) run(ctx context.Context, in <-chan js.Msg, closed <-chan struct{}, handle func([]*frame.Frame) error) error {
 	for {
 		var (
@@ -120,7 +120,7 @@ func (d *drain) run(ctx context.Context, in <-chan js.Msg, closed <-chan struct{
 			}
 		}
 		if err != nil {
-			return err // what came before comes again
+			return err // the frames before it are delivered again
 		}
 		if len(batch) > 0 {
 			if err := handle(batch); err != nil {
@@ -157,7 +157,7 @@ func (d *drain) add(batch []*frame.Frame, m js.Msg) ([]*frame.Frame, error) {
 	return append(batch, f), nil
 }
 
-// End is the position of the log's last frame; see runlog.Follower.
+// End returns the position of the log's last frame; see runlog.Follower.
 func (l *Log) End(ctx context.Context) (uint64, error) {
 	var info *js.StreamInfo
 	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {

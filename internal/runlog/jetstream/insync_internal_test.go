@@ -39,6 +39,6 @@ func TestCheck_SeesACopyThatIsNotInSync(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { // the connection may have been to the server that is gone
 		err := strict.Check(t.Context())
-		return err != nil && strings.Contains(err.Error(), "2 of its 3 copies are in sync, and 3 must be") && log.Check(t.Context()) == nil
+		return err != nil && strings.Contains(err.Error(), "2 of 3 copies are in sync, want 3") && log.Check(t.Context()) == nil
 	}, 60*time.Second, 50*time.Millisecond)
 }

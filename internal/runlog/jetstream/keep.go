@@ -27,7 +27,7 @@ func (l *Log) Keep(ctx context.Context, pos uint64) error {
 	return unkept(pos, l.cfg.OnDisk.Wait(ctx, subject.Stream, pos))
 }
 
-// join is Keep for whoever only looks on, and is in no hurry of its own.
+// join is Keep without urgency, for readers.
 func (l *Log) join(ctx context.Context, pos uint64) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
@@ -41,7 +41,7 @@ func unkept(pos uint64, err error) error {
 	return nil
 }
 
-// keeping gives a frame once it is on the disk: whoever reads it may do, or tell, what follows from it.
+// keeping returns a frame once it is on disk, because its reader may act on it.
 func (l *Log) keeping(ctx context.Context, raw *js.RawStreamMsg) (*frame.Frame, error) {
 	f, err := parseRaw(raw)
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *Log) keeping(ctx context.Context, raw *js.RawStreamMsg) (*frame.Frame, 
 	return f, nil
 }
 
-// keptAll is keeping, of frames in order.
+// keptAll is keeping for frames in order.
 func (l *Log) keptAll(ctx context.Context, frames []*frame.Frame, err error) ([]*frame.Frame, error) {
 	if err != nil || len(frames) == 0 {
 		return frames, err

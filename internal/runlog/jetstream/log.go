@@ -1,11 +1,10 @@
-// Package jetstream keeps the run log in a NATS JetStream stream: one subject
-// per run and kind, one message per frame.
+// Package jetstream stores the run log in a NATS JetStream stream: one subject per run and kind,
+// one message per frame.
 //
-// Every append carries the stream position it expects the run to end at, over
-// all subjects of the run. The server checks that under its own lock, so two
-// writers can never both succeed. The broker's dedup window plays no part: a
-// retried append is recognised by its hash. A server that acknowledges what it has not
-// synced has Config.OnDisk for that: see docs/adr/0035.
+// Every append carries the expected position of the run's last frame, over all subjects of the run.
+// The server checks it under its own lock, so two writers can never both succeed. The broker's
+// dedup window is not used: a retried append is recognized by its hash. Config.OnDisk is for a
+// server that acknowledges before it syncs: see docs/adr/0035.
 package jetstream
 
 import (
@@ -28,39 +27,38 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Config says how the log is kept.
+// Config configures the log.
 type Config struct {
 	// Replicas of the stream: 1, or 3 in a cluster.
 	Replicas int
-	// InSync is how many of them must be in sync for the log to be well; 0: a majority.
+	// InSync is the number of replicas that must be in sync for the log to be healthy; 0: a
+	// majority.
 	InSync int
-	// AckWait is how long a delivery may stay silent before it is handed out again. A redelivery
+	// AckWait is how long a delivery may go without Extend before it is redelivered. A redelivery
 	// does not make a dispatcher the owner of the run. All dispatchers use the same value.
 	AckWait time.Duration
-	// RetryDelay is how long Retry holds a run back after its first try.
+	// RetryDelay is the delay of Retry after the first try.
 	RetryDelay time.Duration
-	// MaxPending bounds the runs handed out and not yet acknowledged.
+	// MaxPending limits the runs delivered and not yet acknowledged.
 	MaxPending int
-	// Patience is how long an append, the wait for the disk, each read of a frame, and the wait until a long run may be read
-	// goes on at most before it fails with runlog.ErrUnavailable; never so long that the
-	// caller's deadline passes first. 0: as long as the caller's context allows, but for the
-	// frames of a long run, of which each comes within silence.
+	// Patience limits an append, the wait for the disk, each read of a frame, and the wait before a
+	// long run is read. After that they fail with runlog.ErrUnavailable, always before the caller's
+	// deadline. 0: as long as the caller's context allows, except that each frame of a long run
+	// must arrive within silence.
 	Patience time.Duration
-	// OnDisk is for a server that does not sync before it acknowledges; nil: it does, or
-	// nobody asks for it.
+	// OnDisk is for a server that acknowledges before it syncs; nil disables the wait.
 	OnDisk natslink.OnDisk
 }
 
-// DefaultConfig is right for one server.
+// DefaultConfig suits a single server.
 func DefaultConfig() Config {
 	return Config{Replicas: 1, AckWait: runlog.AckWait, RetryDelay: time.Second, MaxPending: 8192}
 }
 
-// dedupWindow is how long the broker remembers message ids. No frame has one, so
-// there is nothing to remember.
+// dedupWindow is how long the broker remembers message ids. Frames have none.
 const dedupWindow = time.Second
 
-// publishTimeout bounds one try of an append; the caller's context bounds all tries.
+// publishTimeout limits one attempt of an append; the caller's context limits all attempts.
 const publishTimeout = 5 * time.Second
 
 // Log is the run log in JetStream. It is safe for concurrent use.
@@ -69,23 +67,23 @@ type Log struct {
 	link   *natslink.Link
 	js     js.JetStream
 	stream js.Stream
-	// leader reads what stream may not have yet, at a cost.
+	// leader reads what stream may not have yet, at a higher cost.
 	leader js.Stream
-	// alone: there is one copy of the log.
+	// alone: the log has a single copy.
 	alone bool
 	// reached is a position that the leader is known to have.
 	reached atomic.Uint64
-	// scans bounds the long runs that are read at a time.
+	// scans limits concurrent reads of long runs.
 	scans *semaphore.Weighted
-	// shorts bounds the short pages that are on their way.
+	// shorts limits concurrent short pages.
 	shorts *semaphore.Weighted
-	// asked is when the leader was asked last how far it is, in Unix nanoseconds.
+	// asked is when the leader's position was last read, in Unix nanoseconds.
 	asked atomic.Int64
-	// lost counts the records that were gone at the last check.
+	// lost counts the records missing at the last check.
 	lost atomic.Uint64
 }
 
-// Open makes the stream, or checks that the one there is as it must be.
+// Open creates the stream, or checks the existing one.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	api, err := js.New(nc)
 	if err != nil {
@@ -109,8 +107,8 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	return opened(ctx, nc, api, s, cfg)
 }
 
-// Attach opens the log that is there for a reader: it makes nothing and changes nothing.
-// Errors: js.ErrStreamNotFound where there is none.
+// Attach opens an existing log for a reader: it creates and changes nothing. Errors:
+// js.ErrStreamNotFound if there is none.
 func Attach(ctx context.Context, nc *nats.Conn) (*Log, error) {
 	api, err := js.New(nc)
 	if err != nil {
@@ -150,14 +148,14 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 		if err = l.Keep(trying, pos); err == nil {
 			return pos, nil
 		}
-		// A server that is opened anew may have lost what it had not kept: the frame is looked for again.
+		// A restarted server may have lost what was not synced, so look for the frame again.
 		if !errors.Is(err, natslink.ErrLost) || !lifecycle.Wait(trying, pauseAfter(err)) {
 			return 0, err
 		}
 	}
 }
 
-// store has the server take a frame.
+// store sends a frame to the server.
 func (l *Log) store(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
 	m := message(f, after)
 	caller := ctx
@@ -175,16 +173,16 @@ func (l *Log) store(ctx context.Context, f *frame.Frame, after uint64) (uint64, 
 		case !natslink.Undecided(err) && !isTransient(err) || ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}
-		// Outcome unknown: the same frame may be sent again, the expectation
-		// makes the second one fail if the first was stored.
+		// Outcome unknown: send the same frame again. The expectation makes the second attempt fail
+		// if the first one was stored.
 		if !lifecycle.Wait(ctx, pauseAfter(err)) {
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, ctx.Err())
 		}
 	}
 }
 
-// pauseAfter is how long an append waits before it is tried again: for another one that is
-// on its way not long.
+// pauseAfter returns the wait before an append is retried; it is short if another write is in
+// progress.
 func pauseAfter(err error) time.Duration {
 	if natslink.Undecided(err) {
 		return 3 * time.Millisecond
@@ -192,8 +190,8 @@ func pauseAfter(err error) time.Duration {
 	return 50 * time.Millisecond
 }
 
-// settle decides a failed expectation: was the frame stored by an earlier try
-// whose acknowledgement got lost?
+// settle resolves a failed expectation: was the frame stored by an earlier attempt whose
+// acknowledgement was lost?
 func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
 	frames, err := from(ctx, f.Run, after+1, 1, l.get)
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
@@ -202,7 +200,7 @@ func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	if len(frames) == 1 && frames[0].Hash == f.Hash {
 		return frames[0].Pos, nil
 	}
-	if err := l.Keep(ctx, 0); err != nil { // who was second may tell of the first, wherever that is
+	if err := l.Keep(ctx, 0); err != nil { // the caller may act on the other frame, so it must be on disk
 		return 0, err
 	}
 	return 0, fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
@@ -223,7 +221,7 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	return l.keeping(ctx, raw)
 }
 
-// all reads all frames of a run, of any server.
+// all reads all frames of a run, from any server.
 func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
 	start, err := l.First(ctx, run)
 	if err != nil {
@@ -247,15 +245,16 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 			return frames, nil
 		}
 	}
-	return l.scan(ctx, start.Run, frames) // large frames fill a page before there are as many
+	return l.scan(ctx, start.Run, frames) // large frames fill a page early
 }
 
-// readSingly is how many frames of a run are asked for one by one, where they do not come at once: as many
-// take about as long as a consumer takes to be made.
+// readSingly is how many frames of a run are read one by one if they do not arrive in one page.
+// Reading this many takes about as long as creating a consumer.
 const readSingly = 32
 
-// atOnce reads what comes after frames in one short page, with the leader's last frame if only that is missing,
-// and reports whether that is the whole run. A server may have less of it than others, or fall silent.
+// atOnce reads the frames after frames in one short page, plus the leader's last frame if only that
+// is missing, and reports whether the run is complete. A server may have fewer frames than others,
+// or fall silent.
 func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, bool, error) {
 	frames, err := l.shortPage(ctx, run, frames)
 	if err != nil {
@@ -275,14 +274,14 @@ func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame
 	return frames, false, nil
 }
 
-// few reads a run that has a step at most between its first and its last frame. The server finds
-// these frames by their subjects. For a page it scans the messages between them, thousands for a
-// run that slept among many others. Of any other run it returns the first frame.
+// few reads a run with at most one step between its first and last frame. The server finds these
+// frames by subject. For a page it would scan the messages in between, thousands for a run that
+// slept for long. For any other run it returns the first frame.
 func (l *Log) few(ctx context.Context, start *frame.Frame) (frames []*frame.Frame, whole bool, err error) {
 	first := []*frame.Frame{start}
 	last, err := l.Last(ctx, start.Run)
 	if errors.Is(err, runlog.ErrNotFound) {
-		return first, false, nil // its leader has less of the run
+		return first, false, nil // its leader has fewer frames of the run
 	}
 	if err != nil {
 		return nil, false, err
@@ -307,8 +306,8 @@ func (l *Log) few(ctx context.Context, start *frame.Frame) (frames []*frame.Fram
 	return first, false, nil
 }
 
-// shortPage fails if nothing comes, or what comes is damaged. Of too many at a time some are left out: the
-// frames are asked for one by one then.
+// shortPage fails if nothing arrives, or a frame is damaged. Beyond the concurrency limit the page
+// is skipped, and the frames are read one by one.
 func (l *Log) shortPage(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, error) {
 	if !l.shorts.TryAcquire(1) {
 		return frames, nil
@@ -329,7 +328,7 @@ func (l *Log) shortPage(ctx context.Context, run subject.Run, frames []*frame.Fr
 	return read, damaged
 }
 
-// collect takes the frames of a run up to its end, or to one that is damaged.
+// collect collects the frames of a run up to its end, or to a damaged one.
 func collect(frames *[]*frame.Frame, damaged *error, heard func()) func(*js.RawStreamMsg) (bool, error) {
 	return func(raw *js.RawStreamMsg) (bool, error) {
 		f, err := parseRaw(raw)
@@ -343,17 +342,15 @@ func collect(frames *[]*frame.Frame, damaged *error, heard func()) func(*js.RawS
 	}
 }
 
-// How many long runs are read at a time: the server ends a connection for which too much waits. A page
-// is a megabyte and a frame, what is sent ahead to a consumer may be more. A short page
-// is 64 KB and a frame.
+// Concurrent reads of long runs: the server ends a connection with too much pending data. A page is
+// a megabyte plus a frame; a consumer may send more. A short page is 64 KB plus a frame.
 const (
 	maxPaged   = 3
 	maxScanned = 1
 	maxShort   = 128
 )
 
-// scan reads the frames of a run that come after those that have been read, up to what is
-// its last when it is called.
+// scan reads the frames of a run after those already read, up to its last at the time of the call.
 func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, error) {
 	last, err := l.Last(ctx, run)
 	if err != nil {
@@ -385,12 +382,12 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	return frames, nil
 }
 
-// silence is how long whoever reads a long run waits for its next frame where nothing else bounds that:
-// others wait until it is through.
+// silence is the maximum wait for the next frame of a long run without another limit, because other
+// reads wait for their turn.
 const silence = 10 * time.Second
 
-// oneOfFew asks when it is its turn. A long run takes longer than one frame may: what is bounded is the
-// wait for the next, from one call of heard to another.
+// oneOfFew calls ask when it is its turn. A long run takes longer than a frame may, so the limit
+// applies to the wait for the next frame, from one call of heard to the next.
 func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard func()) error) error {
 	turn, cancel := l.patient(ctx)
 	defer cancel()
@@ -406,7 +403,7 @@ func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard 
 	return l.link.Ask(ctx, func(ctx context.Context) error { return ask(ctx, func() { late.Reset(p) }) })
 }
 
-// walk hands over the messages of a run between positions, in the way that costs the servers least: see
+// walk visits the messages of a run between positions, in the way that costs the servers least: see
 // docs/adr/0033.
 func (l *Log) walk(ctx context.Context, run subject.Run, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	if l.paged() {
@@ -415,5 +412,5 @@ func (l *Log) walk(ctx context.Context, run subject.Run, from, to uint64, each f
 	return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), from, to, each)
 }
 
-// paged reports that any server answers for many frames at a time.
+// paged reports whether any server can serve pages.
 func (l *Log) paged() bool { return !l.alone && l.stream.CachedInfo().Config.AllowDirect }

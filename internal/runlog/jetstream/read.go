@@ -23,8 +23,8 @@ func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.
 	return l.keptAll(ctx, frames, err)
 }
 
-// from reads up to limit frames of a run, and no more than a page may hold, at position
-// pos and later; all of them with a limit of 0.
+// from reads up to limit frames of a run from position pos on, and at most a page; a limit of 0
+// means all.
 func from(ctx context.Context, run subject.Run, pos uint64, limit int, get getter) ([]*frame.Frame, error) {
 	var out []*frame.Frame
 	for size := 0; limit == 0 || len(out) < limit && size < runlog.PageBytes; {
@@ -48,9 +48,9 @@ func from(ctx context.Context, run subject.Run, pos uint64, limit int, get gette
 	return out, nil
 }
 
-// get asks whichever server answers, since to ask the leader for each read would put the reads
-// of all hosts on one server. What a server has is what there is; but it may be behind, so that
-// there is nothing is taken from the leader only.
+// get reads from any server, because reading from the leader would concentrate the load of all
+// hosts on one server. Records on a server are final, but it may be behind: absence is confirmed by
+// the leader.
 func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStre
 	return raw, err
 }
 
-// newest is where the last frame of a run is read.
+// newest returns the stream for reading the last frame of a run.
 func (l *Log) newest() js.Stream {
 	if l.alone {
 		return l.stream
@@ -75,8 +75,8 @@ func (l *Log) newest() js.Stream {
 	return l.leader
 }
 
-// patient bounds what is tried for one frame. A caller's deadline is undercut, so
-// that it learns what is wrong and not only that its time is up.
+// patient limits the attempts for one frame. It ends before the caller's deadline, so that the
+// caller gets the cause and not only a timeout.
 func (l *Log) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	d := l.cfg.Patience
 	if d == 0 {
@@ -104,8 +104,8 @@ func readError(what string, run subject.Run, err error) error {
 	return fmt.Errorf("%w: read %s of run %s: %w", runlog.ErrUnavailable, what, run.RunID, err)
 }
 
-// isTransient reports that another try may find the server back. A write that finds the
-// connection broken, before the client does, fails as the connection does.
+// isTransient reports whether a retry may succeed. A write on a broken connection, before the
+// client has noticed, fails like the connection.
 func isTransient(err error) bool {
 	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) {
 		return true
@@ -113,5 +113,5 @@ func isTransient(err error) bool {
 	return errors.Is(err, natslink.ErrLost) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected) ||
-		errors.Is(err, nats.ErrReconnectBufExceeded) // a connection that keeps nothing for later
+		errors.Is(err, nats.ErrReconnectBufExceeded) // the connection buffers nothing for later
 }

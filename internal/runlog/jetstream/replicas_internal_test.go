@@ -18,5 +18,5 @@ func TestCheck_RefusesALogWithFewerCopiesThanWanted(t *testing.T) {
 	log.cfg.Replicas = 3
 	err = log.Check(t.Context())
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
-	require.ErrorContains(t, err, "1 copies, and 3 are wanted")
+	require.ErrorContains(t, err, "1 copies, want 3")
 }

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 )
 
-// message is the append of a frame to a run that ends at position after. A new run,
-// after 0, must have no frame of its id, under whatever workflow.
+// message returns the message that appends a frame to a run whose last position is after. A new run
+// (0) must have no frame with its id, under any workflow.
 func message(f *frame.Frame, after uint64) *nats.Msg {
 	all := f.Run
 	if after == 0 {
@@ -26,11 +26,11 @@ func message(f *frame.Frame, after uint64) *nats.Msg {
 	return m
 }
 
-// publish is one try of an append.
+// publish is one attempt of an append.
 func (l *Log) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	try := publishTimeout
 	if p := l.cfg.Patience; p > 0 {
-		try = min(try, p/2) // an acknowledgement that got lost with its connection leaves time to look for the frame
+		try = min(try, p/2) // leaves time to look for the frame if the acknowledgement is lost
 	}
 	ctx, cancel := context.WithTimeout(ctx, try)
 	defer cancel()

@@ -7,14 +7,14 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// lookAgain is the pause before the leader is asked again how far it is: a question costs it
-// more than a frame, and frames come in batches meanwhile.
+// lookAgain is the pause before the leader's position is read again: it costs the leader more than
+// a frame, and frames arrive in batches.
 const lookAgain = 5 * time.Millisecond
 
-// settled waits until reads find a frame that a consumer has handed out. The consumer may be
-// that of another server than the stream's leader, which hands a frame out as soon as it has
-// stored it itself, be it before the leader has: who then asks the leader for the run is told
-// that there is none.
+// settled waits until reads find a frame that a consumer has delivered. The consumer may be led by
+// another server than the stream. That server delivers a frame as soon as it has stored it,
+// possibly before the stream's leader has. Without the wait, a read from the leader would not find
+// the run.
 func (l *Log) settled(ctx context.Context, pos uint64) error {
 	if l.alone || pos <= l.reached.Load() {
 		return nil
@@ -29,7 +29,7 @@ func (l *Log) settled(ctx context.Context, pos uint64) error {
 		case err != nil:
 			return err
 		case end >= pos:
-			l.reached.Store(end) // it never falls behind that: a new leader has all of it
+			l.reached.Store(end) // it never goes back: a new leader has everything up to here
 			return nil
 		}
 	}

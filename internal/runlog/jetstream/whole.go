@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Run returns all frames of a run; see runlog.Reader. A server that was killed may have cut
-// off a part of what it had, and hands out the rest as if nothing were amiss: what reads as
-// damaged is asked of the stream's leader before it is taken for that.
+// Run returns all frames of a run; see runlog.Reader. A server that was killed may have truncated
+// its file and deliver the rest without an error. Frames that look damaged are therefore read from
+// the stream's leader before they count as damaged.
 func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
 	frames, err := l.all(ctx, run)
 	if err == nil {
@@ -48,7 +48,7 @@ func linked(frames []*frame.Frame) error {
 // getter reads the first message of a subject at a position or later.
 type getter func(ctx context.Context, pos uint64, subj string) (*js.RawStreamMsg, error)
 
-// getOfLeader costs the leader more than a read of any server does.
+// getOfLeader costs more than a read from any server.
 func (l *Log) getOfLeader(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 )
 
-// faults is what the log was told to do wrong.
+// faults are the injected faults.
 type faults struct {
 	appends  []error // one for each next Append
 	lostAcks int
@@ -33,23 +33,21 @@ func (f *faults) takeAck() error {
 	return fmt.Errorf("%w: acknowledgement lost", runlog.ErrUnavailable)
 }
 
-// FailNext makes the next Append fail with err and store nothing. Calls add up.
+// FailNext makes the next Append fail with err and store nothing. Calls accumulate.
 func (l *Log) FailNext(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults.appends = append(l.faults.appends, err)
 }
 
-// LoseNextAck makes the next Append store its frame and report
-// runlog.ErrUnavailable all the same.
+// LoseNextAck makes the next Append store its frame and still return runlog.ErrUnavailable.
 func (l *Log) LoseNextAck() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults.lostAcks++
 }
 
-// FailReads makes Run, Last, End and Follow fail with err until it is called
-// with nil.
+// FailReads makes Run, Last, End and Follow fail with err until it is called with nil.
 func (l *Log) FailReads(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,8 +55,8 @@ func (l *Log) FailReads(err error) {
 	l.wake()
 }
 
-// Damage flips a bit in the body of the frame at pos, as a bad disk would. A second time it is
-// flipped back, as if another copy were read.
+// Damage flips a bit in the body of the frame at pos, as a bad disk would. A second call restores
+// it, as if another copy were read.
 func (l *Log) Damage(pos uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +76,7 @@ func (l *Log) Wipe() {
 	l.wake()
 }
 
-// CutOff takes away what is behind pos, as a server does that finds its file's end damaged.
+// CutOff removes everything after pos, as a server does if the end of its file is damaged.
 func (l *Log) CutOff(pos uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

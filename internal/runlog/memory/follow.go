@@ -33,8 +33,8 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	}
 }
 
-// after copies up to a batch of frames behind pos, and gives the channel that
-// closes when there are more.
+// after copies up to a batch of frames after pos, and returns the channel that closes when there
+// are more.
 func (l *Log) after(ctx context.Context, pos uint64) ([]*frame.Frame, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *Log) after(ctx context.Context, pos uint64) ([]*frame.Frame, <-chan str
 	return out, l.changed, nil
 }
 
-// intact leaves out the frames that do not verify, after reporting them.
+// intact reports frames that do not verify, and removes them.
 func intact(frames []*frame.Frame, damaged func(uint64, error)) []*frame.Frame {
 	out := frames[:0:0]
 	for _, f := range frames {
@@ -69,7 +69,7 @@ func intact(frames []*frame.Frame, damaged func(uint64, error)) []*frame.Frame {
 	return out
 }
 
-// End is the position of the last frame; see runlog.Follower.
+// End returns the position of the last frame; see runlog.Follower.
 func (l *Log) End(ctx context.Context) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

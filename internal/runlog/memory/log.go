@@ -1,7 +1,6 @@
-// Package memory is a run log in memory: a real, small implementation of every
-// port of runlog, for tests. It keeps the rules of the durable log (one order,
-// compare-and-set per run, retries recognised by hash, a queue that hands out
-// again what was not acknowledged) and can be told to misbehave.
+// Package memory is a run log in memory for tests. It implements every port of runlog with the
+// rules of the durable log (one order, compare-and-set per run, retries recognized by hash,
+// redelivery of unacknowledged runs), and supports fault injection.
 package memory
 
 import (
@@ -17,31 +16,31 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Log is the run log. It is safe for concurrent use. Frames it returns share
-// their bodies with it: do not change them.
+// Log is the run log. It is safe for concurrent use. Returned frames share their bodies with it: do
+// not change them.
 type Log struct {
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // guards the fields below
 	frames  []*frame.Frame
 	runs    map[runKey][]int // indexes into frames, in order
-	ready   []*item          // runs to hand out, oldest first
-	held    map[uint64]*item // handed out and not ended, by position
-	handed  uint64           // how many were handed out
-	changed chan struct{}    // closed and replaced whenever something above grows
+	ready   []*item          // runs to deliver, oldest first
+	held    map[uint64]*item // delivered and not ended, by position
+	handed  uint64           // number of deliveries
+	changed chan struct{}    // closed and replaced whenever a field above grows
 	delay   time.Duration
 	faults  faults
 }
 
-// runKey leaves the workflow out: a run id names one run of a tenant.
+// runKey omits the workflow: a run id identifies one run of a tenant.
 type runKey struct{ tenant, runID string }
 
 func keyOf(r subject.Run) runKey { return runKey{tenant: r.Tenant, runID: r.RunID} }
 
-// New makes an empty log whose Retry hands out again at once.
+// New returns an empty log whose Retry redelivers immediately.
 func New() *Log {
 	return &Log{runs: map[runKey][]int{}, held: map[uint64]*item{}, changed: make(chan struct{})}
 }
 
-// wake tells everybody who waits that the log has changed. The caller holds mu.
+// wake notifies all waiters that the log has changed. The caller holds mu.
 func (l *Log) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -65,8 +64,7 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	return pos, l.faults.takeAck()
 }
 
-// settle decides a failed expectation: an earlier try of the same frame, or
-// somebody else's frame.
+// settle resolves a failed expectation: an earlier attempt of the same frame, or another frame.
 func (l *Log) settle(f *frame.Frame, chain []int, after uint64) (uint64, error) {
 	for _, i := range chain {
 		if g := l.frames[i]; g.Pos > after {
@@ -147,7 +145,7 @@ func matches(run subject.Run, f *frame.Frame) bool {
 	return run.WorkflowID == "" || run.WorkflowID == f.Run.WorkflowID
 }
 
-// readable is the error every read gives now, if any. The caller holds mu.
+// readable returns the injected error of reads, if any. The caller holds mu.
 func (l *Log) readable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 )
 
-// ErrEnded says that Ack or Retry was already called on the delivery.
+// ErrEnded: Ack or Retry was already called on the delivery.
 var ErrEnded = errors.New("delivery has already ended")
 
 // item is a frame in the queue.
@@ -36,10 +36,10 @@ func (l *Log) Next(ctx context.Context) (runlog.Delivery, error) {
 	}
 }
 
-// Want is of no effect: nothing is fetched ahead.
+// Want has no effect: nothing is fetched ahead.
 func (l *Log) Want(int) {}
 
-// Close is of no effect: nothing is fetched ahead.
+// Close has no effect: nothing is fetched ahead.
 func (l *Log) Close() {}
 
 // Depth counts what is in the queue; see runlog.Queue.
@@ -64,15 +64,14 @@ func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
 	return &delivery{log: l, item: it, frame: &f, tries: it.tries}, nil
 }
 
-// SetRetryDelay makes Retry hold runs back for d from now on.
+// SetRetryDelay sets the delay of Retry.
 func (l *Log) SetRetryDelay(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay = d
 }
 
-// Expire hands out again every run that is held, as the durable log does when
-// its holders have been silent for too long. It returns how many there were.
+// Expire redelivers every held run, as the durable log does after AckWait. It returns their number.
 func (l *Log) Expire() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,15 +82,14 @@ func (l *Log) Expire() int {
 	return len(positions)
 }
 
-// Backlog counts the runs that wait to be handed out and those that are held.
+// Backlog counts the waiting and the held runs.
 func (l *Log) Backlog() (waiting, held int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.ready), len(l.held)
 }
 
-// requeue puts a held item back, unless it has been acknowledged meanwhile. The
-// caller holds mu.
+// requeue puts a held item back, unless it was acknowledged in the meantime. The caller holds mu.
 func (l *Log) requeue(it *item) {
 	if l.held[it.frame.Pos] != it {
 		return
@@ -120,7 +118,7 @@ func (d *delivery) Extend() error {
 	return nil
 }
 
-// Ack takes the run off the queue, also when it has been handed out again since.
+// Ack removes the run from the queue, also after a redelivery.
 func (d *delivery) Ack() error {
 	if d.ended.Swap(true) {
 		return ErrEnded

@@ -38,8 +38,8 @@ func appendRefusesStale(t *testing.T, l Full) {
 	require.Len(t, frames, 2, "nothing was written")
 }
 
-// appendRefusesSecondStart holds also when the second start names another
-// workflow: a run id names one run of a tenant.
+// appendRefusesSecondStart holds also if the second start names another workflow: a run id
+// identifies one run of a tenant.
 func appendRefusesSecondStart(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	c.start()
@@ -103,7 +103,7 @@ func appendLetsOneRacerWin(t *testing.T, l Full) {
 	require.NoError(t, frame.VerifyChain(chained))
 }
 
-// race appends all frames at once after one position and returns the stored.
+// race appends all frames concurrently after one position and returns the stored ones.
 func race(t *testing.T, l Full, frames []*frame.Frame, after uint64) []*frame.Frame {
 	t.Helper()
 	var (

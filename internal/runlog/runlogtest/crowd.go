@@ -16,20 +16,20 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Writer appends frames to a run that others may append to as well.
+// Writer appends frames to a run that other writers may append to as well.
 type Writer struct {
 	Log  runlog.Log
 	Run  subject.Run
 	Name string
 
 	head frame.Head
-	// Stored are the frames that were acknowledged, by their hash.
+	// Stored maps the hashes of acknowledged frames to their positions.
 	Stored map[string]uint64
-	// Lost is how often somebody else was first.
+	// Lost counts the appends that another writer won.
 	Lost int
 }
 
-// Add appends n frames of its own, each after whatever is the run's last.
+// Add appends n frames, each after the run's current last frame.
 func (w *Writer) Add(ctx context.Context, n int) error {
 	if w.Stored == nil {
 		w.Stored = map[string]uint64{}
@@ -60,8 +60,8 @@ func (w *Writer) Add(ctx context.Context, n int) error {
 	return nil
 }
 
-// Unbroken checks that a run has just the frames which were acknowledged to its
-// writers, each once, where they were told, and each after the one before.
+// Unbroken checks that a run has exactly the frames acknowledged to its writers, each once, at the
+// returned position, and correctly chained.
 func Unbroken(t *testing.T, log runlog.Log, run subject.Run, stored map[string]uint64) {
 	t.Helper()
 	frames, err := log.Run(within(t), run)
@@ -80,7 +80,7 @@ func Unbroken(t *testing.T, log runlog.Log, run subject.Run, stored map[string]u
 	require.Len(t, at, len(stored))
 }
 
-// appendServesMany has 64 writers, of which half share their runs with another.
+// appendServesMany has 64 writers, half of which share their runs with another.
 func appendServesMany(t *testing.T, l Full) {
 	const writers, runs, each = 64, 48, 20
 	all := make([]*Writer, writers)

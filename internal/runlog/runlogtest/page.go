@@ -36,7 +36,7 @@ func pageGivesPieces(t *testing.T, l Full) {
 	}
 }
 
-// Many read runs at a time, each a page.
+// Many runs are read at a time, each in pages.
 func pageIsBoundedInBytes(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	pos := c.start().Pos

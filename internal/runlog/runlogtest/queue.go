@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// quiet is how long the suite listens before it says that nothing comes.
+// quiet is how long the suite waits to conclude that nothing arrives.
 const quiet = 150 * time.Millisecond
 
 func next(t *testing.T, l Full) runlog.Delivery {
@@ -87,7 +87,7 @@ func queueEndsOnce(t *testing.T, l Full) {
 func queueCounts(t *testing.T, l Full) {
 	depth := func(total int, handedOut uint64) {
 		t.Helper()
-		require.EventuallyWithT(t, func(c *assert.CollectT) { // an Ack is not waited for
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // an Ack is asynchronous
 			d, err := l.Depth(t.Context())
 			assert.NoError(c, err)
 			assert.Equal(c, total, d.Waiting+d.Held)

@@ -22,8 +22,7 @@ func readGivesBack(t *testing.T, l Full) {
 	require.NoError(t, frame.VerifyChain(got))
 }
 
-// readsALongRunWhole: however many frames a run has, and whatever is written beside them, also
-// while they are read.
+// readsALongRunWhole: regardless of the number of frames, and of concurrent writes.
 func readsALongRunWhole(t *testing.T, l Full) {
 	c, other := newChain(t, l, "run-1"), newChain(t, l, "run-2")
 	c.start()
@@ -43,7 +42,7 @@ func readsALongRunWhole(t *testing.T, l Full) {
 	require.Equal(t, c.head, frames[101].Head())
 }
 
-// readsARunOfLargeFramesWhole: a page of them holds few.
+// readsARunOfLargeFramesWhole: a page holds only a few of them.
 func readsARunOfLargeFramesWhole(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	c.start()

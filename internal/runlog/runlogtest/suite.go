@@ -1,6 +1,5 @@
-// Package runlogtest is the contract of the run log as tests. Every
-// implementation of the ports in runlog runs the same suite, so that one may
-// stand in for the other.
+// Package runlogtest is the contract of the run log as tests. Every implementation of the ports in
+// runlog runs the same suite, so that they are interchangeable.
 package runlogtest
 
 import (
@@ -18,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Full is everything a run log does.
+// Full combines all interfaces of a run log.
 type Full interface {
 	runlog.Log
 	runlog.Pager
@@ -26,12 +25,11 @@ type Full interface {
 	runlog.Follower
 }
 
-// patience bounds every wait of the suite; a correct log needs milliseconds, or
-// its retry delay.
+// patience limits every wait of the suite; a correct log needs milliseconds, or its retry delay.
 const patience = 20 * time.Second
 
-// Run checks the log that open makes. Each test opens its own, empty log; open
-// registers what closes it.
+// Run checks the log that open returns. Each test opens its own empty log; open registers the
+// cleanup.
 func Run(t *testing.T, open func(t *testing.T) Full) {
 	tests := []struct {
 		name  string
@@ -76,7 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 	}
 }
 
-// chain writes the frames of one run, one after the other.
+// chain writes the frames of one run in order.
 type chain struct {
 	t    *testing.T
 	log  runlog.Appender
@@ -100,7 +98,7 @@ func (c *chain) add(kind subject.Kind, n int) *frame.Frame {
 	return c.append(c.next(kind, n))
 }
 
-// next makes, but does not append, the next frame.
+// next returns the next frame without appending it.
 func (c *chain) next(kind subject.Kind, n int) *frame.Frame {
 	events := make([]wire.Event, n)
 	for i := range events {
@@ -126,7 +124,7 @@ func record(run subject.Run) []byte {
 		run.RunID, run.WorkflowID, run.Tenant)
 }
 
-// within is a context that ends when the suite's patience does.
+// within returns a context that ends after patience.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -134,7 +132,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// sameFrame compares what a frame says and where it is.
+// sameFrame compares content and position of frames.
 func sameFrame(t *testing.T, want, got *frame.Frame) {
 	t.Helper()
 	require.NoError(t, got.Verify())

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"waybill.dev/waybill/internal/near"
+	"waybill.dev/waybill/internal/suggest"
 )
 
 // Near suggests names, as PROVIDER/MODEL, that somebody may have meant who asked
@@ -19,9 +19,9 @@ func (c *Catalogue) Near(provider, model string, n int) []string {
 	var all []candidate
 	for _, e := range c.doc.Models {
 		for _, known := range e.names() {
-			far := near.Distance(asked, strings.ToLower(e.Provider+"/"+known))
+			far := suggest.Distance(asked, strings.ToLower(e.Provider+"/"+known))
 			if e.Provider != provider { // the right model elsewhere is worth a mention
-				far = min(far, 1+near.Distance(strings.ToLower(model), strings.ToLower(known)))
+				far = min(far, 1+suggest.Distance(strings.ToLower(model), strings.ToLower(known)))
 			}
 			if far <= max(2, len(model)/3) {
 				all = append(all, candidate{e.Provider + "/" + known, far})

@@ -166,7 +166,7 @@ func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 // slept reports whether a frame wakes nobody though somebody else has written it: a run
 // that slept before it does so after it.
 func slept(f *frame.Frame) bool {
-	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.Beside)
+	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }
 
 // backlogPatience is how long a wake frame may be the last of its run while runs wait in the queue.

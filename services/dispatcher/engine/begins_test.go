@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
@@ -17,7 +17,7 @@ import (
 // watchedLog tells how many runs have not begun when something is appended.
 type watchedLog struct {
 	runlog.Log
-	begins *sojourn.Meter
+	begins *queuetime.Meter
 	saw    []int
 	err    error
 }
@@ -33,7 +33,7 @@ func (l *watchedLog) Append(ctx context.Context, f *frame.Frame, after uint64) (
 // A run has begun with its first append, however long what it then waits for takes.
 func TestBegins_EndsWithTheFirstAppend(t *testing.T) {
 	t.Parallel()
-	begins := sojourn.New(time.Millisecond)
+	begins := queuetime.New(time.Millisecond)
 	during := -1
 	defs := define(t, nodeJSON("a", "core.ai.callPrompt", "{}"))
 	asked := models(func(context.Context, model.Task, model.Journal) model.Result {
@@ -53,7 +53,7 @@ func TestBegins_EndsWithTheFirstAppend(t *testing.T) {
 
 func TestBegins_EndsWithARunThatIsHandedBack(t *testing.T) {
 	t.Parallel()
-	begins := sojourn.New(time.Millisecond)
+	begins := queuetime.New(time.Millisecond)
 	defs := define(t, nodeJSON("a", "core.noop", "{}"))
 	r := newRig(t, defs, nil)
 	r.begins = begins

@@ -76,7 +76,7 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, entry{writer: frame.Beside + x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m)
+	a, err := x.append(ctx, entry{writer: frame.ExternalPrefix + x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m)
 	if err != nil {
 		return nil, err
 	}
@@ -283,5 +283,5 @@ func adoptable(f *frame.Frame) bool {
 			return false
 		}
 	}
-	return f.Kind == subject.Wake && f.Last < f.First || strings.HasPrefix(f.Writer, frame.Beside)
+	return f.Kind == subject.Wake && f.Last < f.First || strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }

@@ -83,7 +83,7 @@ func (s *session) adopt(events []wire.Event) {
 // conflicted tells of a run that was lost to the session which wrote a frame. A change from
 // beside takes a run from nobody.
 func (x *Executor) conflicted(f *frame.Frame) {
-	if !strings.HasPrefix(f.Writer, frame.Beside) {
+	if !strings.HasPrefix(f.Writer, frame.ExternalPrefix) {
 		x.deps.Metrics.Conflict()
 	}
 }

@@ -31,7 +31,7 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 		return "", err
 	}
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	err = x.endAnyway(ctx, r, frame.Beside+x.newWriter(), func(m *machine.Machine) {
+	err = x.endAnyway(ctx, r, frame.ExternalPrefix+x.newWriter(), func(m *machine.Machine) {
 		now := x.deps.Clock()
 		m.Begin(now)
 		m.Cancel(now, wire.CancelNote{Reason: reason, By: by})

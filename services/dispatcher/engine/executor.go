@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
@@ -84,7 +84,7 @@ type Deps struct {
 	// Metrics is told what is done here; nil: nobody counts.
 	Metrics Metrics
 	// Begins measures how long runs that were handed out take to their first append; nil: nobody does.
-	Begins *sojourn.Meter
+	Begins *queuetime.Meter
 	// Wait is told when a run sleeps until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
 	// Forget is told when a run that may sleep will not wake.

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
-	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
@@ -123,7 +123,7 @@ type rig struct {
 	defs   engine.Definitions
 	models engine.Models
 	// begins measures executors that are made from here on; nil: nobody does.
-	begins *sojourn.Meter
+	begins *queuetime.Meter
 	// quarantine takes runs of executors that are made from here on; nil: nobody does.
 	quarantine engine.Quarantine
 	// hold is how long executors hold results that are made from here on.

@@ -200,7 +200,7 @@ func TestExecute_AdoptsChangesOfALongRun(t *testing.T) {
 		require.Equal(t, seen, log.wholeReads())
 		st, frames := r.state(t)
 		require.Equal(t, wire.StatusCompleted, st.Status)
-		require.Contains(t, frames[len(frames)-2].Writer, frame.Beside)
+		require.Contains(t, frames[len(frames)-2].Writer, frame.ExternalPrefix)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 // ask suspends a node until somebody outside answers. A question the run has the answer
 // to is not asked again (OpenWOP host contract §6.1).
 func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
-	at := interrupt.Place{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
+	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 	r, wrong := interrupt.From(t.Executes(), at, in.Config)
 	if len(wrong) > 0 {
 		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
@@ -32,7 +32,7 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 		r = r.WithArtifact(shown)
 	}
 	r = r.WithObserved(in.Ports["observed"])
-	if wrong := r.Unshowable(); len(wrong) > 0 {
+	if wrong := r.CheckData(); len(wrong) > 0 {
 		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
 		return
 	}
@@ -54,7 +54,7 @@ func (m *Machine) answered(now time.Time, id string, ports map[string]json.RawMe
 }
 
 // open records a question.
-func (m *Machine) open(now time.Time, at interrupt.Place, r interrupt.Request, trust wire.Trust) {
+func (m *Machine) open(now time.Time, at interrupt.Origin, r interrupt.Request, trust wire.Trust) {
 	_, events := interrupt.Open(at, r, now, trust.Meet(m.trust(at.NodeID)))
 	m.Emit(now, events...)
 }

@@ -120,7 +120,7 @@ func (m *Machine) askOn(now time.Time, id string, t node.Type, n *runstate.Node)
 	case n.Status == runstate.NodeRunning:
 		m.ask(now, id, t, in, n.Attempt, trust)
 	default: // it waits already: the rest is to be told
-		at := interrupt.Place{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
+		at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 		r, _ := interrupt.From(t.Executes(), at, in.Config) // it was asked before
 		if shown, ok := in.Ports["input"]; ok {
 			r = r.WithArtifact(shown)

@@ -35,7 +35,7 @@ func (m *Machine) unknown(id string, n *runstate.Node, t node.Type) *wire.NodeEr
 
 // askUnknown suspends a node until a person decides about its call.
 func (m *Machine) askUnknown(now time.Time, id string, n *runstate.Node, t node.Type) {
-	at := interrupt.Place{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
+	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 	m.open(now, at, interrupt.Unknown(at, m.call(id, n, t), !t.AsksModel()), m.trust(id))
 }
 

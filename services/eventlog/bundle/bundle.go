@@ -1,10 +1,9 @@
-// Package bundle makes the debug bundle of a run: what somebody needs to find out
-// what went wrong, without what the run was about.
+// Package bundle builds the debug bundle of a run: the data needed to diagnose it, without its
+// content.
 //
-// Content is omitted, not masked: of every event only the members that tell its
-// course are kept, by name. What a workflow carried from its inputs into
-// variables, outputs, prompts or answers is in none of them (OpenWOP host
-// contract §10.4).
+// Content is omitted, not masked: of every event only listed members that describe the course of
+// the run are kept. Data that a workflow moves from inputs into variables, outputs, prompts or
+// answers is in none of them (OpenWOP host contract §10.4).
 package bundle
 
 import (
@@ -18,7 +17,7 @@ import (
 const (
 	// Version is the version of the bundle's format.
 	Version = "1.0"
-	// MaxBytes is the largest bundle, with all that is in it.
+	// MaxBytes is the maximum size of a bundle.
 	MaxBytes = 8 << 20
 	mode     = "omit"
 )
@@ -29,22 +28,21 @@ const (
 	TruncatedToNumber = "events_truncated_to_max_events"
 )
 
-// Host names the host that made the bundle.
+// Host identifies the host that built the bundle.
 type Host struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Input is a run as the log tells it.
+// Input is a run as recorded in the log.
 type Input struct {
 	State  *runstate.State
 	Events []wire.Event
 	Host   Host
 	Now    time.Time
-	// MaxEvents is how many events are wanted at most; 0: all.
+	// MaxEvents limits the events; 0 means no limit.
 	MaxEvents int
-	// MaxBytes is how large the bundle may be; 0, or more than the constant: as
-	// large as that.
+	// MaxBytes limits the bundle; 0, or more than the constant, means the constant.
 	MaxBytes int
 }
 

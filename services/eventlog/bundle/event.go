@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// kept are the members of payloads that tell a run's course: ids, types, codes,
-// counts, times. Whatever else a payload has is content, and is left out.
+// kept are the payload members that describe a run's course: ids, types, codes, counts, times. All
+// other members are content and are dropped.
 var kept = map[string]bool{
 	"workflowId": true, "engineVersion": true, "transport": true, "owner": true, "durationMs": true, "nodeId": true, "typeId": true,
 	"attempt": true, "delayMs": true, "reason": true, "name": true, "artifactId": true, "artifactType": true, "version": true,
@@ -26,22 +26,22 @@ var kept = map[string]bool{
 	"failedNodeId": true, "parentRunId": true,
 }
 
-// ofEnvelope are what is kept of the stamp of an envelope.
+// ofEnvelope are the kept members of an envelope's stamp.
 var ofEnvelope = map[string]bool{"envelopeType": true, "envelopeId": true, "outcome": true, "refusalMode": true}
 
-// ofMedia are what is kept of an asset: the reference, never the bytes (OpenWOP
-// envelope contract §17).
+// ofMedia are the kept members of an asset: the reference, never the bytes (OpenWOP envelope
+// contract §17).
 var ofMedia = map[string]bool{"url": true, "bytes": true, "mimeType": true, "durationSeconds": true}
 
-// Trimmer takes the content out of events, so that a run which carried much of it
-// can be read page by page and be kept in memory.
+// Trimmer removes the content from events, so that a run with much content can be read page by page
+// and held in memory.
 type Trimmer struct{ told told }
 
-// NewTrimmer makes one for the events of a run.
+// NewTrimmer returns a Trimmer for the events of a run.
 func NewTrimmer(s *runstate.State) *Trimmer { return &Trimmer{told: newTold(s)} }
 
-// Trim gives the events without their content. A bundle of them is that of the
-// events as they were.
+// Trim returns the events without their content. Building a bundle from them gives the same result
+// as from the original events.
 func (t *Trimmer) Trim(events []wire.Event) []wire.Event {
 	for i, e := range events {
 		events[i] = t.told.event(e)
@@ -49,12 +49,12 @@ func (t *Trimmer) Trim(events []wire.Event) []wire.Event {
 	return events
 }
 
-// event is the event without its content.
+// event returns the event without its content.
 func (t *told) event(e wire.Event) wire.Event {
 	payload := members(e.Payload)
 	out := keep(payload, kept)
 	if e.Type == wire.EventRunCancelled {
-		delete(out, "reason") // somebody's words
+		delete(out, "reason") // text written by a person
 	}
 	for _, name := range []string{"error", "lastError"} {
 		if raw, ok := payload[name]; ok {
@@ -77,8 +77,8 @@ func (t *told) event(e wire.Event) wire.Event {
 	return e
 }
 
-// media is what is told of an asset. Its address and type are the model's words, if
-// this host did not make them, and may say what the run was told.
+// media returns the kept members of an asset. If this host did not store the asset, a model chose
+// its address and type, which may repeat the run's inputs.
 func (t *told) media(payload map[string]json.RawMessage) map[string]json.RawMessage {
 	asset := keep(payload, ofMedia)
 	delete(asset, "url")
@@ -99,13 +99,13 @@ func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(raw, &e) // what cannot be read is left out
+	_ = json.Unmarshal(raw, &e) // unreadable members are dropped
 	return strictjson.Render(map[string]string{"code": e.Code, "message": t.message(e.Message)})
 }
 
 func members(raw json.RawMessage) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &m) // no object: no members
+	_ = json.Unmarshal(raw, &m) // not an object: no members
 	return m
 }
 
@@ -119,17 +119,17 @@ func keep(from map[string]json.RawMessage, names map[string]bool) map[string]jso
 	return out
 }
 
-// short is a value that takes no room from the rest.
+// short returns a value only if it is small.
 func short(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= maxText {
 		return raw
 	}
 	var s string
-	_ = json.Unmarshal(raw, &s) // no text: nothing of it is kept
+	_ = json.Unmarshal(raw, &s) // not a string: dropped
 	return strictjson.Render(clip(s))
 }
 
-// span is a span as bundles have it.
+// span is a span in the format of bundles.
 type span struct {
 	Name         string         `json:"name"`
 	SpanID       string         `json:"spanId"`
@@ -173,8 +173,8 @@ func (t *told) span(s *runspan.Span) span {
 	return out
 }
 
-// attributes are those of a span: ids, numbers and words of the protocol, which
-// stay, and lists of the caller's own words, its tags.
+// attributes returns a span's attributes: ids, numbers and protocol words unchanged, and lists of
+// the caller's own words (tags) after filtering.
 func (t *told) attributes(from map[string]any) map[string]any {
 	out := make(map[string]any, len(from))
 	for name, v := range from {

@@ -8,14 +8,13 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// fitting makes a document as small as it must be. All that is in it counts:
-// events, spans, the snapshot.
+// fitting shrinks a document to the size limit. Events, spans and the snapshot all count.
 type fitting struct {
 	*document
 
 	told  told
 	rec   *wire.RunRecord
-	kept  []wire.Event // those that Events shows
+	kept  []wire.Event // the events in Events
 	limit int
 }
 
@@ -26,8 +25,7 @@ func (f *fitting) take(events []wire.Event) {
 	}
 }
 
-// shorten drops events from the end of the log, but keeps the last: it says how
-// the run ended.
+// shorten drops events from the end of the log but keeps the last, which records how the run ended.
 func (f *fitting) shorten(n int, reason string) {
 	last := len(f.Events) - 1
 	f.Events = append(f.Events[:n-1:n-1], f.Events[last])
@@ -35,9 +33,8 @@ func (f *fitting) shorten(n int, reason string) {
 	f.Truncated, f.TruncatedReason = true, reason
 }
 
-// render gives the bundle within the limit. Events that do not fit go, and their
-// spans with them; if what is left without any is most of the bundle, the states
-// of the nodes go first.
+// render returns the bundle within the limit. It drops events that do not fit, with their spans. If
+// the rest without events takes most of the limit, it drops the states of the nodes first.
 func (f *fitting) render() ([]byte, error) {
 	b, err := f.marshal()
 	if err != nil || len(b) <= f.limit {
@@ -62,14 +59,14 @@ func (f *fitting) render() ([]byte, error) {
 		if n <= 1 {
 			return nil, fmt.Errorf("debug bundle: %d bytes without any event but the last; at most %d are allowed", len(b), f.limit)
 		}
-		// As many as would fit if all were of one size, and fewer than now.
+		// As many as would fit if all had the same size, and fewer than now.
 		room := int64(n) * int64(max(0, f.limit-least)) / int64(max(1, len(b)-least))
 		f.shorten(max(1, min(n-1, int(room))), TruncatedToSize)
 		f.Spans = f.told.spans(f.rec, f.kept)
 	}
 }
 
-// least is the size with the last event alone.
+// least returns the size with only the last event.
 func (f *fitting) least() (int, error) {
 	if len(f.Events) <= 1 {
 		b, err := f.marshal()
@@ -92,7 +89,7 @@ func (f *fitting) marshal() ([]byte, error) {
 	return b, nil
 }
 
-// bare is a snapshot without the states of its nodes and its tags.
+// bare returns a snapshot without node states and tags.
 func bare(v *runstate.Snapshot) *runstate.Snapshot {
 	out := *v
 	out.NodeStates, out.Tags = map[string]runstate.NodeState{}, nil

@@ -10,11 +10,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// told knows what the run was told, for the only texts that are kept: messages
-// of errors, and tags. One that repeats an input is left out.
+// told holds the run's inputs, to filter the only texts that are kept: error messages and tags. A
+// text that repeats an input is dropped.
 type told struct{ texts []string }
 
-// minText is the shortest input whose mention is looked for.
+// minText is the minimum length of an input to search for.
 const minText = 4
 
 func newTold(s *runstate.State) told {
@@ -48,10 +48,10 @@ func (t *told) collect(v any) {
 	}
 }
 
-// omitted stands for a message that repeats an input.
+// omitted replaces a message that repeats an input.
 const omitted = "(omitted: it repeats an input)"
 
-// message is a text that somebody wrote, as far as it may be shown.
+// message filters a text written by a person or a model.
 func (t *told) message(s string) string {
 	for _, text := range t.texts {
 		if strings.Contains(s, text) {
@@ -69,13 +69,12 @@ func (t *told) messages(list []string) []string {
 	return out
 }
 
-// maxText is the longest text in a bundle, in bytes: it tells a course, and no
-// single text may take the room of the rest.
+// maxText limits a text in a bundle, in bytes, so that no single text crowds out the rest.
 const maxText = 4 << 10
 
 const cutMark = "… (cut)"
 
-// clip shortens a text to whole characters.
+// clip shortens a text at a character boundary.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s
@@ -94,7 +93,7 @@ func (t *told) snapshotError(e *runstate.SnapshotError) *runstate.SnapshotError 
 	return &runstate.SnapshotError{Code: e.Code, Message: t.message(e.Message)}
 }
 
-// course is the run's snapshot without what the run was about.
+// course returns the run's snapshot without its content.
 func (t *told) course(s *runstate.State) *runstate.Snapshot {
 	v := s.Snapshot()
 	v.Inputs, v.Variables = map[string]json.RawMessage{}, map[string]json.RawMessage{}
@@ -108,7 +107,7 @@ func (t *told) course(s *runstate.State) *runstate.Snapshot {
 	return v
 }
 
-// spans are those that the events tell of.
+// spans returns the spans derived from the events.
 func (t *told) spans(rec *wire.RunRecord, events []wire.Event) []span {
 	fold := runspan.New(rec)
 	for _, e := range events {

@@ -1,10 +1,8 @@
-// Package hub hands applied frames to those who follow a run, within the
-// process.
+// Package hub distributes applied frames to the followers of a run, within the process.
 //
-// Frames are published after they are committed, in the order of the log. A
-// subscription has a bounded queue: one that does not keep up is told so, loses
-// its queue and reads on from the store. Nobody ever makes the publisher wait,
-// and a run that nobody follows costs nothing.
+// Frames are published after they are committed, in the order of the log. A subscription has a
+// bounded queue. If it falls behind, it is notified, loses its queue and continues from the store.
+// The publisher never blocks, and a run without followers costs nothing.
 package hub
 
 import (
@@ -18,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Frame is a committed frame, shared by all who receive it: do not change it.
+// Frame is a committed frame, shared by all receivers: do not change it.
 type Frame struct {
 	First int
 	Last  int
@@ -27,27 +25,26 @@ type Frame struct {
 	Docs []json.RawMessage
 }
 
-// Hub knows who follows which run. It is safe for concurrent use.
+// Hub maps runs to their followers. It is safe for concurrent use.
 type Hub struct {
 	queue int
-	count atomic.Int64 // of subscriptions, so that publishing to nobody takes no lock
+	count atomic.Int64 // subscriptions; publishing without any takes no lock
 	lags  atomic.Int64
 
-	watches atomic.Int64 // of tenants, likewise
+	watches atomic.Int64 // watched tenants, likewise
 	board   board
 
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards the fields below
 	subs   map[store.Key]map[*Subscription]struct{}
 	closed bool
 }
 
-// New makes a hub whose subscriptions queue up to a number of frames.
+// New returns a hub whose subscriptions queue up to a number of frames.
 func New(queue int) *Hub {
 	return &Hub{queue: queue, subs: map[store.Key]map[*Subscription]struct{}{}, board: board{tenants: map[string]*audience{}}}
 }
 
-// Subscribe begins to queue the frames of a run. The caller closes the
-// subscription.
+// Subscribe starts to queue the frames of a run. The caller closes the subscription.
 func (h *Hub) Subscribe(key store.Key) *Subscription {
 	s := &Subscription{hub: h, key: key, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -65,7 +62,7 @@ func (h *Hub) Subscribe(key store.Key) *Subscription {
 	return s
 }
 
-// Publish queues committed frames for those who follow their runs.
+// Publish queues committed frames for the followers of their runs.
 func (h *Hub) Publish(frames []*frame.Frame) {
 	if h.count.Load() == 0 {
 		return
@@ -78,7 +75,7 @@ func (h *Hub) Publish(frames []*frame.Frame) {
 			continue
 		}
 		docs, err := wire.SplitArray(f.Body)
-		if err != nil || len(docs) != len(f.Types) { // committed frames are whole; readers will say what is wrong
+		if err != nil || len(docs) != len(f.Types) { // committed frames are complete; readers report the error
 			h.miss(subs)
 			continue
 		}
@@ -89,7 +86,7 @@ func (h *Hub) Publish(frames []*frame.Frame) {
 	}
 }
 
-// Touch tells those who follow a run, or watch its tenant, to look at its row again.
+// Touch makes followers of a run, and watchers of its tenant, read its row again.
 func (h *Hub) Touch(key store.Key) {
 	h.board.look(key)
 	h.mu.RLock()
@@ -97,8 +94,8 @@ func (h *Hub) Touch(key store.Key) {
 	h.miss(h.subs[key])
 }
 
-// TouchAll tells everybody to look at the store again. Which runs of a tenant have
-// changed nobody can tell: its watchers are cut off.
+// TouchAll makes all followers read the store again. The hub cannot tell which runs have changed,
+// so all watches end.
 func (h *Hub) TouchAll() {
 	h.board.cut(ErrLagged, false)
 	h.mu.RLock()
@@ -114,7 +111,7 @@ func (h *Hub) miss(subs map[*Subscription]struct{}) {
 	}
 }
 
-// Close ends every subscription, and those made later at once.
+// Close ends all subscriptions; later ones end immediately.
 func (h *Hub) Close() {
 	h.board.cut(ErrClosed, true)
 	h.mu.Lock()
@@ -127,7 +124,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// Subscriptions counts the open ones; Lags counts how often one did not keep up.
+// Subscriptions counts the open ones; Lags counts how often one fell behind.
 func (h *Hub) Subscriptions() int64 { return h.count.Load() }
 
 // Lags counts how often a subscription lost its queue.

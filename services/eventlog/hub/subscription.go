@@ -8,28 +8,25 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// ErrClosed says that the hub, or the subscription, was closed.
+// ErrClosed: the hub or the subscription was closed.
 var ErrClosed = errors.New("subscription closed")
 
-// ErrLagged says that frames were left out: read on from the store, which holds
-// everything that was published up to now.
+// ErrLagged: frames were dropped. Continue from the store, which holds everything published so far.
 var ErrLagged = errors.New("subscription lagged")
 
-// Subscription is one follower's queue. Next and Close may be called from
-// different goroutines.
+// Subscription is one follower's queue. Next and Close may be called from different goroutines.
 type Subscription struct {
 	hub  *Hub
 	key  store.Key
-	wake chan struct{} // holds a token when there is something to take
+	wake chan struct{} // holds a token if there is something to take
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	queue  []*Frame
 	lagged bool
 	ended  bool
 }
 
-// Next waits for frames and takes all there are. Errors: ErrLagged, ErrClosed,
-// and the context's.
+// Next waits for frames and returns all there are. Errors: ErrLagged, ErrClosed, and the context's.
 func (s *Subscription) Next(ctx context.Context) ([]*Frame, error) {
 	for {
 		select {
@@ -47,7 +44,7 @@ func (s *Subscription) take() ([]*Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		s.notify() // also the next call ends
+		s.notify() // so that the next call ends too
 		return nil, ErrClosed
 	}
 	if s.lagged {
@@ -103,7 +100,7 @@ func (s *Subscription) end() {
 	s.notify()
 }
 
-// notify leaves a token; one is enough, because take takes everything.
+// notify adds a token; one is enough, because take takes everything.
 func (s *Subscription) notify() {
 	select {
 	case s.wake <- struct{}{}:

@@ -8,46 +8,46 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Change is a run whose row has changed. Without a row, the store has to be asked for it.
+// Change is a run whose row has changed. Without a row, read it from the store.
 type Change struct {
 	Key store.Key
 	Row *store.Run
 }
 
 const (
-	// maxChanges is how many runs wait for one watcher before it is cut off.
+	// maxChanges is the number of runs that may wait for one watcher before its watch ends.
 	maxChanges = 1024
-	// maxShown is how many runs of a tenant are remembered as they were shown last. One
-	// that was forgotten is shown once more.
+	// maxShown is the number of runs of a tenant whose last shown row is cached. An evicted run is
+	// shown once more.
 	maxShown = 8192
 )
 
-// board knows who watches the runs of which tenant.
+// board maps tenants to the watchers of their runs.
 type board struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	tenants map[string]*audience
 	closed  bool
 }
 
-// audience is those who watch a tenant's runs.
+// audience holds the watchers of a tenant's runs.
 type audience struct {
 	watches map[*Watch]struct{}
-	// shown is what of each run's row was shown last.
+	// shown is the last shown part of each run's row.
 	shown map[string]shown
 }
 
-// shown is what of a row a list shows; a row that differs in nothing else is no news.
+// shown is the part of a row that a list displays; other changes are not sent.
 type shown struct {
 	status                            wire.Status
 	startedAt, completedAt, errorCode string
 	asks                              int
 	damaged                           bool
-	// lastEvent is about when the last event was: what a run does meanwhile is told now and
-	// then, not at each step.
+	// lastEvent is the approximate time of the last event: an active run is sent now and then, not
+	// at each step.
 	lastEvent string
 }
 
-// tenSeconds is how much of a time in wire.TimeLayout tells it to ten seconds.
+// tenSeconds is the length of a wire.TimeLayout prefix with a resolution of ten seconds.
 const tenSeconds = len("2006-01-02T15:04:0")
 
 func shownOf(r *store.Run) shown {
@@ -58,20 +58,20 @@ func shownOf(r *store.Run) shown {
 	return s
 }
 
-// Watch is one watcher's queue: runs that have changed, each once, as it is by then.
-// Next and Close may be called from different goroutines.
+// Watch is one watcher's queue: changed runs, each once, in their latest state. Next and Close may
+// be called from different goroutines.
 type Watch struct {
 	hub    *Hub
 	tenant string
-	wake   chan struct{} // holds a token when there is something to take
+	wake   chan struct{} // holds a token if there is something to take
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	order []store.Key
 	rows  map[store.Key]*store.Run
 	err   error
 }
 
-// Watch begins to queue the changes of a tenant's runs. The caller closes it.
+// Watch starts to queue the changes of a tenant's runs. The caller closes it.
 func (h *Hub) Watch(tenant string) *Watch {
 	w := &Watch{hub: h, tenant: tenant, wake: make(chan struct{}, 1), rows: map[store.Key]*store.Run{}}
 	b := &h.board
@@ -91,7 +91,7 @@ func (h *Hub) Watch(tenant string) *Watch {
 	return w
 }
 
-// Show queues committed rows for those who watch their tenants.
+// Show queues committed rows for the watchers of their tenants.
 func (h *Hub) Show(rows []store.Run) {
 	if h.watches.Load() == 0 {
 		return
@@ -106,7 +106,7 @@ func (h *Hub) Show(rows []store.Run) {
 	}
 }
 
-// news notes what is shown of a row, and reports whether it was not shown before.
+// news records the shown part of a row, and reports whether it changed.
 func (a *audience) news(row *store.Run) bool {
 	now := shownOf(row)
 	if before, ok := a.shown[row.RunID]; ok && before == now {
@@ -129,7 +129,7 @@ func (a *audience) tell(c Change) {
 	}
 }
 
-// look tells watchers to ask the store for a run.
+// look makes watchers read a run from the store.
 func (b *board) look(key store.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,8 +151,8 @@ func (b *board) cut(err error, closed bool) {
 	}
 }
 
-// Next waits for changes and takes all there are. Errors: ErrLagged, when some were lost
-// and the watch is over; ErrClosed; and the context's.
+// Next waits for changes and returns all there are. Errors: ErrLagged if some were lost and the
+// watch has ended; ErrClosed; and the context's.
 func (w *Watch) Next(ctx context.Context) ([]Change, error) {
 	for {
 		select {
@@ -170,7 +170,7 @@ func (w *Watch) take() ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		w.notify() // also the next call ends
+		w.notify() // so that the next call ends too
 		return nil, w.err
 	}
 	out := make([]Change, len(w.order))
@@ -230,7 +230,7 @@ func (w *Watch) fail(err error) {
 	w.notify()
 }
 
-// notify leaves a token; one is enough, because take takes everything.
+// notify adds a token; one is enough, because take takes everything.
 func (w *Watch) notify() {
 	select {
 	case w.wake <- struct{}{}:

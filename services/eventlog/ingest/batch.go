@@ -10,30 +10,29 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// runBytes is what a run in memory costs besides its bodies.
+// runBytes is the memory of a run without its bodies.
 const runBytes = 1024
 
-// projector turns batches of frames into batches for the store. It keeps the
-// runs that are on their way, so that a step of a run does not fold it again.
+// projector turns batches of frames into batches for the store. It caches active runs, so that a
+// step does not fold the run again.
 type projector struct {
 	store store.Reader
 	hot   *lru.Cache[store.Key, *project.Run]
 }
 
-// result is a projected batch: what to store, and what to tell afterwards.
+// result is a projected batch: what to store, and what to publish afterwards.
 type result struct {
 	batch   store.Batch
 	applied []*frame.Frame
 	begun   map[store.Key]bool
-	// touched are runs whose followers must look at the store: their chain broke in
-	// this batch, or another writer has applied frames of it.
+	// touched are runs whose followers must read the store: their chain broke in this batch, or
+	// another writer has applied frames of it.
 	touched map[store.Key]bool
 	refused []error // frames that were not applied, and why
 }
 
-// runs gives the runs of a batch, those of the store as they are there. A run
-// that is nowhere is absent from the result. Nothing has changed when it fails,
-// so it can be tried again.
+// runs returns the runs of a batch in the state of the store. A run without frames so far is
+// absent. On error nothing has changed, so it can be retried.
 func (p *projector) runs(ctx context.Context, frames []*frame.Frame) (map[store.Key]*project.Run, error) {
 	runs := make(map[store.Key]*project.Run, len(frames)/2)
 	for _, f := range frames {
@@ -131,15 +130,14 @@ func (r *result) touch(key store.Key) {
 	r.touched[key] = true
 }
 
-// refuse notes why a frame was not applied. That it was applied before is no
-// news.
+// refuse records why a frame was not applied. Repeated frames are not reported.
 func (r *result) refuse(err error) {
 	if !errors.Is(err, project.ErrSeen) {
 		r.refused = append(r.refused, err)
 	}
 }
 
-// keep remembers the runs of a committed batch that will go on.
+// keep caches the active runs of a committed batch.
 func (p *projector) keep(runs map[store.Key]*project.Run) {
 	for key, r := range runs {
 		if r.State.Status.Terminal() {

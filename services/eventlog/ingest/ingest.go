@@ -1,12 +1,10 @@
-// Package ingest keeps the read model up with the run log: it follows the log
-// from where the store's last batch ended, applies whole batches in one
-// transaction each, and then tells those who wait.
+// Package ingest keeps the read model up to date with the run log. It follows the log from the end
+// of the store's last batch, applies each batch in one transaction, and then notifies waiters.
 //
-// The flow of a batch: load the runs it touches, fold (package project), commit
-// rows, frames and position together, move the position for waiters, publish to
-// followers. A batch is whatever the log had ready, so a single frame on a
-// quiet host is committed at once, and a backlog in large steps. The next batch is
-// read and checked while one is applied.
+// The flow of a batch: load its runs, fold (package project), commit rows, frames and position
+// together, advance the position for waiters, publish to followers. A batch holds whatever the log
+// had ready: a single frame on a quiet host is committed immediately, a backlog in large steps. The
+// next batch is read and checked while one is applied.
 package ingest
 
 import (
@@ -27,19 +25,19 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Backoff between tries when the log or the store fails.
+// Backoff between attempts when the log or the store fails.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
 )
 
-// Store is what ingest needs of the store.
+// Store is the part of the store that ingest uses.
 type Store interface {
 	store.Writer
 	store.Reader
 }
 
-// Ingester applies the log. Make it with New.
+// Ingester applies the log. Create it with New.
 type Ingester struct {
 	log   runlog.Follower
 	store Store
@@ -52,31 +50,31 @@ type Ingester struct {
 	ending   *ending
 	proj     *projector
 	onEmpty  func()
-	tail     store.Tail // of the store when following began; only Run's goroutine touches it
+	tail     store.Tail // of the store when following began; used only by Run's goroutine
 
-	mu      sync.Mutex // guards what follows
-	trouble error      // why the read model falls behind now
+	mu      sync.Mutex // guards the fields below
+	trouble error      // why the read model is behind; nil: it is not
 	restart context.CancelCauseFunc
 }
 
 // counts are the counters of Stats.
 type counts struct{ frames, batches, damaged, refused, rebuilds, hotBytes atomic.Int64 }
 
-// Stats says what the ingester has done since it was made.
+// Stats counts what the ingester has done since its creation.
 type Stats struct {
 	Frames   int64  // applied
 	Batches  int64  // committed
 	Damaged  int64  // frames the log could not read
 	Refused  int64  // frames that did not fit their run
 	Rebuilds int64  // of the store
-	HotBytes int64  // of memory for runs that are on their way
+	HotBytes int64  // memory of active runs
 	Applied  uint64 // position in the log
 	Target   uint64 // end of the log when following began
-	Lost     uint64 // frames at the log's end that were read and are gone
+	Lost     uint64 // frames read from the end of the log that the log has lost
 }
 
-// New makes an ingester. It keeps up to hotBytes of runs that are on their way
-// in memory. onEmpty is called after the store was emptied.
+// New returns an ingester. It caches up to hotBytes of active runs. onEmpty is called after the
+// store was emptied.
 func New(log runlog.Follower, s Store, h *hub.Hub, hotBytes int, onEmpty func(), logger *slog.Logger) *Ingester {
 	return &Ingester{
 		log: log, store: s, hub: h, slog: logger, onEmpty: onEmpty, ending: newEnding(),
@@ -90,8 +88,8 @@ var (
 	errRebuild    = errors.New("store must be rebuilt")
 )
 
-// Run follows the log until ctx ends. It gives up at nothing: the log is the
-// truth, and the store can be filled again.
+// Run follows the log until ctx ends. It retries every error: the log is authoritative, and the
+// store can be rebuilt.
 func (i *Ingester) Run(ctx context.Context) error {
 	backoff := minBackoff
 	for {
@@ -104,7 +102,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 		if errors.Is(err, errRebuild) || errors.Is(err, store.ErrDamaged) {
 			err = errors.Join(err, i.rebuild(ctx, err))
 		}
-		if i.counts.batches.Load() > began { // it worked for a while
+		if i.counts.batches.Load() > began { // it made progress
 			backoff = minBackoff
 		}
 		i.setTrouble(err)
@@ -116,8 +114,8 @@ func (i *Ingester) Run(ctx context.Context) error {
 	}
 }
 
-// rebuild empties the store, so that the next follow fills it from the start. A
-// store that has moved is followed on from where it stands.
+// rebuild empties the store, so that the next follow fills it from the start. If the store has
+// moved, following resumes at its position.
 func (i *Ingester) rebuild(ctx context.Context, why error) error {
 	if errors.Is(why, store.ErrMoved) {
 		i.slog.Warn("read model has moved, the run log is followed from where it stands", "error", why)
@@ -132,7 +130,7 @@ func (i *Ingester) rebuild(ctx context.Context, why error) error {
 	return err
 }
 
-// follow applies the log from where the store stands.
+// follow applies the log from the position of the store.
 func (i *Ingester) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -157,11 +155,10 @@ func (i *Ingester) follow(ctx context.Context) error {
 	ahead := tail.Pos > i.progress.applied()
 	i.progress.set(tail.Pos)
 	i.setTrouble(nil)
-	if ahead { // what others have applied will not come by here
+	if ahead { // other writers applied frames that this one will not read
 		i.hub.TouchAll()
 	}
-	// The frame at the tail is read again, to see that it is the same log. What is there is left
-	// out.
+	// Read the frame at the tail again, to check that it is the same log. Known frames are skipped.
 	err = i.stream(ctx, max(i.tail.Pos, 1)-1)
 	if cause := context.Cause(ctx); errors.Is(cause, errRebuild) || errors.Is(cause, errShort) {
 		return cause
@@ -169,12 +166,12 @@ func (i *Ingester) follow(ctx context.Context) error {
 	return err
 }
 
-// apply takes one batch of the log.
+// apply applies one batch of the log.
 func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 	if first := frames[0]; i.tail.Pos > 0 && first.Pos == i.tail.Pos {
 		if first.Hash != i.tail.Hash {
 			i.ending.replaced(i.tail)
-			return fmt.Errorf("%w: the frame at %d is another one than it was", errRebuild, first.Pos)
+			return fmt.Errorf("%w: the frame at %d was replaced", errRebuild, first.Pos)
 		}
 		i.ending.asItWas()
 	}
@@ -193,12 +190,12 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 	}
 	i.proj.keep(runs)
 	i.counts.hotBytes.Store(int64(i.proj.hot.Cost()))
-	i.told(res)
+	i.publish(res)
 	return nil
 }
 
-// told lets everybody know of a committed batch.
-func (i *Ingester) told(res result) {
+// publish notifies waiters and followers of a committed batch.
+func (i *Ingester) publish(res result) {
 	i.counts.frames.Add(int64(len(res.applied)))
 	i.counts.batches.Add(1)
 	i.counts.refused.Add(int64(len(res.refused)))
@@ -212,8 +209,8 @@ func (i *Ingester) told(res result) {
 	}
 }
 
-// insist repeats a step that does not change memory until the store does it, is
-// damaged, or ctx ends.
+// insist repeats a step that does not change memory until it succeeds, the store is damaged, or ctx
+// ends.
 func (i *Ingester) insist(ctx context.Context, step func() error) error {
 	backoff, failed := minBackoff, false
 	for {

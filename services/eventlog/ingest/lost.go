@@ -11,28 +11,28 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// shortFor is how many times in a row the log has to end before what was read of it until that
-// is believed: a leader that was cut off from the others knows only after some ten seconds that
-// it is one no more, and Compare is called every second.
+// shortFor is how many times in a row the log must end before the last read frame until that is
+// believed. Compare is called every second, and a leader cut off from its peers notices only after
+// some ten seconds that it is no longer the leader.
 const shortFor = 15
 
 var errShort = errors.New("the log ended before what was read of it")
 
-// ending is what is known of the log's end, and of frames that were behind it.
+// ending tracks the log's end and the frames that were beyond it.
 type ending struct {
 	mu    sync.Mutex // guards what follows
-	short int        // times in a row that the log ended before what was read
-	low   uint64     // the earliest that it ended since it was last seen to be as it was
-	// last is what was the last frame that was read when the log was first seen to end before
-	// it; behind it there may be new frames by now, which say nothing of what is gone.
+	short int        // times in a row that the log ended before the last read frame
+	low   uint64     // the earliest end since the log was last complete
+	// last is the last read frame when the log was first seen to end before it. There may be new
+	// frames behind it by now; they are not evidence of what is gone.
 	last store.Tail
 	gone map[store.Tail]uint64
 }
 
 func newEnding() *ending { return &ending{low: math.MaxUint64, gone: map[store.Tail]uint64{}} }
 
-// seen takes where the log ends, and reports whether it has to be followed anew: it has ended
-// too early for long, or it did and now others may have the places of what is gone.
+// seen records where the log ends, and reports whether it must be followed again: it has ended too
+// early for long enough, or new frames may have replaced the lost ones.
 func (e *ending) seen(read, end uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,7 +50,7 @@ func (e *ending) seen(read, end uint64) bool {
 	return true
 }
 
-// held notes what was read last when the log ended before that.
+// held records the last read frame when the log ended before it.
 func (e *ending) held(last store.Tail) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,7 +59,7 @@ func (e *ending) held(last store.Tail) {
 	}
 }
 
-// from is the frame that tells whether the log is the one that was read, up to tail.
+// from returns the frame that identifies the log that was read, up to tail.
 func (e *ending) from(tail store.Tail) store.Tail {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,14 +69,14 @@ func (e *ending) from(tail store.Tail) store.Tail {
 	return tail
 }
 
-// behind notes that the log ends before the last frame that was read of it.
+// behind records that the log ends before the last read frame.
 func (e *ending) behind(last store.Tail, end uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.note(last, min(e.low, end))
 }
 
-// replaced notes that another frame has the place of the last that was read.
+// replaced records that another frame replaced the last read one.
 func (e *ending) replaced(last store.Tail) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,14 +88,14 @@ func (e *ending) note(last store.Tail, end uint64) {
 	e.low, e.last = math.MaxUint64, store.Tail{}
 }
 
-// asItWas notes that the last frame that was read has its place.
+// asItWas records that the last read frame is in its place.
 func (e *ending) asItWas() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.low, e.last = math.MaxUint64, store.Tail{}
 }
 
-// back looks whether frames that were gone are there again: another server leads.
+// back checks whether lost frames are there again, because another server leads.
 func (e *ending) back(frames []*frame.Frame) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,10 +116,10 @@ func (e *ending) lost() (n uint64) {
 	return n
 }
 
-// Compare asks the log where it ends, and follows it anew where it has lost its end: a server
-// says nothing of that, and gives the places to other frames. It is called every second.
+// Compare checks where the log ends, and follows it again if it has lost its end: the server does
+// not report a loss and reuses the positions. It is called every second.
 func (i *Ingester) Compare(ctx context.Context) error {
-	read := i.progress.applied() // first: the log goes on
+	read := i.progress.applied() // read first, because the log continues to grow
 	end, err := i.log.End(ctx)
 	if err != nil {
 		return err

@@ -6,28 +6,28 @@ import (
 	"sync"
 )
 
-// progress is how far the log has been applied, and who waits for more.
+// progress holds the applied position and its waiters.
 type progress struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pos     uint64
 	waiting waiters
 }
 
-// waiter waits for a position. index is its place in the heap, -1 when it has left.
+// waiter waits for a position. index is its index in the heap, -1 once removed.
 type waiter struct {
 	pos     uint64
 	reached chan struct{}
 	index   int
 }
 
-// applied is the position reached.
+// applied returns the applied position.
 func (p *progress) applied() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pos
 }
 
-// set moves to a position, forward, or back when the store begins anew.
+// set sets the position; it goes back when the store is rebuilt.
 func (p *progress) set(pos uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *progress) leave(w *waiter) {
 	}
 }
 
-// waiters is a heap, the earliest position on top.
+// waiters is a heap with the earliest position on top.
 type waiters []*waiter
 
 func (h waiters) Len() int           { return len(h) }

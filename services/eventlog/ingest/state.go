@@ -8,15 +8,14 @@ import (
 // Wait blocks until the store holds the log up to pos, or ctx ends.
 func (i *Ingester) Wait(ctx context.Context, pos uint64) error { return i.progress.wait(ctx, pos) }
 
-// Applied is the position up to which the log has been applied. It goes back when the store
-// starts over.
+// Applied returns the applied position of the log. It goes back when the store is rebuilt.
 func (i *Ingester) Applied() uint64 { return i.progress.applied() }
 
-// Rebuild asks for a store that is filled anew, for a reader that has found it
-// damaged. It returns at once; calls during a rebuild change nothing.
+// Rebuild requests a rebuild of the store, for a reader that found it damaged. It does not wait;
+// calls during a rebuild have no effect.
 func (i *Ingester) Rebuild(why error) { i.again(fmt.Errorf("%w: %w", errRebuild, why)) }
 
-// again has the log followed anew.
+// again restarts following the log.
 func (i *Ingester) again(why error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -32,7 +31,7 @@ func (i *Ingester) setRestart(f context.CancelCauseFunc) {
 	i.restart = f
 }
 
-// Ready is nil when the store keeps up with the log, and says why not otherwise.
+// Ready returns nil if the store keeps up with the log, otherwise the reason.
 func (i *Ingester) Ready() error {
 	i.mu.Lock()
 	trouble := i.trouble
@@ -52,7 +51,7 @@ func (i *Ingester) setTrouble(err error) {
 	i.trouble = err
 }
 
-// Stats says what was done so far.
+// Stats returns the counters.
 func (i *Ingester) Stats() Stats {
 	return Stats{
 		Frames: i.counts.frames.Load(), Batches: i.counts.batches.Load(), Damaged: i.counts.damaged.Load(),

@@ -8,25 +8,22 @@ import (
 )
 
 const (
-	// readAhead is how many batches of the log wait while one is applied.
+	// readAhead is the number of batches buffered while one is applied.
 	readAhead = 4
-	// maxBatch is how many frames one transaction takes; a batch of the log is
-	// never split.
+	// maxBatch is the number of frames per transaction; a batch of the log is never split.
 	maxBatch = 4096
 )
 
-// arrival is what the log's reader hands to the one who applies: a batch, or
-// the position of a frame that cannot be read.
+// arrival is a message from the log's reader: a batch, or the position of an unreadable frame.
 type arrival struct {
 	frames []*frame.Frame
-	// upTo is how far the log is known once the frames are applied: damaged
-	// frames among and behind them count.
+	// upTo is the position reached once the frames are applied, including damaged frames among and
+	// after them.
 	upTo    uint64
 	damaged uint64
 }
 
-// stream applies the log from behind a position until something fails or ctx
-// ends.
+// stream applies the log after a position until an error or until ctx ends.
 func (i *Ingester) stream(ctx context.Context, pos uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	in := make(chan arrival, readAhead)
@@ -46,8 +43,8 @@ func (i *Ingester) stream(ctx context.Context, pos uint64) error {
 	return err
 }
 
-// read passes on what the log delivers. The log reports a damaged frame before
-// the batch it stood in.
+// read forwards what the log delivers. The log reports a damaged frame before the batch that
+// contained it.
 func (i *Ingester) read(ctx context.Context, pos uint64, in chan<- arrival) error {
 	skipped := uint64(0)
 	pass := func(a arrival) error {
@@ -61,16 +58,16 @@ func (i *Ingester) read(ctx context.Context, pos uint64, in chan<- arrival) erro
 	return i.log.Follow(ctx, pos, func(batch []*frame.Frame) error {
 		return pass(arrival{frames: batch, upTo: max(batch[len(batch)-1].Pos, skipped)})
 	}, func(pos uint64, err error) {
-		// Its run, which the log cannot always name, is marked when the run's next
-		// frame does not fit.
+		// The log cannot always name the frame's run. The run is marked when its next frame does
+		// not fit.
 		i.counts.damaged.Add(1)
 		i.slog.Error("frame of the run log is damaged", "position", pos, "error", err)
 		skipped = max(skipped, pos)
-		_ = pass(arrival{damaged: pos}) // an ended context ends Follow by itself
+		_ = pass(arrival{damaged: pos}) // an ended context ends Follow
 	})
 }
 
-// applyAll applies what arrives, as much at once as is there.
+// applyAll applies arrivals, as many as are available in one batch.
 func (i *Ingester) applyAll(ctx context.Context, in <-chan arrival) error {
 	for a := range in {
 		frames, reach := a.frames, a.reach(i.progress.applied())
@@ -92,8 +89,8 @@ func (i *Ingester) applyAll(ctx context.Context, in <-chan arrival) error {
 	return nil
 }
 
-// reach is how far the log is known after the arrival. A damaged frame counts
-// only if nothing before it is still to come.
+// reach returns the position reached after the arrival. A damaged frame counts only if no frame
+// before it is still pending.
 func (a arrival) reach(before uint64) uint64 {
 	if a.damaged == before+1 {
 		return a.damaged

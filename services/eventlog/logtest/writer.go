@@ -1,5 +1,5 @@
-// Package logtest writes runs into a run log, for tests of the read model. It
-// remembers what it wrote, so that a test can compare what it reads.
+// Package logtest writes runs to a run log, for tests of the read model. It keeps what it wrote, so
+// that tests can compare.
 package logtest
 
 import (
@@ -18,11 +18,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Tenant owns the runs unless a test says otherwise.
+// Tenant is the default owner of the runs.
 const Tenant = "acme"
 
-// Epoch is when the first event of every run happens; each further event is a
-// millisecond later.
+// Epoch is the time of the first event of every run; each further event is a millisecond later.
 var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Writer appends one run's frames.
@@ -30,12 +29,12 @@ type Writer struct {
 	t    testing.TB
 	log  runlog.Appender
 	Head frame.Head
-	// Record is the run's record, Events are its events so far.
+	// Record is the run's record, Events its events so far.
 	Record *wire.RunRecord
 	Events []wire.Event
 }
 
-// Record makes the record of a run of Tenant.
+// Record returns the record of a run of Tenant.
 func Record(runID string) *wire.RunRecord {
 	return &wire.RunRecord{
 		RunID: runID, WorkflowID: "flow", WorkflowDigest: "sha256:00", WorkflowVersion: "1",
@@ -55,12 +54,12 @@ func Begin(t testing.TB, log runlog.Appender, rec *wire.RunRecord) *Writer {
 	return w
 }
 
-// Run names the run.
+// Run returns the run's subject.
 func (w *Writer) Run() subject.Run {
 	return subject.Run{Tenant: w.Record.Owner.Tenant, WorkflowID: w.Record.WorkflowID, RunID: w.Record.RunID}
 }
 
-// Frame makes the next frame without appending it.
+// Frame returns the next frame without appending it.
 func (w *Writer) Frame(kind subject.Kind, drafts ...wire.Draft) *frame.Frame {
 	return frame.New(w.Run(), kind, w.Head, w.place(drafts))
 }
@@ -105,15 +104,15 @@ func (w *Writer) End(drafts ...wire.Draft) {
 	w.Append(w.Frame(subject.End, drafts...))
 }
 
-// Snapshot is the document a reader must see now.
+// Snapshot returns the document a reader must see now.
 func (w *Writer) Snapshot() string { return w.SnapshotAt(len(w.Events) - 1) }
 
-// SnapshotAt is the document as of an event; -1: before the first.
+// SnapshotAt returns the document as of an event; -1: before the first.
 func (w *Writer) SnapshotAt(seq int) string {
 	return string(runstate.Fold(w.Record, w.Events[:seq+1]).SnapshotJSON())
 }
 
-// Docs are the documents of the events from a sequence on.
+// Docs returns the documents of the events from a sequence on.
 func (w *Writer) Docs(from int) []string {
 	var out []string
 	for _, e := range w.Events[from:] {
@@ -131,12 +130,12 @@ var (
 	RunFailed    = wire.Draft{Type: wire.EventRunFailed, Payload: json.RawMessage(`{"error":{"code":"run_timeout","message":"too long"}}`)}
 )
 
-// Log is a log.appended event that says something.
+// Log returns a log.appended event with a message.
 func Log(message string) wire.Draft {
 	return wire.Draft{Type: wire.EventLogAppended, Payload: fmt.Appendf(nil, `{"level":"info","message":%q}`, message)}
 }
 
-// Node is the start and the completion of a node.
+// Node returns the start and the completion of a node.
 func Node(id string) []wire.Draft {
 	return []wire.Draft{
 		{Type: wire.EventNodeStarted, NodeID: id, Payload: fmt.Appendf(nil, `{"nodeId":%q,"typeId":"core.noop","attempt":0}`, id)},
@@ -144,7 +143,7 @@ func Node(id string) []wire.Draft {
 	}
 }
 
-// Retry is a node that waits for its next attempt.
+// Retry returns a node that waits for its next attempt.
 func Retry(id string, delay time.Duration) []wire.Draft {
 	return []wire.Draft{
 		Node(id)[0],

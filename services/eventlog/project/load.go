@@ -12,17 +12,17 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Frames is where stored frames are read.
+// Frames reads stored frames.
 type Frames interface {
 	Frames(ctx context.Context, key store.Key, from, limit int) ([]store.Frame, error)
 }
 
-// loadPage is how many events are read from the store in one step.
+// loadPage is the number of events read from the store in one step.
 const loadPage = 2000
 
-// Load folds a run from the store up to its row. Its marks count as not given, though most
-// stores have them: one whose frames are older than its marks lacks them, and gets them with
-// the next batch that moves the run. Errors: store.ErrDamaged, and the store's own.
+// Load folds a run from the store up to its row. Its marks count as not yet returned, although most
+// stores have them: a run stored by an older version lacks marks and gets them with its next batch.
+// Errors: store.ErrDamaged, and the store's own.
 func Load(ctx context.Context, from Frames, row store.Run) (*Run, error) {
 	r, err := LoadAt(ctx, from, row, row.Head)
 	if err != nil {
@@ -32,8 +32,8 @@ func Load(ctx context.Context, from Frames, row store.Run) (*Run, error) {
 	return r, nil
 }
 
-// LoadAt folds a run up to and including event head. The run's Head.Pos and
-// Hash are unknown then: nothing can be applied to it but stored frames.
+// LoadAt folds a run up to and including event head. The run's Head.Pos and Hash are then unknown,
+// so only stored frames can be applied.
 func LoadAt(ctx context.Context, from Frames, row store.Run, head int) (*Run, error) {
 	r := &Run{
 		ID:        subject.Run{Tenant: row.Tenant, WorkflowID: row.WorkflowID, RunID: row.RunID},
@@ -55,7 +55,7 @@ func LoadAt(ctx context.Context, from Frames, row store.Run, head int) (*Run, er
 	return r, r.read(ctx, from, head)
 }
 
-// withoutRecord makes the state of a run whose start frame could not be read.
+// withoutRecord creates the state of a run whose start frame was unreadable.
 func (r *Run) withoutRecord(row store.Run) error {
 	if row.Damage == "" {
 		return fmt.Errorf("%w: run %s has no record", store.ErrDamaged, row.RunID)
@@ -66,7 +66,7 @@ func (r *Run) withoutRecord(row store.Run) error {
 	return nil
 }
 
-// Extend folds what the store has got since, up to a newer row.
+// Extend folds what was stored since, up to a newer row.
 func (r *Run) Extend(ctx context.Context, from Frames, row store.Run) error {
 	if err := r.read(ctx, from, row.Head); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *Run) read(ctx context.Context, from Frames, head int) error {
 
 // replayFrame folds a stored frame's events up to and including event head.
 func (r *Run) replayFrame(f store.Frame, head int) error {
-	if r.State.Next > head { // the page goes further than what was asked for
+	if r.State.Next > head { // the page extends beyond the requested events
 		return nil
 	}
 	if f.First > r.State.Next {
@@ -121,7 +121,7 @@ func (r *Run) replayFrame(f store.Frame, head int) error {
 	r.Bytes += len(f.Body)
 	for _, e := range events {
 		if e.Sequence <= head {
-			r.State.Apply(e) // ignores what it has seen
+			r.State.Apply(e) // ignores repeated events
 			r.note(e)
 		}
 	}

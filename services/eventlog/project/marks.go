@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Bounds of what lists find a run by: names come from models and configs.
+// Limits of marks: names come from models and configs.
 const (
 	maxMarks     = 64
 	maxMarkBytes = 256
@@ -18,27 +18,27 @@ const (
 // clarification is the kind whose envelopes become questions to a person.
 const clarification = "clarification.request"
 
-// Found gives the marks that were not given before, of a run that was loaded all, and the
-// substitutions of the frames that were applied since.
+// Found returns the marks not returned before, all of them for a loaded run, and the substitutions
+// of the frames applied since.
 func (r *Run) Found() (marks []store.Mark, substitutions []store.Substitution) {
 	marks, substitutions = slices.Clone(r.marks[r.given:]), r.substitutions
 	r.given, r.substitutions = len(r.marks), nil
 	return marks, substitutions
 }
 
-// note marks the run with what one of its events tells of.
+// note adds the marks of an event.
 func (r *Run) note(e wire.Event) {
 	switch e.Type {
 	case wire.EventProviderUsage:
 		r.mark(store.MarkProvider, r.State.Cost.Provider)
-	case wire.EventEnvelopeRefusal: // by a provider that may tell no usage of it
+	case wire.EventEnvelopeRefusal: // the provider may report no usage for it
 		var p modelgate.Model
 		_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has no provider
 		r.mark(store.MarkProvider, p.Provider)
 	case wire.EventNodeFailed, wire.EventNodeRetried:
 		r.noteFailure(e)
 	case wire.EventClarificationRequested:
-		if e.CausationID != "" { // else a node asks, and no model
+		if e.CausationID != "" { // otherwise a node asks, not a model
 			r.mark(store.MarkKind, clarification)
 		}
 	case wire.EventLogAppended:
@@ -49,8 +49,8 @@ func (r *Run) note(e wire.Event) {
 	}
 }
 
-// noteFailure takes the provider of a call that gave no answer, and the kind of an
-// envelope that its node's contract does not accept.
+// noteFailure adds the provider of a failed call, and the kind of an envelope that its node's
+// contract rejected.
 func (r *Run) noteFailure(e wire.Event) {
 	type failure struct {
 		Details struct {
@@ -62,14 +62,14 @@ func (r *Run) noteFailure(e wire.Event) {
 		Error     failure `json:"error"`
 		LastError failure `json:"lastError"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload tells of neither
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has neither
 	for _, f := range []failure{p.Error, p.LastError} {
 		r.mark(store.MarkProvider, f.Details.Provider)
 		r.mark(store.MarkKind, f.Details.RefusedType)
 	}
 }
 
-// noteDiscarded takes the kind of an envelope that its node's contract had discarded.
+// noteDiscarded adds the kind of an envelope that its node's contract discarded.
 func (r *Run) noteDiscarded(e wire.Event) {
 	if e.CausationID == "" {
 		return
@@ -93,8 +93,8 @@ func (r *Run) mark(name store.MarkName, value string) {
 	r.marks = append(r.marks, m)
 }
 
-// noteSubstitution takes a model that was put in another's place. What a fork has of its
-// source's history was decided there, and a replay asks nobody.
+// noteSubstitution adds a substituted model. Events copied from a fork's source do not count,
+// because the source made the decision; a replay calls no models.
 func (r *Run) noteSubstitution(e wire.Event) {
 	f := r.State.Record.Fork
 	if e.Type != wire.EventModelSubstituted || r.State.Record.Replays() || f != nil && e.Sequence < f.Ends() {

@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// ownerAfter is the owner of a run after its next frame.
+// ownerAfter returns the owner of a run after its next frame.
 func ownerAfter(before store.Owner, f *frame.Frame) store.Owner {
 	o := frame.Ownership{Owner: before.Process, Epoch: before.Epoch}.After(f)
 	switch {
@@ -19,7 +19,7 @@ func ownerAfter(before store.Owner, f *frame.Frame) store.Owner {
 	}
 }
 
-// Owner is the dispatcher process that owns the run; the zero Owner once it has ended.
+// Owner returns the dispatcher process that owns the run; the zero Owner once it has ended.
 func (r *Run) Owner() store.Owner {
 	if r.State.Status.Terminal() || r.Damage != "" {
 		return store.Owner{}

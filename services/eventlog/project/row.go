@@ -7,10 +7,10 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Key names the run of a frame.
+// Key returns the key of a frame's run.
 func Key(run subject.Run) store.Key { return store.Key{Tenant: run.Tenant, RunID: run.RunID} }
 
-// Row is the run's row.
+// Row returns the run's row.
 func (r *Run) Row() store.Run {
 	s := r.State
 	row := store.Run{
@@ -30,12 +30,11 @@ func (r *Run) Row() store.Run {
 	return row
 }
 
-// PartEvents is how many events of a frame the store keeps together. Models that
-// stream fast fill frames of thousands, and a page of a hundred has to be read out of
-// no more than it shows.
+// PartEvents is the maximum number of events per stored frame. Fast streaming models fill frames
+// with thousands of events, and reading a page of a hundred should not load them all.
 const PartEvents = 64
 
-// Stored is the frame as the store keeps it: in parts, or not at all if it has no events.
+// Stored returns the frame as the store holds it: in parts, or none if it has no events.
 func Stored(f *frame.Frame) []store.Frame {
 	whole := store.Frame{Key: Key(f.Run), First: f.First, Last: f.Last, Types: f.Types, Body: f.Body}
 	switch {
@@ -49,7 +48,7 @@ func Stored(f *frame.Frame) []store.Frame {
 	}
 	docs, err := wire.SplitArray(f.Body)
 	if err != nil || len(docs) != len(f.Types) {
-		return []store.Frame{whole} // as it is: whoever reads it says what is wrong
+		return []store.Frame{whole} // unchanged: readers report the error
 	}
 	var parts []store.Frame
 	for at := 0; at < len(docs); at += PartEvents {

@@ -1,9 +1,9 @@
-// Package project turns frames of the run log into rows of the read model. It
-// is pure: the same frames give the same rows.
+// Package project turns frames of the run log into rows of the read model. It is pure: the same
+// frames yield the same rows.
 //
-// A run's frames form a chain. Where the chain breaks, because a frame is
-// missing or does not hold what its headers say, the run is marked as damaged
-// and keeps the state up to the break; other runs are not touched.
+// A run's frames form a chain. If the chain breaks, because a frame is missing or contradicts its
+// headers, the run is marked as damaged and keeps the state up to the break. Other runs are not
+// affected.
 package project
 
 import (
@@ -18,40 +18,39 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Sentinels that say why a frame was not applied.
+// Errors of frames that were not applied.
 var (
-	// ErrSeen says that the frame was applied before.
+	// ErrSeen: the frame was applied before.
 	ErrSeen = errors.New("frame already applied")
-	// ErrStray says that the frame does not belong to the run it names: a second
-	// start, another workflow, or a frame behind the end.
+	// ErrStray: the frame does not belong to its run: a second start, another workflow, or a frame
+	// after the end.
 	ErrStray = errors.New("frame does not belong to its run")
-	// ErrBroken says that the run's chain is broken; the run is now damaged.
+	// ErrBroken: the run's chain is broken; the run is now damaged.
 	ErrBroken = errors.New("run's chain of frames is broken")
 )
 
-// Run is a run as far as its frames have been applied.
+// Run is the state of a run after the applied frames.
 type Run struct {
 	ID    subject.Run
 	State *runstate.State
-	// Head is where the run's log ends.
+	// Head is the end of the run's log.
 	Head frame.Head
-	// Damage says where and how the chain broke; empty: it has not.
+	// Damage describes the position and cause of the break; empty: none.
 	Damage string
-	// Bytes counts the bodies that were folded, as a measure of the state's size.
+	// Bytes sums the folded bodies, as a measure of the state's size.
 	Bytes int
 
 	createdAt string
 	owner     store.Owner
 
-	// What lists find the run by; the first given of the marks were put on their way to the
-	// store.
+	// Marks by which lists find the run; Found has returned the first given of them.
 	marks         []store.Mark
 	given         int
-	substitutions []store.Substitution // not given yet
+	substitutions []store.Substitution // not yet returned by Found
 }
 
-// Begin makes a run from its first frame. When that is not a readable start
-// frame, the run begins damaged, so that readers learn of it.
+// Begin creates a run from its first frame. If that is not a readable start frame, the run starts
+// damaged, so that readers see the damage.
 func Begin(f *frame.Frame) (*Run, error) {
 	r := &Run{ID: f.Run, createdAt: wire.FormatTime(f.Stored)}
 	rec, err := f.Record()
@@ -73,12 +72,12 @@ func (r *Run) begin(rec *wire.RunRecord, body []byte) {
 	r.State = runstate.New(rec)
 	r.Bytes += len(body)
 	if at, err := time.Parse(time.RFC3339, rec.CreatedAt); err == nil {
-		// One layout for all, because the list is ordered by this text.
+		// One layout for all, because lists are sorted by this text.
 		r.createdAt = wire.FormatTime(at)
 	}
 }
 
-// Apply adds the run's next frame. A frame on which the fold panics is broken: the other runs
+// Apply adds the run's next frame. If the fold panics, the frame counts as broken, and other runs
 // are still served. Errors: ErrSeen, ErrStray, ErrBroken.
 func (r *Run) Apply(f *frame.Frame) (err error) {
 	defer func() {
@@ -116,8 +115,8 @@ func (r *Run) broken(f *frame.Frame, cause error) error {
 	return fmt.Errorf("%w: run %s: %s", ErrBroken, r.ID.RunID, r.Damage)
 }
 
-// readEvents reads a frame's events and compares them with its headers, which
-// readers are served from.
+// readEvents reads a frame's events and compares them with its headers, because readers are served
+// from the headers.
 func readEvents(f *frame.Frame) ([]wire.Event, error) {
 	events, err := f.Events()
 	if err != nil {

@@ -11,34 +11,34 @@ import (
 
 // What a run may wait for.
 const (
-	WaitsDispatcher   = "dispatcher"   // that takes it
-	WaitsNode         = "node"         // that is at work
+	WaitsDispatcher   = "dispatcher"   // to take the run
+	WaitsNode         = "node"         // that is running
 	WaitsTimer        = "timer"        // of a node
-	WaitsApproval     = "approval"     // by somebody
-	WaitsInput        = "input"        // of somebody
-	WaitsForm         = "form"         // that somebody fills in
-	WaitsExternal     = "external"     // something outside
-	WaitsRun          = "run"          // that it has started
-	WaitsResume       = "resume"       // by somebody who lets it go on
-	WaitsCancellation = "cancellation" // that takes effect
+	WaitsApproval     = "approval"     // by a person
+	WaitsInput        = "input"        // from a person
+	WaitsForm         = "form"         // filled in by a person
+	WaitsExternal     = "external"     // an external event
+	WaitsRun          = "run"          // a child run
+	WaitsResume       = "resume"       // by a caller
+	WaitsCancellation = "cancellation" // to take effect
 )
 
-// Waits is what a run waits for, so that a list says who has to act.
+// Waits describes what a run waits for, so that a list shows who has to act.
 type Waits struct {
 	For    string `json:"for"`
 	NodeID string `json:"nodeId,omitempty"`
-	// Attempt is the number of a node's attempt, from 1.
+	// Attempt is the 1-based number of a node's attempt.
 	Attempt int `json:"attempt,omitempty"`
-	// Since is since when, DueAt until when; empty: not known, and for ever.
+	// Since is the start of the wait, DueAt its end; empty: unknown, or no limit.
 	Since string `json:"since,omitempty"`
 	DueAt string `json:"dueAt,omitempty"`
-	// Questions is how many wait for an answer.
+	// Questions is the number of open questions.
 	Questions int `json:"questions,omitempty"`
-	// HeldBy is the process that has the run; empty: none, or it is not known.
+	// HeldBy is the process that owns the run; empty: none, or unknown.
 	HeldBy string `json:"heldBy,omitempty"`
 }
 
-// Waits is what the run waits for; nil: nothing.
+// Waits returns what the run waits for; nil: nothing.
 func (r *Run) Waits() *Waits {
 	if r.Damage != "" {
 		return nil
@@ -50,7 +50,7 @@ func (r *Run) Waits() *Waits {
 	return w
 }
 
-// LastEventAt is when the run was last heard of.
+// LastEventAt returns the time of the run's last event.
 func (r *Run) LastEventAt() string { return max(r.createdAt, r.State.LastAt) }
 
 func (w *Waits) text() string {
@@ -59,12 +59,12 @@ func (w *Waits) text() string {
 	}
 	b, err := json.Marshal(w)
 	if err != nil {
-		return "" // texts and numbers never fail
+		return "" // strings and numbers always marshal
 	}
 	return string(b)
 }
 
-// ParseWaits reads what a row says that its run waits for; nil: nothing.
+// ParseWaits parses the Waits of a row; nil: none.
 func ParseWaits(text string) *Waits {
 	var w Waits
 	if text == "" || json.Unmarshal([]byte(text), &w) != nil {
@@ -73,7 +73,7 @@ func ParseWaits(text string) *Waits {
 	return &w
 }
 
-// waitsOf says what a run waits for; nil: it has ended.
+// waitsOf returns what a run waits for; nil: it has ended.
 func waitsOf(s *runstate.State, createdAt string) *Waits {
 	switch {
 	case s.Status.Terminal():
@@ -91,8 +91,8 @@ func waitsOf(s *runstate.State, createdAt string) *Waits {
 	}
 }
 
-// askedFor is what a question asks for: what the status of its run says, but for a form,
-// whose run waits for something outside by the protocol, and for a person in truth.
+// askedFor returns what a question waits for. It follows the status of its run, except for forms:
+// their run has an external status in the protocol but waits for a person.
 func askedFor(q *interrupt.Pending) string {
 	switch {
 	case q.IsForm():
@@ -106,7 +106,7 @@ func askedFor(q *interrupt.Pending) string {
 	}
 }
 
-// asked is the question that has been open longest, or the child that is waited for.
+// asked returns the oldest open question, or the awaited child.
 func asked(s *runstate.State) *Waits {
 	first := s.Waits()
 	if first == nil {
@@ -126,7 +126,7 @@ func asked(s *runstate.State) *Waits {
 	return w
 }
 
-// working is the node that has been at work longest, or else the timer that fires next.
+// working returns the node that has been running longest, or else the next timer.
 func working(s *runstate.State) *Waits {
 	var (
 		id   string

@@ -59,7 +59,7 @@ func TestWaits_NamesWhoHasTheRun(t *testing.T) {
 	held := func(r *project.Run) string { return r.Waits().HeldBy }
 	require.Equal(t, "d1", held(step("d1-7@1", logtest.RunStarted, logtest.Node("n1")[0])))
 	require.Equal(t, "d2", held(step("d2-1@2", logtest.Log("on it"))))
-	r := step(frame.Beside+"d3-1", logtest.Log("psst"))
+	r := step(frame.ExternalPrefix+"d3-1", logtest.Log("psst"))
 	require.Equal(t, "d2", held(r))
 
 	for _, f := range log.Frames() {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/internal/sojourn"
+	"waybill.dev/waybill/internal/queuetime"
 )
 
 const (
@@ -49,7 +49,7 @@ const (
 type Limiter struct {
 	target time.Duration
 	clock  func() time.Time
-	starts *sojourn.Meter
+	starts *queuetime.Meter
 
 	mu     sync.Mutex // guards what follows
 	looked time.Time  // when the interval began
@@ -69,7 +69,7 @@ type Limiter struct {
 // NewLimiter makes one that lets runs take as long as target from their request to their
 // first step; 0: it takes all.
 func NewLimiter(target time.Duration, clock func() time.Time) *Limiter {
-	return &Limiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), looked: clock(), excess: -1, shares: shares{}}
+	return &Limiter{target: target, clock: clock, starts: queuetime.New(interval), rate: math.Inf(1), looked: clock(), excess: -1, shares: shares{}}
 }
 
 // Take asks for one start of a tenant; empty: of who is unknown, and gets what tenants leave.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/sojourn"
+	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/services/gateway/admission"
 )
 
@@ -20,7 +20,7 @@ type plant struct {
 	now     time.Time
 	perSec  float64
 	answers time.Duration
-	begins  *sojourn.Meter
+	begins  *queuetime.Meter
 	queue   []time.Time // when those were asked for that have not begun
 	credit  float64
 	open    []started
@@ -37,7 +37,7 @@ type started struct {
 const patience = 2 * time.Second
 
 func newPlant(perSec float64) *plant {
-	return &plant{now: time.Unix(1000, 0), perSec: perSec, answers: 20 * time.Millisecond, begins: sojourn.New(interval)}
+	return &plant{now: time.Unix(1000, 0), perSec: perSec, answers: 20 * time.Millisecond, begins: queuetime.New(interval)}
 }
 
 const interval = 200 * time.Millisecond

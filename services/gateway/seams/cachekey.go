@@ -4,12 +4,12 @@ import (
 	"context"
 	"net/http"
 
-	"waybill.dev/waybill/internal/llmkey"
+	"waybill.dev/waybill/internal/promptkey"
 )
 
 // cacheKey names a request to a model by what it asks for (OpenWOP host contract §7.3).
 func (h *Handler) cacheKey(_ context.Context, _ *http.Request, body []byte) (any, error) {
-	key, err := llmkey.Of(body)
+	key, err := promptkey.Of(body)
 	if err != nil {
 		return nil, argument("%s", describe(err))
 	}

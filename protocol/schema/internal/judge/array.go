@@ -27,7 +27,7 @@ func (r *run) array(s *jsonschema.Schema, list []any, own *unevaluated) bool {
 	return r.contains(s, list, own) && ok
 }
 
-// items applies the schemas for the first places, then that for the rest.
+// items applies the schemas for the first items, then the schema for the rest.
 func (r *run) items(s *jsonschema.Schema, list []any) bool {
 	ok := true
 	for i, v := range list {
@@ -45,7 +45,7 @@ func (r *run) items(s *jsonschema.Schema, list []any) bool {
 	return ok
 }
 
-// contains counts the items a schema holds for.
+// contains counts the items that match a schema.
 func (r *run) contains(s *jsonschema.Schema, list []any, own *unevaluated) bool {
 	from := r.attempt()
 	matched := 0
@@ -67,7 +67,7 @@ func (r *run) contains(s *jsonschema.Schema, list []any, own *unevaluated) bool 
 		return false
 	}
 	ok := !short
-	if short && len(r.causes) == from { // no item says why
+	if short && len(r.causes) == from { // no item has a cause
 		r.fails(s, func() jsonschema.ErrorKind {
 			if least != nil {
 				return &kind.MinContains{Want: *least}

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// describe words a failure with what the schema wants. It reads no field that
-// holds a part of the document: no Got, no Property, no Duplicates.
+// describe returns the message for a failure, in terms of the schema. It reads no field that holds
+// a part of the document: no Got, no Property, no Duplicates.
 func describe(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -105,7 +105,7 @@ func describeNumber(k jsonschema.ErrorKind) string {
 	return ""
 }
 
-// most is how many values or names are listed in a message.
+// most limits the values or names listed in a message.
 const most = 16
 
 // joined lists names.
@@ -116,7 +116,7 @@ func joined(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// listed writes the allowed values if they are few and short.
+// listed lists the allowed values if they are few and short.
 func listed(values []any) string {
 	const longest = 64
 	if len(values) > most {
@@ -136,7 +136,7 @@ func listed(values []any) string {
 	return ": " + strings.Join(words, ", ")
 }
 
-// within reports whether v can be written in that many bytes.
+// within reports whether v can be rendered in the remaining bytes.
 func within(v any, left *int) bool {
 	*left--
 	switch v := v.(type) {
@@ -160,7 +160,7 @@ func within(v any, left *int) bool {
 	return *left >= 0
 }
 
-// shortened keeps a long pattern from drowning the message.
+// shortened truncates a long pattern.
 func shortened(pattern string) string {
 	const longest = 200
 	if r := []rune(pattern); len(r) > longest {
@@ -169,7 +169,7 @@ func shortened(pattern string) string {
 	return pattern
 }
 
-// number writes a bound of the schema as people would.
+// number renders a limit of the schema in decimal notation.
 func number(r *big.Rat) string {
 	if r.IsInt() && r.Num().BitLen() <= 64 {
 		return r.Num().String()

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// equal compares as JSON Schema does: 1.0 is 1, the order of members is nothing.
+// equal compares as in JSON Schema: 1.0 equals 1, and the order of members is irrelevant.
 func (r *run) equal(a, b any) bool {
 	if !r.pay(1) {
 		return false
@@ -16,7 +16,7 @@ func (r *run) equal(a, b any) bool {
 		if !ok || len(a) != len(b) || !r.pay(memberPrice*len(a)) {
 			return false
 		}
-		same := true // to the end, so that it takes the same whatever their order
+		same := true // no early exit, so that the cost does not depend on the order
 		for name, v := range a {
 			w, there := b[name]
 			same = there && r.equal(v, w) && same
@@ -43,8 +43,7 @@ func (r *run) equal(a, b any) bool {
 	return a == b // null, true, false
 }
 
-// set is the values of an enum: texts and numbers by what they say, the others one
-// after the other.
+// set holds the values of an enum: strings and numbers by value, others in a list.
 type set struct {
 	texts   map[string]bool
 	numbers map[string]bool
@@ -85,10 +84,10 @@ func (r *run) among(s *set, v any) bool {
 	return false
 }
 
-// fewItems are compared each with each.
+// fewItems is the length up to which items are compared pairwise.
 const fewItems = 12
 
-// unique reports that no two items are the same.
+// unique reports whether all items differ.
 func (r *run) unique(list []any) bool {
 	if len(list) <= fewItems {
 		for i := range list {
@@ -127,7 +126,7 @@ func (r *run) unique(list []any) bool {
 	return true
 }
 
-// table gives room for the hashes of n items.
+// table returns buffers for the hashes of n items.
 func (r *run) table(n, size int) ([]uint64, []int32) {
 	if len(r.slots) < size {
 		r.hashes, r.slots = make([]uint64, size/2), make([]int32, size)
@@ -136,10 +135,10 @@ func (r *run) table(n, size int) ([]uint64, []int32) {
 	return r.hashes[:n], r.slots[:size]
 }
 
-// seed makes it impossible to choose items that share a hash.
+// seed prevents documents with chosen hash collisions.
 var seed = maphash.MakeSeed()
 
-// hash is the same for values that are equal.
+// hash is equal for equal values.
 func (r *run) hash(v any) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	if !r.pay(memberPrice) {

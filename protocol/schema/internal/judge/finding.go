@@ -10,40 +10,40 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// Finding is one thing that is wrong.
+// Finding is one violation.
 type Finding struct {
 	// Place is a JSON pointer into the value, SchemaPlace one into the schema.
 	Place, SchemaPlace string
-	// Keyword is the one that failed; "false" for a schema that takes nothing.
+	// Keyword is the failed keyword; "false" for a schema that allows nothing.
 	Keyword string
-	// Message says what would be right. It repeats nothing of the value.
+	// Message states what is allowed. It repeats nothing of the value.
 	Message string
 }
 
 // Token is a step into a value.
 type Token struct {
 	Name string
-	item int // counts from 1; 0: Name is meant
+	item int // counts from 1; 0: Name is set
 }
 
 func item(i int) Token { return Token{item: i + 1} }
 
-// cause is a finding that is not worded yet: many are dropped.
+// cause is a finding without its message, because many are dropped.
 type cause struct {
 	at     []Token
 	schema *jsonschema.Schema
 	kind   jsonschema.ErrorKind
 	// rest is the end of the message.
 	rest string
-	// keyword and place, if set, say better than kind what failed.
+	// keyword and place, if set, replace those of kind.
 	keyword, place string
-	allowed        []any // of an enum or const
+	allowed        []any // values of an enum or const
 }
 
 func forbidden() jsonschema.ErrorKind { return &kind.FalseSchema{} }
 func circular() jsonschema.ErrorKind  { return &kind.RefCycle{} }
 
-// fails notes that s does not hold where the run stands. It is always false.
+// fails records that s does not match at the current position. It always returns false.
 func (r *run) fails(s *jsonschema.Schema, failure func() jsonschema.ErrorKind) bool {
 	if r.wanted() {
 		c := cause{schema: s, kind: failure()}
@@ -58,7 +58,7 @@ func (r *run) fails(s *jsonschema.Schema, failure func() jsonschema.ErrorKind) b
 	return false
 }
 
-// failsAt is fails for a member that the schema does not name.
+// failsAt is fails for a member without a name in the schema.
 func (r *run) failsAt(s *jsonschema.Schema, name string, failure func() jsonschema.ErrorKind) bool {
 	if r.wanted() {
 		r.note(cause{schema: s, kind: failure()}, Token{Name: name})
@@ -66,7 +66,7 @@ func (r *run) failsAt(s *jsonschema.Schema, name string, failure func() jsonsche
 	return false
 }
 
-// lacks notes that a member is missing.
+// lacks records a missing member.
 func (r *run) lacks(s *jsonschema.Schema, name string) bool {
 	if r.wanted() {
 		r.note(cause{schema: s, kind: &kind.Required{}, rest: name})
@@ -74,7 +74,7 @@ func (r *run) lacks(s *jsonschema.Schema, name string) bool {
 	return false
 }
 
-// misnamed notes that the name of a member, not its value, is wrong.
+// misnamed records an invalid member name.
 func (r *run) misnamed(names *jsonschema.Schema, name, why string) bool {
 	if r.wanted() {
 		r.note(cause{schema: names, kind: &kind.PropertyNames{}, keyword: "propertyNames", place: fragment(names.Location), rest: ": " + why}, Token{Name: name})
@@ -82,7 +82,7 @@ func (r *run) misnamed(names *jsonschema.Schema, name, why string) bool {
 	return false
 }
 
-// unasked notes a member that unevaluatedProperties forbids.
+// unasked records a member that unevaluatedProperties forbids.
 func (r *run) unasked(s *jsonschema.Schema, name string) bool {
 	if r.wanted() {
 		r.note(cause{
@@ -103,8 +103,8 @@ func (r *run) note(c cause, below ...Token) {
 	r.causes = append(r.causes, c)
 }
 
-// findings words what is left in the end. Places repeat names of the value, so they
-// may be long: the later ones are left out then.
+// findings returns the remaining causes with messages. Paths repeat names of the value and may be
+// long, so later findings may be dropped.
 func (r *run) findings() []Finding {
 	const maxPlaces = 128 << 10
 	var out []Finding
@@ -120,7 +120,7 @@ func (r *run) findings() []Finding {
 	return out
 }
 
-// wording remembers what is said again and again.
+// wording caches repeated parts of messages.
 type wording struct {
 	members map[*jsonschema.Schema]string
 }
@@ -139,7 +139,7 @@ func (w *wording) finding(c *cause) Finding {
 	return f
 }
 
-// allowed says which members an object schema knows.
+// allowed lists the members that an object schema names.
 func (w *wording) allowed(s *jsonschema.Schema) string {
 	if text, ok := w.members[s]; ok {
 		return text
@@ -157,7 +157,7 @@ func (w *wording) allowed(s *jsonschema.Schema) string {
 	return text
 }
 
-// word is the keyword that failed.
+// word returns the failed keyword.
 func (c *cause) word() string {
 	if path := c.kind.KeywordPath(); len(path) > 0 {
 		return path[0]
@@ -167,7 +167,7 @@ func (c *cause) word() string {
 
 func (c *cause) message() string { return describe(c.kind) + c.rest }
 
-// place writes steps as a JSON pointer.
+// place encodes steps as a JSON pointer.
 func place(at []Token) string {
 	tokens := make([]string, len(at))
 	for i, t := range at {
@@ -178,12 +178,12 @@ func place(at []Token) string {
 	return pointer(tokens...)
 }
 
-// pointer writes a JSON pointer (RFC 6901).
+// pointer encodes a JSON pointer (RFC 6901).
 func pointer(tokens ...string) string {
 	var b strings.Builder
 	for _, t := range tokens {
 		b.WriteByte('/')
-		if strings.ContainsAny(t, "~/") { // hardly ever
+		if strings.ContainsAny(t, "~/") { // rare
 			t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
 		}
 		b.WriteString(t)
@@ -191,7 +191,7 @@ func pointer(tokens ...string) string {
 	return b.String()
 }
 
-// fragment is the JSON pointer at the end of a schema location.
+// fragment returns the JSON pointer at the end of a schema location.
 func fragment(location string) string {
 	_, frag, _ := strings.Cut(location, "#")
 	if p, err := url.PathUnescape(frag); err == nil {

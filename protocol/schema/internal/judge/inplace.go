@@ -5,7 +5,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// inPlace applies the keywords that hold schemas for the same value, $ref apart.
+// inPlace applies the keywords with schemas for the same value, except $ref.
 func (r *run) inPlace(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	ok := s.RecursiveRef == nil || r.in(s.RecursiveRef, v, own)
 	if s.DynamicRef != nil && !r.over(ok) {
@@ -32,8 +32,7 @@ func (r *run) inPlace(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	return ok
 }
 
-// dynamic gives what a dynamic reference leads to: the outermost resource with the
-// anchor.
+// dynamic resolves a dynamic reference: to the outermost resource with the anchor.
 func (r *run) dynamic(ref *jsonschema.DynamicRef) *jsonschema.Schema {
 	if ref.Anchor == "" || ref.Ref.DynamicAnchor != ref.Anchor {
 		return ref.Ref
@@ -49,7 +48,7 @@ func (r *run) dynamic(ref *jsonschema.DynamicRef) *jsonschema.Schema {
 	return ref.Ref
 }
 
-// quietly tells whether a schema holds, and nothing else.
+// quietly reports whether a schema matches, without recording causes.
 func (r *run) quietly(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	r.quiet++
 	ok := r.in(s, v, own)
@@ -69,13 +68,13 @@ func (r *run) conditional(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	return r.spent || branch == nil || r.in(branch, v, own)
 }
 
-// attempt begins to look for what may be taken back.
+// attempt starts a part whose causes may be dropped.
 func (r *run) attempt() (from int) {
 	r.trying++
 	return len(r.causes)
 }
 
-// settle ends an attempt; drop: what was found does not count.
+// settle ends an attempt; drop discards its causes.
 func (r *run) settle(from int, drop bool) {
 	r.trying--
 	if drop || r.spent {
@@ -91,7 +90,7 @@ func (r *run) anyOf(s *jsonschema.Schema, v any, own *unevaluated) bool {
 		if r.meant(sub, v) && r.in(sub, v, own) {
 			fits = true
 			if own.empty() {
-				break // else all must be looked at
+				break // otherwise all branches must be evaluated
 			}
 		}
 		if r.spent {

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// anyText takes any text for a regular expression.
+// anyText accepts any text as a regular expression.
 type anyText struct{}
 
 func (anyText) Size(string) int    { return 0 }
@@ -22,7 +22,7 @@ func (anyText) Check(string) error { return nil }
 
 const at = "schema:///test"
 
-// compiled is a schema as the library compiles it, and made ready.
+// compiled returns a schema as compiled by the library, and prepared.
 func compiled(t require.TestingT, doc string) (*jsonschema.Schema, *judge.Program) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -109,7 +109,7 @@ func (g schemas) keyword(keyword string, depth int) any {
 	return sub()
 }
 
-// document draws a value as JSON.
+// document draws a JSON value.
 func document(t *rapid.T, depth int) string {
 	kind := rapid.IntRange(0, 8).Draw(t, "kind")
 	if depth == 0 {
@@ -143,7 +143,7 @@ func document(t *rapid.T, depth int) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// The library says what holds; it only cannot be stopped.
+// The library defines the correct result; it only lacks a budget.
 func TestJudge_AgreesWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// small gives the value of a number that is written as a short integer.
+// small returns the value of a number written as a short integer.
 func small(n json.Number) (int64, bool) {
 	if len(n) > 18 {
 		return 0, false
@@ -17,7 +17,7 @@ func small(n json.Number) (int64, bool) {
 	return i, err == nil
 }
 
-// isInteger reports whether a number has no fraction, however it is written.
+// isInteger reports whether a number has no fraction, in any notation.
 func isInteger(n json.Number) bool {
 	if !strings.ContainsAny(string(n), ".eE") {
 		return true
@@ -27,12 +27,13 @@ func isInteger(n json.Number) bool {
 	return !strings.HasPrefix(power, "-")
 }
 
-// decimal writes a number as its digits and a power of ten, so that 1, 1.0 and 1e0
-// are the same text. The exponent is within bounds.
+// decimal renders a number as digits and a power of ten, so that 1, 1.0 and 1e0 are equal. The
+// exponent
+// is within limits.
 func decimal(n json.Number) string {
 	text := string(n)
 	if !strings.ContainsAny(text, ".eE") && !strings.HasSuffix(text, "0") {
-		return text // hardly ever anything else
+		return text // nearly always
 	}
 	digits, power, _ := strings.Cut(strings.ToLower(text), "e")
 	exponent, _ := strconv.Atoi(cmp.Or(strings.TrimPrefix(power, "+"), "0"))
@@ -53,14 +54,13 @@ func decimal(n json.Number) string {
 	return sign + trimmed + "e" + strconv.Itoa(exponent)
 }
 
-// fractionPrice is what it takes to make a fraction of a number, and digitPrice what
-// each of its digits and powers of ten adds.
+// fractionPrice is the cost of creating a fraction, digitPrice that of each digit and power of ten.
 const (
 	fractionPrice = 60
 	digitPrice    = 2
 )
 
-// fraction gives the exact value of a number; nil when the budget does not reach.
+// fraction returns the exact value of a number; nil if the budget is exhausted.
 func (r *run) fraction(n json.Number, beside *big.Rat) *big.Rat {
 	digits := len(n) + (beside.Num().BitLen()+beside.Denom().BitLen())/4
 	if i := strings.IndexAny(string(n), "eE"); i >= 0 {
@@ -77,7 +77,7 @@ func (r *run) fraction(n json.Number, beside *big.Rat) *big.Rat {
 	return f
 }
 
-// compare orders a number and a bound of the schema.
+// compare compares a number with a limit of the schema.
 func (r *run) compare(n json.Number, bound *big.Rat) int {
 	if i, ok := small(n); ok && bound.IsInt() && bound.Num().IsInt64() {
 		return cmp.Compare(i, bound.Num().Int64())
@@ -92,9 +92,9 @@ func (r *run) compare(n json.Number, bound *big.Rat) int {
 	return f.Cmp(bound)
 }
 
-// near orders a number that is not too long and a bound that is an integer, unless they are so near
-// that rounding could make them one: 0. Rounding never changes the order of a number and one that a
-// float64 holds exactly.
+// near compares a short number with an integer limit. It returns 0 if they are so close that
+// rounding could make them equal. Rounding never changes the order of a number and one that a
+// float64 represents exactly.
 func near(n json.Number, bound *big.Rat) int {
 	const exact = 1 << 53
 	if len(n) > 32 || !bound.IsInt() || !bound.Num().IsInt64() {
@@ -113,7 +113,7 @@ func (r *run) multiple(n json.Number, of *big.Rat) bool {
 		return i%of.Num().Int64() == 0
 	}
 	f := r.fraction(n, of)
-	// A quotient of long numbers is made shorter, which takes several times as long.
+	// Reducing a quotient of long numbers takes several times as long.
 	if f == nil || !r.pay(fractionPrice+digitPrice*(f.Num().BitLen()+f.Denom().BitLen()+of.Num().BitLen()+of.Denom().BitLen())) {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A quick order is the exact one, or none.
+// near agrees with the exact order or returns 0.
 func FuzzNear(f *testing.F) {
 	for _, n := range []string{"12.5", "-0.5", "1e400", "1e-400", "9007199254740993.0", "9007199254740992.5", "0.99999999999999999999", "1e2", "-1e2", "0.0"} {
 		for _, b := range []int64{0, 1, -1, 100, 1 << 53, 1<<53 + 1, -1 << 53, 1 << 62} {

@@ -30,7 +30,7 @@ func (r *run) object(s *jsonschema.Schema, o map[string]any, own *unevaluated) b
 	return r.dependent(s, o, own) && ok
 }
 
-// required looks for the members that must be there.
+// required checks the required members.
 func (r *run) required(s *jsonschema.Schema, o map[string]any) bool {
 	if !r.pay(memberPrice * len(s.Required)) {
 		return false
@@ -88,7 +88,7 @@ func (r *run) member(s *jsonschema.Schema, name string, v any, own *unevaluated)
 	return ok
 }
 
-// additional is for a member without a name in the schema.
+// additional applies the schema for members without a name in the schema.
 func (r *run) additional(s *jsonschema.Schema, name string, v any) bool {
 	switch rest := s.AdditionalProperties.(type) {
 	case *jsonschema.Schema:
@@ -99,7 +99,7 @@ func (r *run) additional(s *jsonschema.Schema, name string, v any) bool {
 	return true
 }
 
-// patterned applies the schemas whose pattern a name matches.
+// patterned applies the schemas whose pattern matches a name.
 func (r *run) patterned(s *jsonschema.Schema, name string, v any) (ok, matched bool) {
 	ok = true
 	apply := func(re jsonschema.Regexp, sub *jsonschema.Schema) {
@@ -124,7 +124,7 @@ func (r *run) patterned(s *jsonschema.Schema, name string, v any) (ok, matched b
 	return ok && !r.spent, matched
 }
 
-// inOrder lists patterns by their text.
+// inOrder sorts patterns by their text.
 func inOrder(patterns map[jsonschema.Regexp]*jsonschema.Schema) []jsonschema.Regexp {
 	list := make([]jsonschema.Regexp, 0, len(patterns))
 	for re := range patterns {
@@ -134,7 +134,7 @@ func inOrder(patterns map[jsonschema.Regexp]*jsonschema.Schema) []jsonschema.Reg
 	return list
 }
 
-// name holds the name of a member against a schema.
+// name validates the name of a member.
 func (r *run) name(s *jsonschema.Schema, name string) bool {
 	from := r.attempt()
 	ok := r.below(s, name, Token{Name: name})
@@ -146,7 +146,7 @@ func (r *run) name(s *jsonschema.Schema, name string) bool {
 	return ok || r.spent || r.misnamed(s, name, why)
 }
 
-// dependent applies what holds if certain members are there.
+// dependent applies the keywords that depend on the presence of members.
 func (r *run) dependent(s *jsonschema.Schema, o map[string]any, own *unevaluated) bool {
 	ok := true
 	if len(s.Dependencies)+len(s.DependentSchemas)+len(s.DependentRequired) == 0 {
@@ -179,7 +179,7 @@ func (r *run) dependent(s *jsonschema.Schema, o map[string]any, own *unevaluated
 	return ok
 }
 
-// triggers lists the names of a keyword that the object has, in order.
+// triggers returns the names of a keyword that are members of the object, sorted.
 func triggers[T any](r *run, of map[string]T, o map[string]any) []string {
 	if !r.pay(namePrice * min(len(of), len(o))) {
 		return nil
@@ -202,7 +202,7 @@ func triggers[T any](r *run, of map[string]T, o map[string]any) []string {
 	return names
 }
 
-// alsoRequired looks for the members that must be there because another one is.
+// alsoRequired checks the members that another member requires.
 func (r *run) alsoRequired(s *jsonschema.Schema, o map[string]any, names []string, failure func([]string) jsonschema.ErrorKind) bool {
 	if !r.pay(memberPrice * len(names)) {
 		return false
@@ -211,7 +211,7 @@ func (r *run) alsoRequired(s *jsonschema.Schema, o map[string]any, names []strin
 	for _, name := range names {
 		if _, there := o[name]; !there {
 			if missing = append(missing, name); r.quiet > 0 || len(missing) > most {
-				break // more are not listed
+				break // no more are listed
 			}
 		}
 	}

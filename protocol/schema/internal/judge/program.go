@@ -7,41 +7,39 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Program is a compiled schema with what is known about it before any document
-// comes. It is immutable and safe for concurrent use.
+// Program is a compiled schema, prepared before any document arrives. It is immutable and safe for
+// concurrent use.
 type Program struct {
 	root  *jsonschema.Schema
 	regex Regexes
 	enums map[*jsonschema.Enum]*set
 	tags  map[*jsonschema.Schema]tag // of branches of unions
-	// anchors are the dynamic anchors of the resource a schema belongs to; nil unless
-	// some reference asks for them.
+	// anchors are the dynamic anchors of a schema's resource; nil unless a reference uses them.
 	anchors map[*jsonschema.Schema]map[string]*jsonschema.Schema
 	reached map[*jsonschema.Schema]bool
 }
 
-// Source is the document a schema was compiled from, as far as dynamic references
-// ask for it.
+// Source is the document of a schema, as needed for dynamic references.
 type Source struct {
-	// URL is the name the document was compiled under.
+	// URL is the URL the document was compiled under.
 	URL string
-	// Resources are the places of the document with an $id of their own, and Anchors
-	// those with a $dynamicAnchor.
+	// Resources are the paths of subschemas with their own $id, Anchors those with a
+	// $dynamicAnchor.
 	Resources, Anchors []string
-	// Compile gives the schema of a place.
+	// Compile returns the schema at a path.
 	Compile func(place string) (*jsonschema.Schema, error)
 	Regex   Regexes
 }
 
-// Regexes says whether a text is a regular expression, without compiling it, and what
-// it takes to say so beyond its length, in some half a microsecond.
+// Regexes reports whether a text is a regular expression, without compiling it, and the cost of the
+// check beyond the length, in units of about half a microsecond.
 type Regexes interface {
 	Size(text string) int
 	Check(text string) error
 }
 
-// NewProgram looks a schema through. The second result names a schema in a dialect
-// other than 2020-12 that it leads to.
+// NewProgram prepares a schema. The second result names a schema of another dialect that it refers
+// to.
 func NewProgram(compiled *jsonschema.Schema, from Source) (p *Program, foreign string, err error) {
 	p = &Program{root: compiled, regex: from.Regex, enums: map[*jsonschema.Enum]*set{}, tags: map[*jsonschema.Schema]tag{}, reached: map[*jsonschema.Schema]bool{}}
 	dynamic := p.reach(compiled)
@@ -63,11 +61,10 @@ func NewProgram(compiled *jsonschema.Schema, from Source) (p *Program, foreign s
 	return p, "", nil
 }
 
-// dialect is the only version of JSON Schema that is understood.
+// dialect is the only supported version of JSON Schema.
 const dialect = 2020
 
-// reach notes all schemas that s leads to; dynamic: one of them asks for dynamic
-// anchors.
+// reach records all schemas that s refers to. dynamic: one of them uses dynamic anchors.
 func (p *Program) reach(s *jsonschema.Schema) (dynamic bool) {
 	queue := []*jsonschema.Schema{s}
 	add := func(more ...*jsonschema.Schema) {
@@ -90,7 +87,7 @@ func (p *Program) reach(s *jsonschema.Schema) (dynamic bool) {
 	return dynamic
 }
 
-// subschemas gives what s applies or holds.
+// subschemas adds the schemas that s applies or holds.
 func subschemas(s *jsonschema.Schema, add func(...*jsonschema.Schema)) {
 	rest, _ := s.AdditionalProperties.(*jsonschema.Schema)
 	add(s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames, rest, s.UnevaluatedProperties,
@@ -113,14 +110,14 @@ func subschemas(s *jsonschema.Schema, add func(...*jsonschema.Schema)) {
 	}
 }
 
-// findAnchors tells which dynamic anchors are those of the resource of each schema.
+// findAnchors sets the dynamic anchors of each schema's resource.
 func (p *Program) findAnchors(from Source) error {
 	for _, place := range from.Anchors {
 		s, err := from.Compile(place)
 		if err != nil {
 			return err
 		}
-		if !p.reached[s] { // known by its anchor alone
+		if !p.reached[s] { // reachable by its anchor only
 			p.reach(s)
 		}
 	}
@@ -143,8 +140,8 @@ func (p *Program) findAnchors(from Source) error {
 	return nil
 }
 
-// resourceOf names the resource of a schema: the nearest place above it with an $id
-// of its own. The dialect's meta-schemas are a resource each.
+// resourceOf returns the resource of a schema: the nearest enclosing schema with its own $id. Each
+// meta-schema of the dialect is a resource.
 func resourceOf(s *jsonschema.Schema, document string, resources map[string]bool) string {
 	at, place, _ := strings.Cut(s.Location, "#")
 	if at != document {

@@ -7,41 +7,40 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Prices of steps. One unit is some ten nanoseconds.
+// Prices of steps. One unit is about ten nanoseconds.
 const (
 	visitPrice  = 4
 	memberPrice = 2
-	// textShare and patternShare are how many bytes of a text are looked at, and how
-	// many states of a regular expression are gone through, for a unit.
+	// textShare and patternShare are the bytes of text, and the states of a regular expression, per
+	// unit.
 	textShare    = 16
 	patternShare = 2
 )
 
-// Bounds of one run.
+// Limits of one run.
 const (
-	// maxFrames bounds how many schemas may be applied within each other. References
-	// that follow each other count for each level of the document.
+	// maxFrames limits nested applications of schemas. References count at each level of the
+	// document.
 	maxFrames = 4096
-	// maxFindings are kept in the end, and maxMade are made at all: those of a branch
-	// are dropped when another one fits.
+	// maxFindings limits the returned findings, maxMade all recorded ones: those of a branch are
+	// dropped when another branch matches.
 	maxFindings = 64
 	maxMade     = 2048
 )
 
-// Verdict is what is known of a value.
+// Verdict is the result of a validation.
 type Verdict int
 
-// The verdicts. Exhausted: the budget ended before it was known.
+// The verdicts. Exhausted: the budget was used up first.
 const (
 	Holds Verdict = iota
 	Fails
 	Exhausted
 )
 
-// Judge tells whether v satisfies the schema, at the price of units at most, twice if
-// it does not. The findings are the innermost causes, some of them if there are very
-// many; there may be none. The same schema and value give the same, whatever the
-// order of members in memory.
+// Judge validates v, for at most units, twice that if it does not match. The findings are the
+// innermost causes, or some of them if there are many; there may be none. The result does not
+// depend on the order of members in memory.
 func (p *Program) Judge(v any, units int) (Verdict, []Finding) {
 	quick := run{program: p, left: units, quiet: 1}
 	switch ok := quick.in(p.root, v, nil); {
@@ -58,31 +57,31 @@ func (p *Program) Judge(v any, units int) (Verdict, []Finding) {
 	return Fails, r.findings()
 }
 
-// run applies schemas to a value and all below it.
+// run applies schemas to a value and everything in it.
 type run struct {
 	program *Program
 	left    int  // units
-	spent   bool // they were too few: whatever was found since does not count
-	// quiet: it matters whether a schema holds, not why it does not.
+	spent   bool // units used up: later causes do not count
+	// quiet: causes are not recorded.
 	quiet int
-	// trying: what is found may be taken back, as in a branch of a union.
+	// trying: causes may be dropped, as in a branch of a union.
 	trying int
 	frames []frame
 	path   []Token
-	names  []string // of the objects that are being looked at, each in order
+	names  []string // names of the objects being validated, each sorted
 	causes []cause
 	made   int
-	hashes []uint64 // of a list, and where they lie; used again
+	hashes []uint64 // hashes of a list and their slots, reused
 	slots  []int32
 }
 
-// frame is a schema that is being applied, and how deep in the document.
+// frame is a schema being applied, and its depth in the document.
 type frame struct {
 	schema *jsonschema.Schema
 	depth  int
 }
 
-// pay takes units off the budget; false if they are too few.
+// pay deducts units from the budget; false if they do not suffice.
 func (r *run) pay(units int) bool {
 	if r.left -= units; r.left < 0 {
 		r.spent = true
@@ -90,13 +89,13 @@ func (r *run) pay(units int) bool {
 	return !r.spent
 }
 
-// over reports that nothing more can be learned after a keyword held or not.
+// over reports whether the result is settled after a keyword matched or not.
 func (r *run) over(ok bool) bool {
 	return r.spent || !ok && (r.quiet > 0 || r.trying == 0 && len(r.causes) >= maxFindings)
 }
 
-// in applies a schema where the run stands. open, if not nil, is what other keywords
-// have not looked at yet; what s looks at is taken off if it holds.
+// in applies a schema at the current position. open, if not nil, holds what no keyword has
+// evaluated yet; if s matches, what s evaluates is removed.
 func (r *run) in(s *jsonschema.Schema, v any, open *unevaluated) bool {
 	if s.Bool != nil {
 		return r.pay(1) && (*s.Bool || r.fails(s, forbidden))
@@ -132,7 +131,7 @@ func (r *run) below(s *jsonschema.Schema, v any, at Token) bool {
 	return ok
 }
 
-// circles reports that s is being applied to the same value already.
+// circles reports whether s is already being applied to the same value.
 func (r *run) circles(s *jsonschema.Schema) bool {
 	for i := len(r.frames) - 1; i >= 0 && r.frames[i].depth == len(r.path); i-- {
 		if r.frames[i].schema == s {
@@ -145,8 +144,8 @@ func (r *run) circles(s *jsonschema.Schema) bool {
 	return false
 }
 
-// applied goes through the keywords of s. Those that say what a value is end it:
-// nothing else would be worth saying.
+// applied applies the keywords of s. After a failed type, const or enum, further causes would not
+// help.
 func (r *run) applied(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	if !r.isType(s, v) || !r.isListed(s, v) || !r.isFormatted(s, v) {
 		return false
@@ -175,8 +174,8 @@ func (r *run) applied(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	return r.leftOver(s, v, own) && ok
 }
 
-// sorted puts the names of an object in order behind those in use, and gives the
-// place where they begin. The caller cuts them off.
+// sorted appends an object's names in order to those in use, and returns their start. The caller
+// truncates them again.
 func (r *run) sorted(object map[string]any) (from int) {
 	from = len(r.names)
 	if !r.pay(len(object) * (1 + bits.Len(uint(len(object)))/2)) {

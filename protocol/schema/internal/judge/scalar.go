@@ -9,7 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// Bits of jsonschema.Types, which it has no names for.
+// Bits of jsonschema.Types, which has no names for them.
 var (
 	bitNull, bitBoolean, bitNumber  = typeBit("null"), typeBit("boolean"), typeBit("number")
 	bitInteger, bitString, bitArray = typeBit("integer"), typeBit("string"), typeBit("array")
@@ -60,7 +60,7 @@ func (r *run) isListed(s *jsonschema.Schema, v any) bool {
 	return true
 }
 
-// Prices of a byte: an address is taken apart, a regular expression parsed.
+// Prices per byte: an address is split, a regular expression parsed.
 const (
 	formatPrice = 2
 	regexPrice  = 16
@@ -105,11 +105,11 @@ func (r *run) text(s *jsonschema.Schema, v string) bool {
 	return ok
 }
 
-// Stepped is a regular expression that knows what it takes to apply it: how many
-// states the engine goes through in a text of so many bytes, at most.
+// Stepped is a regular expression with a known cost: the maximum number of states the engine visits
+// for a text of a length.
 type Stepped interface{ Steps(length int) int }
 
-// matches pays for a regular expression, and applies it.
+// matches pays for a regular expression and applies it.
 func (r *run) matches(re jsonschema.Regexp, text string) bool {
 	steps := 1 + len(text)
 	if stepped, ok := re.(Stepped); ok {

@@ -2,15 +2,14 @@ package judge
 
 import "github.com/santhosh-tekuri/jsonschema/v6"
 
-// tag is a member that has one value alone in a branch of a union.
+// tag is a member with a single allowed value in a branch of a union.
 type tag struct {
 	name, value string
-	there       bool // else the branch has none
+	there       bool // false: the branch has none
 }
 
-// tagsOf finds those of the branches of s. A branch is known by equality on one member
-// (OpenWOP envelope contract §4.2), so those that the value does not mean need not be
-// gone through.
+// tagsOf finds the tags of the branches of s. A branch is identified by equality on one member
+// (OpenWOP envelope contract §4.2), so other branches need not be evaluated.
 func (p *Program) tagsOf(s *jsonschema.Schema) {
 	for _, branches := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
 		for _, b := range branches {
@@ -19,11 +18,11 @@ func (p *Program) tagsOf(s *jsonschema.Schema) {
 	}
 }
 
-// mostRefs are followed from a branch to what it stands for.
+// mostRefs limits the references followed from a branch.
 const mostRefs = 8
 
-// tagOf gives the first tag of a branch by name. Many may stand for one schema, which
-// is looked through once.
+// tagOf returns the first tag of a branch by name. Branches that refer to one schema share the
+// result.
 func (p *Program) tagOf(s *jsonschema.Schema) tag {
 	for range mostRefs {
 		t, known := p.tags[s]
@@ -43,7 +42,7 @@ func (p *Program) tagOf(s *jsonschema.Schema) tag {
 	return tag{}
 }
 
-// only gives the one text that a schema takes.
+// only returns the single string that a schema allows.
 func only(s *jsonschema.Schema) (value string, ok bool) {
 	switch {
 	case s.Const != nil:
@@ -54,8 +53,8 @@ func only(s *jsonschema.Schema) (value string, ok bool) {
 	return value, ok
 }
 
-// meant reports whether v may be of a branch. Why it is not is asked of the branch
-// itself.
+// meant reports whether v may match a branch. The cause of a mismatch comes from evaluating the
+// branch.
 func (r *run) meant(branch *jsonschema.Schema, v any) bool {
 	o, isObject := v.(map[string]any)
 	if r.quiet == 0 || !isObject {

@@ -2,12 +2,13 @@ package judge
 
 import "github.com/santhosh-tekuri/jsonschema/v6"
 
-// unevaluated are the members or items that no keyword has looked at. It is nil where
-// nobody asks.
+// unevaluated holds the members or items that no keyword has evaluated. It is nil if no keyword
+// needs
+// it.
 type unevaluated struct {
 	names map[string]bool
 	items []bool
-	left  int // items that are true
+	left  int // number of true items
 }
 
 func (u *unevaluated) empty() bool { return u == nil || len(u.names) == 0 && u.left == 0 }
@@ -29,14 +30,13 @@ func (u *unevaluated) seenItem(i int) {
 
 func (u *unevaluated) holds(i int) bool { return u != nil && i < len(u.items) && u.items[i] }
 
-// What it takes to note a member or an item.
+// The cost of recording a member or an item.
 const (
 	namePrice = 24
 	itemPrice = 1
 )
 
-// unevaluatedBy is what s leaves for others to look at; nil if nobody asks, or
-// nothing is left.
+// unevaluatedBy returns what s leaves unevaluated; nil if it is not needed or nothing is left.
 func (r *run) unevaluatedBy(s *jsonschema.Schema, v any, asked bool) *unevaluated {
 	switch v := v.(type) {
 	case map[string]any:
@@ -62,7 +62,7 @@ func (r *run) unevaluatedBy(s *jsonschema.Schema, v any, asked bool) *unevaluate
 	return nil
 }
 
-// merge takes off what another schema has looked at.
+// merge removes what another schema has evaluated.
 func (r *run) merge(open, by *unevaluated) {
 	if by.empty() {
 		open.clear()
@@ -83,7 +83,7 @@ func (r *run) merge(open, by *unevaluated) {
 	}
 }
 
-// leftOver applies the keywords for what nothing else has looked at.
+// leftOver applies the keywords for unevaluated members and items.
 func (r *run) leftOver(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	ok := true
 	switch v := v.(type) {

@@ -7,16 +7,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// prune picks, of the causes of a failed union, those of the branches that the value
-// seems to mean: the right type and discriminator. If no discriminator fits, the
-// allowed ones are the message. ends says where the causes of each branch end.
+// prune selects, of the causes of a failed union, those of the branches that the value most likely
+// means: with the right type and discriminator. If no discriminator matches, the message lists the
+// allowed ones. ends holds the end of each branch's causes.
 func (r *run) prune(s *jsonschema.Schema, from int, ends []int, keyword string) {
 	if r.quiet > 0 {
 		return
 	}
 	var branches [][]cause
 	for start := from; len(ends) > 0; ends = ends[1:] {
-		if ends[0] > start { // else there were too many to note
+		if ends[0] > start { // otherwise there were too many to record
 			branches = append(branches, r.causes[start:ends[0]])
 		}
 		start = ends[0]
@@ -39,9 +39,9 @@ func (r *run) prune(s *jsonschema.Schema, from int, ends []int, keyword string) 
 	r.causes = append(r.causes[:from], all...)
 }
 
-// tagged is the cause for discriminators that all differ from the value's.
+// tagged returns the cause for discriminators that all differ from the value's.
 func tagged(s *jsonschema.Schema, tags []cause, keyword string) cause {
-	const enough = 64 // more are not listed
+	const enough = 64 // no more are listed
 	c := cause{at: tags[0].at, schema: s, keyword: "enum", place: fragment(s.Location) + pointer(keyword)}
 	for _, t := range tags {
 		if c.allowed = append(c.allowed, t.allowed[:min(len(t.allowed), enough)]...); len(c.allowed) > enough {
@@ -52,7 +52,7 @@ func tagged(s *jsonschema.Schema, tags []cause, keyword string) cause {
 	return c
 }
 
-// preferring drops the branches with a cause that is off, unless all have one.
+// preferring drops the branches with a cause for which off is true, unless all have one.
 func preferring(branches [][]cause, off func(*cause) bool) [][]cause {
 	var on [][]cause
 	for _, b := range branches {
@@ -66,7 +66,7 @@ func preferring(branches [][]cause, off func(*cause) bool) [][]cause {
 	return on
 }
 
-// onePlace reports whether all causes are about the same value.
+// onePlace reports whether all causes concern the same value.
 func onePlace(causes []cause) bool {
 	return !slices.ContainsFunc(causes, func(c cause) bool { return !slices.Equal(c.at, causes[0].at) })
 }

@@ -5,7 +5,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/row"
 )
 
-// Rows are handed to the server column by column: one statement for all of them.
+// Rows are sent to the server column by column, in one statement.
 
 // columns are rows of runs.
 type columns struct {
@@ -45,7 +45,7 @@ func (c *columns) add(r *store.Run) {
 	c.due = append(c.due, due)
 }
 
-// args are in the order of runColumns.
+// args returns the columns in the order of runColumns.
 func (c *columns) args() []any {
 	return []any{
 		c.tenant, c.runID, c.workflowID, c.status, c.createdAt, c.startedAt, c.completedAt, c.errorCode, c.tags,
@@ -122,7 +122,7 @@ func (c *substitutionRows) add(s *store.Substitution) {
 	c.sum = append(c.sum, int64(row.SumSubstitution(s, missing)))
 }
 
-// args are in the order of substitutionColumns.
+// args returns the columns in the order of substitutionColumns.
 func (c *substitutionRows) args() []any {
 	return []any{
 		c.tenant, c.at, c.runID, c.seq, c.nodeID, c.originalProvider, c.originalModel, c.fallbackProvider, c.fallbackModel, c.missing, c.sum,

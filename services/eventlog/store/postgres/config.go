@@ -14,29 +14,27 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says where the database is. Zero values mean what DefaultConfig says.
+// Config locates the database. Zero values mean those of DefaultConfig.
 type Config struct {
-	// URL is postgres://user:password@host:port/database?sslmode=verify-full, or
-	// the same as keywords and values. It is a secret.
+	// URL is postgres://user:password@host:port/database?sslmode=verify-full, or the same as
+	// keywords and values. It is a secret.
 	URL string
-	// URLFile is a file that holds the URL, instead of URL. It is read again for each
-	// new connection, so that a password may be changed while the host runs.
+	// URLFile is a file with the URL, instead of URL. It is read for each new connection, so that a
+	// password can change while the host runs.
 	URLFile string
-	// Schema is the schema of the control row, and the beginning of the names of the
-	// others.
+	// Schema is the schema of the control row, and the prefix of the other schemas' names.
 	Schema string
-	// MaxConns is how many connections a process opens at most; one of them is kept
-	// for the writer.
+	// MaxConns limits the connections of a process; one of them is reserved for the writer.
 	MaxConns int
-	// ConnectTimeout bounds how long a server may take to take a connection.
+	// ConnectTimeout limits the time to establish a connection.
 	ConnectTimeout time.Duration
-	// StatementTimeout bounds a statement, and how long a transaction may lie idle.
+	// StatementTimeout limits a statement, and how long a transaction may be idle.
 	StatementTimeout time.Duration
-	// Logger is told what an operator would want to know; nil: nobody.
+	// Logger receives operational messages; nil disables them.
 	Logger *slog.Logger
 }
 
-// DefaultConfig is right for a replica that serves a few hundred reads a second.
+// DefaultConfig suits a replica that serves a few hundred reads per second.
 func DefaultConfig() Config {
 	return Config{
 		Schema: "waybill", MaxConns: 8, ConnectTimeout: 5 * time.Second, StatementTimeout: 10 * time.Second,
@@ -64,12 +62,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// schemaName leaves room for what is added to it in a name of 63 bytes, and needs
-// no quotes.
+// schemaName leaves room for suffixes in a name of 63 bytes, and needs no quotes.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 
-// Validate names everything that is wrong with the configuration, and nothing that
-// is secret.
+// Validate returns all errors of the configuration, without secrets.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
@@ -92,8 +88,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// parse reads the URL. What the driver says about a bad one quotes it, so only the
-// kind of error is passed on.
+// parse parses the URL. The driver's error may quote it, so only the kind of error is passed on.
 func (c Config) parse() (*pgxpool.Config, error) {
 	url := c.URL
 	if c.URLFile != "" {
@@ -113,7 +108,7 @@ func (c Config) parse() (*pgxpool.Config, error) {
 	if cc.ValidateConnect == nil { // after a failover the old primary may still answer
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	// A caller that gives up cancels its statement; the connection stays.
+	// A caller that gives up cancels its statement; the connection stays open.
 	cc.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: time.Second}
 	}

@@ -18,16 +18,16 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// control is the row that says which tables are in use.
+// control is the row that names the tables in use.
 type control struct {
 	version    int
 	generation int64
 }
 
-// errNoControl says that the database was never used, or has lost the control row.
+// errNoControl: the database is new, or has lost the control row.
 var errNoControl = errors.New("no control row")
 
-// querier is what a pool and a transaction have in common.
+// querier is the common interface of pools and transactions.
 type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -52,8 +52,8 @@ func (s *Store) readControl(ctx context.Context, db querier) (control, error) {
 	return c, nil
 }
 
-// adopt finds the generation in use, makes the first one if there is none, and
-// brings its tables up to date.
+// adopt finds the generation in use, creates the first one if there is none, and migrates its
+// tables.
 func (s *Store) adopt(ctx context.Context) (*generation, error) {
 	s.setup.Lock()
 	defer s.setup.Unlock()
@@ -77,8 +77,7 @@ func (s *Store) adoptLocked(ctx context.Context) (*generation, error) {
 	return s.use(c.generation), nil
 }
 
-// twice does a step that may be repeated once more, on a new connection, if the
-// writer's was lost.
+// twice runs a repeatable step, and once more on a new connection if the writer's was lost.
 func (s *Store) twice(ctx context.Context, step func() error) error {
 	err := step()
 	if lost(err) && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -88,15 +87,14 @@ func (s *Store) twice(ctx context.Context, step func() error) error {
 	return err
 }
 
-// use begins to work on a generation.
+// use starts to work on a generation.
 func (s *Store) use(id int64) *generation {
 	g := &generation{id: id, sql: s.cfg.statements(id)}
 	s.gen.Store(g)
 	return g
 }
 
-// exclusively runs a change of the schema: one replica after the other, and so that
-// it is on the disk when it is done.
+// exclusively runs a change of the schema, one replica at a time, with a synchronous commit.
 func (s *Store) exclusively(ctx context.Context, change func(ctx context.Context, tx pgx.Tx) (control, error)) (control, error) {
 	var c control
 	err := pgx.BeginFunc(ctx, s.writer, func(tx pgx.Tx) error {
@@ -117,7 +115,7 @@ func (s *Store) exclusively(ctx context.Context, change func(ctx context.Context
 	return c, err
 }
 
-// prepare makes what is missing of schema, control row and tables.
+// prepare creates the missing parts of schema, control row and tables.
 func (s *Store) prepare(ctx context.Context, tx pgx.Tx) (control, error) {
 	var encoding string
 	if err := tx.QueryRow(ctx, `SELECT current_setting('server_encoding')`).Scan(&encoding); err != nil {
@@ -139,7 +137,7 @@ func (s *Store) prepare(ctx context.Context, tx pgx.Tx) (control, error) {
 	switch {
 	case errors.Is(err, errNoControl):
 		return s.begin(ctx, tx, 0)
-	case err != nil || c.version == len(steps()): // another replica has come first
+	case err != nil || c.version == len(steps()): // another replica was first
 		return c, err
 	}
 	if err := s.migrate(ctx, tx, c.generation, c.version); err != nil {
@@ -150,7 +148,7 @@ func (s *Store) prepare(ctx context.Context, tx pgx.Tx) (control, error) {
 	return c, err
 }
 
-// begin makes the tables of a new generation, and the control row say so.
+// begin creates the tables of a new generation and records it in the control row.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx, after int64) (control, error) {
 	c := control{version: len(steps())}
 	err := tx.QueryRow(ctx, `SELECT greatest($1::bigint + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`, after).Scan(&c.generation)
@@ -173,7 +171,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, after int64) (control, err
 	return c, err
 }
 
-// migrate brings the tables of a generation forward, one step after the other.
+// migrate migrates the tables of a generation, step by step.
 func (s *Store) migrate(ctx context.Context, tx pgx.Tx, generation int64, version int) error {
 	path := fmt.Sprintf("SET LOCAL search_path = %s, %s", s.cfg.generationSchema(generation), s.cfg.Schema)
 	if err := script(ctx, tx, path); err != nil {
@@ -191,9 +189,9 @@ func (s *Store) migrate(ctx context.Context, tx pgx.Tx, generation int64, versio
 	return nil
 }
 
-// steps are the migrations in order.
+// steps returns the migrations in order.
 func steps() []string {
-	names, _ := fs.Glob(migrations, "migrations/*.sql") // the pattern is well formed
+	names, _ := fs.Glob(migrations, "migrations/*.sql") // the pattern is well-formed
 	return names
 }
 

@@ -15,17 +15,17 @@ import (
 
 // Codes of errors: https://www.postgresql.org/docs/current/errcodes-appendix.html.
 var (
-	// corrupt: the server has found that what it stored is not what it reads.
+	// corrupt: the server detected that stored data is corrupt.
 	corrupt = []string{"XX001", "XX002"}
-	// misfit: a statement of ours does not fit the tables. Our statements fit our
-	// tables, so these are others, or they are gone.
+	// misfit: a statement does not fit the tables. Our statements fit our tables, so these are
+	// other tables, or ours are gone.
 	misfit = []string{"3F000", "42P01", "42703", "42804", "42883", "42P10"}
 )
 
 const (
 	readOnly      = "25006" // the server has become a standby
-	classShutdown = "57P"   // the server ends, or is starting
-	classLost     = "08"    // the connection is gone
+	classShutdown = "57P"   // the server is stopping or starting
+	classLost     = "08"    // the connection is lost
 )
 
 var (
@@ -35,7 +35,7 @@ var (
 	errEncoding = errors.New("the database must have the encoding UTF8")
 )
 
-// code is the server's code of an error; empty: it is none of the server's.
+// code returns the server's code of an error; empty: not an error of the server.
 func code(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
@@ -43,13 +43,13 @@ func code(err error) string {
 	return ""
 }
 
-// unreadable reports a value that does not fit its column.
+// unreadable reports whether a value does not fit its column.
 func unreadable(err error) bool {
 	_, ok := errors.AsType[pgx.ScanArgError](err)
 	return ok
 }
 
-// lost reports that the connection, not the statement, has failed.
+// lost reports whether the connection failed, not the statement.
 func lost(err error) bool {
 	if err == nil || errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) || unreadable(err) {
 		return false
@@ -58,9 +58,8 @@ func lost(err error) bool {
 	return c == "" || c == readOnly || strings.HasPrefix(c, classLost) || strings.HasPrefix(c, classShutdown)
 }
 
-// verdict says what an error of a generation's tables means: that the store is
-// damaged, that it has moved, that the caller has given up, or just that the
-// database does not answer.
+// verdict classifies an error of a generation's tables: the store is damaged or has moved, the
+// caller has given up, or the database is unavailable.
 func (s *Store) verdict(ctx context.Context, g *generation, err error) error {
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrMoved):
@@ -82,8 +81,8 @@ func (s *Store) verdict(ctx context.Context, g *generation, err error) error {
 	}
 }
 
-// missing finds out why tables of the generation are gone: another replica has
-// begun the next one, or somebody has removed them.
+// missing finds out why the generation's tables are gone: another replica has created the next
+// generation, or someone removed them.
 func (s *Store) missing(ctx context.Context, g *generation, cause error) error {
 	c, err := s.readControl(ctx, s.writer)
 	if err != nil && !errors.Is(err, store.ErrDamaged) && !errors.Is(err, errNoControl) {
@@ -91,13 +90,13 @@ func (s *Store) missing(ctx context.Context, g *generation, cause error) error {
 	}
 	if err == nil && c.generation != g.id {
 		g.moved.Store(true)
-		return fmt.Errorf("%w: another replica has begun it anew", store.ErrMoved)
+		return fmt.Errorf("%w: another replica has rebuilt it", store.ErrMoved)
 	}
 	return fmt.Errorf("%w: %w", store.ErrDamaged, s.scrub(cause))
 }
 
-// scrub takes the password out of an error, should a driver or a server have
-// quoted it, and makes a deadline of ours no deadline of the caller.
+// scrub removes the password from an error, in case the driver or the server quoted it. It also
+// makes our own deadlines distinguishable from the caller's.
 func (s *Store) scrub(err error) error {
 	if err == nil {
 		return nil

@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// generation is a set of tables, as far as this process knows of it. It is
-// replaced, never changed, when the process adopts another one.
+// generation is a set of tables, as seen by this process. It is replaced, never changed, when the
+// process adopts another one.
 type generation struct {
 	id  int64
 	sql statements
-	// reached is the furthest position that this process has seen stored, be it the
-	// tail or that of a run it read: what it applies next builds on that.
+	// reached is the highest position that this process has seen stored, as the tail or of a run:
+	// its next batch builds on that.
 	reached atomic.Uint64
-	// moved: the tables are no longer, or no longer where this process left them.
+	// moved: the tables are gone, or not in the state this process left them.
 	moved atomic.Bool
 }
 
-// reach notes a position; it never goes back.
+// reach records a position; it never goes back.
 func (g *generation) reach(pos uint64) {
 	for old := g.reached.Load(); pos > old; old = g.reached.Load() {
 		if g.reached.CompareAndSwap(old, pos) {
@@ -28,18 +28,18 @@ func (g *generation) reach(pos uint64) {
 	}
 }
 
-// Names of schemas. A generation is named after the instant it began at, in
-// milliseconds of the server's clock, so a name is never used twice.
+// Names of schemas. A generation is named after its creation time in milliseconds of the server's
+// clock, so a name is never reused.
 func (c Config) generationSchema(id int64) string { return c.Schema + "_g" + strconv.FormatInt(id, 10) }
 
-// asideSchema is the name of a generation that is no longer in use.
+// asideSchema returns the schema name of a generation that is no longer in use.
 func (c Config) asideSchema(id int64) string {
 	return c.Schema + "_aside_" + strconv.FormatInt(id, 10)
 }
 
 func (c Config) controlTable() string { return c.Schema + ".control" }
 
-// statements name the tables of one generation, so that they fail once it is gone.
+// statements are the statements for the tables of one generation. They fail once it is gone.
 type statements struct {
 	tail, lock, position                 string
 	putRuns, putTags, putFrames, putTail string
@@ -49,10 +49,10 @@ type statements struct {
 	substitutions                        string
 }
 
-// runColumns are the columns of a run's row in the order scanRun reads them.
+// runColumns are the columns of a run's row in the order of scanRun.
 const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, sum`
 
-// substitutionColumns are the columns of a substitution in the order scanSubstitution reads them.
+// substitutionColumns are the columns of a substitution in the order of scanSubstitution.
 const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
 
 func (c Config) statements(id int64) statements {
@@ -85,10 +85,9 @@ func (c Config) statements(id int64) statements {
 			ON CONFLICT DO NOTHING`),
 		putTail: in.Replace(`UPDATE {g}.tail SET pos = $1, hash = $2, sum = $3 WHERE id = 1`),
 		run:     in.Replace(`SELECT {columns} FROM {g}.runs WHERE tenant = $1 AND run_id = $2`),
-		// The first row is found by key, so that a page deep in a long run costs what
-		// the first page costs; it is asked for with ORDER BY and not with max, which
-		// without statistics would look at all rows before it. No more rows are read than can be of the page, and no
-		// body that lies behind it.
+		// The first row is found by key, so that a page deep in a long run costs as much as the
+		// first. ORDER BY instead of max, because without statistics max would scan all rows before
+		// it. It reads only rows that can belong to the page, and no body after it.
 		frames: in.Replace(`SELECT first, last, types, sum, body FROM (
 				SELECT *, sum(octet_length(body)) OVER (ORDER BY first ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before
 				FROM (SELECT first, last, types, sum, body FROM {g}.frames
@@ -112,7 +111,7 @@ func (c Config) statements(id int64) statements {
 	}
 }
 
-// qualified are the columns of a run's row, each with its table.
+// qualified returns the columns of a run's row with the table's name.
 func qualified(table string) string {
 	return fmt.Sprintf("%s.%s", table, strings.ReplaceAll(runColumns, ", ", ", "+table+"."))
 }

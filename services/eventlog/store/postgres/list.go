@@ -10,26 +10,26 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// List gives rows of a tenant; see store.Lister.
+// List returns rows of a tenant; see store.Lister.
 func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
 	return s.rows(ctx, func(sql *statements) (string, []any) { return listQuery(sql, q) })
 }
 
-// Due gives runs with a due timer; see store.Lister.
+// Due returns runs with a due timer; see store.Lister.
 func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limit int) ([]store.Run, error) {
 	return s.rows(ctx, func(sql *statements) (string, []any) {
 		return sql.due, []any{beforeMs, after.DueMs, after.Tenant, after.RunID, limit}
 	})
 }
 
-// Owned gives the runs of an owner; see store.Lister.
+// Owned returns the runs of an owner; see store.Lister.
 func (s *Store) Owned(ctx context.Context, process string, after store.Key, limit int) ([]store.Run, error) {
 	return s.rows(ctx, func(sql *statements) (string, []any) {
 		return sql.owned, []any{encode(process), encode(after.Tenant), encode(after.RunID), limit}
 	})
 }
 
-// Substitutions gives the latest of a tenant; see store.Lister.
+// Substitutions returns the latest of a tenant; see store.Lister.
 func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
 	return list(ctx, s, "substitutions", scanSubstitution, func(sql *statements) (string, []any) {
 		return sql.substitutions, []any{encode(tenant), encode(since), limit}
@@ -40,7 +40,7 @@ func (s *Store) rows(ctx context.Context, query func(sql *statements) (string, [
 	return list(ctx, s, "runs", scanRun, query, func(g *generation, r store.Run) { g.reach(r.Pos) })
 }
 
-// list reads rows, and tells of each that was read.
+// list reads rows and calls a function with each.
 func list[T any](
 	ctx context.Context, s *Store, what string, scan func(pgx.Row) (T, error), query func(sql *statements) (string, []any), read func(*generation, T),
 ) ([]T, error) {
@@ -65,10 +65,10 @@ func list[T any](
 	return out, nil
 }
 
-// listQuery writes the statement for the filters that are set. With a tag or a mark the
-// walk goes along the first of them, otherwise along the index of one of the others.
+// listQuery builds the statement for the filters that are set. With a tag or a mark it scans the
+// first of them, otherwise an index for one of the others.
 func listQuery(sql *statements, q store.Query) (string, []any) {
-	// p is the table that is walked, columns the one that holds the rows.
+	// p is the scanned table, columns the one that holds the rows.
 	text, columns := sql.list, "p"
 	var args []any
 	arg := func(v any) string {

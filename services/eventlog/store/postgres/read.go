@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/row"
 )
 
-// Run gives the row of a run; see store.Reader.
+// Run returns the row of a run; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	var run store.Run
 	err := s.read(ctx, s.readers, func(ctx context.Context, g *generation) (err error) {
@@ -21,7 +21,7 @@ func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 		case errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("%w: %s", store.ErrNotFound, key.RunID)
 		case err == nil:
-			// What was read goes into the next batch: its frames are not sent again.
+			// What was read is part of the next batch: its frames are not sent again.
 			g.reach(run.Pos)
 		}
 		return err
@@ -29,17 +29,17 @@ func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	return run, err
 }
 
-// framesAtOnce bounds the rows that one query of Frames looks at.
+// framesAtOnce limits the rows that one query of Frames reads.
 const framesAtOnce = 1024
 
-// Frames gives frames of a run; see store.Reader. Frames never change, so a page may
-// be read in several steps.
+// Frames returns frames of a run; see store.Reader. Frames never change, so a page may be read in
+// several steps.
 func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]store.Frame, error) {
 	p := page{key: key, from: from, limit: limit}
 	for p.wants() && !p.end {
 		var step page
 		err := s.read(ctx, s.readers, func(ctx context.Context, g *generation) error {
-			step = p // the same again, should it be asked again
+			step = p // a retry starts with the same page
 			return step.extend(ctx, s, g)
 		})
 		if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]s
 	return p.frames, nil
 }
 
-// page is an answer of Frames as far as it has been read.
+// page is a partial answer of Frames.
 type page struct {
 	key          store.Key
 	from, limit  int
@@ -59,7 +59,7 @@ type page struct {
 	end          bool // no more frames follow
 }
 
-// extend reads on behind the last frame.
+// extend reads on after the last frame.
 func (p *page) extend(ctx context.Context, s *Store, g *generation) error {
 	next := p.from
 	if n := len(p.frames); n > 0 {
@@ -78,14 +78,14 @@ func (p *page) extend(ctx context.Context, s *Store, g *generation) error {
 		if err != nil {
 			return err
 		}
-		if f.Last < next { // ends before what was asked for
+		if f.Last < next { // ends before the requested events
 			continue
 		}
 		p.frames = append(p.frames, f)
 		p.events += f.Last + 1 - max(f.First, p.from, 0)
 		p.size += len(f.Body)
 	}
-	// What was passed over took of the bytes that were asked for.
+	// Skipped rows also used up part of the byte limit.
 	taken := len(p.frames) - had
 	p.end = taken == 0 || taken == read && read < most
 	return rows.Err()

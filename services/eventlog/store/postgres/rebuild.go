@@ -13,11 +13,11 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// keptAside is how many generations that are no longer in use stay in the database.
+// keptAside is the number of unused generations that stay in the database.
 const keptAside = 1
 
-// Rebuild begins a new generation, unless the store has moved since this replica
-// looked; see store.Writer.
+// Rebuild creates a new generation, unless the store has moved since this replica checked; see
+// store.Writer.
 func (s *Store) Rebuild(ctx context.Context) error {
 	s.setup.Lock()
 	defer s.setup.Unlock()
@@ -27,7 +27,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	g := s.gen.Load()
 	if g == nil || g.moved.Load() {
 		fresh, err := s.adoptLocked(ctx)
-		if err == nil { // somebody else has begun another
+		if err == nil { // another replica has created one
 			return nil
 		}
 		if err != nil && !errors.Is(err, store.ErrDamaged) {
@@ -50,14 +50,14 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	return nil
 }
 
-// supersede puts the generation in use aside and begins the next one; nil stands
-// for one that could not be read. It does nothing if another replica has done so.
+// supersede renames the generation in use and creates the next one; nil: the generation was
+// unreadable. It does nothing if another replica has done so.
 func (s *Store) supersede(ctx context.Context, tx pgx.Tx, known *generation) (control, error) {
 	c, err := s.prepare(ctx, tx)
 	switch {
 	case err == nil && known != nil && c.generation != known.id:
 		return c, nil
-	case errors.Is(err, store.ErrDamaged): // the control row itself; what it said can be had again
+	case errors.Is(err, store.ErrDamaged): // the control row itself; its content can be restored
 		if err := script(ctx, tx, `DROP TABLE `+s.cfg.controlTable()); err != nil {
 			return c, err
 		}
@@ -71,8 +71,8 @@ func (s *Store) supersede(ctx context.Context, tx pgx.Tx, known *generation) (co
 	return s.begin(ctx, tx, c.generation)
 }
 
-// aside renames a generation, which waits for nobody: whoever reads there reads on,
-// and the next statement that names it fails.
+// aside renames a generation without waiting: running reads finish, and the next statement that
+// refers to it fails.
 func (s *Store) aside(ctx context.Context, tx pgx.Tx, id int64) error {
 	var there bool
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, s.cfg.generationSchema(id)).Scan(&there)
@@ -83,8 +83,8 @@ func (s *Store) aside(ctx context.Context, tx pgx.Tx, id int64) error {
 	return script(ctx, tx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", s.cfg.generationSchema(id), s.cfg.asideSchema(id)))
 }
 
-// sweep keeps generations that are no longer in use from filling the disk. That it
-// fails, say because somebody reads there, keeps nobody from working.
+// sweep removes old generations, so that they do not fill the disk. If that fails, for example
+// because of a running read, work continues.
 func (s *Store) sweep(ctx context.Context, current int64) {
 	names, err := s.old(ctx, current)
 	for _, name := range names[:max(0, len(names)-keptAside)] {
@@ -97,7 +97,7 @@ func (s *Store) sweep(ctx context.Context, current int64) {
 	}
 }
 
-// old names the schemas of generations before the current one, the oldest first.
+// old returns the schemas of generations before the current one, the oldest first.
 func (s *Store) old(ctx context.Context, current int64) ([]string, error) {
 	rows, err := s.writer.Query(ctx, `SELECT nspname::text FROM pg_namespace WHERE starts_with(nspname::text, $1)`, s.cfg.Schema+"_")
 	if err != nil {

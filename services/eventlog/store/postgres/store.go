@@ -17,28 +17,28 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Store is a store.Store in a database. It is safe for concurrent use, and so are
-// several of them over the same database.
+// Store is a store.Store in a database. It is safe for concurrent use, also by several processes on
+// the same database.
 type Store struct {
 	cfg Config
 	log *slog.Logger
-	// One connection is the writer's own: the read model falls behind when it waits,
-	// and then all readers wait.
+	// The writer has its own connection: if it had to wait, the read model would fall behind and
+	// all readers would wait.
 	writer, readers *pgxpool.Pool
 
 	gen     atomic.Pointer[generation] // nil: the database was never reached
-	setup   sync.Mutex                 // held while the generation is looked up or exchanged
+	setup   sync.Mutex                 // held while the generation is looked up or replaced
 	closed  atomic.Bool
-	keeping sync.Mutex               // held while secrets is exchanged
-	secrets atomic.Pointer[[]string] // that must not be told
+	keeping sync.Mutex               // held while secrets is replaced
+	secrets atomic.Pointer[[]string] // must not appear in errors
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open makes a store, and the tables if there are none. A database that cannot be
-// reached, or does not let us in, is no error: it is tried again by each Tail, and
-// meanwhile calls say what is wrong. Errors are those that waiting does not mend: of
-// the configuration, and a database of a later release.
+// Open creates a store, and the tables if there are none. An unreachable database, or one that
+// refuses the login, is not an error: each Tail retries, and until then calls return the cause.
+// Errors are those that retrying cannot fix: an invalid configuration, and a database of a later
+// release.
 func Open(ctx context.Context, cfg Config) (store.Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (store.Store, error) {
 	return s, nil
 }
 
-// pool makes a pool of connections; it connects when one is wanted.
+// pool creates a pool; it connects on demand.
 func (s *Store) pool(ctx context.Context, conns int) (*pgxpool.Pool, error) {
 	pc, err := s.cfg.parse()
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) pool(ctx context.Context, conns int) (*pgxpool.Pool, error) {
 	return p, s.scrub(err)
 }
 
-// keep notes the password, as it is and as it is written in a URL.
+// keep records the password, plain and URL-encoded.
 func (s *Store) keep(pc *pgxpool.Config) {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
@@ -92,7 +92,7 @@ func (s *Store) keep(pc *pgxpool.Config) {
 	}
 }
 
-// beforeConnect takes user and password from the file, should they have changed.
+// beforeConnect reads user and password from the file, in case they have changed.
 func (s *Store) beforeConnect(_ context.Context, cc *pgx.ConnConfig) error {
 	if s.cfg.URLFile == "" {
 		return nil
@@ -108,9 +108,8 @@ func (s *Store) beforeConnect(_ context.Context, cc *pgx.ConnConfig) error {
 	return nil
 }
 
-// afterConnect sets the session up, and looks whether the tail has gone back: a
-// server that crashed, or another one that took its place, begins with new
-// connections, so nothing is read from it before that is known.
+// afterConnect prepares the session and checks whether the tail has gone back. After a crash or
+// failover all connections are new, so nothing is read from the server before this check.
 func (s *Store) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	ms := s.cfg.StatementTimeout.Milliseconds()
 	settings := fmt.Sprintf(`SET synchronous_commit = off; SET statement_timeout = %d; SET lock_timeout = %d;
@@ -131,7 +130,7 @@ func (s *Store) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 		g.moved.Store(true)
 		s.log.Warn("read model's database has lost its last batches, they are applied again", "had", reached, "has", pos)
 	}
-	return nil // what else is wrong, the statements find
+	return nil // statements report other errors
 }
 
 // Close ends the connections. It is safe to call twice.
@@ -143,7 +142,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// current is the generation to work on.
+// current returns the generation in use.
 func (s *Store) current() (*generation, error) {
 	g := s.gen.Load()
 	switch {
@@ -158,15 +157,14 @@ func (s *Store) current() (*generation, error) {
 	}
 }
 
-// bounded gives a context that ends when the server cannot be expected to answer
-// any more: it bounds its statements itself, but may be gone without a word.
+// bounded returns a context that ends when no answer can be expected: the server limits its
+// statements itself, but may have vanished.
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.cfg.StatementTimeout+s.cfg.ConnectTimeout)
 }
 
-// read runs a query on the tables of the current generation. Connections that a
-// restart of the server has ended are found out by using them, so a query whose
-// connection was lost is asked once more, on a new one.
+// read runs a query on the tables of the current generation. A restart of the server leaves dead
+// connections, so a query that lost its connection is retried once on a new one.
 func (s *Store) read(ctx context.Context, pool *pgxpool.Pool, query func(ctx context.Context, g *generation) error) error {
 	for again := false; ; again = true {
 		g, err := s.current()
@@ -176,7 +174,7 @@ func (s *Store) read(ctx context.Context, pool *pgxpool.Pool, query func(ctx con
 		bounded, cancel := s.bounded(ctx)
 		err = query(bounded, g)
 		cancel()
-		if err == nil && g.moved.Load() { // its connection was a new one
+		if err == nil && g.moved.Load() { // the new connection found a change
 			_, err = s.current()
 			return err
 		}
@@ -187,5 +185,5 @@ func (s *Store) read(ctx context.Context, pool *pgxpool.Pool, query func(ctx con
 	}
 }
 
-// ddlTimeout bounds a change of the schema.
+// ddlTimeout limits a change of the schema.
 const ddlTimeout = 5 * time.Minute

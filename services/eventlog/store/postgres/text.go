@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// escape begins a text that the server could not hold: one with a zero byte or
-// with bytes that are no UTF-8. Such a text comes out of what clients and vendors
-// say, and a batch that can never be applied would stop the read model.
+// escape marks a text that the server cannot store as it is: with a zero byte or invalid UTF-8.
+// Clients and vendors can send such texts, and a batch that can never be applied would stop the
+// read model.
 const escape = "\x01"
 
-// encode makes a text that the server takes.
+// encode returns a text that the server accepts.
 func encode(s string) string {
 	if !strings.HasPrefix(s, escape) && strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
 		return s
@@ -19,7 +19,7 @@ func encode(s string) string {
 	return escape + base64.RawURLEncoding.EncodeToString([]byte(s))
 }
 
-// decode reads what encode made, and leaves anything else as it is: its sum tells.
+// decode reverses encode, and leaves other text unchanged; the row's checksum finds errors.
 func decode(s string) string {
 	rest, escaped := strings.CutPrefix(s, escape)
 	if !escaped {

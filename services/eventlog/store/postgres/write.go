@@ -13,14 +13,14 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/row"
 )
 
-// Bounds of what one statement writes: a batch may be of any size.
+// Limits of what one statement writes: a batch may have any size.
 const (
 	chunkRows  = 4096
 	chunkBytes = 8 << 20
 )
 
-// Tail is where the last batch ended; see store.Writer. It is also what reaches for
-// a database that has not been reached before.
+// Tail returns the end of the last batch; see store.Writer. It also connects to a database that was
+// never reached.
 func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 	if s.gen.Load() == nil && !s.closed.Load() {
 		if _, err := s.adopt(ctx); err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 	return t, nil
 }
 
-// tail reads the tail of a generation that is in use, and of which nothing is lost.
+// tail reads the tail of a generation in use, and checks that nothing is lost.
 func (g *generation) tail(from pgx.Row) (store.Tail, error) {
 	var (
 		t   store.Tail
@@ -59,7 +59,7 @@ func (g *generation) tail(from pgx.Row) (store.Tail, error) {
 		return t, fmt.Errorf("%w: schema version %d", store.ErrDamaged, c.version)
 	case c.generation != g.id:
 		g.moved.Store(true)
-		return t, fmt.Errorf("%w: another replica has begun it anew", store.ErrMoved)
+		return t, fmt.Errorf("%w: another replica has rebuilt it", store.ErrMoved)
 	}
 	if err := row.SumTail(t).Verify(sum, "tail", store.Key{}); err != nil {
 		return t, err
@@ -71,8 +71,8 @@ func (g *generation) tail(from pgx.Row) (store.Tail, error) {
 	return t, nil
 }
 
-// Apply stores a batch in one transaction; see store.Writer. Replicas take turns by
-// the lock of the tail's row, so each finds either nothing or all of a batch.
+// Apply stores a batch in one transaction; see store.Writer. The lock on the tail's row serializes
+// replicas, so each finds either nothing or all of a batch.
 func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	if err != nil {
 		return err
 	}
-	// Whether it was committed when the connection was lost, the next try finds out.
+	// If the connection was lost, the next attempt finds out whether it was committed.
 	err = s.twice(ctx, func() error { return s.apply(ctx, g, b) })
 	if err != nil {
 		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, s.verdict(ctx, g, err))
@@ -90,8 +90,8 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	return nil
 }
 
-// apply takes two round trips for a batch of usual size: one to begin and to lock the
-// tail, one to write and to commit.
+// apply takes two round trips for a batch of usual size: one to begin and lock the tail, one to
+// write and commit.
 func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 	waiting, cancel := s.bounded(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // closes it if a transaction is left open: that rolls back
+	defer conn.Release() // closes it if a transaction is open, which rolls back
 	stored, err := g.lock(waiting, conn)
 	switch {
 	case err != nil:
@@ -121,7 +121,7 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 	return w.flush(ctx)
 }
 
-// lock begins a transaction that has the tail for itself.
+// lock starts a transaction with a lock on the tail.
 func (g *generation) lock(ctx context.Context, conn *pgxpool.Conn) (store.Tail, error) {
 	var begin pgx.Batch
 	begin.Queue("BEGIN")
@@ -137,7 +137,7 @@ func (g *generation) lock(ctx context.Context, conn *pgxpool.Conn) (store.Tail, 
 	return t, err
 }
 
-// writing sends the statements of a batch, many at a time.
+// writing sends the statements of a batch in groups.
 type writing struct {
 	store   *Store
 	conn    *pgxpool.Conn
@@ -173,7 +173,7 @@ func (w *writing) runs(runs []store.Run) {
 	}
 }
 
-// found queues what the batch's frames tell of their runs.
+// found queues the marks and substitutions of a batch.
 func (w *writing) found(b store.Batch) {
 	for chunk := range slices.Chunk(b.Marks, chunkRows) {
 		var cols markColumns
@@ -191,7 +191,7 @@ func (w *writing) found(b store.Batch) {
 	}
 }
 
-// frames sends frames, a bounded number of bytes at a time.
+// frames sends frames in groups of a limited size.
 func (w *writing) frames(ctx context.Context, frames []store.Frame) error {
 	var cols frameColumns
 	size := 0

@@ -1,6 +1,5 @@
-// Package row lays runs and frames out in columns, as every store with tables
-// does: lists as text, and a sum over each row. Databases do not notice when a
-// bit of a value has changed; the sum does.
+// Package row maps runs and frames to columns for stores with tables: lists as text, and a checksum
+// per row. Databases do not detect a flipped bit in a value; the checksum does.
 package row
 
 import (
@@ -14,9 +13,9 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// JoinTags writes tags as lines. A tag is any text (OpenWOP host contract §2.3): where
-// one holds a line break all are written with escapes, behind an empty line, which lines
-// without escapes never begin with.
+// JoinTags joins tags with line breaks. A tag is any text (OpenWOP host contract §2.3): if one
+// contains a line break, all are escaped and preceded by an empty line, which unescaped tags never
+// start with.
 func JoinTags(tags []string) string {
 	if !slices.ContainsFunc(tags, func(t string) bool { return strings.Contains(t, "\n") }) {
 		return strings.Join(tags, "\n")
@@ -33,7 +32,7 @@ var (
 	unescapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
 )
 
-// SplitTags reads what JoinTags wrote.
+// SplitTags reverses JoinTags.
 func SplitTags(s string) []string {
 	if s == "" {
 		return nil
@@ -48,7 +47,7 @@ func SplitTags(s string) []string {
 	return slices.Collect(strings.SplitSeq(s, "\n"))
 }
 
-// JoinTypes writes types of events as a list with commas.
+// JoinTypes joins event types with commas.
 func JoinTypes(types []wire.EventType) string {
 	parts := make([]string, len(types))
 	for i, t := range types {
@@ -57,7 +56,7 @@ func JoinTypes(types []wire.EventType) string {
 	return strings.Join(parts, ",")
 }
 
-// SplitTypes reads what JoinTypes wrote.
+// SplitTypes reverses JoinTypes.
 func SplitTypes(s string) []wire.EventType {
 	if s == "" {
 		return nil
@@ -69,10 +68,10 @@ func SplitTypes(s string) []wire.EventType {
 	return out
 }
 
-// Sum is the sum of a row, as it is stored with it.
+// Sum is the checksum of a row, stored with it.
 type Sum int64
 
-// Verify compares with the sum a row was stored with. Errors: store.ErrDamaged.
+// Verify compares with the stored checksum. Errors: store.ErrDamaged.
 func (s Sum) Verify(stored int64, what string, key store.Key) error {
 	if int64(s) == stored {
 		return nil
@@ -80,7 +79,7 @@ func (s Sum) Verify(stored int64, what string, key store.Key) error {
 	return fmt.Errorf("%w: checksum of %s of run %s", store.ErrDamaged, what, key.RunID)
 }
 
-// SumTail sums up a position.
+// SumTail returns the checksum of a position.
 func SumTail(t store.Tail) Sum {
 	var c checksum
 	c.number(int64(t.Pos)) //nolint:gosec // G115: positions stay far below 2^63
@@ -88,7 +87,7 @@ func SumTail(t store.Tail) Sum {
 	return c.sum()
 }
 
-// SumRun sums up a run's row; tags are as they are stored.
+// SumRun returns the checksum of a run's row; tags in their stored form.
 func SumRun(r *store.Run, tags string) Sum {
 	var c checksum
 	for _, s := range []string{
@@ -101,11 +100,11 @@ func SumRun(r *store.Run, tags string) Sum {
 	c.number(int64(r.Pos)) //nolint:gosec // G115: as above
 	c.number(r.DueMs)
 	c.number(int64(r.Asks))
-	if r.LastEventAt != "" { // rows of an older version have neither of these
+	if r.LastEventAt != "" { // rows of an older version have neither
 		c.text(r.LastEventAt)
 		c.text(r.Waits)
 	}
-	if r.Owner != (store.Owner{}) { // nor do rows without one
+	if r.Owner != (store.Owner{}) { // rows without an owner have none
 		c.text(r.Owner.Process)
 		c.number(int64(r.Owner.Epoch)) //nolint:gosec // G115: epochs stay far below 2^63
 		c.text(r.Owner.Since)
@@ -113,7 +112,7 @@ func SumRun(r *store.Run, tags string) Sum {
 	return c.sum()
 }
 
-// SumFrame sums up a frame; types are as they are stored.
+// SumFrame returns the checksum of a frame; types in their stored form.
 func SumFrame(f *store.Frame, types string) Sum {
 	var c checksum
 	c.text(f.Tenant)
@@ -125,7 +124,7 @@ func SumFrame(f *store.Frame, types string) Sum {
 	return c.sum()
 }
 
-// SumSubstitution sums up a substitution; missing is as it is stored.
+// SumSubstitution returns the checksum of a substitution; missing in its stored form.
 func SumSubstitution(s *store.Substitution, missing string) Sum {
 	var c checksum
 	for _, t := range []string{
@@ -139,7 +138,7 @@ func SumSubstitution(s *store.Substitution, missing string) Sum {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum sums up the fields of a row, each with its length.
+// checksum sums the fields of a row, each with its length.
 type checksum struct {
 	crc uint32
 	buf [binary.MaxVarintLen64]byte

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// dsn names the file to the driver, for a connection that keeps so many bytes of it. Pages of 8 kB
-// hold frames of usual size without overflow; the WAL is folded back every 64 MB.
+// dsn returns the data source name for a connection with a cache of the given size. Pages of 8 kB
+// hold frames of usual size without overflow; the WAL is checkpointed every 64 MB.
 func dsn(path string, cache int) string {
 	pragmas := url.Values{"_pragma": {
 		"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
@@ -24,29 +24,29 @@ func dsn(path string, cache int) string {
 }
 
 const (
-	// writerCache and readerCache are how much of the file a connection keeps. A reader's pages
-	// are the kernel's as well, a writer's are dirty.
+	// writerCache and readerCache are the page caches of a connection. A reader's pages are also in
+	// the kernel's cache, a writer's are dirty.
 	writerCache = 8 << 20
 	readerCache = 4 << 20
-	// OutsideBytes is what a store with the usual number of connections has at most beside
-	// Go's heap, where no GOMEMLIMIT sees it.
+	// OutsideBytes is the maximum memory of a store outside Go's heap with the default number of
+	// connections. GOMEMLIMIT does not include it.
 	OutsideBytes = writerCache + defaultReaders*readerCache
 )
 
-// thoroughBytes is up to which size a file is checked entry by entry at start;
-// a larger one is only walked, which takes a second for each gigabyte or two.
+// thoroughBytes is the size up to which a file is fully checked at start; larger files get a quick
+// check, which takes a second per gigabyte or two.
 const thoroughBytes = 256 << 20
 
 // handle is an open file.
 type handle struct {
 	wdb, rdb *sql.DB
-	conn     *sql.Conn // the one that writes
+	conn     *sql.Conn // the writer
 	write    writeStmts
 	read     readStmts
 }
 
-// open opens and checks the file, and brings its schema up to date. A file that
-// cannot serve is reported as store.ErrDamaged.
+// open opens and checks the file, and migrates its schema. An unusable file is reported as
+// store.ErrDamaged.
 func open(ctx context.Context, cfg Config) (h *handle, err error) {
 	h = &handle{}
 	defer func() {
@@ -76,7 +76,7 @@ func open(ctx context.Context, cfg Config) (h *handle, err error) {
 	return h, h.prepare(ctx)
 }
 
-// check asks SQLite whether the file hangs together.
+// check runs SQLite's integrity check.
 func check(ctx context.Context, conn *sql.Conn, path string) error {
 	pragma := "PRAGMA integrity_check(1)"
 	if info, err := os.Stat(path); err == nil && info.Size() > thoroughBytes {
@@ -92,8 +92,8 @@ func check(ctx context.Context, conn *sql.Conn, path string) error {
 	return nil
 }
 
-// prepare compiles the statements. They fit the schema, so when one does not
-// compile, the schema in the file is not the one its version promises.
+// prepare compiles the statements. They fit the schema, so if one does not compile, the file's
+// schema is not that of its version.
 func (h *handle) prepare(ctx context.Context) error {
 	if err := h.write.prepare(ctx, h.conn); err != nil {
 		return misfit(err)

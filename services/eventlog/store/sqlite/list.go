@@ -9,27 +9,27 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// List gives rows of a tenant; see store.Lister.
+// List returns rows of a tenant; see store.Lister.
 func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
 	text, args := listQuery(q)
 	return list(ctx, s, "runs", scanRun, func(h *handle) (*sql.Rows, error) { return h.read.db.QueryContext(ctx, text, args...) })
 }
 
-// Due gives runs with a due timer; see store.Lister.
+// Due returns runs with a due timer; see store.Lister.
 func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limit int) ([]store.Run, error) {
 	return list(ctx, s, "runs", scanRun, func(h *handle) (*sql.Rows, error) {
 		return h.read.due.QueryContext(ctx, beforeMs, after.DueMs, after.Tenant, after.RunID, limit)
 	})
 }
 
-// Owned gives the runs of an owner; see store.Lister.
+// Owned returns the runs of an owner; see store.Lister.
 func (s *Store) Owned(ctx context.Context, process string, after store.Key, limit int) ([]store.Run, error) {
 	return list(ctx, s, "runs", scanRun, func(h *handle) (*sql.Rows, error) {
 		return h.read.owned.QueryContext(ctx, process, after.Tenant, after.RunID, limit)
 	})
 }
 
-// Substitutions gives the latest of a tenant; see store.Lister.
+// Substitutions returns the latest of a tenant; see store.Lister.
 func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
 	return list(ctx, s, "substitutions", scanSubstitution, func(h *handle) (*sql.Rows, error) {
 		return h.read.substitutions.QueryContext(ctx, tenant, since, limit)
@@ -43,7 +43,7 @@ func list[T any](ctx context.Context, s *Store, what string, scan func(context.C
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // rows.Err is what tells
+		defer func() { _ = rows.Close() }() // rows.Err reports errors
 		for rows.Next() {
 			one, err := scan(ctx, rows)
 			if err != nil {
@@ -59,10 +59,10 @@ func list[T any](ctx context.Context, s *Store, what string, scan func(context.C
 	return out, nil
 }
 
-// listQuery writes the statement for the filters that are set. With a tag or a mark the
-// walk goes along the first of them, otherwise along the index of one of the others.
+// listQuery builds the statement for the filters that are set. With a tag or a mark it scans the
+// first of them, otherwise an index for one of the others.
 func listQuery(q store.Query) (string, []any) {
-	// p is the table that is walked, columns the one that holds the rows.
+	// p is the scanned table, columns the one that holds the rows.
 	from, columns := "runs AS p", "p"
 	where, args := []string{"p.tenant = ?"}, []any{q.Tenant}
 	add := func(cond string, values ...any) {

@@ -13,9 +13,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema forward, one file of migrations after the other.
-// PRAGMA user_version counts them. A file of a later version than this program
-// knows is treated as damaged: it is filled again from the log.
+// migrate migrates the schema, one file of migrations after the other. PRAGMA user_version counts
+// them. A file of a later version is treated as damaged: it is rebuilt from the log.
 func migrate(ctx context.Context, conn *sql.Conn) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {

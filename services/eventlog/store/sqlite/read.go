@@ -11,13 +11,13 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/row"
 )
 
-// runColumns are the columns of a run's row in the order scanRun reads them.
+// runColumns are the columns of a run's row in the order of scanRun.
 const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, sum`
 
-// substitutionColumns are the columns of a substitution in the order scanSubstitution reads them.
+// substitutionColumns are the columns of a substitution in the order of scanSubstitution.
 const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
 
-// readStmts are the statements of the reading connections that never vary.
+// readStmts are the fixed statements of the reading connections.
 type readStmts struct {
 	db                                     *sql.DB
 	run, frames, due, owned, substitutions *sql.Stmt
@@ -30,8 +30,8 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 		sql string
 	}{
 		{&r.run, `SELECT ` + runColumns + ` FROM runs WHERE tenant = ? AND run_id = ?`},
-		// The first row is found by key, so that a page deep in a long run costs
-		// what the first page costs.
+		// The first row is found by key, so that a page deep in a long run costs as much as the
+		// first.
 		{&r.frames, `SELECT first, last, types, sum, body FROM frames
 			WHERE tenant = ?1 AND run_id = ?2 AND first >= (
 				SELECT coalesce(max(first), 0) FROM frames WHERE tenant = ?1 AND run_id = ?2 AND first <= ?3)
@@ -54,7 +54,7 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 
 func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due, r.owned, r.substitutions) }
 
-// Run gives the row of a run; see store.Reader.
+// Run returns the row of a run; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	var run store.Run
 	err := s.with(func(h *handle) (err error) {
@@ -69,7 +69,7 @@ func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	return run, err
 }
 
-// Frames gives frames of a run; see store.Reader.
+// Frames returns frames of a run; see store.Reader.
 func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]store.Frame, error) {
 	var frames []store.Frame
 	err := s.with(func(h *handle) error {
@@ -77,14 +77,14 @@ func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]s
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // rows.Err is what tells
+		defer func() { _ = rows.Close() }() // rows.Err reports errors
 		events, size := 0, 0
 		for events < limit && size < store.PageBytes && rows.Next() {
 			f, err := scanFrame(ctx, rows, key)
 			if err != nil {
 				return err
 			}
-			if f.Last < from { // ends before what was asked for
+			if f.Last < from { // ends before the requested events
 				continue
 			}
 			frames = append(frames, f)

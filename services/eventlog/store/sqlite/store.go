@@ -15,9 +15,9 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Config says where the file is.
+// Config locates the file.
 type Config struct {
-	// Path of the file; its folder is made if absent.
+	// Path of the file; its folder is created if absent.
 	Path string
 	// Readers is the number of reading connections; 0 means 4.
 	Readers int
@@ -25,7 +25,7 @@ type Config struct {
 
 const defaultReaders = 4
 
-// keptAside is how many damaged files stay beside the file.
+// keptAside is the number of damaged files that are kept.
 const keptAside = 3
 
 // Store is a store.Store in a file. It is safe for concurrent use.
@@ -34,18 +34,18 @@ type Store struct {
 	log *slog.Logger
 	now func() time.Time
 
-	mu   sync.RWMutex // held for writing while the file is exchanged
+	mu   sync.RWMutex // held for writing while the file is replaced
 	h    *handle      // nil: closed, or lost
-	lost error        // why a Rebuild could not give a file
+	lost error        // why a Rebuild failed
 }
 
 var _ store.Store = (*Store)(nil)
 
-// errClosed says that the store has no open file.
+// errClosed: the store has no open file.
 var errClosed = errors.New("store is closed")
 
-// Open opens the file, or makes it. A damaged file is moved aside, as Rebuild
-// does. now names the files that are moved.
+// Open opens or creates the file. A damaged file is moved aside, as by Rebuild. now provides the
+// time in the names of moved files.
 func Open(ctx context.Context, cfg Config, log *slog.Logger, now func() time.Time) (*Store, error) {
 	if cfg.Path == "" {
 		return nil, errors.New("sqlite store: path is empty (try eventlog.db)")
@@ -69,12 +69,12 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger, now func() time.Tim
 	return s, nil
 }
 
-// Rebuild moves the file aside and begins an empty one; see store.Writer.
+// Rebuild moves the file aside and creates an empty one; see store.Writer.
 func (s *Store) Rebuild(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.h != nil {
-		// A damaged file may refuse to close in order; it is put aside either way.
+		// A damaged file may fail to close cleanly; it is moved aside either way.
 		if err := s.h.close(); err != nil {
 			s.log.Warn("close damaged read model", "path", s.cfg.Path, "error", err)
 		}
@@ -90,7 +90,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 // replace moves the closed file aside and opens an empty one.
 func (s *Store) replace(ctx context.Context) (*handle, error) {
 	aside := fmt.Sprintf("%s.damaged-%d", s.cfg.Path, s.now().Unix())
-	// The file last: a new one must never meet the log of the old.
+	// The file last: a new one must never be opened with the old WAL.
 	for _, suffix := range []string{"-shm", "-wal", ""} {
 		if err := os.Rename(s.cfg.Path+suffix, aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("move damaged file aside: %w", err)
@@ -101,7 +101,7 @@ func (s *Store) replace(ctx context.Context) (*handle, error) {
 	return open(ctx, s.cfg)
 }
 
-// dropOldest keeps the damaged files from filling the disk.
+// dropOldest removes the oldest damaged files, so that they do not fill the disk.
 func (s *Store) dropOldest() {
 	files, err := filepath.Glob(s.cfg.Path + ".damaged-*")
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// with runs f on the open file.
+// with calls f with the open file.
 func (s *Store) with(f func(h *handle) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

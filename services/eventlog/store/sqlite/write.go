@@ -60,7 +60,7 @@ func closeAll(stmts ...*sql.Stmt) error {
 	return errors.Join(errs...)
 }
 
-// Tail is where the last batch ended; see store.Writer.
+// Tail returns the end of the last batch; see store.Writer.
 func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 	var t store.Tail
 	err := s.with(func(h *handle) error {
@@ -82,8 +82,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// A batch takes milliseconds; a context that can end would cost a goroutine
-	// for each statement.
+	// A batch takes milliseconds; a cancellable context would cost a goroutine per statement.
 	ctx = context.WithoutCancel(ctx)
 	return s.with(func(h *handle) error {
 		if _, err := h.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -96,7 +95,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 		if err == nil {
 			return nil
 		}
-		// SQLite ends some failed transactions itself; then there is none to roll back.
+		// SQLite rolls back some failed transactions itself; then this fails.
 		_, _ = h.conn.ExecContext(ctx, "ROLLBACK")
 		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, err)
 	})
@@ -140,7 +139,7 @@ func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
 	return nil
 }
 
-// found writes what the batch's frames tell of their runs.
+// found writes the marks and substitutions of a batch.
 func (w *writeStmts) found(ctx context.Context, b store.Batch) error {
 	for _, m := range b.Marks {
 		if _, err := w.putMark.ExecContext(ctx, m.Tenant, string(m.Name), m.Value, m.CreatedAt, m.RunID); err != nil {

@@ -67,8 +67,8 @@ func tailNeverGoesBack(t *testing.T, s store.Store) {
 	require.Equal(t, store.Tail{Pos: 20, Hash: "tail-20"}, tail)
 }
 
-// What a client or a vendor says is kept as it is: a store that refused a
-// character would stop at that batch for good.
+// Text of clients and vendors is stored unchanged: a store that rejected a character would be stuck
+// at that batch.
 func keepsAnyText(t *testing.T, s store.Store) {
 	r := row("r1", 1)
 	r.Tags = []string{"a\x00b", "\x01", "\\x", "a\nb", "\xff\xfe", "\u2028\U0001f600", "' OR 1=1 --"}

@@ -29,7 +29,7 @@ func walk(t *testing.T, s store.Store, q store.Query, between func(page int)) []
 	}
 }
 
-// seedRuns stores runs r00 to r<n-1>; each instant has three of them.
+// seedRuns stores runs r00 to r<n-1>, three per instant.
 func seedRuns(t *testing.T, s store.Store, n int) (newestFirst []string) {
 	t.Helper()
 	for i := range n {
@@ -58,7 +58,7 @@ func listIsStable(t *testing.T, s store.Store) {
 		fresh := row(fmt.Sprintf("new-%d", page), 1000+page)
 		fresh.Pos = uint64(1000 + 2*page)
 		apply(t, s, fresh.Pos, []store.Run{fresh})
-		moved := row("r01", 0) // a run that moves on keeps its place
+		moved := row("r01", 0) // an updated run keeps its position
 		moved.Pos, moved.Status = uint64(1000+page), wire.StatusCompleted
 		apply(t, s, uint64(1001+2*page), []store.Run{moved})
 	})
@@ -151,7 +151,7 @@ func dueForgets(t *testing.T, s store.Store) {
 	require.Empty(t, runs)
 }
 
-// owned makes the row of a run that a process owns.
+// owned returns the row of a run that a process owns.
 func owned(tenant, id, process string) store.Run {
 	r := row(id, 1)
 	r.Tenant, r.Owner = tenant, store.Owner{Process: process, Epoch: 1, Since: r.CreatedAt}

@@ -25,7 +25,7 @@ func listMarks(t *testing.T, s store.Store) {
 			mark(c, store.MarkProvider, "openai"), mark(c, store.MarkProvider, "error"), mark(b, store.MarkKind, odd), mark(theirs, store.MarkKind, "error"),
 		},
 	}
-	for pos := uint64(20); pos < 22; pos++ { // a mark that is given twice changes nothing
+	for pos := uint64(20); pos < 22; pos++ { // a repeated mark changes nothing
 		batch.Tail = store.Tail{Pos: pos, Hash: "tail"}
 		require.NoError(t, s.Apply(t.Context(), batch))
 	}
@@ -64,7 +64,7 @@ func substitutionsNewestFirst(t *testing.T, s store.Store) {
 		}
 	}
 	old, first, second, later, theirs := at(0, "acme", "r1", 1), at(5, "acme", "r1", 4), at(5, "acme", "r1", 9), at(7, "acme", "r2", 1), at(8, "other", "r3", 1)
-	for pos := uint64(20); pos < 23; pos++ { // what is applied again changes nothing
+	for pos := uint64(20); pos < 23; pos++ { // applying again changes nothing
 		require.NoError(t, s.Apply(t.Context(), store.Batch{
 			Substitutions: []store.Substitution{old, first, later, second, theirs}, Tail: store.Tail{Pos: pos},
 		}))

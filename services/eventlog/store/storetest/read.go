@@ -88,7 +88,7 @@ func framesStopAtBytes(t *testing.T, s store.Store) {
 	require.Equal(t, []int{0, 1, 2}, firsts(got))
 	got, err = s.Frames(t.Context(), r.Key, 5, 100)
 	require.NoError(t, err)
-	require.Equal(t, []int{5}, firsts(got), "one always comes")
+	require.Equal(t, []int{5}, firsts(got), "at least one frame is returned")
 }
 
 func framesComeBack(t *testing.T, s store.Store) {

@@ -12,9 +12,8 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// RunShared checks a store that several writers fill at once, as replicas of a
-// host do. Each test opens its own, empty storage; what open returns opens one more
-// store over it.
+// RunShared checks a store that several writers fill concurrently, as the replicas of a host do.
+// Each test opens its own empty storage; the result of open opens one more store over it.
 func RunShared(t *testing.T, open func(t *testing.T) func() store.Store) {
 	tests := []struct {
 		name  string
@@ -35,7 +34,7 @@ func RunShared(t *testing.T, open func(t *testing.T) func() store.Store) {
 	}
 }
 
-// pair opens two writers that have both looked where the store stands.
+// pair opens two writers that have both read the tail.
 func pair(t *testing.T, another func() store.Store) (a, b store.Store) {
 	t.Helper()
 	a, b = another(), another()
@@ -100,7 +99,7 @@ func otherHasEmptied(t *testing.T, another func() store.Store) {
 	require.NoError(t, a.Rebuild(t.Context()))
 	standsAt(t, a, 0)
 
-	// What b would write goes on from 12, and nobody would ever fill the gap.
+	// b would write from position 12 on, and the gap would never be filled.
 	err := b.Apply(t.Context(), store.Batch{Runs: []store.Run{later}, Tail: store.Tail{Pos: 20, Hash: "tail-20"}})
 	require.ErrorIs(t, err, store.ErrMoved)
 	_, err = b.Tail(t.Context())
@@ -131,15 +130,14 @@ func oneEmpties(t *testing.T, another func() store.Store) {
 	standsAt(t, b, 0)
 }
 
-// A log of runs that take turns, position by position, and what a store holds of
-// it at any position.
+// A log of runs that alternate, position by position, and what a store holds of it at any position.
 const (
 	logRuns  = 7
 	logSteps = 9
 	logEnd   = logRuns * logSteps
 )
 
-// at gives the run and the frame of a position.
+// at returns the run and the frame of a position.
 func at(pos int) (store.Run, store.Frame) {
 	n, step := (pos-1)%logRuns, (pos-1)/logRuns
 	r := row(fmt.Sprintf("r%d", n), n)
@@ -154,7 +152,7 @@ func at(pos int) (store.Run, store.Frame) {
 	return r, frameOf(r, step-1, step-1)
 }
 
-// batch is what a writer makes of the positions from to end.
+// batch returns a writer's batch for a range of positions.
 func batch(from, end int) store.Batch {
 	b := store.Batch{Tail: store.Tail{Pos: uint64(end), Hash: fmt.Sprint("tail-", end)}} //nolint:gosec // G115: a small number
 	last, begun := map[string]int{}, map[string]bool{}

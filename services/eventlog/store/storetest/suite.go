@@ -1,5 +1,5 @@
-// Package storetest is the contract of the read model's store as tests. Every
-// implementation of store.Store runs the same suite.
+// Package storetest is the contract of the read model's store as tests. Every implementation of
+// store.Store runs the same suite.
 package storetest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Run checks the store that open makes. Each test opens its own, empty store;
-// open registers what closes it.
+// Run checks the store that open returns. Each test opens its own empty store; open registers the
+// cleanup.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	tests := []struct {
 		name  string
@@ -53,7 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// row makes the row of a run that was created n milliseconds after the epoch.
+// row returns the row of a run created n milliseconds after the epoch.
 func row(id string, n int) store.Run {
 	return store.Run{
 		Key: store.Key{Tenant: "acme", RunID: id}, WorkflowID: "flow", Status: wire.StatusRunning,
@@ -63,7 +63,7 @@ func row(id string, n int) store.Run {
 	}
 }
 
-// stored is the row as it is read back.
+// stored returns the row as it is read back.
 func stored(r store.Run) store.Run {
 	r.New = false
 	return r

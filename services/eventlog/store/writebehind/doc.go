@@ -1,11 +1,10 @@
-// Package writebehind lets readers see a batch at once, and lets the store
-// below commit many batches together.
+// Package writebehind makes a batch readable before it is committed, so that the
+// store below can commit many batches in one transaction.
 //
-// What the store below has not committed is kept in memory, and so is, up to a
-// bound, what it committed last: a run that is on its way, or has just ended, is
-// read without the store below. Nothing is lost by a crash: the position in the
-// log is committed with what it stands for, so the log is applied again from
-// there.
+// Memory holds every uncommitted batch and, up to a limit, the most recently
+// committed ones. A run that is active or has just ended is served from memory.
+// A crash loses nothing: the log position is committed with the rows it
+// produced, and ingestion resumes from that position.
 //
-// Reads across runs wait until what was applied before them is committed.
+// Reads across runs wait until every batch applied before them is committed.
 package writebehind

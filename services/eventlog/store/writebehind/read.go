@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Run gives a run's row; see store.Reader.
+// Run returns a run's row; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	s.mu.Lock()
 	r, ok := s.lookup(key)
@@ -28,20 +28,20 @@ func (s *Store) lookup(key store.Key) (*run, bool) {
 	return s.recent.Get(key)
 }
 
-// looks is how often Frames looks for a run's frames in memory and below. Once
-// is enough unless frames leave memory between the two.
-const looks = 3
+// maxLookups limits how often Frames reads memory and the store below. One pass is enough
+// unless frames leave memory between the two reads.
+const maxLookups = 3
 
-// Frames gives frames of a run; see store.Reader. What memory holds of a run are
-// its last frames; those before them are read from the store below. What leaves
-// memory between the two looks is committed by then, so the next finds it below.
+// Frames returns frames of a run; see store.Reader. Memory holds the last frames of a run;
+// earlier ones come from the store below. Frames that leave memory between the two reads are
+// committed, so the next pass finds them below.
 func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) (page []store.Frame, err error) {
-	for range looks {
-		held, whole := false, false
-		if page, held, whole = s.extend(nil, key, from, limit); whole {
+	for range maxLookups {
+		found, whole := false, false
+		if page, found, whole = s.extend(nil, key, from, limit); whole {
 			return page, nil
 		}
-		if page, err = s.below.Frames(ctx, key, from, limit); err != nil || !held {
+		if page, err = s.below.Frames(ctx, key, from, limit); err != nil || !found {
 			return page, err
 		}
 		if page, _, whole = s.extend(page, key, from, limit); whole {
@@ -51,14 +51,14 @@ func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) (pag
 	return page, nil
 }
 
-// extend adds what memory holds of a run to a page: held tells that it holds
-// something, whole that nothing is missing before or in between.
-func (s *Store) extend(page []store.Frame, key store.Key, from, limit int) (_ []store.Frame, held, whole bool) {
+// extend appends a run's frames from memory to a page. found reports whether memory holds any
+// frames of the run, whole whether the page has no gap.
+func (s *Store) extend(page []store.Frame, key store.Key, from, limit int) (_ []store.Frame, found, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, held := s.lookup(key)
-	if !held || len(page) == 0 && !r.covers(from) {
-		return page, held, false
+	r, found := s.lookup(key)
+	if !found || len(page) == 0 && !r.covers(from) {
+		return page, found, false
 	}
 	page, whole = r.extend(page, from, limit)
 	return page, true, whole
@@ -66,7 +66,7 @@ func (s *Store) extend(page []store.Frame, key store.Key, from, limit int) (_ []
 
 // List lists runs; see store.Lister.
 func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
-	if err := s.settled(ctx); err != nil {
+	if err := s.waitCommitted(ctx); err != nil {
 		return nil, err
 	}
 	return s.below.List(ctx, q)
@@ -74,7 +74,7 @@ func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
 
 // Due lists due timers; see store.Lister.
 func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limit int) ([]store.Run, error) {
-	if err := s.settled(ctx); err != nil {
+	if err := s.waitCommitted(ctx); err != nil {
 		return nil, err
 	}
 	return s.below.Due(ctx, beforeMs, after, limit)
@@ -82,7 +82,7 @@ func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limi
 
 // Owned lists the runs of an owner; see store.Lister.
 func (s *Store) Owned(ctx context.Context, process string, after store.Key, limit int) ([]store.Run, error) {
-	if err := s.settled(ctx); err != nil {
+	if err := s.waitCommitted(ctx); err != nil {
 		return nil, err
 	}
 	return s.below.Owned(ctx, process, after, limit)
@@ -90,14 +90,14 @@ func (s *Store) Owned(ctx context.Context, process string, after store.Key, limi
 
 // Substitutions lists substitutions; see store.Lister.
 func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
-	if err := s.settled(ctx); err != nil {
+	if err := s.waitCommitted(ctx); err != nil {
 		return nil, err
 	}
 	return s.below.Substitutions(ctx, tenant, since, limit)
 }
 
-// settled waits until what was applied before the call is committed.
-func (s *Store) settled(ctx context.Context) error {
+// waitCommitted waits until every batch applied before the call is committed.
+func (s *Store) waitCommitted(ctx context.Context) error {
 	s.mu.Lock()
 	target := s.applied
 	s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Store) settled(ctx context.Context) error {
 		if done || err != nil {
 			return err
 		}
-		tell(s.hurry)
+		signal(s.flushNow)
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -7,48 +7,46 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// run is what is in memory of a run: its row, and its frames from some frame on
-// up to the last one.
+// run is the cached part of a run: its row and its last frames, without gaps.
 type run struct {
 	row     store.Run
 	frames  []store.Frame
 	bytes   int
-	pending bool // its row changes with what is pending
+	pending bool // its row is part of the pending batch
 }
 
-// Bytes that a run and a frame take besides their texts.
+// Overhead in bytes of a run and of a frame, without their texts.
 const (
 	runBytes   = 1024
 	frameBytes = 256
 )
 
-// add appends a frame, unless it is there.
+// add appends a frame unless it is already there.
 func (r *run) add(f store.Frame) bool {
 	if n := len(r.frames); n > 0 && f.First <= r.frames[n-1].First {
 		return false
 	}
 	r.frames = append(r.frames, f)
-	r.bytes += cost(f)
+	r.bytes += frameSize(f)
 	return true
 }
 
-func cost(f store.Frame) int { return frameBytes + len(f.Body) }
+func frameSize(f store.Frame) int { return frameBytes + len(f.Body) }
 
-// covers reports that every frame that holds an event from a sequence on is here.
+// covers reports whether memory holds every frame from sequence from on.
 func (r *run) covers(from int) bool { return len(r.frames) > 0 && r.frames[0].First <= from }
 
-// shed forgets the frames up to an event.
-func (r *run) shed(head int) {
+// dropFrames removes the frames that end at or before event head.
+func (r *run) dropFrames(head int) {
 	n := sort.Search(len(r.frames), func(i int) bool { return r.frames[i].Last > head })
 	for _, f := range r.frames[:n] {
-		r.bytes -= cost(f)
+		r.bytes -= frameSize(f)
 	}
 	r.frames = slices.Clone(r.frames[n:])
 }
 
-// extend adds frames to a page that has some, as store.Reader's Frames says. It
-// is false when frames of the run are missing: before those here, or because
-// they have left memory.
+// extend appends frames to a page, as defined by store.Reader's Frames. It returns false if
+// frames are missing, either before the cached ones or because they have left memory.
 func (r *run) extend(page []store.Frame, from, limit int) ([]store.Frame, bool) {
 	events, size, next := 0, 0, from
 	for _, f := range page {

@@ -15,78 +15,77 @@ import (
 type Config struct {
 	// Linger is how long a batch waits for others to be committed with it.
 	Linger time.Duration
-	// PendingBytes bounds what is not committed; Apply waits beyond it.
+	// PendingBytes limits the uncommitted bytes; Apply blocks above it.
 	PendingBytes int
-	// RecentBytes bounds what is committed and kept all the same.
+	// RecentBytes limits the committed bytes that stay in memory.
 	RecentBytes int
 }
 
-// DefaultConfig is right for a process with half a gigabyte of memory. A frame that is
-// kept pins the message it came in, which is more than what is counted, and the garbage
-// collector lets the heap grow to a multiple of what lives: so what is kept is the last
-// second or two of a loaded host, which most readers are after, and the file has the rest.
+// DefaultConfig suits a process with 512 MB of memory. A cached frame pins its whole message,
+// which is larger than the bytes counted here, and the garbage collector lets the heap grow to a
+// multiple of the live data. The cache therefore covers only the last second or two of a loaded
+// host, which is what most readers request. Older frames come from the file.
 func DefaultConfig() Config {
 	return Config{Linger: 20 * time.Millisecond, PendingBytes: 32 << 20, RecentBytes: 4 << 20}
 }
 
-// Backoff between tries to commit while the store below fails.
+// Backoff between commit attempts while the store below fails.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
 )
 
-// Store is a store.Store in front of another one. Write commits what is applied;
-// while nobody runs it, a batch is committed before Apply returns. It is safe
-// for concurrent use, by one writer.
+// Store is a store.Store in front of another one. Write commits what Apply accepted. While
+// Write is not running, Apply commits before it returns. It is safe for concurrent use, by one
+// writer.
 type Store struct {
-	below store.Store
-	cfg   Config
-	wake  chan struct{} // tells Write that there is something to commit
-	hurry chan struct{} // tells Write not to linger
+	below    store.Store
+	cfg      Config
+	wake     chan struct{} // wakes Write when there is something to commit
+	flushNow chan struct{} // makes Write skip the linger time
 
 	committing sync.Mutex // held while the store below commits or is rebuilt
 
-	mu      sync.Mutex // guards what follows
-	running bool
-	pending gathered     // applied, not handed to the store below
-	flight  *store.Batch // handed to the store below, until it is committed
-	// Batches are counted: applied so far, up to the one in flight, committed.
-	applied, flown, committed uint64
+	mu       sync.Mutex // guards the fields below
+	running  bool
+	pending  pendingBatch // applied, not yet passed to the store below
+	inFlight *store.Batch // passed to the store below, not yet committed
+	// Batch counters: applied, included in the current flush, committed.
+	applied, flushing, committed uint64
 
 	runs    map[store.Key]*run
-	recent  *lru.Cache[store.Key, *run] // committed; a run is here or in runs
-	tail    *store.Tail                 // of what was applied; nil: ask the store below
-	err     error                       // why the store below fails now
-	changed chan struct{}               // closed when a commit has ended
+	recent  *lru.Cache[store.Key, *run] // committed; a run is either here or in runs
+	tail    *store.Tail                 // of the last applied batch; nil: read it from the store below
+	err     error                       // last commit error; nil after a successful commit
+	changed chan struct{}               // closed when a commit ends
 }
 
 var _ store.Store = (*Store)(nil)
 
-// gathered is what will be committed together.
-type gathered struct {
-	keys          []store.Key // of the runs whose rows change, in the order of their first change
+// pendingBatch collects what the next flush commits.
+type pendingBatch struct {
+	keys          []store.Key // runs whose rows change, in the order of their first change
 	frames        []store.Frame
 	marks         []store.Mark
 	substitutions []store.Substitution
 	tail          store.Tail
 	bytes         int
-	full          bool // there is something, if only a position
+	dirty         bool // not empty; true even if only the position changed
 }
 
-// New puts a store in front of another one. The caller closes that one by
-// closing this one.
+// New puts a store in front of another one. Close closes both.
 func New(below store.Store, cfg Config) *Store {
 	return &Store{
-		below: below, cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		below: below, cfg: cfg, wake: make(chan struct{}, 1), flushNow: make(chan struct{}, 1),
 		runs: map[store.Key]*run{}, recent: lru.New[store.Key, *run](cfg.RecentBytes), changed: make(chan struct{}),
 	}
 }
 
-// Write commits until ctx ends, and then what is left.
+// Write commits until ctx ends, then commits the rest.
 func (s *Store) Write(ctx context.Context) error {
 	s.setRunning(true)
 	backoff := minBackoff
-	for s.gather(ctx) {
+	for s.waitForWork(ctx) {
 		if err := s.commit(ctx); err == nil {
 			backoff = minBackoff
 			continue
@@ -103,10 +102,10 @@ func (s *Store) Write(ctx context.Context) error {
 	return nil
 }
 
-// gather waits until there is something to commit, and then a little for more.
-// It is false when ctx has ended.
-func (s *Store) gather(ctx context.Context) bool {
-	for !s.behind() {
+// waitForWork waits until there is something to commit, then lingers for more. It returns
+// false when ctx has ended.
+func (s *Store) waitForWork(ctx context.Context) bool {
+	for !s.hasUncommitted() {
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
@@ -118,16 +117,16 @@ func (s *Store) gather(ctx context.Context) bool {
 	select {
 	case <-linger.C:
 		return true
-	case <-s.hurry:
+	case <-s.flushNow:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// commitAll commits what was applied before the call.
+// commitAll commits every batch applied before the call.
 func (s *Store) commitAll(ctx context.Context) error {
-	for s.behind() {
+	for s.hasUncommitted() {
 		if err := s.commit(ctx); err != nil {
 			return err
 		}
@@ -135,59 +134,58 @@ func (s *Store) commitAll(ctx context.Context) error {
 	return nil
 }
 
-// commit hands what is pending to the store below. What fails stays in flight,
-// as it is, and is handed over again by the next call.
+// commit passes the pending batch to the store below. After an error the batch stays in
+// flight unchanged, and the next call passes it again.
 func (s *Store) commit(ctx context.Context) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
-	b := s.takeOff()
+	b := s.beginFlush()
 	if b == nil {
 		return nil
 	}
 	err := s.below.Apply(context.WithoutCancel(ctx), *b)
-	s.land(err)
+	s.endFlush(err)
 	return err
 }
 
-// takeOff gives the batch in flight; if there is none, what is pending becomes
-// it. The rows are those of this moment: a later row would speak of frames that
-// are not in the batch.
-func (s *Store) takeOff() *store.Batch {
+// beginFlush returns the batch in flight. If there is none, it starts one from what is
+// pending. The rows are copied at this moment: a later row would refer to frames outside the batch.
+func (s *Store) beginFlush() *store.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flight != nil || !s.pending.full {
-		return s.flight
+	if s.inFlight != nil || !s.pending.dirty {
+		return s.inFlight
 	}
-	s.flight = &store.Batch{Frames: s.pending.frames, Marks: s.pending.marks, Substitutions: s.pending.substitutions, Tail: s.pending.tail}
+	s.inFlight = &store.Batch{Frames: s.pending.frames, Marks: s.pending.marks, Substitutions: s.pending.substitutions, Tail: s.pending.tail}
 	for _, key := range s.pending.keys {
 		r := s.runs[key]
-		s.flight.Runs = append(s.flight.Runs, r.row)
+		s.inFlight.Runs = append(s.inFlight.Runs, r.row)
 		r.row.New, r.pending = false, false
 	}
-	s.pending, s.flown = gathered{}, s.applied
-	return s.flight
+	s.pending, s.flushing = pendingBatch{}, s.applied
+	return s.inFlight
 }
 
-// land settles the batch in flight.
-func (s *Store) land(err error) {
+// endFlush records the result of the batch in flight.
+func (s *Store) endFlush(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 	if err == nil {
-		for _, row := range s.flight.Runs {
-			s.unpin(row)
+		for _, row := range s.inFlight.Runs {
+			s.evict(row)
 		}
-		s.flight, s.committed = nil, s.flown
+		s.inFlight, s.committed = nil, s.flushing
 	}
-	s.announce()
+	s.notifyWaiters()
 }
 
-// unpin lets go of a run that is committed up to a row, unless more is pending
-// of it. Of a large one it keeps only what is not committed.
-func (s *Store) unpin(row store.Run) {
+// evict moves a run that is committed up to row to the recent cache, unless newer changes
+// are pending. Of a large run it keeps only the uncommitted frames.
+func (s *Store) evict(row store.Run) {
 	r := s.runs[row.Key]
 	if r.bytes > s.cfg.RecentBytes/largeShare {
-		r.shed(row.Head)
+		r.dropFrames(row.Head)
 	}
 	if !r.pending {
 		delete(s.runs, row.Key)
@@ -195,33 +193,33 @@ func (s *Store) unpin(row store.Run) {
 	}
 }
 
-// largeShare: a run that takes more than one part in so many of what is kept is
-// large, so that it does not crowd out the others.
+// largeShare: a run larger than 1/largeShare of RecentBytes is large. Its committed frames
+// are dropped, so that it does not evict all other runs.
 const largeShare = 8
 
-// announce wakes those who wait for a commit.
-func (s *Store) announce() {
+// notifyWaiters wakes all goroutines that wait for a commit.
+func (s *Store) notifyWaiters() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// behind reports that the store below has not got everything.
-func (s *Store) behind() bool {
+// hasUncommitted reports whether the store below lacks anything that was applied.
+func (s *Store) hasUncommitted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.flight != nil || s.pending.full
+	return s.inFlight != nil || s.pending.dirty
 }
 
 func (s *Store) setRunning(yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = yes
-	s.announce()
+	s.notifyWaiters()
 }
 
-func tell(c chan<- struct{}) {
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it is told already
+	default: // a signal is already pending
 	}
 }

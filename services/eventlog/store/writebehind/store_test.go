@@ -43,8 +43,8 @@ func serve(t *testing.T, s *writebehind.Store) (stop func()) {
 	return stop
 }
 
-// The same contract as the store below: with a commit for every batch, with
-// commits that come later, and with nothing kept in memory that need not be.
+// The contract of the store below holds in three modes: commit on every batch, commit in the
+// background, and no cache.
 func TestStore_KeepsTheContract(t *testing.T) {
 	t.Parallel()
 	small := writebehind.Config{Linger: time.Microsecond, PendingBytes: 1, RecentBytes: 1}
@@ -65,13 +65,13 @@ func TestStore_KeepsTheContract(t *testing.T) {
 	}
 }
 
-// slow is a store below that commits when it is told to.
+// slow is a store below that commits when the test lets it.
 type slow struct {
-	store.Store // in memory would do; nobody but these tests reads it
+	store.Store // unimplemented methods are not called by these tests
 	mu          sync.Mutex
 	err         error
 	batches     []store.Batch
-	gate        chan struct{} // each Apply takes one; nil: none
+	gate        chan struct{} // each Apply receives one value; nil: no wait
 }
 
 func (s *slow) Apply(_ context.Context, b store.Batch) error {
@@ -126,7 +126,7 @@ func (s *slow) Close() error { return nil }
 
 var key = store.Key{Tenant: "acme", RunID: "r1"}
 
-// step is the batch of a run's frame that holds event n.
+// step is the batch of a frame that holds event n.
 func step(n int) store.Batch {
 	return stepOf(key, n)
 }
@@ -143,7 +143,7 @@ func stepOf(key store.Key, n int) store.Batch {
 	}
 }
 
-func TestApply_IsSeenBeforeItIsCommittedAndCommittedTogether(t *testing.T) {
+func TestApply_IsReadableAtOnceAndCommittedInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		below := &slow{}
@@ -177,7 +177,7 @@ func TestApply_IsSeenBeforeItIsCommittedAndCommittedTogether(t *testing.T) {
 	})
 }
 
-func TestList_WaitsForWhatWasAppliedBefore(t *testing.T) {
+func TestList_WaitsForEarlierBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := writebehind.DefaultConfig()
@@ -190,14 +190,14 @@ func TestList_WaitsForWhatWasAppliedBefore(t *testing.T) {
 		rows, err := s.List(t.Context(), store.Query{Limit: 9})
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
-		require.Zero(t, time.Since(began), "a reader does not linger")
+		require.Zero(t, time.Since(began), "a reader skips the linger time")
 		stop()
 	})
 }
 
-// A batch in flight speaks of its own frames only, also when it is handed over
-// again: otherwise a crash would leave a row that is ahead of its frames.
-func TestCommit_IsTheSameBatchWhenRepeated(t *testing.T) {
+// A batch in flight holds only the rows of its own frames, also when it is retried.
+// Otherwise a crash would leave a row that is ahead of its frames.
+func TestCommit_RetriesTheSameBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		below := &slow{gate: make(chan struct{})}
@@ -207,7 +207,7 @@ func TestCommit_IsTheSameBatchWhenRepeated(t *testing.T) {
 		require.NoError(t, s.Apply(t.Context(), step(0)))
 		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock: the commit has begun
 		synctest.Wait()
-		require.NoError(t, s.Apply(t.Context(), step(1)), "what is in flight keeps nobody from writing")
+		require.NoError(t, s.Apply(t.Context(), step(1)), "a flush does not block writers")
 		below.fail(errors.New("disk full"))
 		below.gate <- struct{}{}
 		synctest.Wait()
@@ -215,7 +215,7 @@ func TestCommit_IsTheSameBatchWhenRepeated(t *testing.T) {
 		_, err := s.List(t.Context(), store.Query{})
 		require.ErrorContains(t, err, "disk full")
 		row, err := s.Run(t.Context(), key)
-		require.NoError(t, err, "what is in memory is served")
+		require.NoError(t, err, "memory serves reads while commits fail")
 		require.Equal(t, 1, row.Head)
 
 		below.fail(nil)
@@ -254,7 +254,7 @@ func TestApply_WaitsForRoom(t *testing.T) {
 	})
 }
 
-func TestRebuild_ForgetsWhatWasPending(t *testing.T) {
+func TestRebuild_DropsPendingBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		below := &slow{}
@@ -266,7 +266,7 @@ func TestRebuild_ForgetsWhatWasPending(t *testing.T) {
 		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		_, err := s.Tail(t.Context())
-		require.ErrorIs(t, err, store.ErrDamaged, "the log is not followed on from what is lost")
+		require.ErrorIs(t, err, store.ErrDamaged, "no batch is applied on top of the lost ones")
 		require.NoError(t, s.Rebuild(t.Context()))
 		tail, err := s.Tail(t.Context())
 		require.NoError(t, err)
@@ -278,9 +278,9 @@ func TestRebuild_ForgetsWhatWasPending(t *testing.T) {
 	})
 }
 
-// Whoever reads while batches are applied, committed and dropped from memory
-// sees every frame that was applied before, once and in order.
-func TestFrames_HangTogetherWhileTheyMove(t *testing.T) {
+// Reads while batches are applied, committed and evicted return every frame applied before,
+// once and in order.
+func TestFrames_HaveNoGapsDuringCommits(t *testing.T) {
 	t.Parallel()
 	const events = 400
 	s := writebehind.New(openFile(t), writebehind.Config{Linger: time.Microsecond, PendingBytes: 4 << 10, RecentBytes: 2 << 10})
@@ -289,7 +289,7 @@ func TestFrames_HangTogetherWhileTheyMove(t *testing.T) {
 	other := store.Key{Tenant: "acme", RunID: "r2"}
 	for n := range events {
 		require.NoError(t, s.Apply(t.Context(), step(n)))
-		if n%5 == 0 { // crowds the other out of memory
+		if n%5 == 0 { // evicts the other run from memory
 			require.NoError(t, s.Apply(t.Context(), stepOf(other, n/5)))
 		}
 		from := max(0, n-n%50)

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Tail is where the last applied batch ended; see store.Writer.
+// Tail returns the end position of the last applied batch; see store.Writer.
 func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 	s.mu.Lock()
 	tail, err := s.tail, s.err
@@ -22,8 +22,8 @@ func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 	}
 }
 
-// Apply takes a batch; see store.Writer. While the store below fails, it takes
-// none and says why; while too much is pending, it waits.
+// Apply accepts a batch; see store.Writer. While the store below fails, it returns that
+// error. While too much is pending, it blocks.
 func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -35,12 +35,12 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 		}
 		if wait == nil {
 			if running {
-				tell(s.wake)
+				signal(s.wake)
 				return nil
 			}
 			return s.commitAll(ctx)
 		}
-		tell(s.hurry)
+		signal(s.flushNow)
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -48,7 +48,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	}
 }
 
-// accept takes a batch into memory, or gives a channel to wait on for room.
+// accept adds a batch to memory, or returns a channel to wait on for room.
 func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,14 +70,14 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	if s.tail == nil || b.Tail.Pos >= s.tail.Pos {
 		s.tail = &b.Tail
 	}
-	s.pending.tail, s.pending.full = *s.tail, true
+	s.pending.tail, s.pending.dirty = *s.tail, true
 	s.applied++
 	return s.running, nil, nil
 }
 
-// acceptRow takes a row that is not older than the one in memory.
+// acceptRow stores a row unless memory has a newer one.
 func (s *Store) acceptRow(row store.Run) {
-	r := s.pin(row.Key)
+	r := s.pinRun(row.Key)
 	if row.Pos >= r.row.Pos {
 		row.New = row.New || r.row.New
 		r.row = row
@@ -89,16 +89,16 @@ func (s *Store) acceptRow(row store.Run) {
 	}
 }
 
-// acceptFrame takes a frame of a run whose row is in the same batch.
+// acceptFrame stores a frame of a run whose row is in the same batch.
 func (s *Store) acceptFrame(f store.Frame) {
-	if s.pin(f.Key).add(f) {
+	if s.pinRun(f.Key).add(f) {
 		s.pending.frames = append(s.pending.frames, f)
-		s.pending.bytes += cost(f)
+		s.pending.bytes += frameSize(f)
 	}
 }
 
-// pin gives a run that stays in memory until it is committed.
-func (s *Store) pin(key store.Key) *run {
+// pinRun returns a run that stays in memory until it is committed.
+func (s *Store) pinRun(key store.Key) *run {
 	if r, ok := s.runs[key]; ok {
 		return r
 	}
@@ -119,15 +119,15 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	err := s.below.Rebuild(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending, s.flight, s.tail, s.err = gathered{}, nil, nil, nil
+	s.pending, s.inFlight, s.tail, s.err = pendingBatch{}, nil, nil, nil
 	s.committed = s.applied
 	clear(s.runs)
 	s.recent.Clear()
-	s.announce()
+	s.notifyWaiters()
 	return err
 }
 
-// Close commits what is left and closes the store below.
+// Close commits the rest and closes the store below.
 func (s *Store) Close() error {
 	return errors.Join(s.commitAll(context.Background()), s.below.Close())
 }

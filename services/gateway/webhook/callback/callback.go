@@ -93,7 +93,7 @@ func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, 
 	if now.GetResolved() || now.GetGone() || asked.Expired(q.Clock()) {
 		return nil, "", nil
 	}
-	asked.Reach(int(now.GetLevel()), now.GetEscalatedAt()) // it is shown as it stands
+	asked.SetLevel(int(now.GetLevel()), now.GetEscalatedAt()) // it is shown as it stands
 	doc, err = json.Marshal(q.document(rec, asked, typ, sequence, run.GetStatus()))
 	return doc, key, err
 }

@@ -42,7 +42,7 @@ func (h *host) GetInterrupt(_ context.Context, r *dispatcherv1.GetInterruptReque
 
 var (
 	now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	at  = interrupt.Place{RunID: "run_1", NodeID: "gate"}
+	at  = interrupt.Origin{RunID: "run_1", NodeID: "gate"}
 	rec = wire.RunRecord{RunID: "run_1", WorkflowID: "flow", Owner: wire.Owner{Tenant: "acme", Workspace: "ws"}, CallbackURL: "https://answers.example/?run=1"}
 )
 

@@ -1,4 +1,4 @@
-package llmkey_test
+package promptkey_test
 
 import (
 	"crypto/sha256"
@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/llmkey"
+	"waybill.dev/waybill/internal/promptkey"
 )
 
 // The canonical documents are written down by hand, from RFC 8785 and the recipe.
-func TestCanonical_IsTheRecipes(t *testing.T) {
+func TestCanonical_FollowsTheRecipe(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ given, want string }{
 		"the least": {
@@ -41,10 +41,10 @@ func TestCanonical_IsTheRecipes(t *testing.T) {
 			`{"model":"m","provider":"p","providerOptions":{"vendor.p.logitBias":{"a":1},"vendor.p.x":true,"vendor.p.y":[2]},"recipe":"openwop-semantic-request-v2","request":{"messages":[]}}`,
 		},
 	} {
-		got, err := llmkey.Canonical([]byte(tc.given))
+		got, err := promptkey.Canonical([]byte(tc.given))
 		require.NoError(t, err, name)
 		require.Equal(t, tc.want, string(got), name)
-		key, err := llmkey.Of([]byte(tc.given))
+		key, err := promptkey.Of([]byte(tc.given))
 		require.NoError(t, err)
 		sum := sha256.Sum256([]byte(tc.want))
 		require.Equal(t, hex.EncodeToString(sum[:]), key)
@@ -53,14 +53,14 @@ func TestCanonical_IsTheRecipes(t *testing.T) {
 
 func key(t *testing.T, doc string) string {
 	t.Helper()
-	k, err := llmkey.Of([]byte(doc))
+	k, err := promptkey.Of([]byte(doc))
 	require.NoError(t, err, doc)
 	return k
 }
 
 const plain = `{"provider":"p","model":"m","request":{"messages":[{"role":"user","content":"hi"}]}}`
 
-func TestOf_IsWhatIsAskedForAndNothingElse(t *testing.T) {
+func TestOf_DependsOnContentOnly(t *testing.T) {
 	t.Parallel()
 	with := func(member string) string { return strings.Replace(plain, `"messages"`, member+`,"messages"`, 1) }
 	for _, same := range []string{
@@ -81,7 +81,7 @@ func TestOf_IsWhatIsAskedForAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestOf_RefusesWhatIsNoRequest(t *testing.T) {
+func TestOf_RejectsInvalidRequests(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
 		`[]`:                           "the request: want an object",
@@ -101,7 +101,7 @@ func TestOf_RefusesWhatIsNoRequest(t *testing.T) {
 		`{"provider":"p","provider":"q","model":"m","request":{"messages":[]}}`:                           "provider",
 		`{"provider":"p","model":"m","request":{"messages":[]},"providerOptions":3}`:                      "/providerOptions:",
 	} {
-		_, err := llmkey.Of([]byte(doc))
+		_, err := promptkey.Of([]byte(doc))
 		require.ErrorContains(t, err, want, doc)
 	}
 }

@@ -1,9 +1,9 @@
-// Package llmkey names requests to models by what they ask for: two requests with one key
-// may share an answer (OpenWOP host contract §7.3, recipe v2).
+// Package promptkey computes the cache key of a model request. Requests with the same key may
+// share an answer (OpenWOP host contract §7.3, recipe v2).
 //
 // The key is the SHA-256 of a canonical document (RFC 8785), in lower-case hexadecimal. It
-// is no secret and guards nothing: whoever keeps answers by it does so for each tenant apart.
-package llmkey
+// is not a secret and grants no access: a cache must hold the answers of each tenant apart.
+package promptkey
 
 import (
 	"crypto/sha256"
@@ -20,18 +20,18 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Recipe is how keys are made; another recipe makes other keys.
+// Recipe names the algorithm; a different recipe yields different keys.
 const Recipe = "openwop-semantic-request-v2"
 
-// maxBytes bounds a request.
+// maxBytes limits a request.
 const maxBytes = 8 << 20
 
-// Members of the request that are part of what is asked for.
-var asked = []string{
+// content lists the members of the request that affect the answer.
+var content = []string{
 	"messages", "tools", "temperature", "topP", "topK", "responseFormat", "maxOutputTokens", "stop", "seed", "safetySettings",
 }
 
-// incidental are members that change nothing of what is asked for.
+// incidental lists the members that do not affect the answer.
 var incidental = []string{
 	"stream", "metadata", "user", "timeout", "timeoutMs", "requestId", "traceId", "traceparent", "tenant", "tenantId",
 	"runId", "nodeId", "credential", "credentialRef", "apiKey", "retry", "retryCount", "attempt",
@@ -39,7 +39,7 @@ var incidental = []string{
 
 type object = map[string]json.RawMessage
 
-// Of is the key of a request: {provider, model, request, providerOptions?}.
+// Of returns the key of a request: {provider, model, request, providerOptions?}.
 func Of(doc []byte) (string, error) {
 	form, err := Canonical(doc)
 	if err != nil {
@@ -49,7 +49,7 @@ func Of(doc []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Canonical is the document whose digest is the key of a request.
+// Canonical returns the document whose digest is the key of a request.
 func Canonical(doc []byte) ([]byte, error) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxBytes, MaxDepth: 128}); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func Canonical(doc []byte) ([]byte, error) {
 	return jcs.Transform(strictjson.Render(out))
 }
 
-// split tells what is asked for from the options of a provider. A member that the recipe
-// does not know is such an option: it may change the answer.
+// split separates request members from provider options. A member that the recipe does not
+// define counts as a provider option, because it may affect the answer.
 func split(provider string, top object) (request, options object, err error) {
 	given, err := members("/request", top["request"])
 	if err != nil {
@@ -96,7 +96,7 @@ func split(provider string, top object) (request, options object, err error) {
 	for name, v := range given {
 		switch {
 		case absent(v), slices.Contains(incidental, name):
-		case slices.Contains(asked, name):
+		case slices.Contains(content, name):
 			request[name] = v
 		default:
 			options[option(provider, name)] = v
@@ -112,16 +112,16 @@ func split(provider string, top object) (request, options object, err error) {
 				continue
 			}
 			full := option(provider, name)
-			if _, twice := options[full]; twice { // one of the two would be dropped, and its value not told
+			if _, twice := options[full]; twice { // one value would be dropped silently
 				return nil, nil, fmt.Errorf("/providerOptions/%s: the option %s is given twice", name, full)
 			}
 			options[full] = v
 		}
 	}
-	return request, options, normal(request)
+	return request, options, normalize(request)
 }
 
-// option is the name of a provider's option in the canonical document.
+// option returns the name of a provider option in the canonical document.
 func option(provider, name string) string {
 	if strings.HasPrefix(name, "vendor.") {
 		return name
@@ -129,8 +129,8 @@ func option(provider, name string) string {
 	return "vendor." + provider + "." + name
 }
 
-// normal puts the request's members into the shape of the recipe.
-func normal(request object) error {
+// normalize rewrites the request's members into the shape of the recipe.
+func normalize(request object) error {
 	for name, shape := range map[string]func(json.RawMessage) (json.RawMessage, error){
 		"messages": messages, "tools": tools, "responseFormat": format,
 	} {
@@ -149,7 +149,7 @@ func normal(request object) error {
 
 var roles = []string{"system", "user", "assistant", "tool"}
 
-// messages keep their order and their content.
+// messages keeps order and content.
 func messages(doc json.RawMessage) (json.RawMessage, error) {
 	list, err := objects("/request/messages", doc)
 	if err != nil {
@@ -170,7 +170,7 @@ func messages(doc json.RawMessage) (json.RawMessage, error) {
 	return strictjson.Render(list), nil
 }
 
-// tools are in the order of their names, by UTF-16 code units.
+// tools sorts the tools by name, in UTF-16 code units.
 func tools(doc json.RawMessage) (json.RawMessage, error) {
 	list, err := objects("/request/tools", doc)
 	if err != nil {
@@ -209,7 +209,7 @@ func format(doc json.RawMessage) (json.RawMessage, error) {
 	return strictjson.Render(f), nil
 }
 
-// absent reports whether an optional member is not there: null says no more than nothing.
+// absent reports whether an optional member is missing; null counts as missing.
 func absent(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
 
 func members(at string, doc json.RawMessage) (object, error) {
@@ -220,7 +220,7 @@ func members(at string, doc json.RawMessage) (object, error) {
 	return m, nil
 }
 
-// objects reads an array of objects, without the members that are not there.
+// objects reads an array of objects and removes absent members.
 func objects(at string, doc json.RawMessage) ([]object, error) {
 	var list []object
 	if absent(doc) || json.Unmarshal(doc, &list) != nil {
@@ -247,7 +247,7 @@ func only(at string, m object, known ...string) error {
 func text(at string, v json.RawMessage) (string, error) {
 	var s string
 	if absent(v) || json.Unmarshal(v, &s) != nil || s == "" {
-		return "", fmt.Errorf("%s: want a string that is not empty", at)
+		return "", fmt.Errorf("%s: want a non-empty string", at)
 	}
 	return s, nil
 }

@@ -1,17 +1,17 @@
-package near_test
+package suggest_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/near"
+	"waybill.dev/waybill/internal/suggest"
 )
 
-func TestNames_AreTheNearestFirst(t *testing.T) {
+func TestNames_ReturnsTheClosestFirst(t *testing.T) {
 	t.Parallel()
 	known := []string{"envelope_invalid", "envelope_refusal", "run_not_found", "run_terminal", "conflict"}
-	for asked, want := range map[string][]string{
+	for unknown, want := range map[string][]string{
 		"envelope_invald": {"envelope_invalid"},
 		"RUN_NOT_FOUND":   {"run_not_found"},
 		"refusal":         {"envelope_refusal"},
@@ -19,7 +19,7 @@ func TestNames_AreTheNearestFirst(t *testing.T) {
 		"xyzzyxyzzy":      {},
 		"":                {},
 	} {
-		require.Equal(t, want, near.Names(asked, known, 2), asked)
+		require.Equal(t, want, suggest.Names(unknown, known, 2), unknown)
 	}
 }
 
@@ -29,6 +29,6 @@ func TestDistance_CountsChanges(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"same", "same", 0}} {
-		require.Equal(t, tc.want, near.Distance(tc.a, tc.b))
+		require.Equal(t, tc.want, suggest.Distance(tc.a, tc.b))
 	}
 }
