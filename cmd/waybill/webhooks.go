@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"waybill.dev/waybill/internal/egress"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/internal/token"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/webhook"
 	"waybill.dev/waybill/services/gateway/webhook/callback"

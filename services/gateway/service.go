@@ -46,7 +46,7 @@ import (
 	"waybill.dev/waybill/services/gateway/openapi"
 	"waybill.dev/waybill/services/gateway/rest"
 	"waybill.dev/waybill/services/gateway/scrub"
-	"waybill.dev/waybill/services/gateway/seams"
+	"waybill.dev/waybill/services/gateway/seam"
 	"waybill.dev/waybill/services/gateway/session"
 	"waybill.dev/waybill/services/gateway/sse"
 	"waybill.dev/waybill/services/gateway/webhook"
@@ -174,7 +174,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	known := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
 	gate := admission.NewGate(cfg.Admission, d.Clock, keys.Tenant)
 	public := engine.Deps{
-		Dispatcher: gate.Watched(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
+		Dispatcher: gate.ObserveStarts(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
 		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
 		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock, StalledAfter: cfg.StalledAfter,
 		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: texts(d.Redactor),
@@ -289,7 +289,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	d.Clean = s.scrub.Clean
 	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
-		d.Seams = &seams.Handler{
+		d.Seams = &seam.Handler{
 			Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock,
 			Clean: s.scrub.Clean, Redact: s.scrub.Document, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
 		}

@@ -88,7 +88,7 @@ const (
 // Gate lets requests in. It is safe for concurrent use.
 type Gate struct {
 	cfg              Config
-	limiter          *Limiter
+	limiter          *StartLimiter
 	tenant           func(credential string) string
 	requests, starts atomic.Int64
 	// refused counts by reason, and turn spreads the times at which those who were come again.
@@ -112,7 +112,7 @@ var names = [reasons]string{"requests", "starts", "start_delay"}
 // NewGate makes a gate. Tenant tells whose a credential is, so that each tenant has its share;
 // it is empty for those of nobody.
 func NewGate(cfg Config, clock func() time.Time, tenant func(credential string) string) *Gate {
-	return &Gate{cfg: cfg, limiter: NewLimiter(cfg.StartDelay, clock), tenant: tenant}
+	return &Gate{cfg: cfg, limiter: NewStartLimiter(cfg.StartDelay, clock), tenant: tenant}
 }
 
 // Enter lets a request in; leave gives its place back. An error is for the caller: nothing

@@ -138,7 +138,7 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 						told++
 						continue
 					}
-					tt.call(g.Watched(tt.slow))
+					tt.call(g.ObserveStarts(tt.slow))
 					leave()
 				}
 				_, err := g.Enter(admission.Ordinary, "")
@@ -159,7 +159,7 @@ func TestGate_RefusesTheTenantThatAsksForMore(t *testing.T) {
 		return map[string]string{"Bearer a1": "a", "Bearer a2": "a", "Bearer b": "b"}[credential]
 	}
 	g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, whose)
-	d := g.Watched(slow{begins: time.Second})
+	d := g.ObserveStarts(slow{begins: time.Second})
 	start := func(credential string) error {
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", credential))
 		_, err := g.Unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: openwopv1.Engine_CreateRun_FullMethodName}, func(ctx context.Context, _ any) (any, error) {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"waybill.dev/waybill/internal/egress"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 

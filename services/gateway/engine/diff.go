@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/rundiff"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 // DiffRuns says how two runs of the tenant differ (OpenWOP host contract §2.9).
@@ -41,7 +41,7 @@ func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	c := rundiff.New(req.GetRunId(), req.GetAgainst()).Forks(fromA, fromB)
+	c := runview.NewComparer(req.GetRunId(), req.GetAgainst()).SetAncestors(fromA, fromB)
 	for more := true; more; {
 		x, err := a.next(ctx)
 		if err != nil {
@@ -51,9 +51,9 @@ func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*h
 		if err != nil {
 			return nil, err
 		}
-		more = (x != nil || y != nil) && c.Next(x, y)
+		more = (x != nil || y != nil) && c.Add(x, y)
 	}
-	doc, err := json.Marshal(c.Done(a.snapshot, b.snapshot, !a.ended() || !b.ended()))
+	doc, err := json.Marshal(c.Report(a.snapshot, b.snapshot, !a.ended() || !b.ended()))
 	if err != nil {
 		return nil, fmt.Errorf("render run diff: %w", err)
 	}

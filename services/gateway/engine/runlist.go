@@ -8,9 +8,9 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/runfilter"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 // ListRuns lists runs, newest first.
@@ -39,9 +39,9 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 
 // filter puts the filter's words and the parameters of their own together.
 func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsRequest) error {
-	f, err := runfilter.Parse(req.GetFilter(), s.deps.Clock())
+	f, err := runview.ParseFilter(req.GetFilter(), s.deps.Clock())
 	if err != nil {
-		return fault.New(fault.ValidationError, "filter: %s", err).With("field", "filter").With("names", runfilter.Names)
+		return fault.New(fault.ValidationError, "filter: %s", err).With("field", "filter").With("names", runview.FilterNames)
 	}
 	for _, p := range []struct {
 		name, own, word string

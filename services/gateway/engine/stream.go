@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/stream"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 // retryStreams is the hint to a subscriber that found no free stream.
@@ -43,7 +43,7 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 	if req.LastSequence != nil {
 		after = int32(min(max(req.GetLastSequence(), -1), maxCursor)) //nolint:gosec // G115: bounded just here
 	}
-	wantSnapshots := slices.ContainsFunc(req.GetStreamModes(), func(m string) bool { return strings.Contains(m, string(stream.Values)) })
+	wantSnapshots := slices.ContainsFunc(req.GetStreamModes(), func(m string) bool { return strings.Contains(m, string(runview.ModeValues)) })
 	in, err := s.deps.EventLog.Follow(ctx, &eventlogv1.FollowRequest{
 		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), After: after, Snapshots: wantSnapshots,
 	})
@@ -76,12 +76,12 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 // that many events.
 const maxCursor = 1<<31 - 1
 
-func checkStream(req *openwopv1.StreamRunEventsRequest) (stream.Modes, error) {
-	modes, err := stream.ParseModes(req.GetStreamModes())
+func checkStream(req *openwopv1.StreamRunEventsRequest) (runview.Modes, error) {
+	modes, err := runview.ParseModes(req.GetStreamModes())
 	if err != nil {
 		return modes, err
 	}
-	if err := stream.CheckBuffer(req.GetBufferMs()); err != nil {
+	if err := runview.CheckBuffer(req.GetBufferMs()); err != nil {
 		return modes, err
 	}
 	if req.LastSequence != nil && req.GetLastSequence() < -1 {
@@ -92,17 +92,17 @@ func checkStream(req *openwopv1.StreamRunEventsRequest) (stream.Modes, error) {
 
 // follower turns a run's events into what its subscriber sees.
 type follower struct {
-	modes stream.Modes
+	modes runview.Modes
 	// show makes of a snapshot what the subscriber may see.
 	show    func([]byte) []byte
 	out     grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]
 	resumed bool
 	after   int
-	batch   stream.Batch
+	batch   runview.Batch
 	sending sync.Mutex // held while something is sent
 }
 
-func (f *follower) send(it stream.Item) error {
+func (f *follower) send(it runview.Item) error {
 	return f.sendRaw(&openwopv1.RunEventEnvelope{
 		Sequence: int64(it.Sequence), Event: it.Name, Data: &openwopv1.JsonDocument{Json: it.Data},
 	})
@@ -112,7 +112,7 @@ func (f *follower) send(it stream.Item) error {
 func (f *follower) run(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	if f.modes.Snapshots() && f.resumed && len(first.GetInitialSnapshot()) > 0 {
 		// A resumed view of states begins with where the run stands.
-		if err := f.send(stream.Item{Sequence: f.after, Name: stream.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
+		if err := f.send(runview.Item{Sequence: f.after, Name: runview.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
 			return err
 		}
 	}
@@ -149,19 +149,19 @@ func endOf(err error) error {
 }
 
 // item is what the subscriber sees of an event; ok is false when nothing.
-func (f *follower) item(e *eventlogv1.Event) (stream.Item, bool) {
-	it := stream.Item{Sequence: int(e.GetSequence()), Name: e.GetType(), Data: e.GetDocument()}
+func (f *follower) item(e *eventlogv1.Event) (runview.Item, bool) {
+	it := runview.Item{Sequence: int(e.GetSequence()), Name: e.GetType(), Data: e.GetDocument()}
 	switch f.modes.Form(wire.EventType(e.GetType())) {
-	case stream.AsEvent:
+	case runview.AsEvent:
 		return it, true
-	case stream.AsChunk:
-		it.Name, it.Data = stream.NameChunk, payloadOf(e.GetDocument())
+	case runview.AsChunk:
+		it.Name, it.Data = runview.NameChunk, payloadOf(e.GetDocument())
 		return it, true
-	case stream.AsValues:
-		it.Name, it.Data = stream.NameSnapshot, f.show(e.GetSnapshot())
+	case runview.AsValues:
+		it.Name, it.Data = runview.NameSnapshot, f.show(e.GetSnapshot())
 		return it, true
 	default:
-		return stream.Item{}, false
+		return runview.Item{}, false
 	}
 }
 
@@ -234,7 +234,7 @@ func (f *follower) collect(res *eventlogv1.FollowResponse, timer *time.Timer, bu
 				timer.Reset(buffer)
 			}
 			doc := it.Data
-			if it.Name == stream.NameChunk { // a batch holds event documents
+			if it.Name == runview.NameChunk { // a batch holds event documents
 				doc = e.GetDocument()
 			}
 			urgent = f.batch.Add(it.Sequence, t, doc)

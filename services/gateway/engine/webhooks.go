@@ -11,12 +11,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"waybill.dev/waybill/internal/egress"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/webhook"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )

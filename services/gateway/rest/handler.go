@@ -29,7 +29,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/throttle"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
@@ -84,7 +83,7 @@ type Handler struct {
 	deps    Deps
 	grpc    http.Handler
 	streams []stream
-	rates   *throttle.Throttle // of each credential, known or not: who guesses keys is slowed down, too
+	rates   *admission.RateLimiter // of each credential, known or not: who guesses keys is slowed down, too
 }
 
 // New makes the handler.
@@ -97,7 +96,7 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, d.Events},
 		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, d.Watch},
 	}
-	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: throttle.New(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
 }
 
 // ServeHTTP answers a request.

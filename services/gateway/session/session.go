@@ -9,8 +9,8 @@ import (
 
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/throttle"
 )
 
 // CookieName is that of the session.
@@ -71,8 +71,8 @@ type Keeper struct {
 	cfg   Config
 	seals seals
 	keys  *auth.Keys
-	tries *throttle.Throttle // by address and beginning of the key
-	crowd *throttle.Throttle // by address
+	tries *admission.RateLimiter // by address and beginning of the key
+	crowd *admission.RateLimiter // by address
 	clock func() time.Time
 	codes codes
 }
@@ -85,7 +85,7 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 	}
 	return &Keeper{
 		cfg: cfg, seals: s, keys: keys, clock: clock,
-		tries: throttle.New(triesPerSecond, burst, clock), crowd: throttle.New(crowd*triesPerSecond, crowd*burst, clock),
+		tries: admission.NewRateLimiter(triesPerSecond, burst, clock), crowd: admission.NewRateLimiter(crowd*triesPerSecond, crowd*burst, clock),
 	}, nil
 }
 

@@ -20,7 +20,7 @@ import (
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/services/gateway/engine"
-	"waybill.dev/waybill/services/gateway/stream"
+	"waybill.dev/waybill/services/gateway/runview"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
@@ -254,10 +254,10 @@ func (h *Handler) document(ctx context.Context, w http.ResponseWriter, r *http.R
 		return err
 	}
 	req := request(r, runID)
-	if _, err := stream.ParseModes(req.GetStreamModes()); err != nil {
+	if _, err := runview.ParseModes(req.GetStreamModes()); err != nil {
 		return err
 	}
-	if err := stream.CheckBuffer(req.GetBufferMs()); err != nil {
+	if err := runview.CheckBuffer(req.GetBufferMs()); err != nil {
 		return err
 	}
 	all, err := h.collect(ctx, runID)

@@ -18,9 +18,9 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/internal/egress"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/webhook/deliver"
 	"waybill.dev/waybill/services/gateway/webhook/outbox"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"waybill.dev/waybill/internal/egress"
+	"waybill.dev/waybill/services/gateway/egress"
 )
 
 // Result is how an attempt went.

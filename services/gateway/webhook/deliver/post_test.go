@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"waybill.dev/waybill/internal/egress"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/webhook/deliver"
 )
 

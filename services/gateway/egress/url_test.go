@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/egress"
+	"waybill.dev/waybill/services/gateway/egress"
 )
 
 // OpenWOP host contract §10.6: what a caller may not make this host call.

@@ -1,4 +1,4 @@
-package rundiff_test
+package runview_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"waybill.dev/waybill/internal/publishedtest"
-	"waybill.dev/waybill/services/gateway/rundiff"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 // log is a run: its events and where they have led.
@@ -49,8 +49,8 @@ func made(id string, steps []step) log {
 	return l
 }
 
-func compare(a, b log) rundiff.Report {
-	c := rundiff.New(a.id, b.id)
+func compare(a, b log) runview.DiffReport {
+	c := runview.NewComparer(a.id, b.id)
 	for i := range max(len(a.events), len(b.events)) {
 		var x, y []byte
 		if i < len(a.events) {
@@ -59,11 +59,11 @@ func compare(a, b log) rundiff.Report {
 		if i < len(b.events) {
 			y = b.events[i]
 		}
-		if !c.Next(x, y) {
+		if !c.Add(x, y) {
 			break
 		}
 	}
-	return c.Done([]byte(a.snapshot), []byte(b.snapshot), false)
+	return c.Report([]byte(a.snapshot), []byte(b.snapshot), false)
 }
 
 func TestDiff_OfARunAndItselfOrItsTwinIsEmpty(t *testing.T) {
@@ -82,7 +82,7 @@ func TestDiff_OfARunAndItselfOrItsTwinIsEmpty(t *testing.T) {
 
 func TestDiff_PartsAtTheSamePlaceFromBothSides(t *testing.T) {
 	t.Parallel()
-	mirror := map[rundiff.Op]rundiff.Op{rundiff.Added: rundiff.Removed, rundiff.Removed: rundiff.Added, rundiff.Changed: rundiff.Changed}
+	mirror := map[runview.DiffOp]runview.DiffOp{runview.Added: runview.Removed, runview.Removed: runview.Added, runview.Changed: runview.Changed}
 	rapid.Check(t, func(t *rapid.T) {
 		sa, sb := steps.Draw(t, "a"), steps.Draw(t, "b")
 		ab, ba := compare(made(runA, sa), made(runB, sb)), compare(made(runB, sb), made(runA, sa))
@@ -90,7 +90,7 @@ func TestDiff_PartsAtTheSamePlaceFromBothSides(t *testing.T) {
 		require.Len(t, ba.EventDiffs, len(ab.EventDiffs))
 		for i, d := range ab.EventDiffs {
 			m := ba.EventDiffs[i]
-			require.Equal(t, rundiff.EventDiff{Seq: d.Seq, Op: mirror[d.Op], AEvent: d.BEvent, BEvent: d.AEvent}, m)
+			require.Equal(t, runview.EventDiff{Seq: d.Seq, Op: mirror[d.Op], AEvent: d.BEvent, BEvent: d.AEvent}, m)
 		}
 		// It agrees with what the steps say.
 		var want []int64
@@ -118,7 +118,7 @@ func TestDiff_OfOneMoreEventIsOneAdded(t *testing.T) {
 		r := compare(made(runA, s), made(runB, longer))
 		require.Len(t, r.EventDiffs, 1)
 		d := r.EventDiffs[0]
-		require.Equal(t, rundiff.Added, d.Op)
+		require.Equal(t, runview.Added, d.Op)
 		require.EqualValues(t, len(s), d.Seq)
 		require.Nil(t, d.AEvent)
 		require.NotNil(t, d.BEvent)
@@ -200,13 +200,13 @@ func TestDiff_IsBounded(t *testing.T) {
 
 func TestDiff_SaysThatARunGoesOn(t *testing.T) {
 	t.Parallel()
-	require.True(t, rundiff.New(runA, runB).Done([]byte(`{}`), []byte(`{}`), true).Truncated)
+	require.True(t, runview.NewComparer(runA, runB).Report([]byte(`{}`), []byte(`{}`), true).Truncated)
 }
 
 func TestDiff_SatisfiesThePublishedSchema(t *testing.T) {
 	t.Parallel()
 	s := publishedtest.Load(t).Need(t, "run-diff-response.schema.json")
-	for _, r := range []rundiff.Report{
+	for _, r := range []runview.DiffReport{
 		compare(made(runA, nil), made(runB, nil)), compare(made(runA, make([]step, 3)), made(runB, make([]step, 1))),
 		compare(made(runA, nil), made(runB, make([]step, 1500))),
 	} {
@@ -225,20 +225,20 @@ func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 	event := func(id string) []byte {
 		return fmt.Appendf(nil, `{"type":"x","payload":{"of":"%s:x","interrupt":{"runId":%q}}}`, id, id)
 	}
-	for name, c := range map[string]*rundiff.Comparer{
-		"its source": rundiff.New(runB, runA).Forks(nil, []string{runB}), "the replay": rundiff.New(runA, runB).Forks([]string{runB}, nil),
+	for name, c := range map[string]*runview.Comparer{
+		"its source": runview.NewComparer(runB, runA).SetAncestors(nil, []string{runB}), "the replay": runview.NewComparer(runA, runB).SetAncestors([]string{runB}, nil),
 	} {
-		require.True(t, c.Next(event(runB), event(runB)), name)
+		require.True(t, c.Add(event(runB), event(runB)), name)
 		if name == "its source" { // what the replay makes itself names it
-			require.True(t, c.Next(event(runB), event(runA)), name)
+			require.True(t, c.Add(event(runB), event(runA)), name)
 		} else {
-			require.True(t, c.Next(event(runA), event(runB)), name)
+			require.True(t, c.Add(event(runA), event(runB)), name)
 		}
-		require.Nil(t, c.Done(nil, nil, false).DivergedAtSeq, name)
+		require.Nil(t, c.Report(nil, nil, false).DivergedAtSeq, name)
 	}
-	c := rundiff.New(runA, runB)
-	c.Next(event(runA), event(runA))
-	require.NotNil(t, c.Done(nil, nil, false).DivergedAtSeq, "it is no fork of it")
+	c := runview.NewComparer(runA, runB)
+	c.Add(event(runA), event(runA))
+	require.NotNil(t, c.Report(nil, nil, false).DivergedAtSeq, "it is no fork of it")
 }
 
 // A fork of a fork repeats what the first of them recorded, under its id.
@@ -246,12 +246,12 @@ func TestDiff_OfAForkOfAForkIsEmpty(t *testing.T) {
 	t.Parallel()
 	const runC = "run_cccccccccccccccccccccccccc"
 	event := fmt.Appendf(nil, `{"type":"x","payload":{"key":"%s:gate:0"}}`, runA)
-	for name, c := range map[string]*rundiff.Comparer{
-		"with the first":  rundiff.New(runA, runC).Forks(nil, []string{runB, runA}),
-		"with its source": rundiff.New(runB, runC).Forks([]string{runA}, []string{runB, runA}),
+	for name, c := range map[string]*runview.Comparer{
+		"with the first":  runview.NewComparer(runA, runC).SetAncestors(nil, []string{runB, runA}),
+		"with its source": runview.NewComparer(runB, runC).SetAncestors([]string{runA}, []string{runB, runA}),
 	} {
-		require.True(t, c.Next(event, event), name)
-		require.Nil(t, c.Done(nil, nil, false).DivergedAtSeq, name)
+		require.True(t, c.Add(event, event), name)
+		require.Nil(t, c.Report(nil, nil, false).DivergedAtSeq, name)
 	}
 }
 
@@ -262,12 +262,12 @@ func TestDiff_IsNotShiftedByADivergence(t *testing.T) {
 	event := func(typ string, v int) []byte { return fmt.Appendf(nil, `{"type":%q,"payload":{"v":%d}}`, typ, v) }
 	source := log{id: runA, events: [][]byte{event("x", 0), event("x", 1), event("x", 2), event("x", 3)}}
 	replay := log{id: runB, events: [][]byte{event("x", 0), event("replay.diverged", 1), event("x", 9), event("x", 2), event("x", 3)}}
-	for _, r := range []rundiff.Report{compare(source, replay), compare(replay, source)} {
+	for _, r := range []runview.DiffReport{compare(source, replay), compare(replay, source)} {
 		require.Len(t, r.EventDiffs, 2)
 		require.EqualValues(t, 1, *r.DivergedAtSeq)
 		require.EqualValues(t, 1, r.EventDiffs[0].Seq)
-		require.Equal(t, rundiff.Changed, r.EventDiffs[1].Op)
+		require.Equal(t, runview.Changed, r.EventDiffs[1].Op)
 	}
-	require.Equal(t, rundiff.Added, compare(source, replay).EventDiffs[0].Op)
-	require.Equal(t, rundiff.Removed, compare(replay, source).EventDiffs[0].Op)
+	require.Equal(t, runview.Added, compare(source, replay).EventDiffs[0].Op)
+	require.Equal(t, runview.Removed, compare(replay, source).EventDiffs[0].Op)
 }

@@ -1,5 +1,4 @@
-// Package throttle bounds how often something happens, for each of many names on its own.
-package throttle
+package admission
 
 import (
 	"crypto/sha256"
@@ -13,8 +12,8 @@ import (
 // forgotten, which gives those names a fresh bucket.
 const maxNames = 100_000
 
-// Throttle counts by name. It is safe for concurrent use.
-type Throttle struct {
+// RateLimiter counts by name. It is safe for concurrent use.
+type RateLimiter struct {
 	limit rate.Limit
 	burst int
 	clock func() time.Time
@@ -25,21 +24,21 @@ type Throttle struct {
 
 // New makes a throttle that lets burst happen at once, and perSecond in the long run;
 // 0 per second: no bound.
-func New(perSecond float64, burst int, clock func() time.Time) *Throttle {
-	return &Throttle{limit: rate.Limit(perSecond), burst: max(burst, 1), clock: clock, buckets: map[[sha256.Size]byte]*rate.Limiter{}}
+func NewRateLimiter(perSecond float64, burst int, clock func() time.Time) *RateLimiter {
+	return &RateLimiter{limit: rate.Limit(perSecond), burst: max(burst, 1), clock: clock, buckets: map[[sha256.Size]byte]*rate.Limiter{}}
 }
 
 // PerSecond is the bound in the long run; 0: none.
-func (t *Throttle) PerSecond() float64 { return float64(t.limit) }
+func (l *RateLimiter) PerSecond() float64 { return float64(l.limit) }
 
 // Take counts one for a name, and undo makes as if it had not happened. With a wait
 // nothing is counted: it is how long until one would be.
-func (t *Throttle) Take(name string) (undo func(), wait time.Duration) {
-	if t.limit <= 0 {
+func (l *RateLimiter) Take(name string) (undo func(), wait time.Duration) {
+	if l.limit <= 0 {
 		return func() {}, 0
 	}
-	now := t.clock()
-	res := t.bucket(name).ReserveN(now, 1)
+	now := l.clock()
+	res := l.bucket(name).ReserveN(now, 1)
 	if wait = res.DelayFrom(now); wait > 0 {
 		res.CancelAt(now)
 		return func() {}, wait
@@ -47,23 +46,23 @@ func (t *Throttle) Take(name string) (undo func(), wait time.Duration) {
 	return func() { res.CancelAt(now) }, 0
 }
 
-func (t *Throttle) bucket(name string) *rate.Limiter {
+func (l *RateLimiter) bucket(name string) *rate.Limiter {
 	key := sha256.Sum256([]byte(name))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if b := t.buckets[key]; b != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.buckets[key]; b != nil {
 		return b
 	}
-	if len(t.buckets) >= maxNames {
+	if len(l.buckets) >= maxNames {
 		n := 0
-		for k := range t.buckets {
+		for k := range l.buckets {
 			if n++; n > maxNames/2 {
 				break
 			}
-			delete(t.buckets, k)
+			delete(l.buckets, k)
 		}
 	}
-	b := rate.NewLimiter(t.limit, t.burst)
-	t.buckets[key] = b
+	b := rate.NewLimiter(l.limit, l.burst)
+	l.buckets[key] = b
 	return b
 }

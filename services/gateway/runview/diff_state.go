@@ -1,4 +1,4 @@
-package rundiff
+package runview
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package seams
+package seam
 
 import (
 	"context"

@@ -1,9 +1,4 @@
-// Package runfilter reads the filter of a list of runs, as people type it:
-//
-//	status:failed workflow:triage since:2h tag:"order 7"
-//
-// Hosts, pages and command lines share it, so that the same words find the same runs.
-package runfilter
+package runview
 
 import (
 	"errors"
@@ -17,7 +12,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Filter is what all runs of a list have in common; empty members do not filter.
+// Filter selects runs of a list. It is written as words of the form name:value:
+//
+//	status:failed workflow:triage since:2h tag:"order 7"
+//
+// A run must match every field that is set; empty fields match all runs.
 type Filter struct {
 	Status     wire.Status
 	WorkflowID string
@@ -42,18 +41,18 @@ const (
 	nameSince    = "since"
 )
 
-// Names are those that a word may have before its colon.
-var Names = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameSince}
+// FilterNames are those that a word may have before its colon.
+var FilterNames = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameSince}
 
-// MaxBytes bounds a filter.
-const MaxBytes = 1024
+// MaxFilterBytes bounds a filter.
+const MaxFilterBytes = 1024
 
-// Parse reads a filter. A span of time counts back from now. An error names the word and
+// ParseFilter reads a filter. A span of time counts back from now. An error names the word and
 // says what is wanted.
-func Parse(text string, now time.Time) (Filter, error) {
+func ParseFilter(text string, now time.Time) (Filter, error) {
 	var f Filter
-	if len(text) > MaxBytes {
-		return f, fmt.Errorf("want at most %d bytes", MaxBytes)
+	if len(text) > MaxFilterBytes {
+		return f, fmt.Errorf("want at most %d bytes", MaxFilterBytes)
 	}
 	seen := map[string]bool{}
 	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
@@ -80,7 +79,7 @@ func word(text string) (name, value, rest string, err error) {
 		return "", "", "", fmt.Errorf("%q: want a name and a colon before it; the names are %s", plain, list())
 	}
 	name, text = text[:end], text[end+1:]
-	if !slices.Contains(Names, name) {
+	if !slices.Contains(FilterNames, name) {
 		return "", "", "", fmt.Errorf("%q: is none of the names, which are %s", name, list())
 	}
 	if strings.HasPrefix(text, `"`) {
@@ -106,7 +105,7 @@ func word(text string) (name, value, rest string, err error) {
 	return name, value, rest, nil
 }
 
-func list() string { return strings.Join(Names, ", ") }
+func list() string { return strings.Join(FilterNames, ", ") }
 
 func (f *Filter) set(name, value string, now time.Time) (err error) {
 	switch name {

@@ -1,4 +1,4 @@
-package runfilter_test
+package runview_test
 
 import (
 	"testing"
@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/runfilter"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func TestParse_ReadsWordsThatAllHold(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]runfilter.Filter{
+	for text, want := range map[string]runview.Filter{
 		"":                                 {},
 		"  ":                               {},
 		"status:failed":                    {Status: wire.StatusFailed},
@@ -30,7 +30,7 @@ func TestParse_ReadsWordsThatAllHold(t *testing.T) {
 		"since:2026-11-20":           {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
 		"since:2026-11-20T08:00:00Z": {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
 	} {
-		got, err := runfilter.Parse(text, now)
+		got, err := runview.ParseFilter(text, now)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
@@ -56,7 +56,7 @@ func TestParse_SaysWhatIsWrongWithAWord(t *testing.T) {
 		":x":                       `"": is none of the names`,
 		string(make([]byte, 2000)): "want at most 1024 bytes",
 	} {
-		_, err := runfilter.Parse(text, now)
+		_, err := runview.ParseFilter(text, now)
 		require.ErrorContains(t, err, says, text)
 	}
 }
@@ -65,8 +65,8 @@ func FuzzParse_NeverPanics(f *testing.F) {
 	f.Add(`status:failed workflow:x since:2h tag:"a b" code:c`)
 	f.Add("since:1w since:")
 	f.Fuzz(func(t *testing.T, text string) {
-		if got, err := runfilter.Parse(text, now); err != nil {
-			require.Equal(t, runfilter.Filter{}, got)
+		if got, err := runview.ParseFilter(text, now); err != nil {
+			require.Equal(t, runview.Filter{}, got)
 		}
 	})
 }

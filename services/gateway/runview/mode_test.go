@@ -1,4 +1,4 @@
-package stream_test
+package runview_test
 
 import (
 	"strings"
@@ -8,28 +8,28 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/stream"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 // parsed reads a list that must be good.
-func parsed(t *testing.T, list ...string) stream.Modes {
+func parsed(t *testing.T, list ...string) runview.Modes {
 	t.Helper()
-	m, err := stream.ParseModes(list)
+	m, err := runview.ParseModes(list)
 	require.NoError(t, err)
 	return m
 }
 
 const (
-	hidden = stream.Hidden
-	event  = stream.AsEvent
-	chunk  = stream.AsChunk
-	values = stream.AsValues
+	hidden = runview.Hidden
+	event  = runview.AsEvent
+	chunk  = runview.AsChunk
+	values = runview.AsValues
 )
 
 // table is OpenWOP host contract §4.3, one row per event type.
 var table = []struct {
 	types                            []wire.EventType
-	updates, values, messages, debug stream.Form
+	updates, values, messages, debug runview.Form
 }{
 	{
 		[]wire.EventType{
@@ -68,7 +68,7 @@ func TestForm_IsTheTableOfSingleModes(t *testing.T) {
 
 func TestForm_DefaultsToUpdates(t *testing.T) {
 	t.Parallel()
-	m, err := stream.ParseModes(nil)
+	m, err := runview.ParseModes(nil)
 	require.NoError(t, err)
 	for _, row := range table {
 		for _, typ := range row.types {
@@ -79,7 +79,7 @@ func TestForm_DefaultsToUpdates(t *testing.T) {
 
 func TestForm_OfMixedModesIsTheUnion(t *testing.T) {
 	t.Parallel()
-	combine := func(forms ...stream.Form) stream.Form {
+	combine := func(forms ...runview.Form) runview.Form {
 		out := hidden
 		for _, f := range forms {
 			if f == chunk || out == hidden { // a chunk keeps its own form beside other modes
@@ -136,7 +136,7 @@ func TestParseModes_TakesListsInAnyForm(t *testing.T) {
 	for name, list := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := stream.ParseModes(list)
+			_, err := runview.ParseModes(list)
 			require.NoError(t, err)
 		})
 	}
@@ -159,11 +159,11 @@ func TestParseModes_RefusesWhatIsNotServed(t *testing.T) {
 	for name, list := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := stream.ParseModes(list)
+			_, err := runview.ParseModes(list)
 			e, ok := fault.As(err)
 			require.True(t, ok)
 			require.Equal(t, fault.UnsupportedStreamMode, e.Code)
-			require.Equal(t, []stream.Mode{"values", "updates", "messages", "debug"}, e.Details["supported"])
+			require.Equal(t, []runview.Mode{"values", "updates", "messages", "debug"}, e.Details["supported"])
 			require.Less(t, len(e.Message), 200, "the caller's words are not echoed")
 		})
 	}
@@ -183,10 +183,10 @@ func FuzzParseModes_OfSeveralEntries(f *testing.F) {
 		f.Add(seed, "debug")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		m, err := stream.ParseModes([]string{a, b})
+		m, err := runview.ParseModes([]string{a, b})
 		if err != nil {
 			require.Equal(t, fault.UnsupportedStreamMode, fault.CodeOf(err))
-			require.Equal(t, stream.Modes{}, m)
+			require.Equal(t, runview.Modes{}, m)
 			return
 		}
 		for name := range strings.SplitSeq(a+","+b, ",") {

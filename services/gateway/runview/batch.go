@@ -1,4 +1,4 @@
-package stream
+package runview
 
 import (
 	"waybill.dev/waybill/protocol/fault"

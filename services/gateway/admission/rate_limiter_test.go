@@ -1,4 +1,4 @@
-package throttle_test
+package admission_test
 
 import (
 	"testing"
@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/gateway/throttle"
+	"waybill.dev/waybill/services/gateway/admission"
 )
 
 func TestTake_CountsEachNameOnItsOwn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	th := throttle.New(0.5, 2, func() time.Time { return now })
+	th := admission.NewRateLimiter(0.5, 2, func() time.Time { return now })
 	for range 2 {
 		_, wait := th.Take("one")
 		require.Zero(t, wait)
@@ -28,7 +28,7 @@ func TestTake_CountsEachNameOnItsOwn(t *testing.T) {
 
 func TestTake_UndoneDoesNotCount(t *testing.T) {
 	t.Parallel()
-	th := throttle.New(0.01, 1, func() time.Time { return time.Unix(1000, 0) })
+	th := admission.NewRateLimiter(0.01, 1, func() time.Time { return time.Unix(1000, 0) })
 	for range 5 {
 		undo, wait := th.Take("one")
 		require.Zero(t, wait)
@@ -42,7 +42,7 @@ func TestTake_UndoneDoesNotCount(t *testing.T) {
 
 func TestTake_WithoutABoundLetsAllThrough(t *testing.T) {
 	t.Parallel()
-	th := throttle.New(0, 1, time.Now)
+	th := admission.NewRateLimiter(0, 1, time.Now)
 	for range 100 {
 		_, wait := th.Take("one")
 		require.Zero(t, wait)

@@ -1,6 +1,6 @@
-// Package seams serves the protocol's test seams: doors into the same code that
+// Package seam serves the protocol's test seams: doors into the same code that
 // production uses, mounted only with --test-seams (OpenWOP envelope contract §23).
-package seams
+package seam
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package seams_test
+package seam_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/gateway/seams"
+	"waybill.dev/waybill/services/gateway/seam"
 )
 
 // Whatever a seam refuses passes the scrubber as an error with a code, those that
@@ -35,7 +35,7 @@ func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := &seams.Handler{
+			h := &seam.Handler{
 				Logger: slog.New(slog.DiscardHandler),
 				Clean: func(_ context.Context, err error) error {
 					f, ok := errors.AsType[*fault.Error](err)
@@ -44,7 +44,7 @@ func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 				},
 			}
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seams.Prefix+c.path, strings.NewReader(c.body)))
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seam.Prefix+c.path, strings.NewReader(c.body)))
 			require.Equal(t, c.status, w.Code, "%s", w.Body)
 			var answer struct {
 				Error struct {
@@ -64,11 +64,11 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 	t.Parallel()
 	const body = `{"payload":{"note":"hunter2-hunter2"}}`
 	answer := func(scrub func(context.Context, []byte) (json.RawMessage, error)) *httptest.ResponseRecorder {
-		h := &seams.Handler{
+		h := &seam.Handler{
 			Logger: slog.New(slog.DiscardHandler), Redact: scrub, Clean: func(_ context.Context, err error) error { return err },
 		}
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seams.Prefix+"test/llm-prompt-wrap", strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seam.Prefix+"test/llm-prompt-wrap", strings.NewReader(body)))
 		return w
 	}
 	w := answer(func(_ context.Context, doc []byte) (json.RawMessage, error) {
@@ -88,10 +88,10 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 // envelope contract §11, sinks).
 func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {
 	t.Parallel()
-	h := &seams.Handler{Logger: slog.New(slog.DiscardHandler), Clean: func(_ context.Context, err error) error { return err }}
+	h := &seam.Handler{Logger: slog.New(slog.DiscardHandler), Clean: func(_ context.Context, err error) error { return err }}
 	ask := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seams.Prefix+"test/panic", strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seam.Prefix+"test/panic", strings.NewReader(body)))
 		return w
 	}
 	require.Equal(t, http.StatusBadRequest, ask(`{"where":"handler"}`).Code)

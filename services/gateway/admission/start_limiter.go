@@ -41,12 +41,12 @@ const (
 	worst = 6.0
 )
 
-// Limiter decides how many starts the host takes. As long as runs begin in time that is all; from then
+// StartLimiter decides how many starts the host takes. As long as runs begin in time that is all; from then
 // on it holds the delay at its target by taking fewer. The delay is measured: how long the dispatchers take to answer
 // a start, and how long runs take there from being handed out to their first step. What stands in
 // the queue because all executors are busy with somebody else is not in it. Of what it takes each
 // tenant may have the same part. It is safe for concurrent use.
-type Limiter struct {
+type StartLimiter struct {
 	target time.Duration
 	clock  func() time.Time
 	starts *sojourn.Meter
@@ -66,14 +66,14 @@ type Limiter struct {
 	excess                 float64 // of the delay over the target at the last look, in targets
 }
 
-// NewLimiter makes one that lets runs take as long as target from their request to their
+// NewStartLimiter makes one that lets runs take as long as target from their request to their
 // first step; 0: it takes all.
-func NewLimiter(target time.Duration, clock func() time.Time) *Limiter {
-	return &Limiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), looked: clock(), excess: -1, shares: shares{}}
+func NewStartLimiter(target time.Duration, clock func() time.Time) *StartLimiter {
+	return &StartLimiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), looked: clock(), excess: -1, shares: shares{}}
 }
 
 // Take asks for one start of a tenant; empty: of who is unknown, and gets what tenants leave.
-func (l *Limiter) Take(tenant string) bool {
+func (l *StartLimiter) Take(tenant string) bool {
 	if l.target <= 0 {
 		return true
 	}
@@ -97,7 +97,7 @@ func (l *Limiter) Take(tenant string) bool {
 
 // Began tells that a dispatcher is asked to start a run, ended that it has answered: how long runs take there to
 // begin, or that it took none.
-func (l *Limiter) Began() (ended func(begins time.Duration, ok bool)) {
+func (l *StartLimiter) Began() (ended func(begins time.Duration, ok bool)) {
 	l.starts.Enter(l.clock())
 	return func(begins time.Duration, ok bool) {
 		now := l.clock()
@@ -116,21 +116,21 @@ func (l *Limiter) Began() (ended func(begins time.Duration, ok bool)) {
 }
 
 // Rate is how many starts a second are taken at the moment; +Inf: all.
-func (l *Limiter) Rate() float64 {
+func (l *StartLimiter) Rate() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rate
 }
 
 // Delay is how long runs take from their request to their first step, as far as it is known.
-func (l *Limiter) Delay() time.Duration {
+func (l *StartLimiter) Delay() time.Duration {
 	now := l.clock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.delay(now)
 }
 
-func (l *Limiter) delay(now time.Time) time.Duration {
+func (l *StartLimiter) delay(now time.Time) time.Duration {
 	d := l.starts.Mean(now)
 	if now.Sub(l.toldAt) <= keptTold {
 		d += l.begins
@@ -139,7 +139,7 @@ func (l *Limiter) delay(now time.Time) time.Duration {
 }
 
 // look ends an interval that is over, and sets the rate of the next.
-func (l *Limiter) look(now time.Time) {
+func (l *StartLimiter) look(now time.Time) {
 	took := now.Sub(l.looked)
 	if took < interval {
 		return
@@ -160,7 +160,7 @@ func (l *Limiter) look(now time.Time) {
 }
 
 // adjust is the control law.
-func (l *Limiter) adjust(excess, seconds float64) {
+func (l *StartLimiter) adjust(excess, seconds float64) {
 	asked := float64(l.asked) / seconds
 	open := math.IsInf(l.rate, 1)
 	switch {

@@ -1,11 +1,4 @@
-// Package rundiff says how two runs differ: where their logs part, event by event, and
-// where their states do. It is pure (OpenWOP host contract §2.9).
-//
-// Events are aligned by their sequence, and compared by type, node and payload. What
-// the host makes anew for each run does not count: ids, and times that it measures. So
-// two runs of one workflow that went the same way are the same, and a replay is. That a
-// replay says it has diverged is told, and shifts nothing.
-package rundiff
+package runview
 
 import (
 	"bytes"
@@ -14,26 +7,26 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Op says how an event differs.
-type Op string
+// DiffOp says how an event differs.
+type DiffOp string
 
 // The ways in which an event can differ.
 const (
-	Added   Op = "added"   // only b has it
-	Removed Op = "removed" // only a has it
-	Changed Op = "changed"
+	Added   DiffOp = "added"   // only b has it
+	Removed DiffOp = "removed" // only a has it
+	Changed DiffOp = "changed"
 )
 
 // EventDiff is a place at which the logs differ.
 type EventDiff struct {
 	Seq    int64           `json:"seq"`
-	Op     Op              `json:"op"`
+	Op     DiffOp          `json:"op"`
 	AEvent json.RawMessage `json:"aEvent,omitempty"`
 	BEvent json.RawMessage `json:"bEvent,omitempty"`
 }
 
-// Report is how two runs differ.
-type Report struct {
+// DiffReport is how two runs differ.
+type DiffReport struct {
 	A             string               `json:"a"`
 	B             string               `json:"b"`
 	DivergedAtSeq *int64               `json:"divergedAtSeq"`
@@ -49,9 +42,15 @@ const (
 	maxEventBytes = 4 << 20
 )
 
-// Comparer compares two logs as they are read.
+// Comparer compares the logs of two runs, event by event, and then their states (OpenWOP
+// host contract §2.9).
+//
+// It aligns events by sequence and compares type, node and payload. It ignores what the
+// host generates for each run: ids, and times that it measures. Two runs of one workflow
+// that took the same path are therefore equal, and so are a replay and its source. A
+// replay.diverged event is reported, but does not shift the alignment.
 type Comparer struct {
-	report Report
+	report DiffReport
 	a, b   namer
 	// heldA and heldB are events that wait for one of the other log; the first of each is at
 	// seqA and seqB.
@@ -60,25 +59,25 @@ type Comparer struct {
 	bytes        int
 }
 
-// New begins a comparison of two runs.
-func New(a, b string) *Comparer {
+// NewComparer begins a comparison of two runs.
+func NewComparer(a, b string) *Comparer {
 	return &Comparer{
-		report: Report{A: a, B: b, EventDiffs: []EventDiff{}, StateDiff: map[string]ValueDiff{}},
+		report: DiffReport{A: a, B: b, EventDiffs: []EventDiff{}, StateDiff: map[string]ValueDiff{}},
 		a:      newNamer(a), b: newNamer(b),
 	}
 }
 
-// Forks says from which runs the two come, the source, its source and so on; empty: from
+// SetAncestors says from which runs the two come, the source, its source and so on; empty: from
 // none.
-func (c *Comparer) Forks(a, b []string) *Comparer {
+func (c *Comparer) SetAncestors(a, b []string) *Comparer {
 	c.a.runIDs = append(c.a.runIDs, a...)
 	c.b.runIDs = append(c.b.runIDs, b...)
 	return c
 }
 
-// Next takes the events at the next sequence; one of them is nil where its log has ended.
+// Add takes the events at the next sequence; one of them is nil where its log has ended.
 // It reports whether there is room for more.
-func (c *Comparer) Next(a, b []byte) bool {
+func (c *Comparer) Add(a, b []byte) bool {
 	if a != nil {
 		c.heldA = append(c.heldA, a)
 	}
@@ -177,9 +176,9 @@ func (c *Comparer) same(a, b []byte) bool {
 	return x.Type == y.Type && x.NodeID == y.NodeID && c.a.payload(x.Payload) == c.b.payload(y.Payload)
 }
 
-// Done compares the runs' snapshots and gives the report. inFlight says that a run goes
+// Report compares the runs' snapshots and gives the report. inFlight says that a run goes
 // on, so that only what both have done so far was compared.
-func (c *Comparer) Done(a, b []byte, inFlight bool) Report {
+func (c *Comparer) Report(a, b []byte, inFlight bool) DiffReport {
 	if !inFlight && !c.report.Truncated {
 		c.settle(true, true)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/egress"
+	"waybill.dev/waybill/services/gateway/egress"
 )
 
 // names resolves as it is told; each lookup takes the next answer, the last one stays.

@@ -1,6 +1,7 @@
-// Package stream decides what a subscriber of a run's events gets to see: the
-// table of modes, and the batches of bufferMs. It is pure; transports feed it.
-package stream
+// Package runview decides what API clients see of recorded runs: which events a stream
+// mode shows, how bufferMs batches them, which runs a list filter selects, and how two runs
+// differ. It is pure: transports feed it.
+package runview
 
 import (
 	"strings"
@@ -14,14 +15,14 @@ type Mode string
 
 // The four modes.
 const (
-	Values   Mode = "values"
-	Updates  Mode = "updates"
-	Messages Mode = "messages"
-	Debug    Mode = "debug"
+	ModeValues   Mode = "values"
+	ModeUpdates  Mode = "updates"
+	ModeMessages Mode = "messages"
+	ModeDebug    Mode = "debug"
 )
 
 // supported are the single modes, in the order errors list them.
-var supported = []Mode{Values, Updates, Messages, Debug}
+var supported = []Mode{ModeValues, ModeUpdates, ModeMessages, ModeDebug}
 
 // Modes is a set of modes that may be combined.
 type Modes struct{ values, updates, messages, debug bool }
@@ -34,13 +35,13 @@ func ParseModes(list []string) (Modes, error) {
 		for name := range strings.SplitSeq(entry, ",") {
 			n++
 			switch Mode(name) {
-			case Values:
+			case ModeValues:
 				m.values = true
-			case Updates:
+			case ModeUpdates:
 				m.updates = true
-			case Messages:
+			case ModeMessages:
 				m.messages = true
-			case Debug:
+			case ModeDebug:
 				m.debug = true
 			default:
 				return Modes{}, unsupported("streamMode names a mode that this host does not serve")

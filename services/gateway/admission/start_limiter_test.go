@@ -45,7 +45,7 @@ const interval = 200 * time.Millisecond
 func (p *plant) clock() time.Time { return p.now }
 
 // run lets so many starts a second be asked of each limiter, for a while.
-func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.Limiter) {
+func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.StartLimiter) {
 	wish := make([]float64, len(limiters))
 	p.pass(d, func() {
 		for i, l := range limiters {
@@ -58,7 +58,7 @@ func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.Lim
 
 // tenants lets so many starts a second be asked by each, for a while, and gives the part
 // of each one's that was taken.
-func (p *plant) tenants(l *admission.Limiter, d time.Duration, offered map[string]float64) map[string]float64 {
+func (p *plant) tenants(l *admission.StartLimiter, d time.Duration, offered map[string]float64) map[string]float64 {
 	wish, asked, taken := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	names := slices.Sorted(maps.Keys(offered))
 	p.pass(d, func() {
@@ -92,10 +92,10 @@ func (p *plant) pass(d time.Duration, each func()) {
 	}
 }
 
-func (p *plant) ask(l *admission.Limiter) { p.askFor(l, "") }
+func (p *plant) ask(l *admission.StartLimiter) { p.askFor(l, "") }
 
 // askFor asks for a start of a tenant.
-func (p *plant) askFor(l *admission.Limiter, tenant string) bool {
+func (p *plant) askFor(l *admission.StartLimiter, tenant string) bool {
 	if !l.Take(tenant) {
 		p.refused++
 		return false
@@ -124,7 +124,7 @@ func (p *plant) begin() {
 func TestLimiter_TakesAllWhileRunsBeginInTime(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
-	l := admission.NewLimiter(500*time.Millisecond, p.clock)
+	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
 	p.run(450, 10*time.Second, l)
 	require.Zero(t, p.refused)
 	require.Equal(t, math.Inf(1), l.Rate())
@@ -134,7 +134,7 @@ func TestLimiter_TakesAllWhileRunsBeginInTime(t *testing.T) {
 func TestLimiter_TakesACrowdThatIsSoonWorkedOff(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
-	l := admission.NewLimiter(500*time.Millisecond, p.clock)
+	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
 	for range 150 {
 		p.ask(l)
 	}
@@ -159,9 +159,9 @@ func TestLimiter_KeepsGoodputUnderOverload(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlant(tt.perSec)
-			var all []*admission.Limiter
+			var all []*admission.StartLimiter
 			for range tt.gateways {
-				all = append(all, admission.NewLimiter(500*time.Millisecond, p.clock))
+				all = append(all, admission.NewStartLimiter(500*time.Millisecond, p.clock))
 			}
 			p.run(tt.perSec*tt.offered, 6*time.Second, all...)
 			if tt.offered <= 3 { // of ten times the queue is there before anybody sees it
@@ -182,7 +182,7 @@ func TestLimiter_KeepsGoodputUnderOverload(t *testing.T) {
 func TestLimiter_UsesTheHostAgainAfterAPause(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
-	l := admission.NewLimiter(500*time.Millisecond, p.clock)
+	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
 	p.run(1500, 10*time.Second, l)
 	p.perSec = 0
 	p.run(1500, time.Second, l)
@@ -195,7 +195,7 @@ func TestLimiter_UsesTheHostAgainAfterAPause(t *testing.T) {
 func TestLimiter_TakesAllAgainAfterOverload(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
-	l := admission.NewLimiter(500*time.Millisecond, p.clock)
+	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
 	p.run(1500, 10*time.Second, l)
 	require.False(t, math.IsInf(l.Rate(), 1))
 	p.run(250, 5*time.Second, l)
@@ -222,7 +222,7 @@ func TestLimiter_GivesEachTenantItsShare(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlant(500)
-			l := admission.NewLimiter(500*time.Millisecond, p.clock)
+			l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
 			p.tenants(l, 12*time.Second, tt.offered) // until it has settled
 			got := p.tenants(l, 20*time.Second, tt.offered)
 			t.Logf("taken %v; %.0f%% useful, %d late, worst %s", got, float64(p.useful)/20/500*100, p.late, p.worst)
@@ -240,7 +240,7 @@ func TestLimiter_GivesEachTenantItsShare(t *testing.T) {
 func TestLimiter_OfManyTenantsTakesNoMore(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
-	l := admission.NewLimiter(500*time.Millisecond, p.clock)
+	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
 	n := 0
 	wish := 0.0
 	crowd := func() {
