@@ -34,21 +34,16 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/gateway/admission"
-	"waybill.dev/waybill/services/gateway/annotation"
-	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
-	"waybill.dev/waybill/services/gateway/front"
 	"waybill.dev/waybill/services/gateway/idempotency"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/openapi"
+	"waybill.dev/waybill/services/gateway/redaction"
 	"waybill.dev/waybill/services/gateway/rest"
-	"waybill.dev/waybill/services/gateway/scrub"
 	"waybill.dev/waybill/services/gateway/seam"
 	"waybill.dev/waybill/services/gateway/session"
-	"waybill.dev/waybill/services/gateway/sse"
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
@@ -140,7 +135,7 @@ type Deps struct {
 // Service is the gateway.
 type Service struct {
 	cfg     Config
-	scrub   *scrub.Errors
+	answers *redaction.AnswerRedactor
 	deps    Deps
 	keys    *auth.Keys
 	gate    *admission.Gate
@@ -175,9 +170,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 	gate := admission.NewGate(cfg.Admission, d.Clock, keys.Tenant)
 	public := engine.Deps{
 		Dispatcher: gate.ObserveStarts(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
-		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
+		Bundles:     redaction.BundleExporter{EventLog: d.EventLog, Redactor: d.Redactor},
 		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock, StalledAfter: cfg.StalledAfter,
-		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: texts(d.Redactor),
+		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: redaction.TenantTexts(d.Redactor),
 	}
 	var usage *audit.Usage
 	if d.Audit != nil {
@@ -188,12 +183,12 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	if d.Annotations != nil {
 		known.Annotations = true
-		public.Annotations = &annotation.Book{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Scrub: said(d.Dispatcher)}
+		public.Annotations = &engine.AnnotationStore{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Redact: redaction.RunTexts(d.Dispatcher)}
 	}
 	public.Discovery = discovery.New(known, d.Dispatcher, d.Acceptor, d.Clock)
 	svc := &Service{
-		scrub: &scrub.Errors{Redactor: d.Redactor},
-		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}), gate: gate,
+		answers: &redaction.AnswerRedactor{Redactor: d.Redactor},
+		cfg:     cfg, deps: d, keys: keys, closing: make(chan struct{}), gate: gate,
 		calls:  &tracing.Calls{Exporter: d.Spans, Roots: true},
 		engine: engine.New(public), usage: usage, sessions: sessions, health: health.NewServer(),
 	}
@@ -255,11 +250,11 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.Answered, s.engine.Once, s.scrub.Unary}
+	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.Answered, s.engine.Once, s.answers.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {
-	return []grpc.StreamServerInterceptor{s.calls.Stream, s.keys.Stream, s.scrub.Stream}
+	return []grpc.StreamServerInterceptor{s.calls.Stream, s.keys.Stream, s.answers.Stream}
 }
 
 func (s *Service) register(r grpc.ServiceRegistrar) {
@@ -269,7 +264,7 @@ func (s *Service) register(r grpc.ServiceRegistrar) {
 
 // fail answers a stream that did not begin.
 func (s *Service) fail(w http.ResponseWriter, log *slog.Logger, err error) {
-	rest.WriteError(w, log, s.scrub.Clean(context.Background(), err))
+	rest.WriteError(w, log, s.answers.RedactError(context.Background(), err))
 }
 
 // Handler makes the HTTP API over a connection to the public API's server.
@@ -278,7 +273,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	if err != nil {
 		return nil, err
 	}
-	streams := &sse.Handler{
+	streams := &rest.EventStreams{
 		Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.fail,
 		Logger: s.deps.Logger, Closing: s.closing,
 	}
@@ -286,29 +281,29 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		Conn: conn, Keys: s.keys, Gate: s.gate, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		Events: streams, Watch: http.HandlerFunc(streams.ServeWatch),
 	}
-	d.Clean = s.scrub.Clean
-	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
+	d.Clean = s.answers.RedactError
+	d.Assets = &rest.Assets{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
 		d.Seams = &seam.Handler{
 			Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock,
-			Clean: s.scrub.Clean, Redact: s.scrub.Document, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
+			Clean: s.answers.RedactError, Redact: s.answers.RedactDocument, Bundles: redaction.BundleExporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
 		}
 	}
 	api, err := rest.New(ctx, s.cfg.REST, d)
 	if err != nil {
 		return nil, err
 	}
-	door := &front.Door{Base: s.cfg.BasePath, API: api, Fail: func(w http.ResponseWriter, r *http.Request, err error) {
-		rest.WriteError(w, s.deps.Logger, s.scrub.Clean(r.Context(), err))
+	site := &rest.Site{Base: s.cfg.BasePath, API: api, Fail: func(w http.ResponseWriter, r *http.Request, err error) {
+		rest.WriteError(w, s.deps.Logger, s.answers.RedactError(r.Context(), err))
 	}}
 	if s.sessions != nil {
 		pages, err := console.New(s.cfg.BasePath)
 		if err != nil {
 			return nil, err
 		}
-		door.Admit, door.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, door.Fail)
+		site.Admit, site.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, site.Fail)
 	}
-	return door, nil
+	return site, nil
 }
 
 // Drain ends all event streams, so that the HTTP server can stop; their readers

@@ -12,7 +12,6 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -45,12 +44,12 @@ func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnota
 		return nil, fault.New(fault.ValidationError, "/target/eventId: the run has no event of this id").With("field", "/target/eventId")
 	}
 	p := auth.From(ctx)
-	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, annotation.Annotation{
-		Target: annotation.Target{RunID: req.GetRunId(), EventID: req.GetTarget().GetEventId(), NodeID: req.GetTarget().GetNodeId()},
-		Signal: annotation.Signal{
-			Kind: annotation.Kind(req.GetSignal().GetKind()), Rating: req.GetSignal().Rating, Correction: req.GetSignal().Correction, Label: req.GetSignal().Label,
+	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, Annotation{
+		Target: AnnotationTarget{RunID: req.GetRunId(), EventID: req.GetTarget().GetEventId(), NodeID: req.GetTarget().GetNodeId()},
+		Signal: Signal{
+			Kind: SignalKind(req.GetSignal().GetKind()), Rating: req.GetSignal().Rating, Correction: req.GetSignal().Correction, Label: req.GetSignal().Label,
 		},
-		Actor: annotation.Actor{PrincipalRef: p.KeyID}, Note: req.Note,
+		Actor: AnnotationActor{PrincipalRef: p.KeyID}, Note: req.Note,
 	})
 	if err != nil {
 		return nil, err
@@ -102,16 +101,16 @@ func checkAnnotation(req *hostv1.CreateAnnotationRequest) error {
 			p.add(path, "want at most %d characters", limit)
 		}
 	}
-	switch kind := annotation.Kind(sig.GetKind()); {
+	switch kind := SignalKind(sig.GetKind()); {
 	case sig == nil:
 		p.add("/signal", "required: an object with the kind of the signal")
-	case !slices.Contains(annotation.Kinds(), kind):
-		p.add("/signal/kind", "want one of %v", annotation.Kinds())
-	case kind == annotation.Rating && sig.Rating == nil:
+	case !slices.Contains(SignalKinds(), kind):
+		p.add("/signal/kind", "want one of %v", SignalKinds())
+	case kind == SignalRating && sig.Rating == nil:
 		p.add("/signal/rating", "required: 1 to %d", maxRating)
-	case kind == annotation.Correction && sig.Correction == nil:
+	case kind == SignalCorrection && sig.Correction == nil:
 		p.add("/signal/correction", "required: the text as it should be")
-	case kind == annotation.Label && sig.Label == nil:
+	case kind == SignalLabel && sig.Label == nil:
 		p.add("/signal/label", "required: the label")
 	}
 	if sig != nil && sig.Rating != nil && (sig.GetRating() < 1 || sig.GetRating() > maxRating) {

@@ -16,9 +16,8 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
-	"waybill.dev/waybill/services/gateway/annotation"
-	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/redaction"
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
@@ -39,11 +38,11 @@ type Deps struct {
 	Dispatcher  dispatcherv1.DispatcherClient
 	EventLog    eventlogv1.EventLogClient
 	Acceptor    acceptorv1.AcceptorClient
-	Bundles     bundle.Exporter
+	Bundles     redaction.BundleExporter
 	Idempotency *idempotency.Keeper
 	Discovery   Discovery
 	// Texts takes secrets out of texts of a tenant's.
-	Texts annotation.Scrub
+	Texts redaction.Texts
 	// Tokens are those of interrupts.
 	Tokens Tokens
 	// RunKey keys the derivation of run ids from idempotency keys; at least 32 bytes.
@@ -58,7 +57,7 @@ type Deps struct {
 	// Recorder takes what callers do into the audit log; nil: nobody does.
 	Recorder audit.Recorder
 	// Annotations keeps what is said of runs; nil: nothing is.
-	Annotations *annotation.Book
+	Annotations *AnnotationStore
 	// Audit reads the audit log; nil: there is none.
 	Audit AuditLog
 	// Webhooks is nil where there are none.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
-	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -29,7 +28,7 @@ func (f *follower) notices(ctx context.Context, s *Service, runID string) (done 
 				return
 			case doc := <-l.C():
 				err := f.sendRaw(&openwopv1.RunEventEnvelope{
-					Sequence: notRecorded, Event: annotation.Name, Data: &openwopv1.JsonDocument{Json: doc},
+					Sequence: notRecorded, Event: AnnotationEvent, Data: &openwopv1.JsonDocument{Json: doc},
 				})
 				if err != nil {
 					return // who reads the run's events meets it as well

@@ -59,8 +59,7 @@ type Deps struct {
 	Watch  http.Handler // the stream of changed rows
 	// OpenAPI renders the API's description.
 	OpenAPI http.Handler
-	// Assets serves the asset of a token.
-	Assets Assets
+	Assets  *Assets
 	// Seams serves the test seams; nil: they answer 404.
 	Seams http.Handler
 	// Clean takes secrets out of errors.
@@ -68,13 +67,6 @@ type Deps struct {
 	Ready  func() error
 	Clock  func() time.Time
 	Logger *slog.Logger
-}
-
-// Assets serves assets.
-type Assets interface {
-	// Serve answers a request for the asset of a token; an error is what the
-	// caller gets.
-	Serve(w http.ResponseWriter, r *http.Request, token string) error
 }
 
 // Handler is the HTTP API.

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/bundle"
+	"waybill.dev/waybill/services/gateway/redaction"
 )
 
 // Prefix is where the seams are mounted.
@@ -34,7 +34,7 @@ type Handler struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
-	Bundles    bundle.Exporter
+	Bundles    redaction.BundleExporter
 	Logger     *slog.Logger
 	Clock      func() time.Time
 	// Clean takes secrets out of errors.

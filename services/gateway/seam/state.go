@@ -228,7 +228,7 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err = h.Bundles.Clean(ctx, auth.From(ctx).Tenant, runID, doc)
+	doc, err = h.Bundles.RedactDocument(ctx, auth.From(ctx).Tenant, runID, doc)
 	return json.RawMessage(doc), err
 }
 

@@ -1,32 +1,31 @@
-package gateway
+package redaction
 
 import (
 	"context"
-	"time"
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
-	"waybill.dev/waybill/services/gateway/annotation"
 )
 
-// scrubTimeout bounds one call of the redactor.
-const scrubTimeout = 2 * time.Second
+// Texts removes secrets from texts of a tenant. runID is empty for texts that concern no
+// run. The result has one text for each given one.
+type Texts func(ctx context.Context, tenant, runID string, list []string) ([]string, error)
 
-// said takes secrets out of what callers write about a run. Only who works on runs knows
-// which of them use their tenant's key.
-func said(d dispatcherv1.DispatcherClient) annotation.Scrub {
+// RunTexts redacts texts about a run. It calls the dispatcher, which alone knows whether
+// the run uses its tenant's key.
+func RunTexts(d dispatcherv1.DispatcherClient) Texts {
 	return func(ctx context.Context, tenant, runID string, list []string) ([]string, error) {
-		ctx, cancel := context.WithTimeout(ctx, scrubTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		res, err := d.RedactTexts(ctx, &dispatcherv1.RedactTextsRequest{Tenant: tenant, RunId: runID, Texts: list})
 		return res.GetTexts(), err
 	}
 }
 
-// texts takes secrets out of what callers write of no run.
-func texts(r redactorv1.RedactorClient) annotation.Scrub {
+// TenantTexts redacts texts of a tenant that concern no run.
+func TenantTexts(r redactorv1.RedactorClient) Texts {
 	return func(ctx context.Context, tenant, runID string, list []string) ([]string, error) {
-		ctx, cancel := context.WithTimeout(ctx, scrubTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		res, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Texts: list})
 		return res.GetTexts(), err

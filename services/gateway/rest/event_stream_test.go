@@ -1,4 +1,4 @@
-package sse_test
+package rest_test
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -24,10 +23,8 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/engine"
-	"waybill.dev/waybill/services/gateway/sse"
+	"waybill.dev/waybill/services/gateway/rest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // source is the engine as the handler sees it.
 type source struct {
@@ -129,8 +126,8 @@ func (a *answer) written() string { a.mu.Lock(); defer a.mu.Unlock(); return a.b
 func (a *answer) flushed() int { a.mu.Lock(); defer a.mu.Unlock(); return a.flushes }
 
 // handler writes refusals as their code.
-func handler(s *source, closing chan struct{}) *sse.Handler {
-	return &sse.Handler{
+func handler(s *source, closing chan struct{}) *rest.EventStreams {
+	return &rest.EventStreams{
 		Engine: s, Host: s, Logger: slog.New(slog.DiscardHandler), Closing: closing,
 		Fail: func(w http.ResponseWriter, _ *slog.Logger, err error) {
 			w.WriteHeader(fault.Lookup(fault.CodeOf(err)).HTTP)

@@ -1,6 +1,4 @@
-// Package asset serves the images, sounds and files of models. The token in the
-// address is the credential; whoever has it may read that one asset.
-package asset
+package rest
 
 import (
 	"bytes"
@@ -10,23 +8,21 @@ import (
 	"time"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
-	"waybill.dev/waybill/protocol/fault"
 )
 
-// Handler serves assets out of the acceptor.
-type Handler struct {
+// Assets serves the images, sounds and files that models produced. The token in the URL is
+// the credential: its holder may read that one asset.
+type Assets struct {
 	Acceptor acceptorv1.AcceptorClient
 }
 
-// Serve answers a request for the asset of a token (OpenWOP envelope contract
-// §17). Any token that names no asset for the caller is not found: unknown,
-// expired, and changed ones look alike.
-func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, token string) error {
+// Serve returns the asset of a token (OpenWOP envelope contract §17). Unknown, expired and
+// altered tokens are all answered with the same not-found error.
+func (a *Assets) Serve(w http.ResponseWriter, r *http.Request, token string) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		return fault.New(fault.MethodNotAllowed, "this address takes GET, HEAD")
+		return notAllowed(w, []string{http.MethodGet, http.MethodHead})
 	}
-	res, err := h.Acceptor.GetAsset(r.Context(), &acceptorv1.GetAssetRequest{Token: token})
+	res, err := a.Acceptor.GetAsset(r.Context(), &acceptorv1.GetAssetRequest{Token: token})
 	if err != nil {
 		return err
 	}
@@ -34,19 +30,19 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, token string) er
 	head.Set("Content-Type", contentType(res.GetMimeType()))
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "private, max-age=300")
-	// A model's file is nobody's page: it runs nothing and loads nothing.
+	// A file from a model must not run scripts or load anything.
 	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	head.Set("Referrer-Policy", "no-referrer") // the address is a credential
+	head.Set("Referrer-Policy", "no-referrer") // the URL is a credential
 	if d := disposition(res); d != "" {
 		head.Set("Content-Disposition", d)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(res.GetData())) // ranges, too
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(res.GetData())) // also answers range requests
 	return nil
 }
 
 const unknownType = "application/octet-stream"
 
-// contentType is the stored one if it is a media type.
+// contentType returns the stored type if it is a media type, else unknownType.
 func contentType(stored string) string {
 	t, params, err := mime.ParseMediaType(stored)
 	if err != nil || !strings.Contains(t, "/") {
@@ -58,12 +54,13 @@ func contentType(stored string) string {
 	return unknownType
 }
 
-// disposition has files saved and not shown, under a name without a path.
-func disposition(a *acceptorv1.GetAssetResponse) string {
-	if !a.GetAttachment() {
+// disposition makes browsers save attachments instead of showing them. It drops any path
+// from the file name.
+func disposition(res *acceptorv1.GetAssetResponse) string {
+	if !res.GetAttachment() {
 		return ""
 	}
-	name := a.GetName()
+	name := res.GetName()
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}

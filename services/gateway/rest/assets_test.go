@@ -1,4 +1,4 @@
-package asset_test
+package rest_test
 
 import (
 	"context"
@@ -14,12 +14,11 @@ import (
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// acceptor holds assets by token. It notes what it was asked for.
-type acceptor struct {
+// assetAcceptor holds assets by token. It notes what it was asked for.
+type assetAcceptor struct {
 	acceptorv1.AcceptorClient
 
 	assets map[string]*acceptorv1.GetAssetResponse
@@ -27,7 +26,7 @@ type acceptor struct {
 	err    error
 }
 
-func (a *acceptor) GetAsset(_ context.Context, req *acceptorv1.GetAssetRequest, _ ...grpc.CallOption) (*acceptorv1.GetAssetResponse, error) {
+func (a *assetAcceptor) GetAsset(_ context.Context, req *acceptorv1.GetAssetRequest, _ ...grpc.CallOption) (*acceptorv1.GetAssetResponse, error) {
 	a.asked = append(a.asked, req.GetToken())
 	if a.err != nil {
 		return nil, a.err
@@ -40,9 +39,9 @@ func (a *acceptor) GetAsset(_ context.Context, req *acceptorv1.GetAssetRequest, 
 
 // get asks as the REST side does; headers are in pairs. No request has a
 // credential but the token in its address.
-func get(t *testing.T, a *acceptor, method, token string, headers ...string) *httptest.ResponseRecorder {
+func get(t *testing.T, a *assetAcceptor, method, token string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	h := &asset.Handler{Acceptor: a}
+	h := &rest.Assets{Acceptor: a}
 	r := httptest.NewRequestWithContext(t.Context(), method, rest.AssetsPrefix+"x", http.NoBody)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -56,8 +55,8 @@ func get(t *testing.T, a *acceptor, method, token string, headers ...string) *ht
 
 const picture = "\x89PNG-and-the-rest"
 
-func shelf() *acceptor {
-	return &acceptor{assets: map[string]*acceptorv1.GetAssetResponse{
+func shelf() *assetAcceptor {
+	return &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{
 		"image": {Data: []byte(picture), MimeType: "image/png", Name: "lamp.png"},
 		"file":  {Data: []byte("<script>"), MimeType: "text/html", Name: "a.html", Attachment: true},
 		"empty": {MimeType: "text/plain"},
@@ -166,19 +165,19 @@ func TestServe_TrustsNoWordOfTheModel(t *testing.T) {
 		"image/png": "image/png", "TEXT/HTML; charset=UTF-8": "text/html; charset=UTF-8", "": "application/octet-stream", "nonsense": "application/octet-stream",
 		"text/html\r\nSet-Cookie: a=b": "application/octet-stream", "image/png; x": "application/octet-stream", "a/b/c": "application/octet-stream",
 	} {
-		a := &acceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), MimeType: stored}}}
+		a := &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), MimeType: stored}}}
 		require.Equal(t, want, get(t, a, http.MethodGet, "t").Header().Get("Content-Type"), stored)
 	}
 	for name, want := range map[string]string{
 		"a.txt": "a.txt", "": "", "../../etc/passwd": "passwd", `C:\temp\x.exe`: "x.exe", "a\r\nSet-Cookie: b": "aSet-Cookie: b",
 		`a"; filename="b`: `a"; filename="b`, "lämp.png": "lämp.png", "/": "", "\x00\x7f": "",
 	} {
-		a := &acceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), Name: name, Attachment: true}}}
+		a := &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), Name: name, Attachment: true}}}
 		kind, params, err := mime.ParseMediaType(get(t, a, http.MethodGet, "t").Header().Get("Content-Disposition"))
 		require.NoError(t, err, name)
 		require.Equal(t, "attachment", kind)
 		require.Equal(t, want, params["filename"], name)
 	}
-	a := &acceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), Name: "x.png"}}}
+	a := &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), Name: "x.png"}}}
 	require.Empty(t, get(t, a, http.MethodGet, "t").Header().Get("Content-Disposition"), "only files are saved")
 }

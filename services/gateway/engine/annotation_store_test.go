@@ -1,4 +1,4 @@
-package annotation_test
+package engine_test
 
 import (
 	"bytes"
@@ -18,16 +18,16 @@ import (
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/gateway/annotation"
+	"waybill.dev/waybill/services/gateway/engine"
 )
 
-func newBook(t *testing.T) *annotation.Book {
+func newBook(t *testing.T) *engine.AnnotationStore {
 	t.Helper()
 	hub, err := notify.New(nil, "annotated")
 	require.NoError(t, err)
-	return &annotation.Book{
+	return &engine.AnnotationStore{
 		Store: memory.New(), Hub: hub, Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
-		Scrub: func(_ context.Context, tenant, run string, texts []string) ([]string, error) {
+		Redact: func(_ context.Context, tenant, run string, texts []string) ([]string, error) {
 			require.Equal(t, "acme/run_1", tenant+"/"+run)
 			out := make([]string, len(texts))
 			for i, s := range texts {
@@ -40,8 +40,8 @@ func newBook(t *testing.T) *annotation.Book {
 
 func text(s string) *string { return &s }
 
-func about(s annotation.Signal, note *string) annotation.Annotation {
-	return annotation.Annotation{Target: annotation.Target{RunID: "run_1"}, Signal: s, Actor: annotation.Actor{PrincipalRef: "key_1"}, Note: note}
+func about(s engine.Signal, note *string) engine.Annotation {
+	return engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: s, Actor: engine.AnnotationActor{PrincipalRef: "key_1"}, Note: note}
 }
 
 func TestBook_KeepsWhatIsSaidWithoutSecrets(t *testing.T) {
@@ -53,11 +53,11 @@ func TestBook_KeepsWhatIsSaidWithoutSecrets(t *testing.T) {
 	defer foreign.Close()
 	five := int32(5)
 	var stored [][]byte
-	for _, a := range []annotation.Annotation{
-		about(annotation.Signal{Kind: annotation.Correction, Correction: text("it is hunter2")}, text("hunter2 and hunter2")),
-		about(annotation.Signal{Kind: annotation.Label, Label: text("hunter2")}, nil),
-		about(annotation.Signal{Kind: annotation.Rating, Rating: &five}, nil),
-		about(annotation.Signal{Kind: annotation.Flag}, nil),
+	for _, a := range []engine.Annotation{
+		about(engine.Signal{Kind: engine.SignalCorrection, Correction: text("it is hunter2")}, text("hunter2 and hunter2")),
+		about(engine.Signal{Kind: engine.SignalLabel, Label: text("hunter2")}, nil),
+		about(engine.Signal{Kind: engine.SignalRating, Rating: &five}, nil),
+		about(engine.Signal{Kind: engine.SignalFlag}, nil),
 	} {
 		doc, err := b.Add(t.Context(), "acme", a)
 		require.NoError(t, err)
@@ -83,10 +83,10 @@ func TestBook_KeepsWhatIsSaidWithoutSecrets(t *testing.T) {
 func TestBook_StoresNothingWithoutTheRedactor(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	b.Scrub = func(context.Context, string, string, []string) ([]string, error) { return nil, errors.New("away") }
-	_, err := b.Add(t.Context(), "acme", about(annotation.Signal{Kind: annotation.Flag}, text("x")))
+	b.Redact = func(context.Context, string, string, []string) ([]string, error) { return nil, errors.New("away") }
+	_, err := b.Add(t.Context(), "acme", about(engine.Signal{Kind: engine.SignalFlag}, text("x")))
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	_, err = b.Add(t.Context(), "acme", about(annotation.Signal{Kind: annotation.Flag}, nil))
+	_, err = b.Add(t.Context(), "acme", about(engine.Signal{Kind: engine.SignalFlag}, nil))
 	require.NoError(t, err, "nothing of it was written by somebody")
 	list, err := b.List(t.Context(), "acme", "run_1")
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestBook_HasAnEnd(t *testing.T) {
 		_, err := b.Store.Put(t.Context(), fmt.Sprintf("acme.run_1.ann_%d", i), []byte("{}"))
 		require.NoError(t, err)
 	}
-	_, err := b.Add(t.Context(), "acme", about(annotation.Signal{Kind: annotation.Flag}, nil))
+	_, err := b.Add(t.Context(), "acme", about(engine.Signal{Kind: engine.SignalFlag}, nil))
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
 }
 
@@ -115,7 +115,7 @@ func TestBook_SaysThatItsStoreIsAway(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.Store = away{}
-	_, err := b.Add(t.Context(), "acme", about(annotation.Signal{Kind: annotation.Flag}, nil))
+	_, err := b.Add(t.Context(), "acme", about(engine.Signal{Kind: engine.SignalFlag}, nil))
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	_, err = b.List(t.Context(), "acme", "run_1")
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
@@ -125,9 +125,9 @@ func TestAnnotation_SatisfiesThePublishedSchema(t *testing.T) {
 	t.Parallel()
 	s := publishedtest.Load(t).Need(t, "annotation.schema.json")
 	b, three := newBook(t), int32(3)
-	for _, a := range []annotation.Annotation{
-		about(annotation.Signal{Kind: annotation.Rating, Rating: &three}, text("")),
-		{Target: annotation.Target{RunID: "run_1", EventID: "ev_run_1_0", NodeID: "n"}, Signal: annotation.Signal{Kind: annotation.Flag}, Actor: annotation.Actor{PrincipalRef: "k"}},
+	for _, a := range []engine.Annotation{
+		about(engine.Signal{Kind: engine.SignalRating, Rating: &three}, text("")),
+		{Target: engine.AnnotationTarget{RunID: "run_1", EventID: "ev_run_1_0", NodeID: "n"}, Signal: engine.Signal{Kind: engine.SignalFlag}, Actor: engine.AnnotationActor{PrincipalRef: "k"}},
 	} {
 		doc, err := b.Add(t.Context(), "acme", a)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package bundle_test
+package redaction_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/gateway/bundle"
+	"waybill.dev/waybill/services/gateway/redaction"
 )
 
 const (
@@ -71,7 +71,7 @@ func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest, _ ..
 func TestExport_GoesOverAllOfTheBundleOnceMore(t *testing.T) {
 	t.Parallel()
 	log, red := &eventLog{secrets: 1}, &redactor{}
-	doc, err := bundle.Exporter{EventLog: log, Redactor: red}.Export(t.Context(), "acme", "run_1", 7)
+	doc, err := redaction.BundleExporter{EventLog: log, Redactor: red}.Export(t.Context(), "acme", "run_1", 7)
 	require.NoError(t, err)
 	require.NotContains(t, string(doc), secret)
 	require.Contains(t, string(doc), marker)
@@ -83,11 +83,11 @@ func TestExport_StaysWithinTheCapWithItsMarkers(t *testing.T) {
 	t.Parallel()
 	for _, share := range []int{0, 5, 50, 90} {
 		log := &eventLog{secrets: share}
-		doc, err := bundle.Exporter{EventLog: log, Redactor: &redactor{}}.Export(t.Context(), "acme", "run_1", 0)
+		doc, err := redaction.BundleExporter{EventLog: log, Redactor: &redactor{}}.Export(t.Context(), "acme", "run_1", 0)
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(doc), bundle.MaxBytes)
-		require.Greater(t, len(doc), bundle.MaxBytes*8/10, "and fills it: %d%%", share)
-		require.Equal(t, int64(bundle.MaxBytes), log.rooms[0])
+		require.LessOrEqual(t, len(doc), redaction.MaxBundleBytes)
+		require.Greater(t, len(doc), redaction.MaxBundleBytes*8/10, "and fills it: %d%%", share)
+		require.Equal(t, int64(redaction.MaxBundleBytes), log.rooms[0])
 	}
 }
 
@@ -98,11 +98,11 @@ func TestExport_WithoutTheRedactorExportsNothing(t *testing.T) {
 		"broken":          {err: func(*redactorv1.Scope) error { return errors.New("no") }},
 		"answers too few": {none: true},
 	} {
-		doc, err := bundle.Exporter{EventLog: &eventLog{}, Redactor: red}.Export(t.Context(), "acme", "run_1", 0)
+		doc, err := redaction.BundleExporter{EventLog: &eventLog{}, Redactor: red}.Export(t.Context(), "acme", "run_1", 0)
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), name)
-		require.ErrorContains(t, err, "nothing is exported without it", name)
+		require.ErrorContains(t, err, "the redactor is unavailable", name)
 		require.Nil(t, doc)
 	}
-	_, err := bundle.Exporter{EventLog: &eventLog{err: fault.New(fault.RunNotFound, "no such run")}, Redactor: &redactor{}}.Export(t.Context(), "acme", "x", 0)
+	_, err := redaction.BundleExporter{EventLog: &eventLog{err: fault.New(fault.RunNotFound, "no such run")}, Redactor: &redactor{}}.Export(t.Context(), "acme", "x", 0)
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
 }

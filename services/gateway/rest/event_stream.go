@@ -1,7 +1,4 @@
-// Package sse serves a run's events over HTTP: as server-sent events, or as one
-// JSON document to callers that ask for JSON (OpenWOP host contract §4). What is
-// shown is decided behind the gRPC stream it reads; here it is framed.
-package sse
+package rest
 
 import (
 	"context"
@@ -25,48 +22,51 @@ import (
 )
 
 const (
-	// keepAlive is half of what the protocol allows to be silent.
+	// keepAlive is half the silence that the protocol allows.
 	keepAlive = 15 * time.Second
-	// writeTimeout is how long a slow reader may block one frame; it resumes
-	// with Last-Event-ID.
+	// writeTimeout is how long a slow reader may block one frame. A reader that is cut
+	// off resumes with Last-Event-ID.
 	writeTimeout = 10 * time.Second
 )
 
-// Handler serves the events of runs.
-type Handler struct {
+// EventStreams serves streams over HTTP: the events of a run and the changed rows of the
+// run list. Events are sent as server-sent events, or as one JSON document to callers that
+// accept JSON only (OpenWOP host contract §4). The gRPC stream behind it decides which
+// events are shown.
+type EventStreams struct {
 	Engine openwopv1.EngineClient
 	Host   hostv1.HostClient
 	// Fail writes an error answer.
 	Fail   func(http.ResponseWriter, *slog.Logger, error)
 	Logger *slog.Logger
-	// Closing ends all streams when it is closed, so that a server can stop.
+	// Closing ends all streams when it is closed, so that the server can stop.
 	Closing <-chan struct{}
 }
 
 // ServeHTTP answers GET /v1/runs/{runId}/events.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *EventStreams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	runID := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v1/runs/"), "/events")
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(r.Context(), "authorization", r.Header.Get("Authorization")))
 	defer cancel()
 	var err error
 	if wantsJSON(r.Header.Get("Accept")) {
-		err = h.document(ctx, w, r, runID)
+		err = s.serveDocument(ctx, w, r, runID)
 	} else {
-		err = h.stream(ctx, w, r, runID)
+		err = s.serveStream(ctx, w, r, runID)
 	}
 	if err != nil {
-		h.Fail(w, h.Logger, err)
+		s.Fail(w, s.Logger, err)
 	}
 }
 
-// wantsJSON reports that the caller asks for JSON and not for a stream.
+// wantsJSON reports whether the caller accepts JSON and no event stream.
 func wantsJSON(accept string) bool {
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/event-stream")
 }
 
-// request reads the parameters. What cannot be read is passed on as a value
-// that the engine refuses, in its order of checks.
-func request(r *http.Request, runID string) *openwopv1.StreamRunEventsRequest {
+// streamRequest reads the parameters. An invalid parameter is passed on as a value that
+// the engine rejects, which keeps the order of the engine's checks.
+func streamRequest(r *http.Request, runID string) *openwopv1.StreamRunEventsRequest {
 	q := r.URL.Query()
 	req := &openwopv1.StreamRunEventsRequest{RunId: runID, StreamModes: q["streamMode"]}
 	if v, ok := q["bufferMs"]; ok {
@@ -81,14 +81,15 @@ func request(r *http.Request, runID string) *openwopv1.StreamRunEventsRequest {
 	return req
 }
 
-// malformed is a sequence that no cursor can be.
-const malformed = -2
+// malformedCursor is a sequence that the engine rejects.
+const malformedCursor = -2
 
-// lastEventID reads digits only; one too large to count is beyond every head.
+// lastEventID reads a Last-Event-ID, which must be digits only. A number too large to count
+// becomes one that is larger than every sequence.
 func lastEventID(v string) int64 {
 	for i := range len(v) {
 		if v[i] < '0' || v[i] > '9' {
-			return malformed
+			return malformedCursor
 		}
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
@@ -98,9 +99,9 @@ func lastEventID(v string) int64 {
 	return n
 }
 
-// begun waits until a stream was accepted; the error says why it was not.
-func begun[T any](in grpc.ServerStreamingClient[T]) error {
-	// Headers say that the request was accepted; without them the error follows.
+// awaitAccepted waits until the server has accepted a stream, or returns why it did not.
+func awaitAccepted[T any](in grpc.ServerStreamingClient[T]) error {
+	// The server sends headers when it accepts; otherwise the next receive returns the error.
 	md, err := in.Header()
 	if err != nil {
 		return err
@@ -115,31 +116,31 @@ func begun[T any](in grpc.ServerStreamingClient[T]) error {
 	return err
 }
 
-// stream serves the events as they come.
-func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
-	in, err := h.Engine.StreamRunEvents(ctx, request(r, runID))
+// serveStream serves events as server-sent events.
+func (s *EventStreams) serveStream(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
+	in, err := s.Engine.StreamRunEvents(ctx, streamRequest(r, runID))
 	if err != nil {
 		return err
 	}
-	if err := begun(in); err != nil {
+	if err := awaitAccepted(in); err != nil {
 		return err
 	}
-	f, ok := h.open(w, r, "no-cache")
+	f, ok := s.open(w, r, "no-cache")
 	if !ok {
 		return nil
 	}
-	h.pump(ctx, f, func() ([]byte, error) {
+	s.pump(ctx, f, func() ([]byte, error) {
 		it, err := in.Recv()
 		if err != nil {
 			return nil, err
 		}
-		return event(it), nil
+		return eventFrame(it), nil
 	})
 	return nil
 }
 
-// open sends the headers of a stream; ok is false when the client has gone.
-func (h *Handler) open(w http.ResponseWriter, r *http.Request, cache string) (f framer, ok bool) {
+// open sends the headers of a stream. ok is false if the client has gone.
+func (s *EventStreams) open(w http.ResponseWriter, r *http.Request, cache string) (f framer, ok bool) {
 	f = framer{w: w, ctl: http.NewResponseController(w)}
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
@@ -157,9 +158,9 @@ type received struct {
 	err   error
 }
 
-// pump writes frames until the stream ends, the client goes, or the server stops.
-// After the headers nothing can be told any more: the client resumes.
-func (h *Handler) pump(ctx context.Context, f framer, next func() ([]byte, error)) {
+// pump writes frames until the stream ends, the client disconnects, or the server stops.
+// Errors after the headers cannot be reported; the client resumes.
+func (s *EventStreams) pump(ctx context.Context, f framer, next func() ([]byte, error)) {
 	items := make(chan received)
 	go func() { // ends with ctx, which ends next
 		for {
@@ -181,14 +182,14 @@ func (h *Handler) pump(ctx context.Context, f framer, next func() ([]byte, error
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.Closing:
+		case <-s.Closing:
 			return
 		case <-tick.C:
 			err = f.comment()
 		case r := <-items:
 			if r.err != nil {
 				if !errors.Is(r.err, io.EOF) && ctx.Err() == nil {
-					h.Logger.Debug("event stream ended early", "error", r.err)
+					s.Logger.Debug("event stream ended early", "error", r.err)
 				}
 				return
 			}
@@ -206,11 +207,11 @@ type framer struct {
 	ctl *http.ResponseController
 }
 
-// event frames an event of a run.
-func event(it *openwopv1.RunEventEnvelope) []byte {
+// eventFrame renders an item of a run's stream.
+func eventFrame(it *openwopv1.RunEventEnvelope) []byte {
 	data := it.GetData().GetJson()
 	b := make([]byte, 0, len(data)+64)
-	if it.GetSequence() >= 0 { // what is no event is nothing to resume from
+	if it.GetSequence() >= 0 { // other items are not recorded, so no reader can resume from them
 		b = append(b, "id: "...)
 		b = strconv.AppendInt(b, it.GetSequence(), 10)
 		b = append(b, '\n')
@@ -222,8 +223,8 @@ func event(it *openwopv1.RunEventEnvelope) []byte {
 	return append(b, "\n\n"...)
 }
 
-// appendLine appends JSON as one line: white space between its tokens may hold
-// line breaks where a definition's author put them.
+// appendLine appends JSON as one line. A workflow definition may contain line breaks
+// between tokens.
 func appendLine(b, data []byte) []byte {
 	for _, c := range data {
 		if c == '\n' || c == '\r' {
@@ -237,7 +238,7 @@ func appendLine(b, data []byte) []byte {
 func (f framer) comment() error { return f.write([]byte(":keepalive\n\n")) }
 
 func (f framer) write(b []byte) error {
-	// Not every writer has deadlines; those of net/http do.
+	// Writers other than those of net/http may not support deadlines.
 	_ = f.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := f.w.Write(b); err != nil {
 		return err
@@ -247,20 +248,20 @@ func (f framer) write(b []byte) error {
 
 func (f framer) flush() error { return f.ctl.Flush() }
 
-// document answers with all events so far, in the shape of a poll. The rules of
-// the parameters hold here, too.
-func (h *Handler) document(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
-	if _, err := h.Engine.GetRun(ctx, &openwopv1.GetRunRequest{RunId: runID}); err != nil {
+// serveDocument returns all events so far, in the shape of a poll. It checks the stream's
+// parameters, too.
+func (s *EventStreams) serveDocument(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
+	if _, err := s.Engine.GetRun(ctx, &openwopv1.GetRunRequest{RunId: runID}); err != nil {
 		return err
 	}
-	req := request(r, runID)
+	req := streamRequest(r, runID)
 	if _, err := runview.ParseModes(req.GetStreamModes()); err != nil {
 		return err
 	}
 	if err := runview.CheckBuffer(req.GetBufferMs()); err != nil {
 		return err
 	}
-	all, err := h.collect(ctx, runID)
+	all, err := s.collectEvents(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -274,18 +275,17 @@ func (h *Handler) document(ctx context.Context, w http.ResponseWriter, r *http.R
 	return nil
 }
 
-// page is the size of the reads that collect a whole log; wait is the shortest
-// a poll can be told to wait, on a live run that has nothing newer.
+// Parameters of the polls that collect a whole log.
 const (
-	page = 5000
-	wait = 1
+	collectPage        = 5000
+	collectWaitSeconds = 1 // the shortest wait a poll accepts; it applies to live runs
 )
 
-func (h *Handler) collect(ctx context.Context, runID string) (*hostv1.PollRunEventsResponse, error) {
+func (s *EventStreams) collectEvents(ctx context.Context, runID string) (*hostv1.PollRunEventsResponse, error) {
 	var all *hostv1.PollRunEventsResponse
 	for cursor := int32(-1); ; {
-		res, err := h.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
-			RunId: runID, LastSequence: proto.Int64(int64(cursor)), Limit: proto.Int32(page), Timeout: proto.Int32(wait),
+		res, err := s.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
+			RunId: runID, LastSequence: proto.Int64(int64(cursor)), Limit: proto.Int32(collectPage), Timeout: proto.Int32(collectWaitSeconds),
 		})
 		if err != nil {
 			return nil, err
@@ -293,12 +293,10 @@ func (h *Handler) collect(ctx context.Context, runID string) (*hostv1.PollRunEve
 		if all != nil {
 			res.Events = append(all.GetEvents(), res.GetEvents()...)
 		}
-		full := len(res.GetEvents())-lenOf(all) == page
+		full := len(res.GetEvents())-len(all.GetEvents()) == collectPage
 		all, cursor = res, res.GetLastEventSeq()
 		if !full {
 			return all, nil
 		}
 	}
 }
-
-func lenOf(p *hostv1.PollRunEventsResponse) int { return len(p.GetEvents()) }

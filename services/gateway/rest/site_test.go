@@ -1,4 +1,4 @@
-package front_test
+package rest_test
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/gateway/front"
+	"waybill.dev/waybill/services/gateway/rest"
 )
 
 func TestDoor_LeadsByThePath(t *testing.T) {
@@ -45,7 +45,7 @@ func TestDoor_LeadsByThePath(t *testing.T) {
 		{"/a/b", "/console/", false, 404, ""},
 		{"/a/b", "/%61/b/v1/x%2Fy", false, 404, ""},
 	} {
-		d := &front.Door{Base: tt.base, API: says("api"), Console: says("console"), Fail: fail}
+		d := &rest.Site{Base: tt.base, API: says("api"), Console: says("console"), Fail: fail}
 		if tt.off {
 			d.Console = nil
 		}
@@ -83,7 +83,7 @@ func TestDoor_LeadsABrowserAtTheRootToTheConsole(t *testing.T) {
 		{"", http.MethodGet, "/", browser, true, http.StatusBadRequest},
 		{"/a/b", http.MethodGet, "/", browser, false, http.StatusNotFound},
 	} {
-		d := &front.Door{Base: tt.base, API: answers(http.StatusBadRequest), Console: answers(http.StatusOK), Fail: func(w http.ResponseWriter, _ *http.Request, _ error) {
+		d := &rest.Site{Base: tt.base, API: answers(http.StatusBadRequest), Console: answers(http.StatusOK), Fail: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.WriteHeader(http.StatusNotFound)
 		}}
 		if tt.off {
