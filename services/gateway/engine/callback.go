@@ -32,7 +32,7 @@ func (s *Service) expectCallback(ctx context.Context, tenant string, req *openwo
 	if req.CallbackUrl == nil || s.deps.Webhooks == nil {
 		return nil
 	}
-	err := s.deps.Webhooks.Expect(ctx, tenant, req.GetCallbackUrl())
+	err := s.deps.Webhooks.EnsureCallback(ctx, tenant, req.GetCallbackUrl())
 	if errors.Is(err, webhook.ErrManyCallbacks) {
 		return fault.New(fault.Conflict, "/callbackUrl: %s; end one of those that GET /v1/webhooks lists", err)
 	}

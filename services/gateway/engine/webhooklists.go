@@ -118,7 +118,7 @@ func deliveryKey(d *hostv1.WebhookDelivery) string {
 }
 
 func deadLetters(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]*hostv1.WebhookDelivery, error) {
-	letters, err := hooks.Dead(ctx, tenant, id)
+	letters, err := hooks.DeadLetters(ctx, tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func deadLetters(ctx context.Context, hooks *webhook.Service, tenant, id string)
 }
 
 func pending(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]*hostv1.WebhookDelivery, error) {
-	lanes, err := hooks.Pending(ctx, tenant, id)
+	lanes, err := hooks.PendingLanes(ctx, tenant, id)
 	if err != nil {
 		return nil, err
 	}

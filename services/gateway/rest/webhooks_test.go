@@ -21,7 +21,6 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/webhook"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
 )
 
 // places resolves the names of the tests.
@@ -42,7 +41,7 @@ func hooked(t *testing.T) (*host, *memory.Store) {
 	h := newHostWith(t, func(d *gateway.Deps) {
 		var err error
 		d.Records = records
-		d.Webhooks, err = webhook.New(webhook.Config{HostKey: []byte(strings.Repeat("k", 32)), Delivery: deliver.DefaultPolicy()}, webhook.Deps{
+		d.Webhooks, err = webhook.New(webhook.Config{HostKey: []byte(strings.Repeat("k", 32)), Delivery: webhook.DefaultPolicy()}, webhook.Deps{
 			Log: logmemory.New(), Subscriptions: memory.New(), Lanes: memory.New(), Dead: memory.New(), Clock: time.Now,
 			Logger:   slog.New(slog.DiscardHandler),
 			Resolver: places{"hooks.example": "8.8.8.8", "inside.example": "10.0.0.1", "six.example": "2002:a00:1::"},

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 	"waybill.dev/waybill/services/gateway/egress"
 )
 
-// Result is how an attempt went.
+// Result is the outcome of a delivery attempt.
 type Result struct {
-	// Reason says in a few words why it failed; empty: it was taken. It repeats nothing
-	// that the receiver said.
+	// Reason says briefly why the attempt failed; empty means success. It repeats nothing of
+	// the receiver's response.
 	Reason string
-	// Refused says that it was not sent: the URL must not be called.
+	// Refused means that the request was not sent, because the URL must not be called.
 	Refused bool
-	// After is how long the receiver asks to be left alone; 0: it does not say.
+	// After is the wait the receiver requested with Retry-After; 0 means none.
 	After time.Duration
 }
 
@@ -33,14 +33,15 @@ type Poster interface {
 // HTTP sends requests through a guarded client.
 type HTTP struct {
 	Client *http.Client
-	// Policy judges a URL's text once more: it may have been given under another one.
+	// Policy validates the URL again: the operator may have changed the policy since.
 	Policy egress.Policy
 }
 
-// maxAnswer bounds what is read of an answer, so that its connection can be used again.
+// maxAnswer limits how much of a response body is read. Reading it to its end allows the
+// connection to be reused.
 const maxAnswer = 64 << 10
 
-// Post sends a request; see Poster. 2xx is success, a redirect is not followed.
+// Post sends a request; see Poster. A 2xx status is success. Redirects are not followed.
 func (p HTTP) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
 	if _, err := p.Policy.CheckURL(url); errors.Is(err, egress.ErrRefused) {
 		return Result{Reason: "refused: " + err.Error(), Refused: true}
@@ -54,7 +55,7 @@ func (p HTTP) Post(ctx context.Context, url string, header http.Header, body []b
 	if err != nil {
 		return Result{Reason: reason(err), Refused: errors.Is(err, egress.ErrRefused)}
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // what it says is of no interest
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // the body is ignored
 	_ = res.Body.Close()
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
@@ -65,10 +66,10 @@ func (p HTTP) Post(ctx context.Context, url string, header http.Header, body []b
 	return Result{Reason: "status " + strconv.Itoa(res.StatusCode), After: retryAfter(res)}
 }
 
-// maxRetryAfter bounds what a receiver may ask for.
+// maxRetryAfter limits the wait that a receiver may request.
 const maxRetryAfter = time.Hour
 
-// retryAfter is how long a receiver that is busy wants to be left alone.
+// retryAfter returns the wait that a busy receiver requested.
 func retryAfter(res *http.Response) time.Duration {
 	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
 		return 0
@@ -80,7 +81,7 @@ func retryAfter(res *http.Response) time.Duration {
 	return min(time.Duration(min(s, int(maxRetryAfter/time.Second)))*time.Second, maxRetryAfter)
 }
 
-// reason puts an error into words that tell nothing of addresses or of the URL.
+// reason describes an error without naming addresses or the URL.
 func reason(err error) string {
 	refused, isRefused := errors.AsType[*egress.RefusedError](err)
 	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)

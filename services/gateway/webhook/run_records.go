@@ -1,4 +1,4 @@
-package outbox
+package webhook
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Records finds the records of runs, and remembers the latest. It is safe for
+// runRecords reads the records of runs and caches the recently used ones. It is safe for
 // concurrent use.
-type Records struct {
+type runRecords struct {
 	log runlog.Pager
 
 	mu         sync.Mutex // guards the two below
 	young, old map[subject.Run]*wire.RunRecord
 }
 
-// recordsKept is how many records each of the two generations holds.
+// recordsKept is the size of each of the two cache generations.
 const recordsKept = 2048
 
-// NewRecords reads from a log.
-func NewRecords(log runlog.Pager) *Records {
-	return &Records{log: log, young: map[subject.Run]*wire.RunRecord{}}
+// newRunRecords makes a cache over a log.
+func newRunRecords(log runlog.Pager) *runRecords {
+	return &runRecords{log: log, young: map[subject.Run]*wire.RunRecord{}}
 }
 
-// Of is the record of a run. Errors: runlog.ErrNotFound, runlog.ErrUnavailable, others
-// for one that cannot be read.
-func (r *Records) Of(ctx context.Context, run subject.Run) (*wire.RunRecord, error) {
+// Of returns the record of a run. Errors: runlog.ErrNotFound, runlog.ErrUnavailable, others
+// if the record cannot be read.
+func (r *runRecords) Of(ctx context.Context, run subject.Run) (*wire.RunRecord, error) {
 	run.WorkflowID = "" // a run id names one run of a tenant
 	if rec := r.find(run); rec != nil {
 		return rec, nil
@@ -41,13 +41,13 @@ func (r *Records) Of(ctx context.Context, run subject.Run) (*wire.RunRecord, err
 	return r.Note(first)
 }
 
-// Note remembers the record in a run's first frame.
-func (r *Records) Note(first *frame.Frame) (*wire.RunRecord, error) {
+// Note caches the record in a run's first frame.
+func (r *runRecords) Note(first *frame.Frame) (*wire.RunRecord, error) {
 	rec, err := first.Record()
 	if err != nil {
 		return nil, err
 	}
-	// What may be large is of no use here.
+	// Large members are not needed here.
 	rec.Inputs, rec.Defaults, rec.Configurable, rec.Metadata = nil, nil, nil, nil
 	run := first.Run
 	run.WorkflowID = ""
@@ -57,7 +57,7 @@ func (r *Records) Note(first *frame.Frame) (*wire.RunRecord, error) {
 	return rec, nil
 }
 
-func (r *Records) find(run subject.Run) *wire.RunRecord {
+func (r *runRecords) find(run subject.Run) *wire.RunRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if rec := r.young[run]; rec != nil {
@@ -70,9 +70,9 @@ func (r *Records) find(run subject.Run) *wire.RunRecord {
 	return rec
 }
 
-// keep forgets what was not asked for since the young generation was begun. The
-// caller holds mu.
-func (r *Records) keep(run subject.Run, rec *wire.RunRecord) {
+// keep caches a record. When the young generation is full it replaces the old one, which
+// evicts records not used since. The caller holds mu.
+func (r *runRecords) keep(run subject.Run, rec *wire.RunRecord) {
 	if len(r.young) >= recordsKept {
 		r.old, r.young = r.young, map[subject.Run]*wire.RunRecord{}
 	}

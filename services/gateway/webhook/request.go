@@ -1,6 +1,4 @@
-// Package deliver sends what the outbox holds: signed, in the order of each run, again
-// after a failure, until it is taken or given up.
-package deliver
+package webhook
 
 import (
 	"crypto/hmac"
@@ -22,21 +20,21 @@ const (
 	HeaderTimestamp = "X-openwop-Timestamp"
 	HeaderSignature = "X-openwop-Signature"
 	HeaderAlgorithm = "X-openwop-Signature-Algorithm"
-	// HeaderPrevious is this host's own: the signature made with the secret before the
-	// last rotation, while both are good.
+	// HeaderPrevious is this host's own. It holds the signature by the previous secret,
+	// while both are valid.
 	HeaderPrevious = "Waybill-Previous-Signature"
 
-	// HeaderKey names a question to its receiver: it is the same for each attempt.
+	// HeaderKey identifies a question to its receiver. It is the same for each attempt.
 	HeaderKey = "Idempotency-Key"
 
 	userAgent = "openwop-webhook-dispatcher/" + version.Version
 )
 
-// Algorithm is how deliveries are signed.
+// Algorithm names the signature scheme.
 const Algorithm = "v1"
 
-// Sign is the signature of a body at an instant. The key is the secret as it is
-// written, not the bytes that its digits stand for.
+// Sign signs a body at a Unix time. The key is the secret's hex text, not the bytes it
+// encodes.
 func Sign(secret string, unix int64, body []byte) string {
 	m := hmac.New(sha256.New, []byte(secret))
 	m.Write(strconv.AppendInt(nil, unix, 10))
@@ -45,14 +43,14 @@ func Sign(secret string, unix int64, body []byte) string {
 	return "sha256=" + hex.EncodeToString(m.Sum(nil))
 }
 
-// headers are those of one attempt.
+// headers returns the headers of one attempt.
 func headers(e *subscription.Entry, secrets *subscription.Secrets, ev *event, now time.Time) (http.Header, error) {
 	secret, err := secrets.Of(&e.Subscription, e.State.Key)
 	if err != nil {
 		return nil, err
 	}
 	h := http.Header{}
-	set := func(name, value string) { h[name] = []string{value} } // spelled as the protocol does
+	set := func(name, value string) { h[name] = []string{value} } // keeps the protocol's spelling
 	set("Content-Type", "application/json")
 	set("User-Agent", userAgent)
 	set(HeaderID, e.ID)
@@ -61,7 +59,7 @@ func headers(e *subscription.Entry, secrets *subscription.Secrets, ev *event, no
 	set(HeaderAlgorithm, Algorithm)
 	set(HeaderSignature, Sign(secret, now.Unix(), ev.body))
 	if previous, ok := e.State.Overlap(now); ok {
-		if secret, err := secrets.Of(&e.Subscription, previous); err == nil { // else the new one has to do
+		if secret, err := secrets.Of(&e.Subscription, previous); err == nil { // otherwise only the new one signs
 			set(HeaderPrevious, Sign(secret, now.Unix(), ev.body))
 		}
 	}
@@ -74,19 +72,19 @@ func headers(e *subscription.Entry, secrets *subscription.Secrets, ev *event, no
 	return h, nil
 }
 
-// event is what is delivered. Of a webhook's every attempt sends the same bytes; a
-// question's token is made for each.
+// event is one delivery. Every attempt for a webhook sends the same bytes; each attempt for
+// a callback has a new token.
 type event struct {
 	to       string // the URL
-	key      string // a question's; empty for a webhook's
+	key      string // of a question; empty for webhooks
 	kind     wire.EventType
 	sequence int
 	body     []byte
 	trace    string
 }
 
-// body renders {runId, workspaceId?, type, sequence, event}. The event is what the log
-// holds, byte for byte.
+// body renders {runId, workspaceId?, type, sequence, event}. The event is byte for byte the
+// one in the log.
 func body(rec *wire.RunRecord, kind wire.EventType, sequence int, raw []byte) []byte {
 	b := make([]byte, 0, len(raw)+256)
 	b = append(b, `{"runId":`...)

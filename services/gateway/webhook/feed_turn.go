@@ -1,4 +1,4 @@
-package outbox
+package webhook
 
 import (
 	"context"
@@ -14,28 +14,27 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// turn is the time in which this process feeds.
-type turn struct {
-	*Feeder
+// feedTurn is a period in which this process feeds.
+type feedTurn struct {
+	*feeder
 
 	mu  sync.Mutex // guards all below
-	pos position
+	pos feedRecord
 	rev uint64
-	// fed is how far the log was fed to each subscription, by the revision it was made
-	// at.
+	// fed is the log position fed to each subscription, by its revision.
 	fed map[uint64]uint64
 }
 
-// begin takes the feed's record, or says how long its owner may still keep it.
-func (f *Feeder) begin(ctx context.Context) (*turn, time.Duration, error) {
-	t := &turn{Feeder: f}
+// acquire claims the feed, or returns how long the present owner may keep it.
+func (f *feeder) acquire(ctx context.Context) (*feedTurn, time.Duration, error) {
+	t := &feedTurn{feeder: f}
 	e, err := f.KV.Get(ctx, feedKey)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, 0, err
 	}
 	if err == nil {
 		if err := json.Unmarshal(e.Value, &t.pos); err != nil {
-			return nil, 0, fmt.Errorf("read the feed's record: %w", err)
+			return nil, 0, fmt.Errorf("read feed record: %w", err)
 		}
 		t.rev = e.Revision
 	}
@@ -46,9 +45,9 @@ func (f *Feeder) begin(ctx context.Context) (*turn, time.Duration, error) {
 	return t, 0, t.commit(ctx)
 }
 
-// resume finds out where each subscription stands. One that the last feeder did not
-// know of begins where it was made, even if others are further.
-func (t *turn) resume() {
+// resume finds the start position. A subscription that the last feeder did not know starts
+// where it was created, even if others are further.
+func (t *feedTurn) resume() {
 	t.fed = map[uint64]uint64{}
 	start := uint64(math.MaxUint64)
 	for _, list := range t.View.All() {
@@ -61,15 +60,15 @@ func (t *turn) resume() {
 			start = min(start, from)
 		}
 	}
-	if len(t.fed) == 0 { // they were deleted meanwhile
+	if len(t.fed) == 0 { // all were deleted
 		start = t.pos.Pos
 	}
 	t.pos.Pos = start
 }
 
-// commit writes how far the feed is, and that its owner lives. The caller holds mu, or
-// is alone.
-func (t *turn) commit(ctx context.Context) error {
+// commit stores the position and renews the lease. The caller holds mu or is the only
+// goroutine.
+func (t *feedTurn) commit(ctx context.Context) error {
 	next := t.pos
 	next.Owner, next.Until = t.Owner, t.Clock().Add(t.Lease)
 	for made := range t.fed {
@@ -78,14 +77,14 @@ func (t *turn) commit(ctx context.Context) error {
 	return t.write(ctx, next)
 }
 
-func (t *turn) write(ctx context.Context, next position) error {
+func (t *feedTurn) write(ctx context.Context, next feedRecord) error {
 	b, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("write the feed's record: %w", err)
+		return fmt.Errorf("write feed record: %w", err)
 	}
 	rev, err := t.KV.Update(ctx, feedKey, b, t.rev)
 	if errors.Is(err, kv.ErrConflict) {
-		return errLost
+		return errLeaseLost
 	}
 	if err != nil {
 		return err
@@ -94,29 +93,29 @@ func (t *turn) write(ctx context.Context, next position) error {
 	return nil
 }
 
-// release lets another replica take over at once.
-func (t *turn) release(ctx context.Context) {
+// release lets another replica take over immediately.
+func (t *feedTurn) release(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, retry)
+	ctx, cancel := context.WithTimeout(ctx, feedRetry)
 	defer cancel()
 	next := t.pos
 	next.Owner, next.Until = "", time.Time{}
-	_ = t.write(ctx, next) // else the lease passes
+	_ = t.write(ctx, next) // otherwise the lease expires
 }
 
 // follow reads the log until the turn ends.
-func (t *turn) follow(ctx context.Context) error {
+func (t *feedTurn) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	from := t.pos.Pos // from here on keep writes it, too
+	from := t.pos.Pos // from here on renewLease writes it, too
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := t.keep(ctx); err != nil {
+		if err := t.renewLease(ctx); err != nil {
 			cancel(err)
 		}
 	})
-	err := t.Log.Follow(ctx, from, func(batch []*frame.Frame) error { return t.feed(ctx, batch) }, func(pos uint64, err error) {
+	err := t.Log.Follow(ctx, from, func(batch []*frame.Frame) error { return t.offerBatch(ctx, batch) }, func(pos uint64, err error) {
 		t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
 	})
 	cancel(err)
@@ -124,13 +123,13 @@ func (t *turn) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// keep renews the lease, and looks for subscriptions that are new.
-func (t *turn) keep(ctx context.Context) error {
+// renewLease renews the lease and adds new subscriptions.
+func (t *feedTurn) renewLease(ctx context.Context) error {
 	tick := time.NewTicker(t.Lease / 3)
 	defer tick.Stop()
 	for {
 		changed := t.View.Changed()
-		if err := t.meet(t.View.All()); err != nil {
+		if err := t.addSubscriptions(t.View.All()); err != nil {
 			return err
 		}
 		select {
@@ -148,12 +147,12 @@ func (t *turn) keep(ctx context.Context) error {
 	}
 }
 
-// errIdle ends a turn in which nobody wants anything any more.
-var errIdle = fmt.Errorf("%w: there is none any more", errRewind)
+// errIdle ends a turn after the last subscription was deleted.
+var errIdle = fmt.Errorf("%w: no subscriptions", errRewind)
 
-// meet takes in subscriptions that are new. One that was made before a frame which
-// was read without it makes the feed go back.
-func (t *turn) meet(all map[string][]*subscription.Entry) error {
+// addSubscriptions adds new subscriptions. It returns errRewind for one that was created
+// before a frame that has been read without it.
+func (t *feedTurn) addSubscriptions(all map[string][]*subscription.Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(all) == 0 {
@@ -173,10 +172,10 @@ func (t *turn) meet(all map[string][]*subscription.Entry) error {
 	return nil
 }
 
-// feed offers a batch.
-func (t *turn) feed(ctx context.Context, batch []*frame.Frame) error {
+// offerBatch offers the frames of a batch to lanes.
+func (t *feedTurn) offerBatch(ctx context.Context, batch []*frame.Frame) error {
 	all := t.View.All()
-	if err := t.meet(all); err != nil {
+	if err := t.addSubscriptions(all); err != nil {
 		return err
 	}
 	t.mu.Lock()
@@ -187,13 +186,13 @@ func (t *turn) feed(ctx context.Context, batch []*frame.Frame) error {
 		if len(list) == 0 {
 			continue
 		}
-		chosen, err := t.selected(ctx, fr, list)
+		chosen, err := t.selectSubscriptions(ctx, fr, list)
 		if err != nil {
 			return err
 		}
 		for _, e := range chosen {
 			if fr.Pos > t.fed[e.Revision] {
-				offers.add(ID{fr.Run.Tenant, e.ID, fr.Run.RunID}, fr)
+				offers.add(laneID{fr.Run.Tenant, e.ID, fr.Run.RunID}, fr)
 			}
 		}
 	}
@@ -206,31 +205,31 @@ func (t *turn) feed(ctx context.Context, batch []*frame.Frame) error {
 	for made, at := range t.fed {
 		t.fed[made] = max(at, t.pos.Pos)
 	}
-	if len(offers.order) == 0 { // what holds nothing may be read again
+	if len(offers.order) == 0 { // nothing offered: reading the batch again is harmless
 		return nil
 	}
 	return t.commit(ctx)
 }
 
-// offers are what a batch holds, one for each lane.
+// offers are the offers of a batch, one for each lane.
 type offers struct {
 	order []*offer
-	byID  map[ID]*offer
+	byID  map[laneID]*offer
 }
 
 type offer struct {
-	id          ID
+	id          laneID
 	workflow    string
 	after, upTo uint64
 }
 
-func (o *offers) add(id ID, fr *frame.Frame) {
+func (o *offers) add(id laneID, fr *frame.Frame) {
 	if known := o.byID[id]; known != nil {
 		known.upTo = fr.Pos
 		return
 	}
 	if o.byID == nil {
-		o.byID = map[ID]*offer{}
+		o.byID = map[laneID]*offer{}
 	}
 	n := &offer{id: id, workflow: fr.Run.WorkflowID, after: fr.Pos - 1, upTo: fr.Pos}
 	o.byID[id], o.order = n, append(o.order, n)

@@ -1,4 +1,4 @@
-package callback_test
+package webhook_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
-	"waybill.dev/waybill/services/gateway/webhook/callback"
+	"waybill.dev/waybill/services/gateway/webhook"
 )
 
 // host is what the rest of the host says of a run.
@@ -60,11 +60,11 @@ func asks(t *testing.T, typeID, config string, trust wire.Trust) (*host, json.Ra
 	}, event
 }
 
-func questions(t *testing.T, h *host, public string) (*callback.Questions, *interrupttoken.Tokens) {
+func questions(t *testing.T, h *host, public string) (*webhook.CallbackQuestions, *interrupttoken.Tokens) {
 	t.Helper()
 	tokens, err := interrupttoken.New(token.Keys{1: []byte(strings.Repeat("k", token.MinKey))})
 	require.NoError(t, err)
-	return &callback.Questions{Dispatcher: h, EventLog: h, Tokens: tokens, PublicURL: public, Clock: func() time.Time { return now }}, tokens
+	return &webhook.CallbackQuestions{Dispatcher: h, EventLog: h, Tokens: tokens, PublicURL: public, Clock: func() time.Time { return now }}, tokens
 }
 
 type said struct {
@@ -78,7 +78,7 @@ func TestAsk_SaysWhatTheSnapshotSays(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, gate, wire.Untrusted)
 	q, tokens := questions(t, h, "https://waybill.example")
-	doc, key, err := q.Ask(t.Context(), &rec, 3, event)
+	doc, key, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.NoError(t, err)
 	var s said
 	require.NoError(t, json.Unmarshal(doc, &s))
@@ -98,7 +98,7 @@ func TestAsk_BoundsTheTokenByTheQuestion(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"timeoutSec":60}`, wire.Trusted)
 	q, _ := questions(t, h, "")
-	doc, _, err := q.Ask(t.Context(), &rec, 3, event)
+	doc, _, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.NoError(t, err)
 	var s said
 	require.NoError(t, json.Unmarshal(doc, &s))
@@ -111,7 +111,7 @@ func TestAsk_GivesNoTokenWhereACredentialIsNeeded(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, wire.Trusted)
 	q, _ := questions(t, h, "https://waybill.example")
-	doc, key, err := q.Ask(t.Context(), &rec, 3, event)
+	doc, key, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.NoError(t, err)
 	require.NotEmpty(t, key)
 	require.NotContains(t, string(doc), "interruptToken")
@@ -122,20 +122,22 @@ func TestAsk_GivesNoTokenWhereACredentialIsNeeded(t *testing.T) {
 // Nobody is asked what nobody may answer any more.
 func TestAsk_IsSilentOnceTheQuestionIsClosed(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*host, *callback.Questions){
-		"answered":           func(h *host, _ *callback.Questions) { h.question.Resolved = true },
-		"the run has ended":  func(h *host, _ *callback.Questions) { h.question.Gone = true },
-		"the run was ended":  func(h *host, _ *callback.Questions) { h.run.Status = "cancelled" },
-		"the run is to end":  func(h *host, _ *callback.Questions) { h.run.Status = "cancelling" },
-		"its time is over":   func(_ *host, q *callback.Questions) { q.Clock = func() time.Time { return now.Add(time.Minute) } },
-		"long after its end": func(_ *host, q *callback.Questions) { q.Clock = func() time.Time { return now.Add(time.Hour) } },
+	for name, change := range map[string]func(*host, *webhook.CallbackQuestions){
+		"answered":          func(h *host, _ *webhook.CallbackQuestions) { h.question.Resolved = true },
+		"the run has ended": func(h *host, _ *webhook.CallbackQuestions) { h.question.Gone = true },
+		"the run was ended": func(h *host, _ *webhook.CallbackQuestions) { h.run.Status = "cancelled" },
+		"the run is to end": func(h *host, _ *webhook.CallbackQuestions) { h.run.Status = "cancelling" },
+		"its time is over": func(_ *host, q *webhook.CallbackQuestions) {
+			q.Clock = func() time.Time { return now.Add(time.Minute) }
+		},
+		"long after its end": func(_ *host, q *webhook.CallbackQuestions) { q.Clock = func() time.Time { return now.Add(time.Hour) } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, event := asks(t, interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"timeoutSec":60}`, wire.Trusted)
 			q, _ := questions(t, h, "")
 			change(h, q)
-			doc, _, err := q.Ask(t.Context(), &rec, 3, event)
+			doc, _, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 			require.NoError(t, err)
 			require.Nil(t, doc)
 		})
@@ -149,10 +151,10 @@ func TestAsk_WaitsForTheHistoryOfAFork(t *testing.T) {
 	q, _ := questions(t, h, "")
 	fork := rec
 	fork.Fork = &wire.Fork{SourceRunID: "run_0", Mode: wire.ForkBranch, FromSeq: 6}
-	_, _, err := q.Ask(t.Context(), &fork, 3, event)
+	_, _, err := q.RenderQuestion(t.Context(), &fork, 3, event)
 	require.Error(t, err)
 	h.run.LastSequence = 5
-	doc, _, err := q.Ask(t.Context(), &fork, 3, event)
+	doc, _, err := q.RenderQuestion(t.Context(), &fork, 3, event)
 	require.NoError(t, err)
 	require.NotNil(t, doc)
 }
@@ -162,11 +164,11 @@ func TestAsk_TellsWhatItCannotRead(t *testing.T) {
 	h, event := asks(t, interrupt.TypeApprovalGate, gate, wire.Trusted)
 	q, _ := questions(t, h, "")
 	for _, damaged := range []string{`{`, `{}`, `{"payload":{"kind":"x"}}`} {
-		_, _, err := q.Ask(t.Context(), &rec, 3, json.RawMessage(damaged))
+		_, _, err := q.RenderQuestion(t.Context(), &rec, 3, json.RawMessage(damaged))
 		require.Error(t, err, damaged)
 	}
 	h.err = errors.New("the read model is behind")
-	_, _, err := q.Ask(t.Context(), &rec, 3, event)
+	_, _, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.ErrorIs(t, err, h.err)
 }
 
@@ -177,7 +179,7 @@ func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
 	const config = `{"title":"T","actions":["accept"],"timeoutSec":60,"escalation":[{"afterSec":1}]}`
 	h, event := asks(t, interrupt.TypeApprovalGate, config, wire.Untrusted)
 	q, _ := questions(t, h, "")
-	doc, first, err := q.Ask(t.Context(), &rec, 3, event)
+	doc, first, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.NoError(t, err)
 	require.NotContains(t, string(doc), `"level"`)
 
@@ -190,7 +192,7 @@ func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
 	h.question.Payload, err = json.Marshal(r)
 	require.NoError(t, err)
 	h.question.Level, h.question.EscalatedAt = 1, "2026-05-01T12:00:01.000Z"
-	doc, again, err := q.Ask(t.Context(), &rec, 5, escalation)
+	doc, again, err := q.RenderQuestion(t.Context(), &rec, 5, escalation)
 	require.NoError(t, err)
 	require.Equal(t, first+":1", again)
 	for _, member := range []string{
@@ -198,15 +200,15 @@ func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
 	} {
 		require.Contains(t, string(doc), member)
 	}
-	doc, late, err := q.Ask(t.Context(), &rec, 3, event)
+	doc, late, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.NoError(t, err)
 	require.Equal(t, first, late)
 	require.Contains(t, string(doc), `"level":1`, "told late, it is told as it stands")
 
 	h.question.Resolved = true
-	doc, _, err = q.Ask(t.Context(), &rec, 5, escalation)
+	doc, _, err = q.RenderQuestion(t.Context(), &rec, 5, escalation)
 	require.NoError(t, err)
 	require.Nil(t, doc)
-	_, _, err = q.Ask(t.Context(), &rec, 5, json.RawMessage(`{"type":"waybill.approval.escalated","payload":{"level":1}}`))
+	_, _, err = q.RenderQuestion(t.Context(), &rec, 5, json.RawMessage(`{"type":"waybill.approval.escalated","payload":{"level":1}}`))
 	require.Error(t, err)
 }

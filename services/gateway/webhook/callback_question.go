@@ -1,10 +1,4 @@
-// Package callback renders what a run asks for the server that it names as callbackUrl:
-// the question, and a token by which that server may answer (OpenWOP host contract §6.5,
-// exposure).
-//
-// The token is made for one attempt to deliver it. It stands in what is sent and nowhere
-// else.
-package callback
+package webhook
 
 import (
 	"context"
@@ -23,18 +17,20 @@ import (
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 )
 
-// Questions renders questions. It is safe for concurrent use.
-type Questions struct {
+// CallbackQuestions renders the question of a run for its callbackUrl, with a token that its
+// receiver answers with (OpenWOP host contract §6.5, exposure). Each delivery attempt gets a
+// new token, which is sent and never stored. It is safe for concurrent use.
+type CallbackQuestions struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Tokens     *interrupttoken.Tokens
-	// PublicURL is where clients reach the host, without a slash at its end; empty: the
-	// host does not know.
+	// PublicURL is the host's public address without a trailing slash; empty leaves out
+	// resolveUrl.
 	PublicURL string
 	Clock     func() time.Time
 }
 
-// document is what is sent.
+// document is the request body.
 type document struct {
 	RunID        string         `json:"runId"`
 	WorkflowID   string         `json:"workflowId"`
@@ -47,22 +43,22 @@ type document struct {
 	ResolveURL   string         `json:"resolveUrl,omitempty"`
 }
 
-// question is the member interrupt of a snapshot, with a token and its end.
+// question is the interrupt member of a snapshot, with a token and its expiry.
 type question struct {
 	runstate.OpenInterrupt
 	Token     string `json:"interruptToken,omitempty"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
-// errCopied says that a fork has not yet taken over all of its source's history: what is
-// open now may have been answered there.
+// errCopied means that a fork has not copied all of its source's history yet. A question
+// that is open now may be answered later in that history.
 var errCopied = errors.New("the run's history is being copied")
 
-// Ask renders the question of an interrupt.requested event, as the log has it, or the one
-// that an event takes to another level; nil: nobody waits for an answer any more. The key is
-// the same whenever the same run asks the same at the same level.
-func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, event json.RawMessage) (doc []byte, key string, err error) {
-	asked, typ, err := read(event)
+// RenderQuestion renders the question of an interrupt.requested event, or of an event that
+// escalates it. The document is nil if the question no longer needs an answer. key is the
+// same for the same question of the same run at the same escalation level.
+func (q *CallbackQuestions) RenderQuestion(ctx context.Context, rec *wire.RunRecord, sequence int, event json.RawMessage) (doc []byte, key string, err error) {
+	asked, typ, err := readQuestion(event)
 	if err != nil {
 		return nil, "", err
 	}
@@ -82,7 +78,7 @@ func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, 
 	if err != nil {
 		return nil, "", fmt.Errorf("read interrupt: %w", err)
 	}
-	asked.RunID, asked.RequestedAt = rec.RunID, now.GetRequestedAt() // a fork asks anew what its source has asked
+	asked.RunID, asked.RequestedAt = rec.RunID, now.GetRequestedAt() // a fork requests what its source requested before
 	key = rec.RunID + ":" + asked.InterruptID
 	if typ == wire.EventApprovalEscalated {
 		key += ":" + strconv.Itoa(asked.Level())
@@ -93,13 +89,13 @@ func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, 
 	if now.GetResolved() || now.GetGone() || asked.Expired(q.Clock()) {
 		return nil, "", nil
 	}
-	asked.Reach(int(now.GetLevel()), now.GetEscalatedAt()) // it is shown as it stands
+	asked.Reach(int(now.GetLevel()), now.GetEscalatedAt()) // the current escalation level
 	doc, err = json.Marshal(q.document(rec, asked, typ, sequence, run.GetStatus()))
 	return doc, key, err
 }
 
-// read reads the interrupt of its event, or as much as that of an escalation tells.
-func read(event json.RawMessage) (p *interrupt.Pending, typ wire.EventType, err error) {
+// readQuestion reads the interrupt from its event. An escalation event holds only part of it.
+func readQuestion(event json.RawMessage) (p *interrupt.Pending, typ wire.EventType, err error) {
 	var e wire.Event
 	if err := json.Unmarshal(event, &e); err != nil {
 		return nil, "", fmt.Errorf("read event: %w", err)
@@ -112,7 +108,7 @@ func read(event json.RawMessage) (p *interrupt.Pending, typ wire.EventType, err 
 	return p, e.Type, err
 }
 
-func (q *Questions) document(rec *wire.RunRecord, p *interrupt.Pending, typ wire.EventType, sequence int, status string) document {
+func (q *CallbackQuestions) document(rec *wire.RunRecord, p *interrupt.Pending, typ wire.EventType, sequence int, status string) document {
 	d := document{
 		RunID: rec.RunID, WorkflowID: rec.WorkflowID, WorkspaceID: rec.Owner.Workspace, Type: typ,
 		Sequence: sequence, Status: status, ContentTrust: p.Trust,
@@ -131,9 +127,9 @@ func (q *Questions) document(rec *wire.RunRecord, p *interrupt.Pending, typ wire
 	return d
 }
 
-// token makes a token, unless whoever answers needs a credential (OpenWOP host contract
-// §6.5, last row), or the ids are too long for one.
-func (q *Questions) token(tenant string, p *interrupt.Pending) (token string, until time.Time, ok bool) {
+// token signs a token. ok is false if only a credential may answer (OpenWOP host contract
+// §6.5, last row), or if the ids are too long for a token.
+func (q *CallbackQuestions) token(tenant string, p *interrupt.Pending) (token string, until time.Time, ok bool) {
 	if p.NeedsCredential() {
 		return "", time.Time{}, false
 	}

@@ -1,4 +1,4 @@
-package deliver_test
+package webhook_test
 
 import (
 	"crypto/hmac"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
+	"waybill.dev/waybill/services/gateway/webhook"
 )
 
 // OpenWOP host contract §10.5: computed with openssl,
@@ -30,7 +30,7 @@ func TestSign_GivesTheVectors(t *testing.T) {
 		{strings.Repeat("0123456789abcdef", 4), 1795297352, `{"runId":"run_1","type":"run.completed","sequence":5,"event":{}}`, "c1ae5e95739cb12b1d1b120dd2f30157213ee64898ca40a9b874cbacc87bb343"},
 		{strings.Repeat("f", 64), 1700000000, `{"text":"ä <&> \\u2028"}`, "e3baba80d096b6603a1695c081879a34fd4fe2b7eb0780ebc5bfd1ddd997b5f7"},
 	} {
-		require.Equal(t, "sha256="+v.want, deliver.Sign(v.secret, v.unix, []byte(v.body)))
+		require.Equal(t, "sha256="+v.want, webhook.Sign(v.secret, v.unix, []byte(v.body)))
 	}
 }
 
@@ -40,7 +40,7 @@ func TestSign_TakesTheSecretAsItIsWritten(t *testing.T) {
 	secret := strings.Repeat("0f", 32)
 	raw, err := hex.DecodeString(secret)
 	require.NoError(t, err)
-	require.NotEqual(t, deliver.Sign(secret, 1, nil), deliver.Sign(string(raw), 1, nil))
+	require.NotEqual(t, webhook.Sign(secret, 1, nil), webhook.Sign(string(raw), 1, nil))
 }
 
 // Verified is the receiver of docs/webhooks.md; a test compares the two.
@@ -68,11 +68,11 @@ func Verified(r *http.Request, body []byte, now time.Time, secrets ...string) bo
 
 func TestDocs_ShowTheReceiverThatIsTested(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/webhooks.md")
+	page, err := os.ReadFile("../../../docs/webhooks.md")
 	require.NoError(t, err)
 	_, code, _ := strings.Cut(string(page), "```go\n")
 	code, _, _ = strings.Cut(code, "```")
-	own, err := os.ReadFile("sign_test.go")
+	own, err := os.ReadFile("request_test.go")
 	require.NoError(t, err)
 	require.NotEmpty(t, code)
 	require.Contains(t, string(own), code)
@@ -86,12 +86,12 @@ func TestDocs_TheReceiverTakesWhatTheHostSends(t *testing.T) {
 			http.CanonicalHeaderKey("X-openwop-Timestamp"): {"1795297352"}, http.CanonicalHeaderKey(header): {signature},
 		}}
 	}
-	good := deliver.Sign("secret", now.Unix(), body)
-	require.True(t, Verified(request(deliver.HeaderSignature, good), body, now, "secret"))
-	require.True(t, Verified(request(deliver.HeaderSignature, good), body, now, "new", "secret"))
-	require.True(t, Verified(request(deliver.HeaderPrevious, good), body, now, "secret"), "during a rotation")
-	require.False(t, Verified(request(deliver.HeaderSignature, good), body, now, "other"))
-	require.False(t, Verified(request(deliver.HeaderSignature, good), append(body, ' '), now, "secret"))
-	require.False(t, Verified(request(deliver.HeaderSignature, good), body, now.Add(6*time.Minute), "secret"), "stale")
-	require.False(t, Verified(request(deliver.HeaderSignature, ""), body, now, "secret"))
+	good := webhook.Sign("secret", now.Unix(), body)
+	require.True(t, Verified(request(webhook.HeaderSignature, good), body, now, "secret"))
+	require.True(t, Verified(request(webhook.HeaderSignature, good), body, now, "new", "secret"))
+	require.True(t, Verified(request(webhook.HeaderPrevious, good), body, now, "secret"), "during a rotation")
+	require.False(t, Verified(request(webhook.HeaderSignature, good), body, now, "other"))
+	require.False(t, Verified(request(webhook.HeaderSignature, good), append(body, ' '), now, "secret"))
+	require.False(t, Verified(request(webhook.HeaderSignature, good), body, now.Add(6*time.Minute), "secret"), "stale")
+	require.False(t, Verified(request(webhook.HeaderSignature, ""), body, now, "secret"))
 }

@@ -1,4 +1,4 @@
-package deliver_test
+package webhook_test
 
 import (
 	"io"
@@ -11,18 +11,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/services/gateway/egress"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
+	"waybill.dev/waybill/services/gateway/webhook"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // OpenWOP host contract §10.5, success: 2xx alone; 3xx is a failure, never followed.
 func TestHTTP_TakesOnly2xxForSuccess(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]deliver.Result{
+	for status, want := range map[int]webhook.Result{
 		200: {}, 202: {}, 204: {}, 299: {},
 		301: {Reason: "redirected, status 301"}, 307: {Reason: "redirected, status 307"}, 304: {Reason: "redirected, status 304"},
 		400: {Reason: "status 400"}, 410: {Reason: "status 410"}, 429: {Reason: "status 429", After: 7 * time.Second},
@@ -48,11 +45,11 @@ func TestHTTP_TakesOnly2xxForSuccess(t *testing.T) {
 
 const patience = 10 * time.Second
 
-func post(t *testing.T, p egress.Policy, url string, timeout time.Duration) deliver.Result {
+func post(t *testing.T, p egress.Policy, url string, timeout time.Duration) webhook.Result {
 	t.Helper()
 	c := egress.NewGuard(p).Client(timeout)
 	defer c.CloseIdleConnections()
-	return deliver.HTTP{Client: c, Policy: p}.Post(t.Context(), url, http.Header{"X-Test": {"v"}}, []byte("{}"))
+	return webhook.HTTP{Client: c, Policy: p}.Post(t.Context(), url, http.Header{"X-Test": {"v"}}, []byte("{}"))
 }
 
 // Reasons are shown to the tenant and logged: they tell neither URL nor address nor

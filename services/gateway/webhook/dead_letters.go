@@ -1,4 +1,4 @@
-package outbox
+package webhook
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Letter is an event that was given up. Its content stays in the run log.
-type Letter struct {
+// DeadLetter is an event that was given up. Its content stays in the run log.
+type DeadLetter struct {
 	RunID    string         `json:"runId"`
 	Sequence int            `json:"sequence"`
 	Type     wire.EventType `json:"type"`
@@ -19,20 +19,20 @@ type Letter struct {
 	At       string         `json:"at"`
 }
 
-// deadPrefix begins the keys of all dead letters.
+// deadPrefix starts the keys of all dead letters.
 const deadPrefix = "dead."
 
-// Dead keeps what was given up, for as long as its bucket does.
-type Dead struct{ kv kv.Store }
+// deadLetters keeps events that were given up, as long as their bucket does.
+type deadLetters struct{ kv kv.Store }
 
-// NewDead keeps them in a bucket.
-func NewDead(s kv.Store) *Dead { return &Dead{s} }
+// newDeadLetters makes a store over a bucket.
+func newDeadLetters(s kv.Store) *deadLetters { return &deadLetters{s} }
 
-// sequenceDigits makes keys sort as sequences do.
+// sequenceDigits pads sequences so that keys sort by sequence.
 const sequenceDigits = 10
 
-// Put notes a letter; the same one twice is there once.
-func (d *Dead) Put(ctx context.Context, id ID, l Letter) error {
+// Put stores a dead letter. Storing it twice has no effect.
+func (d *deadLetters) Put(ctx context.Context, id laneID, l DeadLetter) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("write dead letter: %w", err)
@@ -41,13 +41,13 @@ func (d *Dead) Put(ctx context.Context, id ID, l Letter) error {
 	return err
 }
 
-// List gives the letters of a subscription by run and sequence.
-func (d *Dead) List(ctx context.Context, tenant, webhook string) ([]Letter, error) {
+// List returns the dead letters of a subscription, ordered by run and sequence.
+func (d *deadLetters) List(ctx context.Context, tenant, webhook string) ([]DeadLetter, error) {
 	found, err := kv.List(ctx, d.kv, deadPrefix+tenant+"."+webhook+".")
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Letter, len(found))
+	out := make([]DeadLetter, len(found))
 	for i, e := range found {
 		if err := json.Unmarshal(e.Value, &out[i]); err != nil {
 			return nil, fmt.Errorf("read %s: %w", e.Key, err)
