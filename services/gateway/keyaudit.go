@@ -42,7 +42,7 @@ func heldKeys(specs []auth.Spec) []audit.HeldKey {
 		if s.All {
 			out[i].Scopes = []string{"*"}
 		}
-		out[i].Scopes = append(out[i].Scopes, s.Belongings()...)
+		out[i].Scopes = append(out[i].Scopes, s.Memberships()...)
 	}
 	return out
 }

@@ -203,15 +203,15 @@ func TestGate_CountsWhatItRefusesByReason(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(g.Collectors()...)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP waybill_gateway_refused_total Requests that were told to come again before anything was done for them, by reason.
+# HELP waybill_gateway_refused_total Requests rejected by admission control, by reason.
 # TYPE waybill_gateway_refused_total counter
 waybill_gateway_refused_total{reason="requests"} 1
 waybill_gateway_refused_total{reason="start_delay"} 0
 waybill_gateway_refused_total{reason="starts"} 1
-# HELP waybill_gateway_requests_count Requests that are being answered, streams not counted.
+# HELP waybill_gateway_requests_count Requests in progress, excluding streams.
 # TYPE waybill_gateway_requests_count gauge
 waybill_gateway_requests_count 2
-# HELP waybill_gateway_start_rate_limit Starts of runs that are taken in a second at the moment; +Inf: all.
+# HELP waybill_gateway_start_rate_limit Admitted starts of runs per second; +Inf means no limit.
 # TYPE waybill_gateway_start_rate_limit gauge
 waybill_gateway_start_rate_limit +Inf
 `), "waybill_gateway_refused_total", "waybill_gateway_requests_count", "waybill_gateway_start_rate_limit"))

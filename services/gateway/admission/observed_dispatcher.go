@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// ObserveStarts is a dispatcher whose answers to starts the gate's limiter learns from.
+// ObserveStarts wraps a dispatcher client so that the gate measures its starts.
 func (g *Gate) ObserveStarts(d dispatcherv1.DispatcherClient) dispatcherv1.DispatcherClient {
 	return observed{d, g.limiter}
 }
@@ -29,7 +29,7 @@ func (o observed) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 	return res, err
 }
 
-// ForkRun starts a run that goes on from another's history.
+// ForkRun starts a run from another run's history.
 func (o observed) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest, opts ...grpc.CallOption) (*dispatcherv1.ForkRunResponse, error) {
 	ended := o.limiter.Began()
 	res, err := o.DispatcherClient.ForkRun(ctx, req, opts...)
@@ -39,7 +39,7 @@ func (o observed) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest,
 
 func beginDelay(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// overloaded reports whether a dispatcher could not take a start that it might take later.
+// overloaded reports whether a dispatcher rejected a start that it may accept later.
 func overloaded(err error) bool {
 	return fault.CodeOf(err) == fault.ServiceUnavailable || errors.Is(err, context.DeadlineExceeded)
 }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxNames bounds how many token buckets are kept; beyond it half of them are
-// forgotten, which gives those names a fresh bucket.
+// maxNames limits the number of token buckets. Beyond it half of them are evicted; an
+// evicted name starts with a full bucket.
 const maxNames = 100_000
 
-// RateLimiter counts by name. It is safe for concurrent use.
+// RateLimiter limits the rate of events for each name. It is safe for concurrent use.
 type RateLimiter struct {
 	limit rate.Limit
 	burst int
@@ -22,17 +22,17 @@ type RateLimiter struct {
 	buckets map[[sha256.Size]byte]*rate.Limiter
 }
 
-// New makes a throttle that lets burst happen at once, and perSecond in the long run;
-// 0 per second: no bound.
+// NewRateLimiter makes a limiter that admits bursts of burst events and perSecond events on
+// average; 0 per second means no limit.
 func NewRateLimiter(perSecond float64, burst int, clock func() time.Time) *RateLimiter {
 	return &RateLimiter{limit: rate.Limit(perSecond), burst: max(burst, 1), clock: clock, buckets: map[[sha256.Size]byte]*rate.Limiter{}}
 }
 
-// PerSecond is the bound in the long run; 0: none.
+// PerSecond returns the average rate; 0 means no limit.
 func (l *RateLimiter) PerSecond() float64 { return float64(l.limit) }
 
-// Take counts one for a name, and undo makes as if it had not happened. With a wait
-// nothing is counted: it is how long until one would be.
+// Take counts one event of a name; undo takes it back. If wait is positive, the event is
+// over the limit and not counted; it would be admitted after wait.
 func (l *RateLimiter) Take(name string) (undo func(), wait time.Duration) {
 	if l.limit <= 0 {
 		return func() {}, 0

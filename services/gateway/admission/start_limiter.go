@@ -10,69 +10,68 @@ import (
 )
 
 const (
-	// interval is how often the limiter looks at how long runs take to begin, and how long
-	// it measures that.
+	// interval is how often the start delay is measured, and over which time.
 	interval = 200 * time.Millisecond
-	// leastRate is what it lets through at least, in a second: without a start now and then nobody would
-	// notice that the host has room again.
-	leastRate = 10.0
-	// enoughTold bounds how many of the dispatchers' reports are kept of one interval.
-	enoughTold = 256
-	// keptTold is how long the last ones hold where none came since.
-	keptTold = time.Second
+	// minRate is always admitted, per second; otherwise recovery is never detected.
+	minRate = 10.0
+	// maxReports limits how many of the dispatchers' reports of one interval are kept.
+	maxReports = 256
+	// reportTTL is how long the last report is used if no new one arrives.
+	reportTTL = time.Second
 )
 
-// The control law is a proportional-integral one, on the logarithm of the rate: it sees the delay in
-// parts of its target, and so it is the same for a host of ten runs a second and for one of
-// ten thousand, and for one gateway and for several, each of which takes the same part of its
-// own. With a target of half a second the queue comes to it within some two seconds, and
-// without swinging as long as the delay is known within some 0.4 s.
+// The limiter is a proportional-integral controller on the logarithm of the rate. Its input is
+// the delay relative to the target, so it works alike for ten runs a second and for ten
+// thousand, and for one gateway and for several, each of which controls its own share. With a
+// target of half a second the delay settles within about two seconds. It does not oscillate
+// if the measured delay lags by at most about 0.4 s.
 const (
 	proportional = 0.7
 	integral     = 0.3 // a second
-	// recovery takes the place of integral while runs begin in less than half the target: a host that
-	// was hindered for a moment is soon used again.
+	// recovery replaces integral while the delay is below half the target, so that a host
+	// recovers quickly from a short stall.
 	recovery = 3.0 // a second
-	// servedOver is over how many seconds it is measured how many starts dispatchers answer, and
-	// ofServed what part of that is taken at least: a host that stood still for a moment is not left without work.
-	servedOver = 3.0
-	ofServed   = 0.4
-	// worst bounds what of the delay counts, in targets.
-	worst = 6.0
+	// servedSeconds is the averaging time of the rate of answered starts. At least
+	// minServedShare of that rate is admitted, so that a stalled host does not run idle.
+	servedSeconds  = 3.0
+	minServedShare = 0.4
+	// maxDelay limits the delay that the controller uses, in multiples of the target.
+	maxDelay = 6.0
 )
 
-// StartLimiter decides how many starts the host takes. As long as runs begin in time that is all; from then
-// on it holds the delay at its target by taking fewer. The delay is measured: how long the dispatchers take to answer
-// a start, and how long runs take there from being handed out to their first step. What stands in
-// the queue because all executors are busy with somebody else is not in it. Of what it takes each
-// tenant may have the same part. It is safe for concurrent use.
+// StartLimiter limits the rate of starts so that runs begin in time. While the start delay is
+// below its target, it admits all starts; above, it holds the delay at the target. The delay
+// has two parts: how long dispatchers take to answer a start, and how long a run takes there
+// from its delivery to its first step. Time in the queue while all executors are busy is not
+// included. Each tenant gets an equal share of the rate. It is safe for concurrent use.
 type StartLimiter struct {
 	target time.Duration
 	clock  func() time.Time
 	starts *sojourn.Meter
 
-	mu     sync.Mutex // guards what follows
-	looked time.Time  // when the interval began
-	rate   float64    // of starts a second; +Inf: all
-	tokens float64
-	filled time.Time // up to here the tokens are counted
-	shares shares    // of the rate, by tenants
-	// asked, taken and answered are those of this interval.
-	asked, taken, answered int
-	served                 float64         // answered in a second
-	told                   []time.Duration // what dispatchers told in it
-	begins                 time.Duration   // what they told last
-	toldAt                 time.Time
-	excess                 float64 // of the delay over the target at the last look, in targets
+	mu            sync.Mutex // guards all below
+	intervalStart time.Time  // start of the interval
+	rate          float64    // admitted starts per second; +Inf: no limit
+	tokens        float64
+	filled        time.Time // tokens are counted up to this time
+	shares        shares    // of the rate, by tenant
+	// Counts of this interval: requested, admitted and answered starts.
+	requested, admitted, answered int
+	served                        float64         // answered starts per second, averaged
+	reports                       []time.Duration // reports of dispatchers in this interval
+	begins                        time.Duration   // median of the last reports
+	reportedAt                    time.Time
+	excess                        float64 // delay above the target at the last update, in multiples of the target
 }
 
-// NewStartLimiter makes one that lets runs take as long as target from their request to their
-// first step; 0: it takes all.
+// NewStartLimiter makes a limiter with a target delay from a run's request to its first step;
+// 0 disables the limit.
 func NewStartLimiter(target time.Duration, clock func() time.Time) *StartLimiter {
-	return &StartLimiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), looked: clock(), excess: -1, shares: shares{}}
+	return &StartLimiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), intervalStart: clock(), excess: -1, shares: shares{}}
 }
 
-// Take asks for one start of a tenant; empty: of who is unknown, and gets what tenants leave.
+// Take reports whether a start of a tenant is admitted. The empty tenant stands for unknown
+// callers, which get the rate that tenants leave unused.
 func (l *StartLimiter) Take(tenant string) bool {
 	if l.target <= 0 {
 		return true
@@ -80,23 +79,23 @@ func (l *StartLimiter) Take(tenant string) bool {
 	now := l.clock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.look(now)
-	l.asked++
+	l.update(now)
+	l.requested++
 	if !math.IsInf(l.rate, 1) {
 		l.tokens = min(l.tokens+l.rate*now.Sub(l.filled).Seconds(), max(1, l.rate*interval.Seconds()))
 		l.filled = now
 		own := l.tokens > -shareDebt*l.rate && l.shares.take(tenant, now, l.rate)
-		if !own && l.tokens < 1 { // nor has anybody left something
+		if !own && l.tokens < 1 { // no tenant left any rate unused
 			return false
 		}
 		l.tokens--
 	}
-	l.taken++
+	l.admitted++
 	return true
 }
 
-// Began tells that a dispatcher is asked to start a run, ended that it has answered: how long runs take there to
-// begin, or that it took none.
+// Began records that a start was sent to a dispatcher. ended records the answer: the delay
+// until runs begin there, or that the dispatcher rejected the start.
 func (l *StartLimiter) Began() (ended func(begins time.Duration, ok bool)) {
 	l.starts.Enter(l.clock())
 	return func(begins time.Duration, ok bool) {
@@ -108,21 +107,21 @@ func (l *StartLimiter) Began() (ended func(begins time.Duration, ok bool)) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.answered++
-		l.toldAt = now
-		if len(l.told) < enoughTold {
-			l.told = append(l.told, begins)
+		l.reportedAt = now
+		if len(l.reports) < maxReports {
+			l.reports = append(l.reports, begins)
 		}
 	}
 }
 
-// Rate is how many starts a second are taken at the moment; +Inf: all.
+// Rate returns the admitted starts per second; +Inf means no limit.
 func (l *StartLimiter) Rate() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rate
 }
 
-// Delay is how long runs take from their request to their first step, as far as it is known.
+// Delay returns the measured delay from a run's request to its first step.
 func (l *StartLimiter) Delay() time.Duration {
 	now := l.clock()
 	l.mu.Lock()
@@ -132,44 +131,43 @@ func (l *StartLimiter) Delay() time.Duration {
 
 func (l *StartLimiter) delay(now time.Time) time.Duration {
 	d := l.starts.Mean(now)
-	if now.Sub(l.toldAt) <= keptTold {
+	if now.Sub(l.reportedAt) <= reportTTL {
 		d += l.begins
 	}
 	return d
 }
 
-// look ends an interval that is over, and sets the rate of the next.
-func (l *StartLimiter) look(now time.Time) {
-	took := now.Sub(l.looked)
+// update ends an interval that is over, and sets the rate of the next.
+func (l *StartLimiter) update(now time.Time) {
+	took := now.Sub(l.intervalStart)
 	if took < interval {
 		return
 	}
-	if len(l.told) > 0 {
-		// The median: neither one dispatcher that is slow nor one that has nothing to do, because
-		// it gets nothing, speaks for all.
-		slices.Sort(l.told)
-		l.begins = l.told[(len(l.told)-1)/2]
+	if len(l.reports) > 0 {
+		// The median, so that one slow or idle dispatcher does not decide for all.
+		slices.Sort(l.reports)
+		l.begins = l.reports[(len(l.reports)-1)/2]
 	}
-	// Half of it is that of the look before: one that is slow alone is not followed at once.
-	excess := (min(l.delay(now).Seconds()/l.target.Seconds(), worst) - 1 + l.excess) / 2
+	// Half of it is the previous value, so that a single slow interval counts half.
+	excess := (min(l.delay(now).Seconds()/l.target.Seconds(), maxDelay) - 1 + l.excess) / 2
 	seconds := took.Seconds()
-	l.served += (float64(l.answered)/seconds - l.served) * (1 - math.Exp(-seconds/servedOver))
+	l.served += (float64(l.answered)/seconds - l.served) * (1 - math.Exp(-seconds/servedSeconds))
 	l.adjust(excess, seconds)
 	l.shares.forget(now)
-	l.looked, l.asked, l.taken, l.answered, l.told, l.excess = now, 0, 0, 0, l.told[:0], excess
+	l.intervalStart, l.requested, l.admitted, l.answered, l.reports, l.excess = now, 0, 0, 0, l.reports[:0], excess
 }
 
-// adjust is the control law.
+// adjust applies the controller to the rate.
 func (l *StartLimiter) adjust(excess, seconds float64) {
-	asked := float64(l.asked) / seconds
+	requestRate := float64(l.requested) / seconds
 	open := math.IsInf(l.rate, 1)
 	switch {
 	case open && excess <= 0:
 		return
 	case open:
-		l.rate, l.tokens, l.filled = min(float64(l.taken)/seconds, 2*l.served), 0, l.looked
-		l.excess = 0 // from the target on
-	case excess < -0.5 && l.rate > 2*asked:
+		l.rate, l.tokens, l.filled = min(float64(l.admitted)/seconds, 2*l.served), 0, l.intervalStart
+		l.excess = 0 // starting from the target
+	case excess < -0.5 && l.rate > 2*requestRate:
 		l.rate = math.Inf(1)
 		return
 	}
@@ -179,6 +177,6 @@ func (l *StartLimiter) adjust(excess, seconds float64) {
 	}
 	change := -proportional*(excess-l.excess) - gain*min(seconds, 1)*excess
 	l.rate *= math.Exp(max(min(change, 1), -2))
-	// What nobody asks for must not be let through at once later.
-	l.rate = max(min(l.rate, 2*asked+leastRate), ofServed*l.served, leastRate)
+	// Unused rate must not accumulate for a later burst.
+	l.rate = max(min(l.rate, 2*requestRate+minRate), minServedShare*l.served, minRate)
 }
