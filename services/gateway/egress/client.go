@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// Resolver finds the addresses of a name; *net.Resolver is one.
+// Resolver resolves names; *net.Resolver is one.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Guard calls URLs as its policy allows.
+// Guard makes calls that its policy allows.
 type Guard struct {
 	Policy   Policy
 	Resolver Resolver
 }
 
-// NewGuard makes a guard that resolves as the machine does.
+// NewGuard makes a guard with the system's resolver.
 func NewGuard(p Policy) *Guard { return &Guard{Policy: p, Resolver: net.DefaultResolver} }
 
-// ErrUnresolved says that a name has no address now.
+// ErrUnresolved means that a name has no address now.
 var ErrUnresolved = errors.New("the host has no address")
 
-// Resolve gives the addresses of a host, once every one of them is in order. Errors:
-// ErrRefused, ErrUnresolved.
+// Resolve returns the addresses of a host if all of them are allowed. Errors: ErrRefused,
+// ErrUnresolved.
 func (g *Guard) Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -43,7 +43,7 @@ func (g *Guard) Resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	if len(addrs) == 0 {
 		return nil, ErrUnresolved
 	}
-	for _, a := range addrs { // one bad address is enough: the dialer might take it
+	for _, a := range addrs { // reject all: the dialer might use the bad one
 		if err := g.Policy.CheckAddr(a); err != nil {
 			return nil, err
 		}
@@ -51,10 +51,10 @@ func (g *Guard) Resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// connectTimeout bounds one try of one address, so that the next gets a chance.
+// connectTimeout limits the connection to one address, so that the next one can be tried.
 const connectTimeout = 2 * time.Second
 
-// DialContext resolves a host, judges its addresses and connects to one of them.
+// DialContext resolves a host, checks its addresses and connects to one of them.
 func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -64,7 +64,7 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: connectTimeout, Control: g.judge}
+	d := net.Dialer{Timeout: connectTimeout, Control: g.checkDial}
 	var last error
 	for _, a := range addrs {
 		conn, err := d.DialContext(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
@@ -79,8 +79,8 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	return nil, last
 }
 
-// judge sees the address that the socket is about to connect to.
-func (g *Guard) judge(_, address string, _ syscall.RawConn) error {
+// checkDial checks the address that the socket is about to connect to.
+func (g *Guard) checkDial(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return refuse("the address cannot be read")
@@ -96,8 +96,8 @@ const (
 	maxIdlePerHost = 8
 )
 
-// Client is an HTTP client behind the guard: no proxy of the environment, no redirect
-// followed, no cookie kept.
+// Client returns an HTTP client that uses the guard. It uses no proxy, follows no redirects
+// and keeps no cookies.
 func (g *Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout: timeout,

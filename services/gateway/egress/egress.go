@@ -1,12 +1,11 @@
-// Package egress is the one way in which this host calls a URL that somebody else
-// gave: webhooks and callbacks. It keeps such a URL from reaching what is not
-// public: this machine, its networks, the metadata service of its cloud (OpenWOP
-// host contract §10.6).
+// Package egress calls URLs that callers gave: webhooks and callbacks. It prevents such a URL
+// from reaching private addresses: this machine, its networks, and the metadata service of its
+// cloud (OpenWOP host contract §10.6).
 //
-// A URL is looked at three times. CheckURL judges its text. Resolve judges every
-// address its name has now. The dialer judges them again at each connection and
-// connects to an address it has judged, never to a name, so that a name which means
-// something else a moment later gains nothing. Redirects are never followed.
+// A URL is checked three times. CheckURL checks its text. Resolve checks every address of its
+// name. The dialer checks the addresses again for each connection and connects to a checked
+// address, never to a name, so a later change of the name's addresses has no effect. Redirects
+// are not followed.
 package egress
 
 import (
@@ -17,32 +16,31 @@ import (
 	"strings"
 )
 
-// ErrRefused says that a URL or an address must not be called.
+// ErrRefused means that a URL or address must not be called.
 var ErrRefused = errors.New("not a public address")
 
-// RefusedError says why. Its text repeats neither the URL nor an address.
+// RefusedError gives the reason, without the URL or address.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// Unwrap makes it an ErrRefused.
+// Unwrap returns ErrRefused.
 func (e *RefusedError) Unwrap() error { return ErrRefused }
 
 func refuse(reason string) error { return &RefusedError{reason} }
 
-// Policy is what may be called. The zero value lets through public https URLs only.
+// Policy decides which URLs may be called. The zero value allows public https URLs only.
 type Policy struct {
-	// AllowPrivate lets everything through, http as well: for tests alone.
+	// AllowPrivate allows everything, including http. It is for tests only.
 	AllowPrivate bool
 	// names and nets are the operator's exceptions.
 	names []string
 	nets  []netip.Prefix
 }
 
-// NewPolicy makes a policy with exceptions: networks as CIDR or address, and names. A
-// name that begins with a dot stands for all below it. An exception for a name lets
-// the name through, not its addresses: those must be public, or in a network that is
-// let through as well.
+// NewPolicy makes a policy with exceptions: networks as CIDR or address, and names. A name
+// with a leading dot allows all names below it. An exception for a name does not cover its
+// addresses: they must be public or in an allowed network.
 func NewPolicy(allow []string) (Policy, error) {
 	var (
 		p    Policy
@@ -64,14 +62,14 @@ func NewPolicy(allow []string) (Policy, error) {
 	return p, errors.Join(errs...)
 }
 
-// named reports whether the operator has let a name through.
-func (p Policy) named(host string) bool {
+// allowsName reports whether the operator has allowed a name.
+func (p Policy) allowsName(host string) bool {
 	return slices.ContainsFunc(p.names, func(n string) bool {
 		return host == n || strings.HasPrefix(n, ".") && strings.HasSuffix(host, n)
 	})
 }
 
-// CheckAddr judges an address.
+// CheckAddr checks an address.
 func (p Policy) CheckAddr(a netip.Addr) error {
 	if p.AllowPrivate {
 		return nil
@@ -80,7 +78,7 @@ func (p Policy) CheckAddr(a netip.Addr) error {
 		return nil
 	}
 	if !public(a) {
-		return refuse("the host has an address that is not a public one")
+		return refuse("the host has an address that is not public")
 	}
 	return nil
 }

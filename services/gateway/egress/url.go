@@ -14,13 +14,13 @@ const (
 	maxLabel = 63
 )
 
-// MalformedError says that a text is no absolute URL at all.
+// MalformedError means that a text is not an absolute URL.
 type MalformedError struct{ Reason string }
 
 func (e *MalformedError) Error() string { return e.Reason }
 
-// CheckURL judges the text of a URL and gives it taken apart. Errors: *MalformedError,
-// and *RefusedError for one that is a URL but must not be called. Neither repeats it.
+// CheckURL checks the text of a URL and returns it parsed. Errors: *MalformedError, and
+// *RefusedError for a URL that must not be called. Neither repeats the URL.
 func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	if len(raw) > maxURL {
 		return nil, &MalformedError{"want at most " + strconv.Itoa(maxURL) + " characters"}
@@ -38,12 +38,12 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	case u.Scheme != "https" && (!p.AllowPrivate || u.Scheme != "http"):
 		return nil, refuse("want the scheme https")
 	case u.User != nil:
-		return nil, refuse("the URL must not hold a user or password")
+		return nil, refuse("the URL must not contain a user or password")
 	}
 	return u, p.checkHost(u)
 }
 
-// checkHost judges the host of a URL: a name, or an address as it is written in full.
+// checkHost checks the host of a URL: a name, or an address in its full form.
 func (p Policy) checkHost(u *url.URL) error {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -58,16 +58,16 @@ func (p Policy) checkHost(u *url.URL) error {
 	case !validName(host):
 		return refuse("the host is not a name: want letters, digits and hyphens; write other scripts as xn--")
 	case numeric(host):
-		return refuse("the host is an address in a form that readers take differently; write it as a.b.c.d")
-	case p.AllowPrivate || p.named(host):
+		return refuse("the host is an address in an ambiguous form; write it as a.b.c.d")
+	case p.AllowPrivate || p.allowsName(host):
 		return nil
 	case reserved(host):
-		return refuse("the host is not a public one")
+		return refuse("the host is not public")
 	}
 	return nil
 }
 
-// validName reports a host name as the DNS has them; underscores occur.
+// validName reports whether a host name is valid in the DNS. Underscores are allowed.
 func validName(host string) bool {
 	if host == "" || len(host) > maxName {
 		return false
@@ -86,8 +86,8 @@ func validName(host string) bool {
 	return true
 }
 
-// numeric reports a name whose last label is a number. Resolvers read such names as
-// addresses: 2130706433, 0x7f.1 and 0177.0.0.1 are all this machine.
+// numeric reports whether the last label is a number. Resolvers read such names as
+// addresses: 2130706433, 0x7f.1 and 0177.0.0.1 all mean this machine.
 func numeric(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if hex, ok := strings.CutPrefix(last, "0x"); ok {
@@ -96,13 +96,13 @@ func numeric(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// reservedNames name the inside of something: RFC 6761 and RFC 8375, ICANN's .internal
-// under which clouds serve their metadata, and what clusters and offices made up.
+// reservedNames are the private top-level names: RFC 6761 and RFC 8375, ICANN's .internal
+// under which clouds serve their metadata, and names common in clusters and offices.
 var reservedNames = []string{
 	"localhost", "internal", "local", "localdomain", "home.arpa", "intranet", "corp", "home", "lan", "private", "svc",
 }
 
-// reserved reports a name that is not public: one of those, or one without a dot.
+// reserved reports whether a name is not public: a reserved name, or one without a dot.
 func reserved(host string) bool {
 	if !strings.Contains(host, ".") {
 		return true

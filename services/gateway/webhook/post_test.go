@@ -78,7 +78,7 @@ func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
 	}{
 		"slow":        {egress.Policy{AllowPrivate: true}, slow.URL, "no answer in time"},
 		"in clear":    {egress.Policy{}, "http://hooks.example", "refused: want the scheme https"},
-		"private":     {egress.Policy{}, tls.URL, "refused: the host has an address that is not a public one"},
+		"private":     {egress.Policy{}, tls.URL, "refused: the host has an address that is not public"},
 		"unknown CA":  {egress.Policy{AllowPrivate: true}, tls.URL, "no trusted TLS connection"},
 		"no TLS":      {egress.Policy{AllowPrivate: true}, strings.Replace(slow.URL, "http:", "https:", 1), "no trusted TLS connection"},
 		"nobody":      {egress.Policy{AllowPrivate: true}, gone.URL, "the connection failed"},
