@@ -250,7 +250,7 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.Answered, s.engine.Once, s.answers.Unary}
+	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.SetStatus, s.engine.Once, s.answers.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {

@@ -21,12 +21,11 @@ import (
 	"waybill.dev/waybill/services/gateway/runview"
 )
 
-// retryStreams is the hint to a subscriber that found no free stream.
+// retryStreams is the Retry-After at the stream limit.
 const retryStreams = 5 * time.Second
 
-// StreamRunEvents follows a run: first what is recorded, then what comes, until
-// the terminal event (OpenWOP host contract §4). The caller going away never
-// cancels the run.
+// StreamRunEvents sends recorded events, then new ones, until the terminal event (OpenWOP
+// host contract §4). A disconnect never cancels the run.
 func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]) error {
 	select {
 	case s.streams <- struct{}{}:
@@ -50,7 +49,7 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 	if err != nil {
 		return err
 	}
-	first, err := in.Recv() // the lookup comes before the rules of the parameters
+	first, err := in.Recv() // an unknown run is reported before invalid parameters
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -62,18 +61,17 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 		return err
 	}
 	f := &follower{show: func(snapshot []byte) []byte {
-		shown, _ := s.present(ctx, snapshot)
+		shown, _ := s.presentSnapshot(ctx, snapshot)
 		return shown
 	}, modes: modes, out: out, resumed: req.LastSequence != nil && after >= 0, after: int(after)}
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	defer f.notices(ctx, s, req.GetRunId())()
+	defer f.sendNotices(ctx, s, req.GetRunId())()
 	return f.run(ctx, first, in.Recv, time.Duration(req.GetBufferMs())*time.Millisecond)
 }
 
-// maxCursor keeps a cursor within what the read model counts with; no run has
-// that many events.
+// maxCursor is the largest cursor of the read model; no run has that many events.
 const maxCursor = 1<<31 - 1
 
 func checkStream(req *openwopv1.StreamRunEventsRequest) (runview.Modes, error) {
@@ -90,16 +88,16 @@ func checkStream(req *openwopv1.StreamRunEventsRequest) (runview.Modes, error) {
 	return modes, nil
 }
 
-// follower turns a run's events into what its subscriber sees.
+// follower converts a run's events for its subscriber.
 type follower struct {
 	modes runview.Modes
-	// show makes of a snapshot what the subscriber may see.
+	// show converts a snapshot for the subscriber.
 	show    func([]byte) []byte
 	out     grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]
 	resumed bool
 	after   int
 	batch   runview.Batch
-	sending sync.Mutex // held while something is sent
+	sending sync.Mutex // serializes sends
 }
 
 func (f *follower) send(it runview.Item) error {
@@ -111,7 +109,7 @@ func (f *follower) send(it runview.Item) error {
 // run forwards responses until the stream of events ends.
 func (f *follower) run(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	if f.modes.Snapshots() && f.resumed && len(first.GetInitialSnapshot()) > 0 {
-		// A resumed view of states begins with where the run stands.
+		// A resumed stream of snapshots starts with the current one.
 		if err := f.send(runview.Item{Sequence: f.after, Name: runview.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
 			return err
 		}
@@ -136,19 +134,19 @@ func (f *follower) direct(res *eventlogv1.FollowResponse, recv func() (*eventlog
 		}
 		var err error
 		if res, err = recv(); err != nil {
-			return endOf(err)
+			return streamError(err)
 		}
 	}
 }
 
-func endOf(err error) error {
+func streamError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// item is what the subscriber sees of an event; ok is false when nothing.
+// item converts an event; ok is false if the subscriber does not see it.
 func (f *follower) item(e *eventlogv1.Event) (runview.Item, bool) {
 	it := runview.Item{Sequence: int(e.GetSequence()), Name: e.GetType(), Data: e.GetDocument()}
 	switch f.modes.Form(wire.EventType(e.GetType())) {
@@ -165,7 +163,7 @@ func (f *follower) item(e *eventlogv1.Event) (runview.Item, bool) {
 	}
 }
 
-// payloadOf cuts the payload out of an event document.
+// payloadOf returns the payload of an event document.
 func payloadOf(doc []byte) []byte {
 	var e struct {
 		Payload json.RawMessage `json:"payload"`
@@ -182,7 +180,7 @@ type received struct {
 	err error
 }
 
-// buffered collects what is shown into batches.
+// buffered sends events in batches.
 func (f *follower) buffered(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	in := make(chan received)
 	go func() { // ends with ctx, which ends recv
@@ -203,7 +201,7 @@ func (f *follower) buffered(ctx context.Context, first *eventlogv1.FollowRespons
 	next := received{res: first}
 	for {
 		if next.err != nil {
-			return errors.Join(f.flush(), endOf(next.err))
+			return errors.Join(f.flush(), streamError(next.err))
 		}
 		if done, err := f.collect(next.res, timer, buffer); done || err != nil {
 			return err
