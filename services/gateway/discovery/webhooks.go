@@ -2,7 +2,7 @@ package discovery
 
 import "waybill.dev/waybill/services/gateway/webhook"
 
-// webhooks is there while events are delivered (OpenWOP host contract §1.4).
+// webhooks is present if events are delivered (OpenWOP host contract §1.4).
 type webhooks struct {
 	Supported  bool     `json:"supported"`
 	Algorithms []string `json:"signatureAlgorithms"`

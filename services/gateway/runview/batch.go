@@ -5,10 +5,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// MaxBufferMs is the longest time a batch may be held.
+// MaxBufferMs is the maximum of bufferMs.
 const MaxBufferMs = 5000
 
-// CheckBuffer refuses a bufferMs out of range; it is not clamped.
+// CheckBuffer rejects a bufferMs out of range; it is not clamped.
 func CheckBuffer(ms int32) error {
 	if ms < 0 || ms > MaxBufferMs {
 		return fault.New(fault.ValidationError, "bufferMs: want an integer from 0 to %d", MaxBufferMs).With("path", "bufferMs")
@@ -16,7 +16,7 @@ func CheckBuffer(ms int32) error {
 	return nil
 }
 
-// Item is what a subscriber gets: the id, name and data of an SSE frame.
+// Item is an item of a stream: the id, name and data of an SSE frame.
 type Item struct {
 	Sequence int
 	Name     string
@@ -29,8 +29,8 @@ type Batch struct {
 	last int
 }
 
-// Add puts one more document into the batch; urgent reports that the batch must
-// go out at once: the run has ended or waits.
+// Add adds a document to the batch. urgent means that the batch must be flushed immediately,
+// because the run has ended or waits.
 func (b *Batch) Add(sequence int, t wire.EventType, doc []byte) (urgent bool) {
 	if len(b.data) == 0 {
 		b.data = append(b.data, '[')
@@ -42,10 +42,10 @@ func (b *Batch) Add(sequence int, t wire.EventType, doc []byte) (urgent bool) {
 	return t.Terminal() || t == wire.EventNodeSuspended
 }
 
-// Empty reports that there is nothing to flush.
+// Empty reports whether there is nothing to flush.
 func (b *Batch) Empty() bool { return len(b.data) == 0 }
 
-// Flush gives the batch as one item, and empties it.
+// Flush returns the batch as one item and empties it.
 func (b *Batch) Flush() Item {
 	it := Item{Sequence: b.last, Name: NameBatch, Data: append(b.data, ']')}
 	*b = Batch{}

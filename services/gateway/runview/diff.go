@@ -12,12 +12,12 @@ type DiffOp string
 
 // The ways in which an event can differ.
 const (
-	Added   DiffOp = "added"   // only b has it
-	Removed DiffOp = "removed" // only a has it
+	Added   DiffOp = "added"   // only in b
+	Removed DiffOp = "removed" // only in a
 	Changed DiffOp = "changed"
 )
 
-// EventDiff is a place at which the logs differ.
+// EventDiff is a difference of the logs.
 type EventDiff struct {
 	Seq    int64           `json:"seq"`
 	Op     DiffOp          `json:"op"`
@@ -25,14 +25,14 @@ type EventDiff struct {
 	BEvent json.RawMessage `json:"bEvent,omitempty"`
 }
 
-// DiffReport is how two runs differ.
+// DiffReport describes how two runs differ.
 type DiffReport struct {
 	A             string               `json:"a"`
 	B             string               `json:"b"`
 	DivergedAtSeq *int64               `json:"divergedAtSeq"`
 	EventDiffs    []EventDiff          `json:"eventDiffs"`
 	StateDiff     map[string]ValueDiff `json:"stateDiff"`
-	// Truncated says that not all was compared, or not all that differs is told.
+	// Truncated means that the comparison or the report is incomplete.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
@@ -52,14 +52,14 @@ const (
 type Comparer struct {
 	report DiffReport
 	a, b   namer
-	// heldA and heldB are events that wait for one of the other log; the first of each is at
-	// seqA and seqB.
+	// heldA and heldB are events without a counterpart so far. The first of each is at seqA
+	// and seqB.
 	heldA, heldB [][]byte
 	seqA, seqB   int64
 	bytes        int
 }
 
-// NewComparer begins a comparison of two runs.
+// NewComparer starts the comparison of two runs.
 func NewComparer(a, b string) *Comparer {
 	return &Comparer{
 		report: DiffReport{A: a, B: b, EventDiffs: []EventDiff{}, StateDiff: map[string]ValueDiff{}},
@@ -67,16 +67,15 @@ func NewComparer(a, b string) *Comparer {
 	}
 }
 
-// SetAncestors says from which runs the two come, the source, its source and so on; empty: from
-// none.
+// SetAncestors sets the runs that a and b were forked from, nearest first; nil if none.
 func (c *Comparer) SetAncestors(a, b []string) *Comparer {
 	c.a.runIDs = append(c.a.runIDs, a...)
 	c.b.runIDs = append(c.b.runIDs, b...)
 	return c
 }
 
-// Add takes the events at the next sequence; one of them is nil where its log has ended.
-// It reports whether there is room for more.
+// Add adds the events at the next sequence. An event is nil if its log has ended. It returns
+// false if the report is full.
 func (c *Comparer) Add(a, b []byte) bool {
 	if a != nil {
 		c.heldA = append(c.heldA, a)
@@ -84,51 +83,53 @@ func (c *Comparer) Add(a, b []byte) bool {
 	if b != nil {
 		c.heldB = append(c.heldB, b)
 	}
-	return c.settle(a == nil, b == nil)
+	return c.compareHeld(a == nil, b == nil)
 }
 
-// settle compares what is held as far as it has a counterpart, or as a log has ended.
-func (c *Comparer) settle(endA, endB bool) bool {
+// compareHeld compares held events that have a counterpart, or whose counterpart's log has
+// ended.
+func (c *Comparer) compareHeld(endA, endB bool) bool {
 	for {
-		asideA, asideB := len(c.heldA) > 0 && aside(c.heldA[0]), len(c.heldB) > 0 && aside(c.heldB[0])
+		replayEventA, replayEventB := len(c.heldA) > 0 && isReplayEvent(c.heldA[0]), len(c.heldB) > 0 && isReplayEvent(c.heldB[0])
 		var a, b []byte
 		switch {
-		case asideA != asideB:
-			if asideA {
-				a = c.take(&c.heldA)
+		case replayEventA != replayEventB:
+			if replayEventA {
+				a = popFirst(&c.heldA)
 			} else {
-				b = c.take(&c.heldB)
+				b = popFirst(&c.heldB)
 			}
 		case len(c.heldA) > 0 && len(c.heldB) > 0:
-			a, b = c.take(&c.heldA), c.take(&c.heldB)
+			a, b = popFirst(&c.heldA), popFirst(&c.heldB)
 		case len(c.heldA) > 0 && endB:
-			a = c.take(&c.heldA)
+			a = popFirst(&c.heldA)
 		case len(c.heldB) > 0 && endA:
-			b = c.take(&c.heldB)
+			b = popFirst(&c.heldB)
 		default:
 			return true
 		}
-		if !c.pair(a, b) {
+		if !c.comparePair(a, b) {
 			return false
 		}
 	}
 }
 
-func (*Comparer) take(held *[][]byte) []byte {
+func popFirst(held *[][]byte) []byte {
 	e := (*held)[0]
 	*held = (*held)[1:]
 	return e
 }
 
-// aside knows what a replay says of its way, and its source has not.
-func aside(doc []byte) bool {
+// isReplayEvent reports an event that only a replay records, so that its source has no
+// counterpart.
+func isReplayEvent(doc []byte) bool {
 	var e event
 	return bytes.Contains(doc, []byte(wire.EventReplayDiverged)) && json.Unmarshal(doc, &e) == nil && e.Type == string(wire.EventReplayDiverged)
 }
 
-// pair compares an event with its counterpart; nil: it has none. It is at the sequence that
-// it has in a, or in b if a has none.
-func (c *Comparer) pair(a, b []byte) bool {
+// comparePair compares two events; nil means no counterpart. A difference is reported at the
+// sequence in a, or in b if a has no event.
+func (c *Comparer) comparePair(a, b []byte) bool {
 	seq := c.seqA
 	if a != nil {
 		c.seqA++
@@ -161,7 +162,7 @@ func (c *Comparer) pair(a, b []byte) bool {
 	return true
 }
 
-// event is what counts of an event.
+// event is the part of an event that is compared.
 type event struct {
 	Type    string          `json:"type"`
 	NodeID  string          `json:"nodeId"`
@@ -176,13 +177,13 @@ func (c *Comparer) same(a, b []byte) bool {
 	return x.Type == y.Type && x.NodeID == y.NodeID && c.a.payload(x.Payload) == c.b.payload(y.Payload)
 }
 
-// Report compares the runs' snapshots and gives the report. inFlight says that a run goes
-// on, so that only what both have done so far was compared.
+// Report compares the snapshots and returns the report. inFlight means that a run is not
+// finished, so that only the events both have so far were compared.
 func (c *Comparer) Report(a, b []byte, inFlight bool) DiffReport {
 	if !inFlight && !c.report.Truncated {
-		c.settle(true, true)
+		c.compareHeld(true, true)
 	}
-	cut := c.states(a, b)
-	c.report.Truncated = c.report.Truncated || inFlight || cut
+	stateTruncated := c.states(a, b)
+	c.report.Truncated = c.report.Truncated || inFlight || stateTruncated
 	return c.report
 }

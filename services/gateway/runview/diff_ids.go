@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// minted matches ids that the host makes anew in each run.
-var minted = regexp.MustCompile(`\b(?:run|env|int|evt|art|chk)_[0-9a-z]{16,40}\b`)
+// generatedID matches ids that the host generates for each run.
+var generatedID = regexp.MustCompile(`\b(?:run|env|int|evt|art|chk)_[0-9a-z]{16,40}\b`)
 
-// measured are members at the top of a payload that hold what the host measures or
-// makes; what workflows and models write lies deeper.
+// measured are top-level payload members that the host measures or generates. Content of
+// workflows and models is nested deeper.
 var measured = map[string]bool{
 	"runId": true, "durationMs": true, "latencyMs": true, "elapsedMs": true, "traceparent": true, "traceId": true, "spanId": true, "timestamp": true,
 }
 
-// namer gives the ids of one run names that do not depend on the run: the order in
-// which they first appear. Two runs are the same if they are under these names.
+// namer replaces the ids of one run by their order of first appearance. Two runs are equal
+// if they are equal after the replacement.
 type namer struct {
-	// runIDs are the run's own and, of a fork, those of the runs that it comes from: what
-	// they have recorded names them.
+	// runIDs are the run's id and those of its ancestors, which copied events contain.
 	runIDs []string
 	names  map[string]string
 }
@@ -31,7 +30,7 @@ func newNamer(runID string) namer {
 	return namer{runIDs: []string{runID}, names: map[string]string{}}
 }
 
-// text gives a text with the names in place of the ids.
+// text replaces the ids in a text.
 func (n namer) text(s string) string {
 	if !strings.Contains(s, "_") {
 		return s
@@ -39,7 +38,7 @@ func (n namer) text(s string) string {
 	for _, id := range n.runIDs {
 		s = strings.ReplaceAll(s, id, "run")
 	}
-	return minted.ReplaceAllStringFunc(s, func(id string) string {
+	return generatedID.ReplaceAllStringFunc(s, func(id string) string {
 		if n.names[id] == "" {
 			kind, _, _ := strings.Cut(id, "_")
 			n.names[id] = kind + "#" + strconv.Itoa(len(n.names)+1)
@@ -48,7 +47,7 @@ func (n namer) text(s string) string {
 	})
 }
 
-// payload is the canonical form of a payload without what does not count.
+// payload returns the canonical form of a payload without members that are not compared.
 func (n namer) payload(doc json.RawMessage) string {
 	v, err := decode(doc)
 	if err != nil {
@@ -64,7 +63,7 @@ func (n namer) payload(doc json.RawMessage) string {
 	return n.canonical(v)
 }
 
-// canonical writes a value in one way: members in order, numbers as they are written.
+// canonical encodes a value in one way: sorted members, numbers as written.
 func (n namer) canonical(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -73,7 +72,7 @@ func (n namer) canonical(v any) string {
 	return n.text(string(b))
 }
 
-// isTime knows a time that the host notes, such as expiresAt.
+// isTime reports a time that the host records, such as expiresAt.
 func isTime(name string, value any) bool {
 	s, ok := value.(string)
 	if !ok || !strings.HasSuffix(name, "At") {

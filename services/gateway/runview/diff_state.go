@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// ValueDiff is a place at which the states differ; a side that has nothing there is
-// left out.
+// ValueDiff is a difference of the states. A side without a value is omitted.
 type ValueDiff struct {
 	A json.RawMessage `json:"a,omitempty"`
 	B json.RawMessage `json:"b,omitempty"`
 }
 
-// Bounds of the states' differences.
+// Limits of the state differences.
 const (
 	maxValues     = 500
 	maxValueBytes = 8 << 10
 )
 
-// compared are the members of a snapshot that say how a run went; the others name it,
-// or say when.
+// compared are the snapshot members that describe a run's course. Others identify it or hold
+// times.
 var compared = []string{"status", "inputs", "variables", "channels", "outputs", "error", "nodeStates"}
 
-// states compares two snapshots; cut says that not all that differs is told.
-func (c *Comparer) states(a, b []byte) (cut bool) {
+// states compares two snapshots. truncated means that the report omits differences.
+func (c *Comparer) states(a, b []byte) (truncated bool) {
 	va, _ := decode(a)
 	vb, _ := decode(b)
 	ma, _ := va.(map[string]any)
@@ -43,7 +42,7 @@ func (c *Comparer) states(a, b []byte) (cut bool) {
 	return true
 }
 
-// absent is no value at all, which null is.
+// absent stands for a missing member, unlike null.
 type absent struct{}
 
 func member(m map[string]any, name string) any {
@@ -54,7 +53,7 @@ func member(m map[string]any, name string) any {
 	return v
 }
 
-// value notes where two values differ, as deep as both are objects.
+// value records where two values differ. Objects are compared member by member.
 func (c *Comparer) value(pointer string, a, b any) {
 	ma, isA := a.(map[string]any)
 	mb, isB := b.(map[string]any)
@@ -79,12 +78,12 @@ func (c *Comparer) value(pointer string, a, b any) {
 
 func (c *Comparer) member(pointer, name string, a, b map[string]any) {
 	if strings.HasPrefix(pointer, "/nodeStates/") && strings.Count(pointer, "/") == 2 && name == "since" {
-		return // when, not how
+		return // a time
 	}
 	c.value(pointer+"/"+escape.Replace(name), member(a, name), member(b, name))
 }
 
-// escape writes a member's name as a JSON pointer has it (RFC 6901).
+// escape encodes a member name for a JSON pointer (RFC 6901).
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func render(v any) json.RawMessage {

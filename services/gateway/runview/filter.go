@@ -23,10 +23,10 @@ type Filter struct {
 	Tag        string
 	// Code is the code of the error that ended the run.
 	Code string
-	// Kind is that of an envelope which a model gave in the run, and Provider one whose model was
-	// called for it, or would have been.
+	// Kind is the kind of an envelope that a model produced in the run. Provider is the
+	// provider of a model call, made or substituted.
 	Kind, Provider string
-	// Since keeps runs that were created then or later.
+	// Since selects runs created at that time or later.
 	Since time.Time
 }
 
@@ -41,14 +41,14 @@ const (
 	nameSince    = "since"
 )
 
-// FilterNames are those that a word may have before its colon.
+// FilterNames are the valid names.
 var FilterNames = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameSince}
 
-// MaxFilterBytes bounds a filter.
+// MaxFilterBytes is the maximum length of a filter.
 const MaxFilterBytes = 1024
 
-// ParseFilter reads a filter. A span of time counts back from now. An error names the word and
-// says what is wanted.
+// ParseFilter reads a filter. Time spans count back from now. Errors name the word and say
+// what is allowed.
 func ParseFilter(text string, now time.Time) (Filter, error) {
 	var f Filter
 	if len(text) > MaxFilterBytes {
@@ -61,7 +61,7 @@ func ParseFilter(text string, now time.Time) (Filter, error) {
 			return Filter{}, err
 		}
 		if seen[name] {
-			return Filter{}, fmt.Errorf("%s: is there twice; all words hold together, so give it once", name)
+			return Filter{}, fmt.Errorf("%s: duplicate; a run must match all words, so give each name once", name)
 		}
 		seen[name], rest = true, after
 		if err := f.set(name, value, now); err != nil {
@@ -71,16 +71,16 @@ func ParseFilter(text string, now time.Time) (Filter, error) {
 	return f, nil
 }
 
-// word cuts the first word off: NAME:VALUE or NAME:"VALUE".
+// word splits off the first word: NAME:VALUE or NAME:"VALUE".
 func word(text string) (name, value, rest string, err error) {
 	end := strings.IndexFunc(text, func(c rune) bool { return c == ':' || unicode.IsSpace(c) })
 	if end < 0 || text[end] != ':' {
 		plain, _, _ := strings.Cut(text, " ")
-		return "", "", "", fmt.Errorf("%q: want a name and a colon before it; the names are %s", plain, list())
+		return "", "", "", fmt.Errorf("%q: want NAME:VALUE; names are %s", plain, list())
 	}
 	name, text = text[:end], text[end+1:]
 	if !slices.Contains(FilterNames, name) {
-		return "", "", "", fmt.Errorf("%q: is none of the names, which are %s", name, list())
+		return "", "", "", fmt.Errorf("%q: unknown name; names are %s", name, list())
 	}
 	if strings.HasPrefix(text, `"`) {
 		quoted, err := strconv.QuotedPrefix(text)
@@ -88,11 +88,11 @@ func word(text string) (name, value, rest string, err error) {
 			value, err = strconv.Unquote(quoted)
 		}
 		if err != nil {
-			return "", "", "", fmt.Errorf("%s: the quote has no end", name)
+			return "", "", "", fmt.Errorf("%s: missing closing quote", name)
 		}
 		rest = text[len(quoted):]
 		if rest != "" && !strings.ContainsFunc(rest[:1], unicode.IsSpace) {
-			return "", "", "", fmt.Errorf("%s: want a space behind the quote", name)
+			return "", "", "", fmt.Errorf("%s: want a space after the closing quote", name)
 		}
 	} else if end := strings.IndexFunc(text, unicode.IsSpace); end >= 0 {
 		value, rest = text[:end], text[end:]
@@ -100,7 +100,7 @@ func word(text string) (name, value, rest string, err error) {
 		value = text
 	}
 	if value == "" {
-		return "", "", "", fmt.Errorf("%s: want a value behind the colon", name)
+		return "", "", "", fmt.Errorf("%s: want a value after the colon", name)
 	}
 	return name, value, rest, nil
 }
@@ -111,7 +111,7 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 	switch name {
 	case nameStatus:
 		if f.Status = wire.Status(value); !slices.Contains(wire.Statuses(), f.Status) {
-			return fmt.Errorf("%s: %q is none of %v", name, value, wire.Statuses())
+			return fmt.Errorf("%s: %q: want one of %v", name, value, wire.Statuses())
 		}
 	case nameWorkflow:
 		f.WorkflowID = value
@@ -131,15 +131,15 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 	return nil
 }
 
-// units are those of a span of time.
+// units are the units of time spans.
 var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// maxSpan keeps a span within what can be counted.
+// maxSpan limits a time span to avoid overflow.
 const maxSpan = 1_000_000
 
 var errInstant = errors.New("want a span of time such as 90s, 15m, 2h, 7d or 1w, a day such as 2026-11-22, or a time of RFC 3339")
 
-// instant reads a span of time before now, a day, or a time.
+// instant reads a time span before now, a day, or a time.
 func instant(text string, now time.Time) (time.Time, error) {
 	last := text[len(text)-1]
 	if unit, ok := units[last]; ok {

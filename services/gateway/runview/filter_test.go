@@ -39,21 +39,21 @@ func TestParse_ReadsWordsThatAllHold(t *testing.T) {
 func TestParse_SaysWhatIsWrongWithAWord(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"color:x":                  `"color": is none of the names, which are status, workflow, tag, code, kind, provider, since`,
-		"failed":                   `"failed": want a name and a colon before it`,
-		"status:failed triage":     `"triage": want a name`,
-		"status:done":              `status: "done" is none of [pending`,
+		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, since`,
+		"failed":                   `"failed": want NAME:VALUE`,
+		"status:failed triage":     `"triage": want NAME:VALUE`,
+		"status:done":              `status: "done": want one of [pending`,
 		"status:":                  "status: want a value",
 		"status: failed":           "status: want a value",
 		`tag:""`:                   "tag: want a value",
-		`tag:"x`:                   "tag: the quote has no end",
-		`tag:"x"y`:                 "tag: want a space behind the quote",
-		"tag:a tag:b":              "tag: is there twice",
+		`tag:"x`:                   "tag: missing closing quote",
+		`tag:"x"y`:                 "tag: want a space after the closing quote",
+		"tag:a tag:b":              "tag: duplicate",
 		"since:2":                  "since: \"2\": want a span of time such as",
 		"since:-2h":                "want a span of time",
 		"since:99999999w":          "want a span of time",
 		"since:yesterday":          "want a span of time",
-		":x":                       `"": is none of the names`,
+		":x":                       `"": unknown name`,
 		string(make([]byte, 2000)): "want at most 1024 bytes",
 	} {
 		_, err := runview.ParseFilter(text, now)

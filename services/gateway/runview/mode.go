@@ -21,13 +21,14 @@ const (
 	ModeDebug    Mode = "debug"
 )
 
-// supported are the single modes, in the order errors list them.
+// supported are the modes, in the order of error messages.
 var supported = []Mode{ModeValues, ModeUpdates, ModeMessages, ModeDebug}
 
-// Modes is a set of modes that may be combined.
+// Modes is a set of combinable modes.
 type Modes struct{ values, updates, messages, debug bool }
 
-// ParseModes reads a list of modes; entries may be comma lists. None: updates.
+// ParseModes reads a list of modes. Entries may be comma-separated lists; an empty list
+// means updates.
 func ParseModes(list []string) (Modes, error) {
 	var m Modes
 	n := 0
@@ -44,7 +45,7 @@ func ParseModes(list []string) (Modes, error) {
 			case ModeDebug:
 				m.debug = true
 			default:
-				return Modes{}, unsupported("streamMode names a mode that this host does not serve")
+				return Modes{}, unsupported("streamMode contains a mode that this host does not support")
 			}
 		}
 	}
@@ -61,11 +62,11 @@ func unsupported(message string) error {
 	return fault.New(fault.UnsupportedStreamMode, "%s", message).With("supported", supported)
 }
 
-// Snapshots reports that the subscriber is shown states instead of events.
+// Snapshots reports whether the subscriber gets snapshots instead of events.
 func (m Modes) Snapshots() bool { return m.values }
 
-// Notices reports that the subscriber hears of what happens beside a run and is no event
-// of it, such as that the run was annotated (OpenWOP host contract §2.8).
+// Notices reports whether the subscriber gets notifications that are not events of the run,
+// such as new annotations (OpenWOP host contract §2.8).
 func (m Modes) Notices() bool { return m.values || m.updates || m.debug }
 
 // Form is how an event is shown.
@@ -79,15 +80,15 @@ const (
 	AsValues      // state.snapshot: the run as of the event
 )
 
-// Names of stream items that are no event types.
+// Names of stream items that are not event types.
 const (
 	NameSnapshot = "state.snapshot"
 	NameChunk    = "ai.message.chunk"
 	NameBatch    = "batch"
 )
 
-// updates are the event types that mode updates shows (OpenWOP host contract
-// §4.3); values shows a snapshot for each of them and for node.started.
+// updates are the event types of mode updates (OpenWOP host contract §4.3). Mode values
+// shows a snapshot for each of them and for node.started.
 var updates = map[wire.EventType]bool{
 	wire.EventRunStarted: true, wire.EventRunCompleted: true, wire.EventRunFailed: true, wire.EventRunCancelled: true,
 	wire.EventRunPaused: true, wire.EventRunResumed: true, "run.annotated": true,
@@ -98,8 +99,8 @@ var updates = map[wire.EventType]bool{
 	wire.EventInterruptRequested: true, wire.EventInterruptResolved: true, wire.EventArtifactCreated: true,
 }
 
-// Form says how an event type is shown in these modes: once, whichever of them
-// admit it.
+// Form returns how an event type is shown. An event is shown once, even if several modes
+// include it.
 func (m Modes) Form(t wire.EventType) Form {
 	switch {
 	case m.values:

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/internal/llmkey"
 )
 
-// cacheKey names a request to a model by what it asks for (OpenWOP host contract §7.3).
+// cacheKey returns the cache key of a model request (OpenWOP host contract §7.3).
 func (h *Handler) cacheKey(_ context.Context, _ *http.Request, body []byte) (any, error) {
 	key, err := llmkey.Of(body)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "hunter2")
 }
 
-// What a handler panics with is nobody's to see; the process lives on (OpenWOP
+// What a handler panicOnRequest with is nobody's to see; the process lives on (OpenWOP
 // envelope contract §11, sinks).
 func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {
 	t.Parallel()

@@ -15,21 +15,20 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// This file serves the seams that decide: the gate of model capabilities and the
-// gate of approvals. Both are pure functions in surroundings that the request gives
-// (OpenWOP envelope contract §16.3, §23.4; host contract §6).
+// This file serves the gate of model capabilities and the gate of approvals. Both are pure
+// functions of the request (OpenWOP envelope contract §16.3, §23.4; host contract §6).
 
-// event is what a run would record of a decision.
+// event is the event that a run would record for a decision.
 type event struct {
 	Type    wire.EventType  `json:"type"`
 	Payload json.RawMessage `json:"payload"`
 }
 
-// knownVendors are the providers whose models the seam takes to have the base
-// capabilities; no other model has any.
+// knownVendors are the providers whose models have the base capabilities in this seam. Other
+// models have none.
 var knownVendors = []string{"anthropic", "openai", "google", "gemini"}
 
-// testNode is the node of a request that names none.
+// testNode is the default node of a request.
 const testNode = "test-node"
 
 // modelGate evaluates the gate of model capabilities.
@@ -74,23 +73,23 @@ func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (an
 	return answer, nil
 }
 
-// The gate of the approval seam, and what its roles are called.
+// The gate of the approval seam and its roles.
 const (
 	gateID       = "conformance-approval-gate"
 	approverRole = "approver"
 	overrideRole = "approval-override"
-	// approvalsRespond is what a key needs to act at a gate (OpenWOP host contract
+	// approvalsRespond is the scope a key needs to act at a gate (OpenWOP host contract
 	// §8.2).
 	approvalsRespond auth.Scope = "approvals:respond"
 )
 
-// scenario is who does what at the gate.
+// scenario is an action at the gate and the roles of its principal.
 type scenario struct {
 	act   approval.Act
 	roles []string
 }
 
-// scenarios stage the seam: they say what the principal holds, not how it ends.
+// scenarios set the roles of the principal, not the outcome.
 var scenarios = map[string]scenario{
 	"grant":                 {approval.Grant, []string{approverRole}},
 	"authorized-grant":      {approval.Grant, []string{approverRole}},
@@ -101,11 +100,11 @@ var scenarios = map[string]scenario{
 	"unauthorized-override": {approval.Override, []string{approverRole}},
 }
 
-// spelling brings a scenario's name into the form of the table.
+// spelling normalizes the name of a scenario.
 var spelling = strings.NewReplacer("_", "-", " ", "-", "authoris", "authoriz")
 
-// approvalGate lets a principal act at a gate. Whoever calls must be allowed to
-// respond to approvals: no scenario gives a key what it has not.
+// approvalGate evaluates an action at the gate of approvals. The caller needs the scope
+// approvals:respond: a scenario grants its key nothing.
 func (h *Handler) approvalGate(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		Scenario  string `json:"scenario"`

@@ -15,9 +15,8 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// This file serves the emitters: they write one event into a test log, which a
-// host's own code would write too, so a payload must be one that it could write
-// (OpenWOP envelope contract §15, §19.1, §23.4).
+// This file serves the emitters, which write one event to a test log. The payload must be one
+// that the host itself could write (OpenWOP envelope contract §15, §19.1, §23.4).
 
 // emission is the body of an emitter.
 type emission struct {
@@ -28,7 +27,7 @@ type emission struct {
 	CorrelationID string                     `json:"correlationId"`
 }
 
-// maxID bounds the ids of an event (run-event.schema.json).
+// maxID limits the ids of an event (run-event.schema.json).
 const maxID = 128
 
 func (e *emission) check() error {
@@ -40,38 +39,38 @@ func (e *emission) check() error {
 	}
 	for name, id := range map[string]string{"runId": e.RunID, "nodeId": e.NodeID, "correlationId": e.CorrelationID} {
 		if utf8.RuneCountInString(id) > maxID {
-			return argument("/%s: at most %d characters are taken", name, maxID)
+			return argument("/%s: want at most %d characters", name, maxID)
 		}
 	}
 	return nil
 }
 
-// usage emits provider.usage, which may never hold a reference to a credential
-// (OpenWOP envelope contract §19.1).
+// usage emits provider.usage, which must not contain a reference to a credential (OpenWOP
+// envelope contract §19.1).
 func (h *Handler) usage(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var e emission
-	if err := read(body, &e); err != nil {
+	if err := decodeBody(body, &e); err != nil {
 		return nil, err
 	}
 	if err := e.check(); err != nil {
 		return nil, err
 	}
-	if e.holds(func(s string) bool { return strings.HasPrefix(s, "secret:") }) {
-		return nil, leak("provider_usage_credential_leak", "provider.usage must not hold a reference to a credential")
+	if e.contains(func(s string) bool { return strings.HasPrefix(s, "secret:") }) {
+		return nil, leakError("provider_usage_credential_leak", "provider.usage must not contain a reference to a credential")
 	}
-	if err := fit(e.Payload, usageMembers); err != nil {
+	if err := checkMembers(e.Payload, usageMembers); err != nil {
 		return nil, err
 	}
 	e.Type = string(wire.EventProviderUsage)
 	return h.emit(ctx, e)
 }
 
-// canary is how the protocol's suite marks a secret in a text.
+// canary is the protocol's test suite's mark of a secret.
 const canary = "secret-canary-"
 
 func (h *Handler) reliability(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var e emission
-	if err := read(body, &e); err != nil {
+	if err := decodeBody(body, &e); err != nil {
 		return nil, err
 	}
 	members, known := reliabilityMembers[wire.EventType(e.Type)]
@@ -81,30 +80,30 @@ func (h *Handler) reliability(ctx context.Context, _ *http.Request, body []byte)
 	if err := e.check(); err != nil {
 		return nil, err
 	}
-	if e.holds(func(s string) bool { return strings.Contains(s, canary) }) {
-		return nil, leak("envelope_reliability_credential_leak", "a reliability event must not hold a credential")
+	if e.contains(func(s string) bool { return strings.Contains(s, canary) }) {
+		return nil, leakError("envelope_reliability_credential_leak", "a reliability event must not contain a credential")
 	}
 	if wire.EventType(e.Type) == wire.EventEnvelopeRecovery {
 		for name := range e.Payload {
 			if _, ok := members[name]; !ok {
-				return nil, leak("envelope_recovery_content_leak", "a recovery tells nodeId, path and byteOffset, and nothing of the text")
+				return nil, leakError("envelope_recovery_content_leak", "a recovery event contains nodeId, path and byteOffset only")
 			}
 		}
 	}
-	if err := fit(e.Payload, members); err != nil {
+	if err := checkMembers(e.Payload, members); err != nil {
 		return nil, err
 	}
 	return h.emit(ctx, e)
 }
 
-// leak is a refusal under a code of the seam's own.
-func leak(code fault.Code, message string) error {
+// leakError is a rejection with a code of the seam's own.
+func leakError(code fault.Code, message string) error {
 	return fault.New(code, "%s", message)
 }
 
-// holds looks for a text anywhere in the payload, names of members included, and
-// for a member that refers to a credential.
-func (e *emission) holds(is func(string) bool) bool {
+// contains searches the payload for a matching string, including names of members, or for a
+// member that refers to a credential.
+func (e *emission) contains(is func(string) bool) bool {
 	var look func(v any) bool
 	look = func(v any) bool {
 		switch v := v.(type) {
@@ -130,7 +129,7 @@ func (e *emission) holds(is func(string) bool) bool {
 	return false
 }
 
-// value reads JSON without losing digits.
+// value decodes JSON without losing digits.
 func value(raw json.RawMessage) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -146,7 +145,7 @@ func (h *Handler) emit(ctx context.Context, e emission) (any, error) {
 	node := e.NodeID
 	if raw, ok := e.Payload["nodeId"]; ok && node == "" {
 		if err := json.Unmarshal(raw, &node); err != nil {
-			return nil, argument("/payload/nodeId: want a text")
+			return nil, argument("/payload/nodeId: want a string")
 		}
 	}
 	res, err := h.Acceptor.Emit(ctx, &acceptorv1.EmitRequest{

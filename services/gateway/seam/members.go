@@ -11,54 +11,54 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// member is one member of an event's payload.
+// member describes one member of an event's payload.
 type member struct {
 	required bool
-	// fits judges the value; want says what would.
+	// fits validates the value; want describes a valid one.
 	fits func(v any) bool
 	want string
 }
 
-// members are those of a closed payload.
+// members describe a closed payload.
 type members map[string]member
 
 // The payloads of the emitters' events (OpenWOP envelope contract §15, §19.1).
 var (
 	usageMembers = members{
-		"provider": must(text(1, 1<<20)), "model": must(text(1, 1<<20)),
-		"inputTokens": must(integer(0, 1<<53)), "outputTokens": must(integer(0, 1<<53)),
+		"provider": required(text(1, 1<<20)), "model": required(text(1, 1<<20)),
+		"inputTokens": required(integer(0, 1<<53)), "outputTokens": required(integer(0, 1<<53)),
 		"totalTokens": integer(0, 1<<53), "cacheReadTokens": integer(0, 1<<53), "cacheWriteTokens": integer(0, 1<<53),
 		"costEstimateUsd": amount(), "currency": like(`^[A-Z]{3}$`), "cacheHit": boolean(),
 		"nodeId": text(1, maxID), "traceId": text(1, maxID),
 	}
 	reliabilityMembers = map[wire.EventType]members{
 		wire.EventEnvelopeRetryAttempted: {
-			"nodeId": must(text(1, maxID)), "attempt": must(integer(1, 16)), "reason": must(like(retryReason)), "previousError": orNull(text(0, 1<<20)),
+			"nodeId": required(text(1, maxID)), "attempt": required(integer(1, 16)), "reason": required(like(retryReason)), "previousError": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeRetryExhausted: {
-			"nodeId": must(text(1, maxID)), "totalAttempts": must(integer(1, 1<<53)), "finalReason": must(like(retryReason)), "finalError": orNull(text(0, 1<<20)),
+			"nodeId": required(text(1, maxID)), "totalAttempts": required(integer(1, 1<<53)), "finalReason": required(like(retryReason)), "finalError": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeRefusal: {
-			"nodeId": must(text(1, maxID)), "provider": must(text(1, 1<<20)), "model": must(text(1, 1<<20)),
+			"nodeId": required(text(1, maxID)), "provider": required(text(1, 1<<20)), "model": required(text(1, 1<<20)),
 			"refusalText": orNull(text(0, 1<<20)), "safetyCategory": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeTruncated: {
-			"nodeId": must(text(1, maxID)), "provider": must(text(1, 1<<20)), "model": must(text(1, 1<<20)), "stopReason": must(like(`^(max_tokens|length|stop_sequence|unknown)$`)),
+			"nodeId": required(text(1, maxID)), "provider": required(text(1, 1<<20)), "model": required(text(1, 1<<20)), "stopReason": required(like(`^(max_tokens|length|stop_sequence|unknown)$`)),
 			"partialPayloadAvailable": boolean(), "outputTokenCount": orNull(integer(0, 1<<53)),
 		},
 		wire.EventEnvelopeNLToFormat: {
-			"nodeId": must(text(1, maxID)), "originalEnvelopeType": must(text(1, 256)), "fallbackCalls": integer(1, 1<<53),
+			"nodeId": required(text(1, maxID)), "originalEnvelopeType": required(text(1, 256)), "fallbackCalls": integer(1, 1<<53),
 		},
 		wire.EventEnvelopeRecovery: {
-			"nodeId": must(text(1, maxID)), "path": must(like(`^(direct|jsonrepair|markdown-fence|brace-walker|custom)$`)), "byteOffset": orNull(integer(0, 1<<53)),
+			"nodeId": required(text(1, maxID)), "path": required(like(`^(direct|jsonrepair|markdown-fence|brace-walker|custom)$`)), "byteOffset": orNull(integer(0, 1<<53)),
 		},
 	}
 )
 
-// retryReason is why an answer was asked for again (OpenWOP envelope contract §15).
+// retryReason matches the reasons of a retry (OpenWOP envelope contract §15).
 const retryReason = `^(schema-violation|truncation|type-drift|type-mismatch|refusal|parse-error|unknown|x-host-[a-z][a-z0-9-]*-[a-z][a-z0-9-]*)$`
 
-func must(m member) member {
+func required(m member) member {
 	m.required = true
 	return m
 }
@@ -71,7 +71,7 @@ func orNull(m member) member {
 }
 
 func text(shortest, longest int) member {
-	return member{want: fmt.Sprintf("a text of %d to %d characters", shortest, longest), fits: func(v any) bool {
+	return member{want: fmt.Sprintf("a string of %d to %d characters", shortest, longest), fits: func(v any) bool {
 		s, ok := v.(string)
 		n := utf8.RuneCountInString(s)
 		return ok && n >= shortest && n <= longest
@@ -80,7 +80,7 @@ func text(shortest, longest int) member {
 
 func like(pattern string) member {
 	re := regexp.MustCompile(pattern)
-	return member{want: "a text that matches " + pattern, fits: func(v any) bool {
+	return member{want: "a string that matches " + pattern, fits: func(v any) bool {
 		s, ok := v.(string)
 		return ok && re.MatchString(s)
 	}}
@@ -93,7 +93,7 @@ func boolean() member {
 	}}
 }
 
-// integer is a JSON Schema integer: 1.0 is one.
+// integer describes a JSON Schema integer, which includes 1.0.
 func integer(least, most float64) member {
 	return member{want: fmt.Sprintf("an integer from %.0f to %.0f", least, most), fits: func(v any) bool {
 		f, ok := number(v)
@@ -117,8 +117,9 @@ func number(v any) (float64, bool) {
 	return f, err == nil
 }
 
-// fit holds a payload to its members: those required, no others, each as wanted.
-func fit(payload map[string]json.RawMessage, want members) error {
+// checkMembers validates a payload: all required members, no others, each with a valid
+// value.
+func checkMembers(payload map[string]json.RawMessage, want members) error {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if _, has := payload[name]; !has && want[name].required {
 			return argument("/payload/%s: required", name)
@@ -127,7 +128,7 @@ func fit(payload map[string]json.RawMessage, want members) error {
 	for _, name := range slices.Sorted(maps.Keys(payload)) {
 		m, known := want[name]
 		if !known {
-			return argument("/payload: has a member that this event has not; want only %v", slices.Sorted(maps.Keys(want)))
+			return argument("/payload: unknown member; want only %v", slices.Sorted(maps.Keys(want)))
 		}
 		if v, err := value(payload[name]); err != nil || !m.fits(v) {
 			return argument("/payload/%s: want %s", name, m.want)

@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// composePrompt fills a template in and gives the payload of prompt.composed (OpenWOP
-// envelope contract §19.2, §23.4).
+// composePrompt composes a prompt template and returns the payload of prompt.composed
+// (OpenWOP envelope contract §19.2, §23.4).
 func (h *Handler) composePrompt(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		TemplateID    string                `json:"templateId"`
@@ -24,7 +24,7 @@ func (h *Handler) composePrompt(ctx context.Context, _ *http.Request, body []byt
 		Observability string                `json:"observability"`
 		NodeID        *string               `json:"nodeId"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	nodeID := testNode
@@ -53,14 +53,14 @@ func (h *Handler) composePrompt(ctx context.Context, _ *http.Request, body []byt
 	}
 	res, err := h.Dispatcher.ComposePrompt(ctx, msg)
 	if err != nil {
-		return composeRefused(err)
+		return composeError(err)
 	}
 	return json.RawMessage(res.GetPayload()), nil
 }
 
-// composeRefused gives every refusal of the template or its bindings the status 400, but
-// for a template that is not there.
-func composeRefused(err error) (any, error) {
+// composeError gives rejections of the template or its bindings the status 400, except for
+// an unknown template.
+func composeError(err error) (any, error) {
 	e, ok := fault.As(err)
 	if !ok {
 		return nil, err
@@ -69,7 +69,7 @@ func composeRefused(err error) (any, error) {
 	case fault.ValidationError:
 		return nil, argument("%s", e.Message)
 	case fault.PromptVariable, fault.CredentialUnavailable, fault.ContentTooLong:
-		return refused(e.Code, e.Message), nil
+		return rejected(e.Code, e.Message), nil
 	}
 	return nil, err
 }

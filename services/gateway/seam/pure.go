@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// This file serves the wrapping of prompts and the keeping of assets (OpenWOP
-// envelope contract §23.4, §23.5).
+// This file serves the wrapping of prompts and the storage of assets (OpenWOP envelope
+// contract §23.4, §23.5).
 
-// wrap shows a payload as a prompt would.
+// wrap returns a payload as it is written into a prompt.
 func (h *Handler) wrap(_ context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		Payload      json.RawMessage   `json:"payload"`
@@ -25,7 +25,7 @@ func (h *Handler) wrap(_ context.Context, _ *http.Request, body []byte) (any, er
 		Source       string            `json:"source"`
 		Attributes   map[string]string `json:"attributes"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	switch {
@@ -38,21 +38,21 @@ func (h *Handler) wrap(_ context.Context, _ *http.Request, body []byte) (any, er
 	return map[string]any{"prompt": untrusted.Prompt(req.Payload, req.ContentTrust, mark)}, nil
 }
 
-// maxAssetText is the largest asset that the seam takes, in characters of base64.
+// maxAssetText is the maximum size of an asset, in characters of base64.
 const maxAssetText = 8 << 20
 
-// putAsset stores an asset and gives its URL.
+// putAsset stores an asset and returns its URL.
 func (h *Handler) putAsset(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		ContentBase64 string  `json:"contentBase64"`
 		ContentType   string  `json:"contentType"`
 		TTLSeconds    float64 `json:"ttlSeconds"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	if len(req.ContentBase64) > maxAssetText {
-		return nil, fault.New(fault.PayloadTooLarge, "contentBase64: has %d characters; at most %d are taken", len(req.ContentBase64), maxAssetText)
+		return nil, fault.New(fault.PayloadTooLarge, "contentBase64: has %d characters; the limit is %d", len(req.ContentBase64), maxAssetText)
 	}
 	data, err := base64.StdEncoding.DecodeString(req.ContentBase64)
 	if err != nil || len(data) == 0 {

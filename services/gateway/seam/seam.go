@@ -1,5 +1,5 @@
-// Package seam serves the protocol's test seams: doors into the same code that
-// production uses, mounted only with --test-seams (OpenWOP envelope contract §23).
+// Package seam serves the protocol's test seams, which call the same code as production. They
+// are enabled with --test-seams only (OpenWOP envelope contract §23).
 package seam
 
 import (
@@ -23,10 +23,10 @@ import (
 	"waybill.dev/waybill/services/gateway/redaction"
 )
 
-// Prefix is where the seams are mounted.
+// Prefix is the path prefix of the seams.
 const Prefix = "/v1/host/sample/"
 
-// maxBody bounds a seam's request.
+// maxBody limits the body of a request.
 const maxBody = 9 << 20
 
 // Handler serves the seams to an authenticated principal.
@@ -37,9 +37,9 @@ type Handler struct {
 	Bundles    redaction.BundleExporter
 	Logger     *slog.Logger
 	Clock      func() time.Time
-	// Clean takes secrets out of errors.
+	// Clean redacts errors.
 	Clean func(context.Context, error) error
-	// Redact takes them out of an answer: a seam may say what it was told.
+	// Redact redacts answers, because a seam may repeat its input.
 	Redact func(context.Context, []byte) (json.RawMessage, error)
 }
 
@@ -49,7 +49,7 @@ type seam struct {
 	do     func(h *Handler, ctx context.Context, r *http.Request, body []byte) (any, error)
 }
 
-// routes are the seams whose features this host has.
+// routes are the seams of this host's features.
 var routes = map[string]seam{
 	"envelope/accept":                     {http.MethodPost, (*Handler).accept},
 	"node-catalog":                        {http.MethodGet, (*Handler).catalog},
@@ -57,7 +57,7 @@ var routes = map[string]seam{
 	"test/mock-ai/reset":                  {http.MethodPost, (*Handler).resetMock},
 	"test/mock-ai/last-dispatch-budget":   {http.MethodGet, (*Handler).budget},
 	"test/reset":                          {http.MethodPost, (*Handler).reset},
-	"test/panic":                          {http.MethodPost, (*Handler).panics},
+	"test/panic":                          {http.MethodPost, (*Handler).panicOnRequest},
 	"test/capability-toggle":              {http.MethodPost, (*Handler).toggle},
 	"test/otel/spans":                     {http.MethodGet, (*Handler).spans},
 	"test/debug-bundle/export":            {http.MethodPost, (*Handler).export},
@@ -78,18 +78,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s, ok := routes[name]
 	if run, found := runEvents(name); found {
 		s, ok = seam{http.MethodGet, func(h *Handler, ctx context.Context, r *http.Request, _ []byte) (any, error) {
-			return h.events(ctx, r, run)
+			return h.listEvents(ctx, r, run)
 		}}, true
 	}
 	switch {
 	case !ok:
-		h.answer(w, nil, fault.New(fault.NotFound, "no such test seam"))
+		h.answer(w, nil, fault.New(fault.NotFound, "no test seam at this path"))
 	case s.method != r.Method:
-		h.answer(w, nil, fault.New(fault.MethodNotAllowed, "this seam takes %s", s.method))
+		h.answer(w, nil, fault.New(fault.MethodNotAllowed, "this seam allows %s", s.method))
 	default:
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			h.answer(w, nil, fault.New(fault.PayloadTooLarge, "a seam takes at most %d bytes", maxBody))
+			h.answer(w, nil, fault.New(fault.PayloadTooLarge, "the body exceeds %d bytes", maxBody))
 			return
 		}
 		if err != nil {
@@ -98,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		doc, err := s.do(h, r.Context(), r, body)
 		if err == nil {
-			doc, err = h.scrubbed(r.Context(), doc)
+			doc, err = h.redactAnswer(r.Context(), doc)
 		}
 		if err != nil {
 			err = h.Clean(r.Context(), err)
@@ -107,11 +107,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// scrubbed is a document as it may be answered.
-func (h *Handler) scrubbed(ctx context.Context, doc any) (any, error) {
-	given, hasStatus := doc.(reply)
+// redactAnswer redacts an answer.
+func (h *Handler) redactAnswer(ctx context.Context, doc any) (any, error) {
+	withStatus, hasStatus := doc.(reply)
 	if hasStatus {
-		doc = given.doc
+		doc = withStatus.doc
 	}
 	b, err := json.Marshal(doc)
 	if err != nil {
@@ -121,7 +121,7 @@ func (h *Handler) scrubbed(ctx context.Context, doc any) (any, error) {
 		return nil, err
 	}
 	if hasStatus {
-		return reply{given.status, json.RawMessage(b)}, nil
+		return reply{withStatus.status, json.RawMessage(b)}, nil
 	}
 	return json.RawMessage(b), nil
 }
@@ -136,7 +136,7 @@ func argument(format string, args ...any) error {
 	return fault.New(fault.InvalidArgument, format, args...)
 }
 
-// seamError is the shape seams answer errors in.
+// seamError is the error format of seams.
 type seamError struct {
 	Error struct {
 		Code    fault.Code `json:"code"`
@@ -144,17 +144,17 @@ type seamError struct {
 	} `json:"error"`
 }
 
-// reply is the document of an answer with a status other than 200.
+// reply is an answer with a status other than 200.
 type reply struct {
 	status int
 	doc    any
 }
 
-// created is an answer to something that was made.
+// created is the answer to a creation.
 func created(doc any) reply { return reply{http.StatusCreated, doc} }
 
-// refused is a refusal whose code means another status elsewhere.
-func refused(c fault.Code, message string) reply {
+// rejected is a rejection with status 400, whose code has another status elsewhere.
+func rejected(c fault.Code, message string) reply {
 	var body seamError
 	body.Error.Code, body.Error.Message = c, message
 	return reply{http.StatusBadRequest, body}
@@ -169,7 +169,7 @@ func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 		e, ok := fault.As(err)
 		if !ok {
 			h.Logger.Error("test seam failed", "error", err)
-			e = fault.New(fault.InternalError, "something failed inside the host")
+			e = fault.New(fault.InternalError, "internal error")
 		}
 		var body seamError
 		body.Error.Code, body.Error.Message = e.Code, e.Message
@@ -185,8 +185,7 @@ func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 	_, _ = w.Write(b) // the client may have gone
 }
 
-// statusOf is the status of an error. Codes that no other part of the API has are
-// refusals of a seam.
+// statusOf returns the status of an error. Codes that only seams use have status 400.
 func statusOf(c fault.Code) int {
 	if !fault.Known(c) {
 		return http.StatusBadRequest
@@ -232,11 +231,11 @@ type mockEntry struct {
 	RefusalText  string `json:"refusalText"`
 	OutputTokens int32  `json:"outputTokens"`
 	InputTokens  int32  `json:"inputTokens"`
-	// Panic is this host's own: what the call of the model panics with.
+	// Panic is this host's own member: the call of the model panicOnRequest with it.
 	Panic string `json:"panic"`
 }
 
-// stopReasons are what an entry may end with; absent is end_turn.
+// stopReasons are the stop reasons of an entry; absent means end_turn.
 var stopReasons = []string{"", "end_turn", "max_tokens", "length", "stop_sequence", "safety"}
 
 // program replaces the script of a node id.
@@ -274,7 +273,7 @@ func describe(err error) string {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return e.Path + ": " + e.Reason
 	}
-	return "the body is not the JSON that is wanted"
+	return "the body is not valid JSON for this seam"
 }
 
 func (h *Handler) resetMock(ctx context.Context, _ *http.Request, _ []byte) (any, error) {

@@ -17,19 +17,18 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// This file reads and changes the state of tests: logs, spans, bundles, the
-// overlay of capabilities (OpenWOP envelope contract §23.2, §23.3).
+// This file reads and changes test state: logs, spans, bundles, and the overlay of
+// capabilities (OpenWOP envelope contract §23.2, §23.3).
 
-// read decodes a seam's body.
-func read(body []byte, into any) error {
+// decodeBody decodes a seam's body.
+func decodeBody(body []byte, into any) error {
 	if err := strictjson.Decode(body, strictjson.Limits{MaxBytes: maxBody, MaxDepth: 64}, into); err != nil {
 		return argument("%s", describe(err))
 	}
 	return nil
 }
 
-// reset forgets the test state of the caller's tenant; another's is not theirs to
-// forget.
+// reset deletes the test state of the caller's tenant.
 func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
 	tenant := auth.From(ctx).Tenant
 	if _, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{Tenant: tenant}); err != nil {
@@ -41,15 +40,15 @@ func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, er
 	return map[string]any{"ok": true}, nil
 }
 
-// panics makes a handler panic with the caller's text, the one of this request or
-// that of a call to another service: nothing of it may show (OpenWOP envelope
-// contract §11, sinks). The seam is this host's own.
-func (h *Handler) panics(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+// panicOnRequest makes a handler panic with the caller's text: this request's handler, or
+// that of a call to another service. The text must not appear anywhere (OpenWOP envelope
+// contract §11, sinks). This seam is the host's own.
+func (h *Handler) panicOnRequest(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		Where string `json:"where"`
 		Text  string `json:"text"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	switch {
@@ -65,13 +64,13 @@ func (h *Handler) panics(ctx context.Context, _ *http.Request, body []byte) (any
 	}
 }
 
-// maxSeamEvents bounds the raw log a seam shows.
+// maxSeamEvents limits the events that a seam returns.
 const maxSeamEvents = 5000
 
-// events shows the log of a real run, or the test log of one that need not
-// exist, filtered; an unknown run has none.
-func (h *Handler) events(ctx context.Context, r *http.Request, runID string) (any, error) {
-	docs, err := h.log(ctx, runID)
+// listEvents returns the filtered log of a real run, or the test log of a run id, which need
+// not exist. An unknown run has no events.
+func (h *Handler) listEvents(ctx context.Context, r *http.Request, runID string) (any, error) {
+	docs, err := h.readLog(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +81,15 @@ func (h *Handler) events(ctx context.Context, r *http.Request, runID string) (an
 		if json.Unmarshal(doc, &d) != nil {
 			continue
 		}
-		if fits(q.Get("type"), d.Type) && fits(q.Get("nodeId"), d.NodeID) &&
-			fits(q.Get("causationId"), d.CausationID) && fits(q.Get("correlationId"), d.CausationID) {
+		if matchesFilter(q.Get("type"), d.Type) && matchesFilter(q.Get("nodeId"), d.NodeID) &&
+			matchesFilter(q.Get("causationId"), d.CausationID) && matchesFilter(q.Get("correlationId"), d.CausationID) {
 			events = append(events, doc)
 		}
 	}
 	return map[string]any{"events": events}, nil
 }
 
-func (h *Handler) log(ctx context.Context, runID string) ([]json.RawMessage, error) {
+func (h *Handler) readLog(ctx context.Context, runID string) ([]json.RawMessage, error) {
 	var docs []json.RawMessage
 	res, err := h.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
 		Tenant: auth.From(ctx).Tenant, RunId: runID, After: -1, Limit: maxSeamEvents,
@@ -111,10 +110,10 @@ func (h *Handler) log(ctx context.Context, runID string) ([]json.RawMessage, err
 	return docs, nil
 }
 
-func fits(want, got string) bool { return want == "" || want == got }
+func matchesFilter(want, got string) bool { return want == "" || want == got }
 
-// exported are the parts of a debug bundle that the seams show by themselves.
-type exported struct {
+// exportedBundle holds the parts of a debug bundle that seams return separately.
+type exportedBundle struct {
 	GeneratedAt string            `json:"generatedAt"`
 	Events      []json.RawMessage `json:"events"`
 	Spans       []struct {
@@ -126,8 +125,8 @@ type exported struct {
 	} `json:"spans"`
 }
 
-func (h *Handler) bundle(ctx context.Context, runID string) ([]byte, exported, error) {
-	var e exported
+func (h *Handler) exportBundle(ctx context.Context, runID string) ([]byte, exportedBundle, error) {
+	var e exportedBundle
 	doc, err := h.Bundles.Export(ctx, auth.From(ctx).Tenant, runID, 0)
 	if err != nil {
 		return nil, e, err
@@ -135,21 +134,21 @@ func (h *Handler) bundle(ctx context.Context, runID string) ([]byte, exported, e
 	return doc, e, json.Unmarshal(doc, &e)
 }
 
-// spans shows the spans of a run: those that its log tells of, and those of
-// accepts that were projected to it. Without a run they are those of all test logs.
+// spans returns the spans of a run: those of its log, and those of accepts projected to it.
+// Without a run it returns the spans of all test logs.
 func (h *Handler) spans(ctx context.Context, r *http.Request, _ []byte) (any, error) {
 	q := r.URL.Query()
 	runID := q.Get("runId")
 	docs := []map[string]any{}
-	var e exported
+	var e exportedBundle
 	if runID != "" {
 		var err error
-		if _, e, err = h.bundle(ctx, runID); err != nil && fault.CodeOf(err) != fault.RunNotFound {
+		if _, e, err = h.exportBundle(ctx, runID); err != nil && fault.CodeOf(err) != fault.RunNotFound {
 			return nil, err
 		}
 	}
 	for _, s := range e.Spans {
-		d := map[string]any{"spanId": s.SpanID, "name": s.Name, "attributes": s.Attributes, "events": orNone(s.Events), "runId": runID, "timestamp": s.StartedAt}
+		d := map[string]any{"spanId": s.SpanID, "name": s.Name, "attributes": s.Attributes, "events": emptyIfNil(s.Events), "runId": runID, "timestamp": s.StartedAt}
 		if id, ok := s.Attributes["openwop.envelope_id"].(string); ok {
 			d["envelopeId"] = id
 		}
@@ -169,26 +168,28 @@ func (h *Handler) spans(ctx context.Context, r *http.Request, _ []byte) (any, er
 	docs = slices.DeleteFunc(docs, func(d map[string]any) bool {
 		id, _ := d["envelopeId"].(string)
 		name, _ := d["name"].(string)
-		return !fits(q.Get("envelopeId"), id) || !fits(q.Get("name"), name)
+		return !matchesFilter(q.Get("envelopeId"), id) || !matchesFilter(q.Get("name"), name)
 	})
 	return map[string]any{"spans": docs}, nil
 }
 
-func orNone(list []json.RawMessage) []json.RawMessage { return append([]json.RawMessage{}, list...) }
+func emptyIfNil(list []json.RawMessage) []json.RawMessage {
+	return append([]json.RawMessage{}, list...)
+}
 
-// export shows a run's debug bundle, at the root and under bundle: there are two
-// readers (OpenWOP envelope contract §24, C19).
+// export returns a run's debug bundle, both at the root and under bundle, because clients
+// read either (OpenWOP envelope contract §24, C19).
 func (h *Handler) export(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		RunID string `json:"runId"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	if req.RunID == "" {
 		return nil, argument("/runId: required")
 	}
-	raw, e, err := h.bundle(ctx, req.RunID)
+	raw, e, err := h.exportBundle(ctx, req.RunID)
 	if fault.CodeOf(err) == fault.RunNotFound {
 		return h.testBundle(ctx, req.RunID)
 	}
@@ -207,8 +208,8 @@ func (h *Handler) export(ctx context.Context, _ *http.Request, body []byte) (any
 	return root, nil
 }
 
-// testBundle is that of a run which has a test log alone: nobody carries such a
-// run out, so it stays pending.
+// testBundle returns the bundle of a run that has only a test log. No dispatcher executes
+// it, so its status is pending.
 func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	test, err := h.Acceptor.Inspect(ctx, &acceptorv1.InspectRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
 	if err != nil {
@@ -217,7 +218,7 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	if len(test.GetEvents())+len(test.GetSpans()) == 0 {
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
-	events, spans, now := raws(test.GetEvents()), raws(test.GetSpans()), wire.FormatTime(h.Clock())
+	events, spans, now := rawMessages(test.GetEvents()), rawMessages(test.GetSpans()), wire.FormatTime(h.Clock())
 	doc, err := json.Marshal(map[string]any{
 		"bundleVersion": "1.0", "generatedAt": now, "host": map[string]string{"name": version.Name, "version": version.Version},
 		"run":    map[string]any{"runId": runID, "workflowId": testWorkflow, "status": wire.StatusPending},
@@ -232,10 +233,10 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	return json.RawMessage(doc), err
 }
 
-// testWorkflow stands for the workflow of a run that has a test log alone.
+// testWorkflow is the workflow id of a run that has only a test log.
 const testWorkflow = "conformance-test-log"
 
-func raws(docs [][]byte) []json.RawMessage {
+func rawMessages(docs [][]byte) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(docs))
 	for _, d := range docs {
 		out = append(out, d)
@@ -243,14 +244,14 @@ func raws(docs [][]byte) []json.RawMessage {
 	return out
 }
 
-// toggle changes what the seams take the host to be able to.
+// toggle changes the capabilities that the seams assume.
 func (h *Handler) toggle(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		Name  string          `json:"name"`
 		Value json.RawMessage `json:"value"`
 		Reset bool            `json:"reset"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	msg := &acceptorv1.OverlayRequest{Tenant: auth.From(ctx).Tenant, Name: req.Name, Clear: req.Reset}

@@ -16,18 +16,18 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// surfaceWorkflow is the workflow of runs that a surface has begun.
+// surfaceWorkflow is the workflow of runs that a surface has opened.
 const surfaceWorkflow = "conformance-a2ui-surface"
 
-// emitSurface hands a surface to the accept pipeline of a run, which is opened if
-// it is not there. The same surface again is the recorded one (OpenWOP envelope
-// contract §18, §23.5).
+// emitSurface passes a surface to the accept pipeline of a run, which is opened if it does
+// not exist. A repeated surface returns the recorded one (OpenWOP envelope contract §18,
+// §23.5).
 func (h *Handler) emitSurface(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
 		RunID   string          `json:"runId"`
 		Surface json.RawMessage `json:"surface"`
 	}
-	if err := read(body, &req); err != nil {
+	if err := decodeBody(body, &req); err != nil {
 		return nil, err
 	}
 	if req.RunID == "" || req.Surface == nil {
@@ -41,7 +41,7 @@ func (h *Handler) emitSurface(ctx context.Context, _ *http.Request, body []byte)
 	id := hex.EncodeToString(sum[:12])
 	envelope, err := json.Marshal(map[string]any{
 		"type": "ui.a2ui-surface", "schemaVersion": 1, "envelopeId": "surface-" + id, "correlationId": req.RunID + ":surface:" + id, "payload": req.Surface,
-		"meta": map[string]any{"source": "system", "ts": wire.FormatTime(time.Unix(0, 0))}, // the same each time
+		"meta": map[string]any{"source": "system", "ts": wire.FormatTime(time.Unix(0, 0))}, // constant, so that repetitions are equal
 	})
 	if err != nil {
 		return nil, err
@@ -57,23 +57,23 @@ func (h *Handler) emitSurface(ctx context.Context, _ *http.Request, body []byte)
 	if o.Status != "accepted" {
 		code, message, _ := strings.Cut(o.Reason, ": ")
 		if message == "" {
-			message = "the surface was refused"
+			message = "the surface was rejected"
 		}
 		return nil, fault.New(fault.Code(code), "%s", message)
 	}
 	return map[string]any{"surfaceRef": o.EnvelopeID}, nil
 }
 
-// surfaceRun opens the run, or finds one that the dispatcher carries out.
+// surfaceRun opens the run, or finds one that the dispatcher executes.
 func (h *Handler) surfaceRun(ctx context.Context, runID string) (*runlogv1.RunRef, error) {
 	run := &runlogv1.RunRef{Tenant: auth.From(ctx).Tenant, WorkflowId: surfaceWorkflow, RunId: runID}
 	_, err := h.Acceptor.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: run, NoSecrets: true})
 	if fault.CodeOf(err) != fault.Conflict {
 		return run, err
 	}
-	docs, err := h.log(ctx, runID)
+	docs, err := h.readLog(ctx, runID)
 	if err != nil || len(docs) == 0 {
-		return nil, fault.New(fault.Conflict, "the run has not begun yet; try again")
+		return nil, fault.New(fault.Conflict, "the run has not started yet; retry")
 	}
 	var started struct {
 		Payload struct{ WorkflowID string }

@@ -56,7 +56,7 @@ func (k *Keeper) serveSession(w http.ResponseWriter, r *http.Request) error {
 
 func notAllowed(w http.ResponseWriter, allowed string) error {
 	w.Header().Set("Allow", allowed)
-	return fault.New(fault.MethodNotAllowed, "this address takes %s", allowed)
+	return fault.New(fault.MethodNotAllowed, "this path allows %s", allowed)
 }
 
 // signIn opens a session for a key or a one-time code.
@@ -122,7 +122,7 @@ func readSignIn(r *http.Request) (o signInRequest, err error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxSignInBytes+1))
 	if err != nil {
-		return o, fault.New(fault.ValidationError, "the body could not be read to its end").Wrap(err)
+		return o, fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
 	}
 	if len(body) > maxSignInBytes {
 		return o, fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", maxSignInBytes)
