@@ -58,7 +58,7 @@ type Config struct {
 	TestSeams  bool
 	// Reflection enables gRPC server reflection.
 	Reflection bool
-	// BaseURL and GRPCEndpoint return the public addresses, which are described once the servers
+	// BaseURL and GRPCEndpoint return the public addresses, which are known once the servers
 	// listen.
 	BaseURL      func() string
 	GRPCEndpoint func() string

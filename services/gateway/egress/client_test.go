@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/gateway/egress"
 )
 
-// names resolves as it is told; each lookup takes the next answer, the last one stays.
+// names is a scripted resolver: each lookup returns the next answer, the last one repeats.
 type names struct {
 	answers [][]string
 	asked   atomic.Int32

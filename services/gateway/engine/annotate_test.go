@@ -184,7 +184,7 @@ func TestStream_TellsThatTheRunWasAnnotated(t *testing.T) {
 				ended <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", StreamModes: []string{mode}, BufferMs: buffer}, sub)
 			}()
 			if hears {
-				// Until it listens, nothing is told; what is told is kept by nobody.
+				// Notifications are not buffered: subscribers see later ones only.
 				require.Eventually(t, func() bool {
 					_, err := book.Add(t.Context(), "acme", engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: engine.Signal{Kind: engine.SignalFlag}})
 					return err == nil && strings.Contains(sub.shown(), `-1 run.annotated {"annotationId":"ann_`)

@@ -62,7 +62,7 @@ func TestBook_KeepsWhatIsSaidWithoutSecrets(t *testing.T) {
 		doc, err := b.Add(t.Context(), "acme", a)
 		require.NoError(t, err)
 		require.NotContains(t, string(doc), "hunter2")
-		require.Equal(t, string(doc), string(<-l.C()), "those who follow the run are told")
+		require.Equal(t, string(doc), string(<-l.C()), "followers are notified")
 		stored = append(stored, doc)
 	}
 	list, err := b.List(t.Context(), "acme", "run_1")
@@ -87,7 +87,7 @@ func TestBook_StoresNothingWithoutTheRedactor(t *testing.T) {
 	_, err := b.Add(t.Context(), "acme", about(engine.Signal{Kind: engine.SignalFlag}, text("x")))
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	_, err = b.Add(t.Context(), "acme", about(engine.Signal{Kind: engine.SignalFlag}, nil))
-	require.NoError(t, err, "nothing of it was written by somebody")
+	require.NoError(t, err, "without texts there is nothing to redact")
 	list, err := b.List(t.Context(), "acme", "run_1")
 	require.NoError(t, err)
 	require.Len(t, list, 1)

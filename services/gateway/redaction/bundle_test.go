@@ -41,7 +41,7 @@ func (l *eventLog) ExportRun(_ context.Context, req *eventlogv1.ExportRunRequest
 	return &eventlogv1.ExportRunResponse{Bundle: []byte(`"` + text + strings.Repeat(".", int(req.GetMaxBytes())-len(text)-2) + `"`)}, nil
 }
 
-// redactor replaces the secret, or answers as it is told.
+// redactor replaces the secret, or returns the configured error.
 type redactor struct {
 	redactorv1.RedactorClient
 

@@ -119,7 +119,7 @@ func TestServe_AnswersRanges(t *testing.T) {
 }
 
 // A token that is unknown, changed, expired or of another tenant is answered
-// alike, to the byte: nobody learns which it was.
+// alike, to the byte, so that the cause is not revealed.
 func TestServe_AnswersEveryTokenThatIsNotGoodAlike(t *testing.T) {
 	t.Parallel()
 	a := shelf()
@@ -128,7 +128,7 @@ func TestServe_AnswersEveryTokenThatIsNotGoodAlike(t *testing.T) {
 	for _, token := range tokens {
 		w := get(t, a, http.MethodGet, token)
 		require.Equal(t, http.StatusNotFound, w.Code, token)
-		require.Equal(t, "no-store", w.Header().Get("Cache-Control"), "nobody keeps it: it may be there later")
+		require.Equal(t, "no-store", w.Header().Get("Cache-Control"), "a missing asset may be stored later")
 		require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 		require.Empty(t, w.Header().Get("WWW-Authenticate"))
 		bodies[w.Body.String()] = true

@@ -158,7 +158,7 @@ func TestStream_FramesEventsAndEndsWithItsSource(t *testing.T) {
 	require.Equal(t, "no", w.header.Get("X-Accel-Buffering"))
 	require.Equal(t, "keep-alive", w.header.Get("Connection"))
 	require.Equal(t, "id: 0\nevent: run.started\ndata: {\"a\":1}\n\n"+
-		"event: run.annotated\ndata: {\"n\":1}\n\n"+ // no event: nobody resumes from it
+		"event: run.annotated\ndata: {\"n\":1}\n\n"+ // not an event: no id to resume from
 		"id: 7\nevent: batch\ndata: [{ \"b\":  2}]\n\n"+
 		"id: 8\nevent: run.completed\ndata: {}\n\n", w.written(), "data is one line")
 	require.Equal(t, 5, w.flushed(), "the headers, and each frame at once")

@@ -61,7 +61,7 @@ func TestDoor_LeadsByThePath(t *testing.T) {
 	}
 }
 
-// Who types the host's address into a browser looks for the console; a program is told what there is.
+// The root path redirects browsers to the console; other clients get an error.
 func TestDoor_LeadsABrowserAtTheRootToTheConsole(t *testing.T) {
 	t.Parallel()
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"

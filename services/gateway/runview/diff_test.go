@@ -180,7 +180,7 @@ func TestDiff_IsBounded(t *testing.T) {
 	r = compare(made(runA, nil), big)
 	require.Empty(t, r.EventDiffs)
 	require.True(t, r.Truncated)
-	require.EqualValues(t, 0, *r.DivergedAtSeq, "that they differ is told")
+	require.EqualValues(t, 0, *r.DivergedAtSeq, "the difference is reported")
 
 	vars := func(n, size int) log {
 		m := map[string]string{}

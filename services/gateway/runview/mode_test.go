@@ -82,7 +82,7 @@ func TestForm_OfMixedModesIsTheUnion(t *testing.T) {
 	combine := func(forms ...runview.Form) runview.Form {
 		out := hidden
 		for _, f := range forms {
-			if f == chunk || out == hidden { // a chunk keeps its own form beside other modes
+			if f == chunk || out == hidden { // a chunk keeps its own form when modes are combined
 				out = f
 			}
 		}

@@ -59,7 +59,7 @@ func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 	}
 }
 
-// A seam that shows what it was told shows it without secrets, or not at all.
+// A seam that repeats its input removes secrets from it, or returns an error.
 func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 	t.Parallel()
 	const body = `{"payload":{"note":"hunter2-hunter2"}}`
@@ -84,7 +84,7 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "hunter2")
 }
 
-// What a handler panicOnRequest with is nobody's to see; the process lives on (OpenWOP
+// The text of a panic is not visible anywhere, and the process continues (OpenWOP
 // envelope contract §11, sinks).
 func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {
 	t.Parallel()

@@ -231,7 +231,7 @@ type mockEntry struct {
 	RefusalText  string `json:"refusalText"`
 	OutputTokens int32  `json:"outputTokens"`
 	InputTokens  int32  `json:"inputTokens"`
-	// Panic is this host's own member: the call of the model panicOnRequest with it.
+	// Panic is this host's own member: the model call panics with it.
 	Panic string `json:"panic"`
 }
 

@@ -119,7 +119,7 @@ func TestAsk_GivesNoTokenWhereACredentialIsNeeded(t *testing.T) {
 	require.Contains(t, string(doc), `"resolveUrl":"https://waybill.example/v1/runs/run_1/interrupts/gate"`)
 }
 
-// Nobody is asked what nobody may answer any more.
+// No callback is sent for an interrupt that can no longer be answered.
 func TestAsk_IsSilentOnceTheQuestionIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*host, *webhook.CallbackQuestions){
@@ -203,7 +203,7 @@ func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
 	doc, late, err := q.RenderQuestion(t.Context(), &rec, 3, event)
 	require.NoError(t, err)
 	require.Equal(t, first, late)
-	require.Contains(t, string(doc), `"level":1`, "told late, it is told as it stands")
+	require.Contains(t, string(doc), `"level":1`, "a late callback has the current level")
 
 	h.question.Resolved = true
 	doc, _, err = q.RenderQuestion(t.Context(), &rec, 5, escalation)

@@ -73,7 +73,7 @@ func (r *rig) expect(url string) *subscription.Entry {
 			return e
 		}
 	}
-	r.t.Fatal("nobody is to be asked")
+	r.t.Fatal("unexpected callback")
 	return nil
 }
 
@@ -118,7 +118,7 @@ func TestCallback_TellsTheRunsOwnURL(t *testing.T) {
 	})
 }
 
-// OpenWOP host contract §7.2: a replay calls nobody; a branch asks for itself.
+// OpenWOP host contract §7.2: a replay sends no callbacks; a branch sends its own.
 func TestCallback_OfForks(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[wire.ForkMode]int{wire.ForkReplay: 0, wire.ForkBranch: 1} {
@@ -252,7 +252,7 @@ func TestCallback_ServerThatIsDown(t *testing.T) {
 	})
 }
 
-// Each question is asked by one replica, also when one of them ends meanwhile.
+// Each question is sent by one replica, even if a replica stops.
 func TestCallback_ReplicasShareTheWork(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

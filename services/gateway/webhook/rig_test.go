@@ -101,7 +101,7 @@ func (r *receiver) failing(yes bool) {
 }
 
 // rig is a host's webhooks over stores that outlive them. It lives in a bubble of
-// synctest: time passes when nobody has anything to do.
+// synctest: time advances when all goroutines are blocked.
 type rig struct {
 	t                *testing.T
 	log              *memory.Log
@@ -253,7 +253,7 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// settle waits until nobody has anything to do now.
+// settle waits until all goroutines are blocked.
 func (r *rig) settle() { synctest.Wait() }
 
 // drained says that nothing waits any more.

@@ -291,7 +291,7 @@ func TestRestart_LosesAndDoublesNothing(t *testing.T) {
 		r.settle()
 		require.Len(t, r.to.got(), 1)
 		stop()
-		r.say("run_1", logged, completed) // nobody reads now
+		r.say("run_1", logged, completed) // no replica feeds
 		r.run("run_2")
 		r.say("run_2", started)
 		r.to.failing(false)
