@@ -17,7 +17,6 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/acceptor"
-	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
@@ -50,7 +49,7 @@ func (a *alone) serveAssets(s *acceptor.Service) {
 	s.Register(local)
 	a.group.Start(lifecycle.Part{Name: "asset calls", Run: local.Serve})
 	srv := &http.Server{
-		Handler:           assetHandler(&asset.Handler{Acceptor: acceptorv1.NewAcceptorClient(local)}, a.log),
+		Handler:           assetHandler(&rest.Assets{Acceptor: acceptorv1.NewAcceptorClient(local)}, a.log),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
@@ -72,7 +71,7 @@ func (a *alone) serveAssets(s *acceptor.Service) {
 
 // assetHandler answers for tokens; everything else is not found. The path holds a
 // credential, so that it is logged nowhere.
-func assetHandler(assets rest.Assets, log logger) http.Handler {
+func assetHandler(assets *rest.Assets, log logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.URL.Path, rest.AssetsPrefix)
 		err := error(fault.New(fault.NotFound, "nothing is at this address"))

@@ -8,16 +8,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"waybill.dev/waybill/internal/egress"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/internal/token"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/webhook"
-	"waybill.dev/waybill/services/gateway/webhook/callback"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
 )
 
 // webhookOptions say which servers outside may be told of events.
@@ -103,9 +101,9 @@ func (h *host) buildWebhooks(hostKey []byte, answers token.Keys) (*webhook.Servi
 		resolve = h.baseURL()
 	}
 	st := &h.stores.webhooks
-	s, err := webhook.New(webhook.Config{HostKey: hostKey, Egress: policy, Delivery: deliver.DefaultPolicy()}, webhook.Deps{
+	s, err := webhook.New(webhook.Config{HostKey: hostKey, Egress: policy, Delivery: webhook.DefaultPolicy()}, webhook.Deps{
 		Log: st.log, Subscriptions: st.subscriptions, Lanes: st.lanes, Dead: st.dead, Clock: time.Now, Logger: h.log,
-		Questions: &callback.Questions{
+		Questions: &webhook.CallbackQuestions{
 			Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Tokens: tokens, PublicURL: resolve, Clock: time.Now,
 		},
 	})

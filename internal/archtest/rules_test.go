@@ -37,7 +37,7 @@ var domain = []string{
 	"services/dispatcher/create", "services/dispatcher/tool",
 	"services/eventlog/hub", "services/eventlog/ingest",
 	"services/eventlog/project", "services/eventlog/store",
-	"services/gateway/rundiff", "services/gateway/stream",
+	"services/gateway/runview",
 	"services/redactor/redact", "services/redactor/secrets",
 }
 
@@ -47,10 +47,8 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 // pure is the domain code that gets its time from the caller and reads nothing.
 var pure = []string{
 	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/machine",
-	"services/eventlog/project", "services/gateway/rundiff", "services/gateway/stream", "services/redactor/redact",
-	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/expr", "services/dispatcher/definition",
-	"services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/machine",
-	"services/eventlog/project", "services/gateway/stream", "services/redactor/redact",
+	"services/eventlog/project", "services/gateway/runview", "services/redactor/redact",
+	"services/dispatcher/expr", "services/dispatcher/definition",
 }
 
 func rules() []rule {

@@ -1,4 +1,4 @@
-// Package gateway is the only public door: REST and gRPC, credentials, discovery.
+// Package gateway is the public API of the host: REST and gRPC, credentials, discovery.
 //
 //	HTTP → rest (checks, translation) ┐
 //	                                  ├→ auth → engine → dispatcher, event log, acceptor
@@ -34,59 +34,56 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/gateway/admission"
-	"waybill.dev/waybill/services/gateway/annotation"
-	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
-	"waybill.dev/waybill/services/gateway/front"
 	"waybill.dev/waybill/services/gateway/idempotency"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/openapi"
+	"waybill.dev/waybill/services/gateway/redaction"
 	"waybill.dev/waybill/services/gateway/rest"
-	"waybill.dev/waybill/services/gateway/scrub"
-	"waybill.dev/waybill/services/gateway/seams"
+	"waybill.dev/waybill/services/gateway/seam"
 	"waybill.dev/waybill/services/gateway/session"
-	"waybill.dev/waybill/services/gateway/sse"
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// Config is what an operator sets.
+// Config is the operator's configuration.
 type Config struct {
 	Keys []auth.Spec
 	REST rest.Config
-	// Admission bounds what is taken at a time, and how fast runs are.
+	// Admission limits concurrent requests and the rate of starts.
 	Admission admission.Config
-	// MaxStreams bounds the open event streams.
+	// MaxStreams limits open event streams.
 	MaxStreams int
 	TestSeams  bool
-	// Reflection lets gRPC clients ask what is served.
+	// Reflection enables gRPC server reflection.
 	Reflection bool
-	// BaseURL and GRPCEndpoint are the public addresses, known once they listen.
+	// BaseURL and GRPCEndpoint return the public addresses, which are known once the servers
+	// listen.
 	BaseURL      func() string
 	GRPCEndpoint func() string
-	// RunKey keys the derivation of run ids; secret, and the same for all replicas.
+	// RunKey keys the derivation of run ids. It is secret and the same on all replicas.
 	RunKey []byte
 	// InterruptKeys sign the tokens of interrupts; the same for all replicas.
 	InterruptKeys token.Keys
-	// BasePath is the path below which the REST API and the console are: empty, or one
-	// like /a/b. BaseURL has it at its end.
+	// BasePath is the path prefix of the REST API and the console: empty, or a path such as
+	// /a/b. BaseURL ends with it.
 	BasePath string
-	// StalledAfter is after how long without news a run counts as stalled; 0: never.
+	// StalledAfter is the time without events after which a run counts as stalled; 0
+	// disables it.
 	StalledAfter time.Duration
-	// Console describes the web console; nil: it is not served. What the gateway knows
-	// itself is filled in.
+	// Console configures the web console; nil disables it. The gateway sets the members that
+	// it knows itself.
 	Console *session.Config
 }
 
-// basePath is what a base path may look like: it stands in HTML, in links and in cookies.
+// basePath matches valid base paths. They are used in HTML, links and cookies.
 var basePath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
 
-// minRunKey is the least length of the derivation key, in bytes.
+// minRunKey is the minimum length of the run key, in bytes.
 const minRunKey = 32
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (c Config) Validate() error {
 	var errs []error
 	if len(c.Keys) == 0 {
@@ -105,7 +102,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("gateway.runKey: needs at least %d bytes", minRunKey))
 	}
 	if !basePath.MatchString(c.BasePath) {
-		errs = append(errs, fmt.Errorf("gateway.basePath: %q: want one like /a/b, without a slash at its end", c.BasePath))
+		errs = append(errs, fmt.Errorf("gateway.basePath: %q: want a path such as /a/b, without a trailing slash", c.BasePath))
 	}
 	return errors.Join(errs...)
 }
@@ -115,23 +112,23 @@ type Deps struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
-	// Redactor takes secrets out of errors and debug bundles.
+	// Redactor redacts errors and debug bundles.
 	Redactor redactorv1.RedactorClient
-	// Annotations keeps what is said of runs, and Notices tells of it live; nil: runs
-	// are not annotated.
+	// Annotations stores annotations of runs, and Notices notifies followers of them; nil
+	// disables annotations.
 	Annotations kv.Store
 	Notices     *notify.Hub
-	// Audit is the audit log; nil: none is kept. AuditKeys remembers which keys it
-	// tells of.
+	// Audit is the audit log; nil disables it. AuditKeys stores which keys the log has
+	// entries about.
 	Audit     *audit.Log
 	AuditKeys kv.Store
-	// Records keeps idempotency records for a day.
+	// Records stores idempotency records for a day.
 	Records kv.Store
-	// Webhooks delivers events to servers outside; nil: nothing does.
+	// Webhooks delivers events; nil disables webhooks.
 	Webhooks *webhook.Service
-	// Spans takes those of the calls that are answered; nil: nobody does.
+	// Spans receives the spans of calls; nil disables them.
 	Spans *tracing.Exporter
-	// Ready says whether the host can serve; nil when it can.
+	// Ready returns why the host cannot serve; nil if it can.
 	Ready  func() error
 	Clock  func() time.Time
 	Logger *slog.Logger
@@ -140,17 +137,17 @@ type Deps struct {
 // Service is the gateway.
 type Service struct {
 	cfg     Config
-	scrub   *scrub.Errors
+	answers *redaction.AnswerRedactor
 	deps    Deps
 	keys    *auth.Keys
 	gate    *admission.Gate
 	engine  *engine.Service
 	closing chan struct{}
 	calls   *tracing.Calls
-	usage   *audit.Usage // nil: no audit log is kept
-	// health is what gRPC clients are told, and balancers.
+	usage   *audit.Usage // nil without an audit log
+	// health is the gRPC health service.
 	health *health.Server
-	// sessions are those of the console; nil: it is not served.
+	// sessions are the console's; nil without a console.
 	sessions *session.Keeper
 }
 
@@ -171,29 +168,29 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
+	described := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
 	gate := admission.NewGate(cfg.Admission, d.Clock, keys.Tenant)
 	public := engine.Deps{
-		Dispatcher: gate.Watched(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
-		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
+		Dispatcher: gate.ObserveStarts(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
+		Bundles:     redaction.BundleExporter{EventLog: d.EventLog, Redactor: d.Redactor},
 		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock, StalledAfter: cfg.StalledAfter,
-		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: texts(d.Redactor),
+		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: redaction.TenantTexts(d.Redactor),
 	}
 	var usage *audit.Usage
 	if d.Audit != nil {
 		profile := d.Audit.Profile()
-		known.Audit, public.Audit, public.Recorder = &profile, d.Audit, d.Audit
+		described.Audit, public.Audit, public.Recorder = &profile, d.Audit, d.Audit
 		usage = audit.NewUsage(d.Audit.Once(), d.Clock, d.Logger)
 		keys.Used = func(p *auth.Principal, s auth.Scope, granted bool) { usage.Note(p.Tenant, p.KeyID, string(s), granted) }
 	}
 	if d.Annotations != nil {
-		known.Annotations = true
-		public.Annotations = &annotation.Book{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Scrub: said(d.Dispatcher)}
+		described.Annotations = true
+		public.Annotations = &engine.AnnotationStore{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Redact: redaction.RunTexts(d.Dispatcher)}
 	}
-	public.Discovery = discovery.New(known, d.Dispatcher, d.Acceptor, d.Clock)
+	public.Discovery = discovery.New(described, d.Dispatcher, d.Acceptor, d.Clock)
 	svc := &Service{
-		scrub: &scrub.Errors{Redactor: d.Redactor},
-		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}), gate: gate,
+		answers: &redaction.AnswerRedactor{Redactor: d.Redactor},
+		cfg:     cfg, deps: d, keys: keys, closing: make(chan struct{}), gate: gate,
 		calls:  &tracing.Calls{Exporter: d.Spans, Roots: true},
 		engine: engine.New(public), usage: usage, sessions: sessions, health: health.NewServer(),
 	}
@@ -201,7 +198,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	return svc, nil
 }
 
-// sessions makes the keeper of the console's sessions; nil: there is no console.
+// sessions makes the keeper of the console's sessions; nil without a console.
 func (c Config) sessions(keys *auth.Keys, clock func() time.Time) (*session.Keeper, error) {
 	if c.Console == nil {
 		return nil, nil //nolint:nilnil // no console, no sessions
@@ -211,7 +208,7 @@ func (c Config) sessions(keys *auth.Keys, clock func() time.Time) (*session.Keep
 	return session.New(own, keys, clock)
 }
 
-// MintCode makes a code that signs in to the console once with a key; empty: there is no
+// MintCode makes a code that signs in to the console once with a key; empty without a
 // console.
 func (s *Service) MintCode(key string) string {
 	if s.sessions == nil {
@@ -232,10 +229,10 @@ func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
 	return srv
 }
 
-// Collectors are the service's metrics.
+// Collectors returns the service's metrics.
 func (s *Service) Collectors() []prometheus.Collector { return s.gate.Collectors() }
 
-// SetServing tells by gRPC's health service whether the host can serve.
+// SetServing sets the status of the gRPC health service.
 func (s *Service) SetServing(ok bool) {
 	status := healthv1.HealthCheckResponse_SERVING
 	if !ok {
@@ -246,8 +243,8 @@ func (s *Service) SetServing(ok bool) {
 	}
 }
 
-// Local makes the same server for the REST side, within the process. What gRPC
-// clients find in trailers, REST puts into headers itself, and what it hands over it has let in.
+// Local makes the same server for the REST side, within the process. It has no trailers and
+// no admission: REST sets headers itself and has already admitted the request.
 func (s *Service) Local() *rpc.Local {
 	srv := rpc.NewLocal(s.deps.Logger, s.unary(), s.stream())
 	s.register(srv)
@@ -255,11 +252,11 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.Answered, s.engine.Once, s.scrub.Unary}
+	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.SetStatus, s.engine.Once, s.answers.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {
-	return []grpc.StreamServerInterceptor{s.calls.Stream, s.keys.Stream, s.scrub.Stream}
+	return []grpc.StreamServerInterceptor{s.calls.Stream, s.keys.Stream, s.answers.Stream}
 }
 
 func (s *Service) register(r grpc.ServiceRegistrar) {
@@ -267,50 +264,50 @@ func (s *Service) register(r grpc.ServiceRegistrar) {
 	healthv1.RegisterHealthServer(r, s.health)
 }
 
-// fail answers a stream that did not begin.
-func (s *Service) fail(w http.ResponseWriter, log *slog.Logger, err error) {
-	rest.WriteError(w, log, s.scrub.Clean(context.Background(), err))
+// failStream answers a stream that was rejected.
+func (s *Service) failStream(w http.ResponseWriter, log *slog.Logger, err error) {
+	rest.WriteError(w, log, s.answers.RedactError(context.Background(), err))
 }
 
-// Handler makes the HTTP API over a connection to the public API's server.
+// Handler makes the HTTP API over a connection to the public gRPC server.
 func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (http.Handler, error) {
 	description, err := openapi.Handler(s.cfg.BasePath)
 	if err != nil {
 		return nil, err
 	}
-	streams := &sse.Handler{
-		Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.fail,
+	streams := &rest.EventStreams{
+		Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.failStream,
 		Logger: s.deps.Logger, Closing: s.closing,
 	}
 	d := rest.Deps{
 		Conn: conn, Keys: s.keys, Gate: s.gate, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		Events: streams, Watch: http.HandlerFunc(streams.ServeWatch),
 	}
-	d.Clean = s.scrub.Clean
-	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
+	d.Clean = s.answers.RedactError
+	d.Assets = &rest.Assets{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
-		d.Seams = &seams.Handler{
+		d.Seams = &seam.Handler{
 			Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock,
-			Clean: s.scrub.Clean, Redact: s.scrub.Document, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
+			Clean: s.answers.RedactError, Redact: s.answers.RedactDocument, Bundles: redaction.BundleExporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
 		}
 	}
 	api, err := rest.New(ctx, s.cfg.REST, d)
 	if err != nil {
 		return nil, err
 	}
-	door := &front.Door{Base: s.cfg.BasePath, API: api, Fail: func(w http.ResponseWriter, r *http.Request, err error) {
-		rest.WriteError(w, s.deps.Logger, s.scrub.Clean(r.Context(), err))
+	site := &rest.Site{Base: s.cfg.BasePath, API: api, Fail: func(w http.ResponseWriter, r *http.Request, err error) {
+		rest.WriteError(w, s.deps.Logger, s.answers.RedactError(r.Context(), err))
 	}}
 	if s.sessions != nil {
 		pages, err := console.New(s.cfg.BasePath)
 		if err != nil {
 			return nil, err
 		}
-		door.Admit, door.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, door.Fail)
+		site.Admit, site.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, site.Fail)
 	}
-	return door, nil
+	return site, nil
 }
 
-// Drain ends all event streams, so that the HTTP server can stop; their readers
-// resume elsewhere. Call it once.
+// Drain ends all event streams so that the HTTP server can stop. Clients resume on another
+// replica. Call it once.
 func (s *Service) Drain() { close(s.closing) }

@@ -45,5 +45,5 @@ func TestNew_RefusesAKeyGivenTwice(t *testing.T) {
 	c := sound()
 	c.Keys = append(c.Keys, c.Keys[0])
 	_, err := gateway.New(c, gateway.Deps{})
-	require.ErrorContains(t, err, "twice")
+	require.ErrorContains(t, err, "duplicate")
 }

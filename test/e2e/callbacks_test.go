@@ -301,7 +301,7 @@ func TestCallbacks_GiveUpWhatMustNotBeCalled(t *testing.T) {
 	h = harness.StartIn(t, dir, "--api-key", testKey+"=acme:*")
 	c = h.Client(testKey)
 	require.Eventually(t, func() bool { return strings.Contains(read(t, c, at+"failed"), id) }, time.Minute, 50*time.Millisecond)
-	require.Contains(t, read(t, c, at+"failed"), "refused: the host has an address that is not a public one")
+	require.Contains(t, read(t, c, at+"failed"), "refused: the host has an address that is not public")
 	require.Empty(t, in.all())
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", fmt.Sprintf(`{"workflowId":"approve","callbackUrl":%q}`, url))
 	require.NoError(t, err)

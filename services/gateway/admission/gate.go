@@ -14,18 +14,19 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// Class is how early something is refused.
+// Class is the priority of a request under load.
 type Class int
 
-// The classes, the one that is refused last first.
+// The classes. Start is rejected first, Urgent last.
 const (
-	// Urgent makes room, or lets runs go on that were taken: it is answered as long as anything is.
+	// Urgent requests free capacity or continue admitted runs. They may use all request
+	// slots.
 	Urgent Class = iota
-	// Ordinary is what reads, and what changes something else than runs.
+	// Ordinary requests read, or change something other than runs.
 	Ordinary
-	// Start brings new work.
+	// Start requests create new work.
 	Start
-	// Free is never refused: it tells how the host is.
+	// Free requests report the host's state and are never rejected.
 	Free
 )
 
@@ -42,7 +43,7 @@ var classes = map[string]Class{
 	openwopv1.Engine_ResolveInterruptByToken_FullMethodName: Urgent,
 }
 
-// ClassOf is that of a method of the public API.
+// ClassOf returns the class of a public method.
 func ClassOf(method string) Class {
 	if c, ok := classes[method]; ok {
 		return c
@@ -50,15 +51,15 @@ func ClassOf(method string) Class {
 	return Ordinary
 }
 
-// Config bounds what is taken.
+// Config limits admitted requests.
 type Config struct {
-	// MaxRequests bounds the requests at a time, streams left out; an eighth of them is for those that are
-	// urgent. 0: no bound.
+	// MaxRequests limits concurrent requests, excluding streams. An eighth is reserved for
+	// urgent requests. 0 means no limit.
 	MaxRequests int64
-	// MaxStarts bounds the starts at a time; 0: no bound.
+	// MaxStarts limits concurrent starts of runs; 0 means no limit.
 	MaxStarts int64
-	// StartDelay is how long runs may take from their request to their first step before
-	// fewer are taken; 0: they are taken however long it is.
+	// StartDelay is the target delay from a run's request to its first step. Above it fewer
+	// starts are admitted. 0 disables this limit.
 	StartDelay time.Duration
 }
 
@@ -67,7 +68,7 @@ func DefaultConfig() Config {
 	return Config{MaxRequests: 2000, MaxStarts: 500, StartDelay: 500 * time.Millisecond}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (c Config) Validate() error {
 	var errs []error
 	if c.MaxRequests < 0 || c.MaxStarts < 0 {
@@ -79,44 +80,45 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// A delay that is measured every 0.2 s cannot be held at less, and nobody waits for longer.
+// Bounds of StartDelay. The delay is measured every 0.2 s, so it cannot be held below the lower one.
 const (
 	minStartDelay = 100 * time.Millisecond
 	maxStartDelay = time.Minute
 )
 
-// Gate lets requests in. It is safe for concurrent use.
+// Gate admits requests. It is safe for concurrent use.
 type Gate struct {
 	cfg              Config
-	limiter          *Limiter
+	limiter          *StartLimiter
 	tenant           func(credential string) string
 	requests, starts atomic.Int64
-	// refused counts by reason, and turn spreads the times at which those who were come again.
+	// refused counts rejections by reason. turn spreads the retry times of rejected callers.
 	refused [reasons]atomic.Int64
 	turn    atomic.Int64
 }
 
-// reason is why something was refused.
+// reason is why a request was rejected.
 type reason int
 
 const (
 	tooManyRequests reason = iota
 	tooManyStarts
 	tooSlow
-	reasons // how many there are
+	reasons // the number of reasons
 )
 
-// names are those of the reasons in metrics.
+// names are the metric labels of the reasons.
 var names = [reasons]string{"requests", "starts", "start_delay"}
 
-// NewGate makes a gate. Tenant tells whose a credential is, so that each tenant has its share;
-// it is empty for those of nobody.
+// NewGate makes a gate. tenant returns the tenant of a credential, so that tenants get equal
+// shares; it returns "" for unknown credentials.
 func NewGate(cfg Config, clock func() time.Time, tenant func(credential string) string) *Gate {
-	return &Gate{cfg: cfg, limiter: NewLimiter(cfg.StartDelay, clock), tenant: tenant}
+	return &Gate{cfg: cfg, limiter: NewStartLimiter(cfg.StartDelay, clock), tenant: tenant}
 }
 
-// Enter lets a request in; leave gives its place back. An error is for the caller: nothing
-// was done, and nothing of what the caller wrote is in it, nor whether the credential is known.
+// Enter admits a request; leave releases its slot. An error is meant for the caller: the
+// request had no effect. It contains nothing the caller wrote and does not reveal whether
+// the credential is valid.
 func (g *Gate) Enter(c Class, credential string) (leave func(), err error) {
 	if c == Free {
 		return func() {}, nil
@@ -146,7 +148,7 @@ func (g *Gate) Enter(c Class, credential string) (leave func(), err error) {
 	return leave, nil
 }
 
-// enter counts one, unless there are as many as there may be; 0: there is no bound.
+// enter increments n unless the limit is reached; 0 means no limit.
 func enter(n *atomic.Int64, limit int64) bool {
 	if now := n.Add(1); limit > 0 && now > limit {
 		n.Add(-1)
@@ -155,17 +157,17 @@ func enter(n *atomic.Int64, limit int64) bool {
 	return true
 }
 
-// longestRetry is the longest wait that refused callers are told, in seconds: those who
-// were refused together do not come again together.
+// longestRetry is the longest Retry-After, in seconds. Rejected callers get different
+// values, so that they do not retry simultaneously.
 const longestRetry = 3
 
 func (g *Gate) refuse(why reason) error {
 	g.refused[why].Add(1)
 	wait := time.Duration((g.turn.Add(1)-1)%longestRetry+1) * time.Second
-	return fault.New(fault.ServiceUnavailable, "the host is at its capacity; nothing was done, try again").After(wait)
+	return fault.New(fault.ServiceUnavailable, "the host is at capacity; the request had no effect, retry").After(wait)
 }
 
-// Unary lets calls of gRPC clients in.
+// Unary admits calls of gRPC clients.
 func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	leave, err := g.Enter(ClassOf(info.FullMethod), auth.Credential(ctx))
 	if err != nil {

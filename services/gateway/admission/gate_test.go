@@ -19,8 +19,8 @@ import (
 	"waybill.dev/waybill/services/gateway/admission"
 )
 
-// nobody knows whose a credential is.
-func nobody(string) string { return "" }
+// noTenant returns no tenant for any credential.
+func noTenant(string) string { return "" }
 
 func clock() time.Time { return time.Unix(1000, 0) }
 
@@ -53,7 +53,7 @@ func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
 
 func TestGate_KeepsAnEighthForWhatIsUrgent(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock, nobody)
+	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock, noTenant)
 	for range 14 {
 		_, err := g.Enter(admission.Ordinary, "")
 		require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestGate_KeepsAnEighthForWhatIsUrgent(t *testing.T) {
 
 func TestGate_BoundsStartsAndNothingElse(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock, nobody)
+	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock, noTenant)
 	leave, err := g.Enter(admission.Start, "")
 	require.NoError(t, err)
 	var waits []time.Duration
@@ -128,25 +128,25 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			now := clock()
-			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, nobody)
-			told := 0
+			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, noTenant)
+			rejected := 0
 			for range 20 { // in each fifth of a second
 				for range 10 {
 					leave, err := g.Enter(admission.Start, "")
 					if err != nil {
 						refused(t, err)
-						told++
+						rejected++
 						continue
 					}
-					tt.call(g.Watched(tt.slow))
+					tt.call(g.ObserveStarts(tt.slow))
 					leave()
 				}
 				_, err := g.Enter(admission.Ordinary, "")
 				require.NoError(t, err)
 				now = now.Add(200 * time.Millisecond)
 			}
-			require.Equal(t, tt.want, told > 0, "%d refused", told)
-			require.Less(t, told, 190, "some are always taken: else nobody would notice that it is over")
+			require.Equal(t, tt.want, rejected > 0, "%d refused", rejected)
+			require.Less(t, rejected, 190, "some are always admitted, so that recovery is detected")
 		})
 	}
 }
@@ -159,7 +159,7 @@ func TestGate_RefusesTheTenantThatAsksForMore(t *testing.T) {
 		return map[string]string{"Bearer a1": "a", "Bearer a2": "a", "Bearer b": "b"}[credential]
 	}
 	g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, whose)
-	d := g.Watched(slow{begins: time.Second})
+	d := g.ObserveStarts(slow{begins: time.Second})
 	start := func(credential string) error {
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", credential))
 		_, err := g.Unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: openwopv1.Engine_CreateRun_FullMethodName}, func(ctx context.Context, _ any) (any, error) {
@@ -187,7 +187,7 @@ func TestGate_RefusesTheTenantThatAsksForMore(t *testing.T) {
 
 func TestGate_TakesAllWithoutABound(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{}, clock, nobody)
+	g := admission.NewGate(admission.Config{}, clock, noTenant)
 	for range 10_000 {
 		_, err := g.Enter(admission.Start, "")
 		require.NoError(t, err)
@@ -196,22 +196,22 @@ func TestGate_TakesAllWithoutABound(t *testing.T) {
 
 func TestGate_CountsWhatItRefusesByReason(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock, nobody)
+	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock, noTenant)
 	for _, c := range []admission.Class{admission.Start, admission.Start, admission.Ordinary, admission.Urgent} {
 		_, _ = g.Enter(c, "")
 	}
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(g.Collectors()...)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP waybill_gateway_refused_total Requests that were told to come again before anything was done for them, by reason.
+# HELP waybill_gateway_refused_total Requests rejected by admission control, by reason.
 # TYPE waybill_gateway_refused_total counter
 waybill_gateway_refused_total{reason="requests"} 1
 waybill_gateway_refused_total{reason="start_delay"} 0
 waybill_gateway_refused_total{reason="starts"} 1
-# HELP waybill_gateway_requests_count Requests that are being answered, streams not counted.
+# HELP waybill_gateway_requests_count Requests in progress, excluding streams.
 # TYPE waybill_gateway_requests_count gauge
 waybill_gateway_requests_count 2
-# HELP waybill_gateway_start_rate_limit Starts of runs that are taken in a second at the moment; +Inf: all.
+# HELP waybill_gateway_start_rate_limit Admitted starts of runs per second; +Inf means no limit.
 # TYPE waybill_gateway_start_rate_limit gauge
 waybill_gateway_start_rate_limit +Inf
 `), "waybill_gateway_refused_total", "waybill_gateway_requests_count", "waybill_gateway_start_rate_limit"))

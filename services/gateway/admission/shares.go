@@ -3,33 +3,34 @@ package admission
 import "time"
 
 const (
-	// shareFor is for how long a tenant that asks for nothing keeps its share.
+	// shareFor is how long an idle tenant keeps its share.
 	shareFor = 2 * time.Second
-	// mostShares bounds the tenants that are told apart; those beyond have one share together.
-	mostShares = 4096
-	// shareDebt is for how many seconds of the rate shares may be used up before what was left of it
-	// has come in: tenants that have just come all have a start at hand.
+	// maxShares limits the number of separate shares. Further tenants share one.
+	maxShares = 4096
+	// shareDebt is how many seconds of the rate shares may borrow. A new tenant gets its
+	// first start from it.
 	shareDebt = 1.0
 )
 
-// shares divide a rate among the tenants that ask: each may use the same part of it whatever
-// the others ask for, and what one does not use is there for all.
+// shares divide a rate equally among active tenants. The rate that one tenant leaves unused
+// is available to all.
 type shares map[string]*share
 
 type share struct {
 	tokens float64
-	filled time.Time // up to here the tokens are counted
+	filled time.Time // tokens are counted up to this time
 }
 
-// others is the share of those beyond mostShares; no tenant has the name.
+// others is the key of the shared share; no tenant has this name.
 const others = "*"
 
-// take uses one start of a tenant's part of the rate, if there is one; nobody's tenant has none.
+// take uses one start of a tenant's share. It returns false if the share is used up or the
+// tenant is unknown.
 func (all shares) take(tenant string, now time.Time, rate float64) bool {
 	if tenant == "" {
 		return false
 	}
-	if all[tenant] == nil && len(all) >= mostShares {
+	if all[tenant] == nil && len(all) >= maxShares {
 		tenant = others
 	}
 	s := all[tenant]
@@ -47,7 +48,7 @@ func (all shares) take(tenant string, now time.Time, rate float64) bool {
 	return true
 }
 
-// forget ends the shares of those who have not asked for a while.
+// forget removes the shares of idle tenants.
 func (all shares) forget(now time.Time) {
 	for tenant, s := range all {
 		if now.Sub(s.filled) > shareFor {

@@ -1,5 +1,5 @@
-// Package auth turns a credential into a principal, and holds the one table that
-// says which scope a method needs. Whatever the table does not name is refused.
+// Package auth turns API keys into principals and checks the scope of each method against one
+// table. Methods that are not in the table are rejected.
 package auth
 
 import (
@@ -16,10 +16,10 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Scope is a permission; exact strings, no hierarchy (OpenWOP host contract §8.2).
+// Scope is a permission: an exact string without hierarchy (OpenWOP host contract §8.2).
 type Scope string
 
-// The scopes that methods of this host need.
+// The scopes that this host's methods require.
 const (
 	ManifestRead     Scope = "manifest:read"
 	RunsCreate       Scope = "runs:create"
@@ -31,25 +31,25 @@ const (
 	WebhooksManage   Scope = "webhooks:manage"
 )
 
-// known are the scopes a key may be given: those of the protocol and our own.
+// known are the scopes a key may have: the protocol's and this host's own.
 var known = []Scope{
 	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write",
 }
 
-// everyScope in a key's list stands for all scopes.
+// everyScope in a key's list grants all scopes.
 const everyScope = "*"
 
 // TestKeyPrefix marks keys that may use test-only features.
 const TestKeyPrefix = "hk_test_"
 
-// Principal is who makes a request.
+// Principal is the holder of a credential.
 type Principal struct {
 	Tenant string
-	// KeyID names the key in events and logs; it tells nothing of the key.
+	// KeyID identifies the key in events and logs without revealing it.
 	KeyID string
-	// User is the person whom the key is bound to; empty: nobody. Groups and Roles are what
-	// its holder belongs to, by the exact names that gates refer to (RFC 0104).
+	// User is the person the key is bound to; empty means none. Groups and Roles are the
+	// memberships of its holder, by the exact names that gates use (RFC 0104).
 	User          string
 	Groups, Roles []string
 	TestKey       bool
@@ -60,7 +60,7 @@ type Principal struct {
 // May reports whether the principal holds a scope.
 func (p *Principal) May(s Scope) bool { return p.all || slices.Contains(p.scopes, s) }
 
-// Scopes are those that the principal holds.
+// Scopes returns the scopes of the principal.
 func (p *Principal) Scopes() []Scope {
 	if p.all {
 		return slices.Clone(known)
@@ -68,35 +68,35 @@ func (p *Principal) Scopes() []Scope {
 	return slices.Clone(p.scopes)
 }
 
-// Keys are the API keys of a host, kept as keyed hashes only.
+// Keys are the API keys of a host, stored as keyed hashes only.
 type Keys struct {
-	// Used is told of each call that a key is used for, and of those that it lacks the
-	// scope for; set it before the first, or not at all.
+	// Used is called for each authorized call, and for each call that lacks its scope. Set
+	// it before the first call or leave it nil.
 	Used func(p *Principal, s Scope, granted bool)
 
 	salt   []byte
 	byHash map[[sha256.Size]byte]*Principal
 }
 
-// Spec is one key as the operator gives it.
+// Spec is one key as the operator configures it.
 type Spec struct {
 	Key, Tenant string
 	Scopes      []Scope
 	All         bool
-	// User, Groups and Roles are opaque names, and no personal data: they come to stand in
-	// the log.
+	// User, Groups and Roles are opaque names. They are written to the log, so they must not
+	// be personal data.
 	User          string
 	Groups, Roles []string
 }
 
-// What a key belongs to stands among its scopes, after one of these.
+// A key's memberships are listed among its scopes, with one of these prefixes.
 const (
 	userPrefix  = "user:"
 	groupPrefix = "group:"
 	rolePrefix  = "role:"
 )
 
-// maxName bounds a name of what a key belongs to.
+// maxName limits the length of a membership name.
 const maxName = 256
 
 // ParseSpec reads KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*, with user:NAME, group:NAME and
@@ -108,7 +108,7 @@ func ParseSpec(s string) (Spec, error) {
 		return Spec{}, errors.New("want KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*")
 	}
 	if strings.ContainsAny(key, " \t\r\n") {
-		return Spec{}, errors.New("the key must not hold white space")
+		return Spec{}, errors.New("the key must not contain white space")
 	}
 	if !subject.Token(tenant) || len(tenant) > 64 {
 		return Spec{}, fmt.Errorf("tenant %q: want 1 to 64 letters, digits, _ or -", tenant)
@@ -121,7 +121,7 @@ func ParseSpec(s string) (Spec, error) {
 		case slices.Contains(known, Scope(name)):
 			spec.Scopes = append(spec.Scopes, Scope(name))
 		default:
-			if err := spec.belong(name); err != nil {
+			if err := spec.addMembership(name); err != nil {
 				return Spec{}, err
 			}
 		}
@@ -132,8 +132,8 @@ func ParseSpec(s string) (Spec, error) {
 	return spec, nil
 }
 
-// belong takes what the key belongs to.
-func (s *Spec) belong(entry string) error {
+// addMembership parses a membership of the key.
+func (s *Spec) addMembership(entry string) error {
 	prefix, name, ok := strings.Cut(entry, ":")
 	prefix += ":"
 	if !ok || prefix != userPrefix && prefix != groupPrefix && prefix != rolePrefix {
@@ -156,8 +156,8 @@ func (s *Spec) belong(entry string) error {
 	return nil
 }
 
-// Belongings are what the key belongs to, as the operator gives it.
-func (s Spec) Belongings() (out []string) {
+// Memberships returns the memberships of the key in the operator's notation.
+func (s Spec) Memberships() (out []string) {
 	if s.User != "" {
 		out = append(out, userPrefix+s.User)
 	}
@@ -170,13 +170,13 @@ func (s Spec) Belongings() (out []string) {
 	return out
 }
 
-// ID names the key; it tells nothing of it.
+// ID identifies the key without revealing it.
 func (s Spec) ID() string {
 	id := sha256.Sum256([]byte("waybill-key-id\x00" + s.Key))
 	return "key_" + hex.EncodeToString(id[:4])
 }
 
-// NewKeys makes the set of keys; two equal keys are an error.
+// NewKeys makes a set of keys. Duplicate keys are an error.
 func NewKeys(specs []Spec) (*Keys, error) {
 	k := &Keys{salt: make([]byte, 32), byHash: make(map[[sha256.Size]byte]*Principal, len(specs))}
 	if _, err := rand.Read(k.salt); err != nil {
@@ -185,7 +185,7 @@ func NewKeys(specs []Spec) (*Keys, error) {
 	for i, s := range specs {
 		h := k.hash(s.Key)
 		if k.byHash[h] != nil {
-			return nil, fmt.Errorf("api key no. %d is given twice", i+1)
+			return nil, fmt.Errorf("API key no. %d is a duplicate", i+1)
 		}
 		k.byHash[h] = &Principal{
 			Tenant: s.Tenant, KeyID: s.ID(), TestKey: strings.HasPrefix(s.Key, TestKeyPrefix),
@@ -196,8 +196,8 @@ func NewKeys(specs []Spec) (*Keys, error) {
 	return k, nil
 }
 
-// hash is keyed with a salt of this process, so that a lookup by it tells
-// nothing about the keys by its timing.
+// hash is keyed with a random salt of this process, so that lookup timing reveals nothing
+// about the keys.
 func (k *Keys) hash(key string) [sha256.Size]byte {
 	m := hmac.New(sha256.New, k.salt)
 	m.Write([]byte(key))
@@ -206,19 +206,19 @@ func (k *Keys) hash(key string) [sha256.Size]byte {
 
 const bearer = "bearer "
 
-// Authenticate reads the value of an Authorization header.
+// Authenticate returns the principal of an Authorization header.
 func (k *Keys) Authenticate(header string) (*Principal, error) {
 	if len(header) <= len(bearer) || !strings.EqualFold(header[:len(bearer)], bearer) {
 		return nil, fault.New(fault.Unauthenticated, "send the header Authorization: Bearer <API key>")
 	}
 	p := k.byHash[k.hash(strings.TrimSpace(header[len(bearer):]))]
 	if p == nil {
-		return nil, fault.New(fault.Unauthenticated, "the API key is not known to this host")
+		return nil, fault.New(fault.Unauthenticated, "the API key is unknown")
 	}
 	return p, nil
 }
 
-// Tenant is whose the credential in an Authorization header is; empty: nobody's.
+// Tenant returns the tenant of an Authorization header; empty if the credential is unknown.
 func (k *Keys) Tenant(header string) string {
 	p, err := k.Authenticate(header)
 	if err != nil {

@@ -206,7 +206,7 @@ func TestAuthenticate_TellsWhatAKeyBelongsTo(t *testing.T) {
 	require.False(t, p.May("group:ops"), "it is no scope")
 	spec, err := auth.ParseSpec("one=acme:*,role:r,group:ops,user:u")
 	require.NoError(t, err)
-	require.Equal(t, []string{"user:u", "group:ops", "role:r"}, spec.Belongings())
+	require.Equal(t, []string{"user:u", "group:ops", "role:r"}, spec.Memberships())
 	p, err = k.Authenticate("Bearer two")
 	require.NoError(t, err)
 	require.Empty(t, append(p.Groups, p.Roles...), "all scopes are no group and no role")

@@ -12,11 +12,11 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// rule is what a method asks of its caller.
+// rule is the authorization rule of a method.
 type rule struct {
 	public bool
 	scope  Scope
-	// also is a second scope that is needed; empty: none.
+	// also is a second required scope; empty means none.
 	also Scope
 }
 
@@ -62,15 +62,15 @@ var methods = map[string]rule{
 	hostv1.Host_RetryQuarantinedRun_FullMethodName: {scope: RunsCancel},
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   {scope: RunsCancel},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
-	// Tooling of gRPC itself; health tells nothing of a tenant.
+	// gRPC tooling. Health contains no tenant data.
 	"/grpc.health.v1.Health/Check": {public: true},
 	"/grpc.health.v1.Health/Watch": {public: true},
-	// Only served where the operator wants it.
+	// Served only if the operator enables it.
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {public: true},
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {public: true},
 }
 
-// ScopesOf are the scopes a method needs, all of them; none when it is public.
+// ScopesOf returns the scopes that a method requires, all of them; none if it is public.
 func ScopesOf(method string) (scopes []Scope, known bool) {
 	r, ok := methods[method]
 	return r.scopes(), ok
@@ -87,8 +87,7 @@ func (r rule) scopes() []Scope {
 	}
 }
 
-// Check decides whether the holder of a credential may call a method. The
-// principal is nil for public methods.
+// Check authorizes a call by its credential. The principal is nil for public methods.
 func (k *Keys) Check(method, header string) (*Principal, error) {
 	r, ok := methods[method]
 	if r.public {
@@ -103,7 +102,7 @@ func (k *Keys) Check(method, header string) (*Principal, error) {
 	}
 	for _, scope := range r.scopes() {
 		if !p.May(scope) {
-			k.used(p, scope, false)
+			k.reportUse(p, scope, false)
 			return nil, fault.New(fault.Forbidden, "the API key lacks the scope %s", scope).With("scopeRequired", string(scope))
 		}
 	}
@@ -113,18 +112,18 @@ func (k *Keys) Check(method, header string) (*Principal, error) {
 // principalKey is the context key of the principal.
 type principalKey struct{}
 
-// WithPrincipal puts the principal into a context.
+// WithPrincipal returns a context with a principal.
 func WithPrincipal(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// From is the principal of a request that needed one; nil for a public method.
+// From returns the principal of a request; nil for public methods.
 func From(ctx context.Context) *Principal {
 	p, _ := ctx.Value(principalKey{}).(*Principal)
 	return p
 }
 
-// Credential is the authorization metadata of a call.
+// Credential returns the authorization metadata of a call.
 func Credential(ctx context.Context) string {
 	if v := metadata.ValueFromIncomingContext(ctx, "authorization"); len(v) > 0 {
 		return v[0]
@@ -132,34 +131,34 @@ func Credential(ctx context.Context) string {
 	return ""
 }
 
-// enter lets a call in. REST checks a request before it becomes a call, so that only
-// here each is counted once.
-func (k *Keys) enter(ctx context.Context, method string) (*Principal, error) {
+// authorize checks a call and records the use of its key. REST calls Check before it
+// forwards a request, so only this method counts uses.
+func (k *Keys) authorize(ctx context.Context, method string) (*Principal, error) {
 	p, err := k.Check(method, Credential(ctx))
 	if err == nil && p != nil {
-		k.used(p, methods[method].scope, true)
+		k.reportUse(p, methods[method].scope, true)
 	}
 	return p, err
 }
 
-func (k *Keys) used(p *Principal, s Scope, granted bool) {
+func (k *Keys) reportUse(p *Principal, s Scope, granted bool) {
 	if k.Used != nil {
 		k.Used(p, s, granted)
 	}
 }
 
-// Unary guards unary methods.
+// Unary authorizes unary calls.
 func (k *Keys) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	p, err := k.enter(ctx, info.FullMethod)
+	p, err := k.authorize(ctx, info.FullMethod)
 	if err != nil {
 		return nil, err
 	}
 	return next(WithPrincipal(ctx, p), req)
 }
 
-// Stream guards streaming methods.
+// Stream authorizes streams.
 func (k *Keys) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	p, err := k.enter(ss.Context(), info.FullMethod)
+	p, err := k.authorize(ss.Context(), info.FullMethod)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestUsed_CountsEachRequestOnce(t *testing.T) {
 	_, err = k.Unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: read}, next)
 	require.NoError(t, err)
 	_, err = k.Unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/openwop.v1.Engine/GetCapabilities"}, next)
-	require.NoError(t, err, "who asks for what is public is nobody")
+	require.NoError(t, err, "public methods have no principal")
 	_, err = k.Check(create, "Bearer one")
 	require.Error(t, err)
 	_, err = k.Check(read, "Bearer two")

@@ -2,7 +2,7 @@ package discovery
 
 import "waybill.dev/waybill/internal/audit"
 
-// authBlock is there while some profile of the protocol's is kept (OpenWOP host
+// authBlock is present if the host supports an auth profile of the protocol (OpenWOP host
 // contract §8.4).
 type authBlock struct {
 	Profiles          []string           `json:"profiles"`

@@ -80,7 +80,7 @@ func TestDocument_HasNoBlockOfWhatIsOff(t *testing.T) {
 	}
 }
 
-// What is told is N, however it comes about (OpenWOP envelope contract §24, C28).
+// The document has the effective N (OpenWOP envelope contract §24, C28).
 func TestDocument_TellsTheSmallerOfAttemptsAndSchemaRounds(t *testing.T) {
 	t.Parallel()
 	for attempts, want := range map[int32]float64{1: 1, 2: 2, 3: 3, 16: 3} {

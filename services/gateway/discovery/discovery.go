@@ -1,6 +1,6 @@
-// Package discovery computes the document that says what this host can do. It
-// is derived from what is registered and configured, never written by hand: a
-// capability that is not there is not in it (OpenWOP host contract §1).
+// Package discovery computes the discovery document, which describes this host's capabilities.
+// It derives from what is registered and configured: a capability that the host lacks is not
+// in it (OpenWOP host contract §1).
 package discovery
 
 import (
@@ -27,25 +27,25 @@ import (
 	"waybill.dev/waybill/services/gateway/engine"
 )
 
-// Config is what the gateway itself adds to the document.
+// Config is the gateway's part of the document.
 type Config struct {
 	MaxBodyBytes int64
-	// GRPCEndpoint is the public gRPC address, such as grpc://127.0.0.1:9090, or with
-	// grpcs:// where TLS is spoken.
+	// GRPCEndpoint is the public gRPC address, such as grpc://127.0.0.1:9090, or grpcs://
+	// with TLS.
 	GRPCEndpoint func() string
 	TestSeams    bool
-	// Annotations are taken.
+	// Annotations means that runs can be annotated.
 	Annotations bool
-	// Audit is how the audit log can be checked; nil: there is none.
+	// Audit describes how to verify the audit log; nil if there is none.
 	Audit *audit.Profile
-	// Webhooks says that events are delivered to servers outside.
+	// Webhooks means that events are delivered to webhooks.
 	Webhooks bool
 }
 
-// fresh is how long a computed document is served before it is computed again.
-const fresh = 2 * time.Second
+// cacheTTL is how long a computed document is served.
+const cacheTTL = 2 * time.Second
 
-// Source computes and keeps the document. It is safe for concurrent use.
+// Source computes and caches the document. It is safe for concurrent use.
 type Source struct {
 	cfg        Config
 	dispatcher dispatcherv1.DispatcherClient
@@ -62,11 +62,11 @@ func New(cfg Config, d dispatcherv1.DispatcherClient, a acceptorv1.AcceptorClien
 	return &Source{cfg: cfg, dispatcher: d, acceptor: a, clock: clock}
 }
 
-// Document is the discovery document.
+// Document returns the discovery document.
 func (s *Source) Document(ctx context.Context) (engine.Document, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.clock(); s.document.JSON != nil && now.Sub(s.computed) < fresh {
+	if now := s.clock(); s.document.JSON != nil && now.Sub(s.computed) < cacheTTL {
 		return s.document, nil
 	}
 	doc, err := s.compute(ctx)
@@ -83,13 +83,12 @@ func (s *Source) Document(ctx context.Context) (engine.Document, error) {
 	return s.document, nil
 }
 
-// unavailable is the answer when the document cannot be computed, whatever the
-// cause (OpenWOP host contract §1.1).
+// unavailable is the error if the document cannot be computed (OpenWOP host contract §1.1).
 func unavailable(err error) error {
-	return fault.New(fault.ServiceUnavailable, "what this host offers cannot be told at the moment; try again").After(fresh).Wrap(err)
+	return fault.New(fault.ServiceUnavailable, "discovery is temporarily unavailable; retry").After(cacheTTL).Wrap(err)
 }
 
-// document's members are in the order a reader wants them.
+// document is the discovery document. Its members are in reading order.
 type document struct {
 	ProtocolVersion  string           `json:"protocolVersion"`
 	ProtocolVersions []string         `json:"protocolVersions"`
@@ -128,8 +127,8 @@ type document struct {
 	Observability    *observability   `json:"observability,omitempty"`
 }
 
-// modelGate is there only while some node requires something of a model: the list
-// holds what is required and met, nothing else (OpenWOP envelope contract §16.4).
+// modelGate is present only if some node requires a model capability. It lists the
+// capabilities that are required and met, and no others (OpenWOP envelope contract §16.4).
 type modelGate struct {
 	Supported    bool     `json:"supported"`
 	Advertised   []string `json:"advertised"`
@@ -148,7 +147,7 @@ type grpcBlock struct {
 	TLS       string `json:"tls"`
 }
 
-// grpcOf describes the API at an address, which says whether TLS is spoken.
+// grpcOf describes the gRPC API. The scheme of the address says whether it uses TLS.
 func grpcOf(endpoint string) grpcBlock {
 	tls := "disabled"
 	if strings.HasPrefix(endpoint, "grpcs://") {
@@ -175,7 +174,7 @@ type pauseResume struct {
 	DrainPolicies []string `json:"drainPolicies"`
 }
 
-// replay says what forks of a run can be.
+// replay describes the supported forks.
 type replay struct {
 	Supported   bool     `json:"supported"`
 	Modes       []string `json:"modes"`
@@ -188,8 +187,8 @@ type interrupts struct {
 	Profiles  []string         `json:"profiles"`
 }
 
-// interruptProfiles are those of the protocol whose interrupts a workflow of this host
-// can have (OpenWOP host contract §11.1).
+// interruptProfiles are the protocol's profiles that workflows of this host support (OpenWOP
+// host contract §11.1).
 var interruptProfiles = []string{"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel"}
 
 type observability struct {
@@ -237,17 +236,17 @@ type providers struct {
 	SelfHosted []string `json:"selfHosted,omitempty"`
 	BYOK       []string `json:"byok,omitempty"`
 	Policies   policies `json:"policies"`
-	// MaxInlineMediaBytes is 0 where assets never stand in the log.
+	// MaxInlineMediaBytes is 0 if assets are never stored in the log.
 	MaxInlineMediaBytes *int64 `json:"maxInlineMediaBytes,omitempty"`
 }
 
-// policies are the modes that the operator's rules can have (OpenWOP host contract §5.8).
+// policies are the supported modes of operator rules (OpenWOP host contract §5.8).
 type policies struct {
 	Modes  []modelgate.PolicyMode `json:"modes"`
 	Scopes []string               `json:"scopes"`
 }
 
-// agents says that thoughts of models are shown; this host has no agents besides.
+// agents says that the reasoning of models is shown. This host has no other agent features.
 type agents struct {
 	Reasoning agentReasoning `json:"reasoning"`
 }
@@ -258,14 +257,14 @@ type agentReasoning struct {
 	Streaming  bool   `json:"streaming"`
 }
 
-// secrets is there while tenants may bring keys.
+// secrets is present if tenants may use their own keys.
 type secrets struct {
 	Supported  bool     `json:"supported"`
 	Scopes     []string `json:"scopes"`
 	Resolution string   `json:"resolution"`
 }
 
-// compliance is there where sensitive values are kept out of the log.
+// compliance is present if sensitive values are kept out of the log.
 type compliance struct {
 	DefaultMode string `json:"defaultMode"`
 }
@@ -273,7 +272,7 @@ type compliance struct {
 type usage struct {
 	Supported     bool `json:"supported"`
 	CostEstimates bool `json:"costEstimates"`
-	// Currency is that of costs, and of the catalogue's prices.
+	// Currency is the currency of costs and of the catalogue's prices.
 	Currency string `json:"currency"`
 }
 
@@ -292,11 +291,10 @@ type testing struct {
 	TestKeyPrefix string   `json:"testKeyPrefix"`
 }
 
-// RetentionSeconds is how long idempotency records live: a day, as the protocol
-// asks for.
+// RetentionSeconds is the lifetime of idempotency records: a day, as the protocol requires.
 const RetentionSeconds = 86400
 
-// reliabilityEvents are those the dispatcher emits.
+// reliabilityEvents are the events that the dispatcher emits.
 var reliabilityEvents = []wire.EventType{
 	wire.EventEnvelopeRetryAttempted, wire.EventEnvelopeRetryExhausted, wire.EventEnvelopeRefusal,
 	wire.EventEnvelopeTruncated, wire.EventEnvelopeNLToFormat, wire.EventEnvelopeRecovery,
@@ -371,7 +369,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	return d, err
 }
 
-// fixtures are the protocol's fixture workflows that can be executed here.
+// fixtures returns the protocol's fixture workflows that this host can execute.
 func (s *Source) fixtures(ctx context.Context) ([]string, error) {
 	var out []string
 	for after := ""; ; {

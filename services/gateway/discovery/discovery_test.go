@@ -202,7 +202,7 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 	require.NotContains(t, plain, "fixtures")
 }
 
-// policies is what the document tells of the provider policy (OpenWOP host contract §5.8).
+// policies is the document's provider policy (OpenWOP host contract §5.8).
 var policies = map[string]any{"modes": []any{"disabled", "optional", "required", "restricted"}, "scopes": []any{"tenant"}}
 
 func TestDocument_NamesProvidersAndWhichAreTheHostsOwn(t *testing.T) {

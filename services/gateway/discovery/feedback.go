@@ -1,17 +1,17 @@
 package discovery
 
-import "waybill.dev/waybill/services/gateway/annotation"
+import "waybill.dev/waybill/services/gateway/engine"
 
-// feedback is there while runs can be annotated (OpenWOP host contract §2.8).
+// feedback is present if runs can be annotated (OpenWOP host contract §2.8).
 type feedback struct {
-	Supported bool              `json:"supported"`
-	Targets   []string          `json:"targets"`
-	Signals   []annotation.Kind `json:"signals"`
+	Supported bool                `json:"supported"`
+	Targets   []string            `json:"targets"`
+	Signals   []engine.SignalKind `json:"signals"`
 }
 
-func feedbackOf(taken bool) *feedback {
-	if !taken {
+func feedbackOf(enabled bool) *feedback {
+	if !enabled {
 		return nil
 	}
-	return &feedback{Supported: true, Targets: annotation.Targets(), Signals: annotation.Kinds()}
+	return &feedback{Supported: true, Targets: engine.AnnotationTargets(), Signals: engine.SignalKinds()}
 }

@@ -2,8 +2,8 @@ package discovery
 
 import dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 
-// prompts is there while the host has prompt templates. They are composed, and not
-// served over REST (OpenWOP envelope contract §19.2, §21).
+// prompts is present if the host has prompt templates. They are composed into prompts and
+// not served over REST (OpenWOP envelope contract §19.2, §21).
 type prompts struct {
 	Supported        bool     `json:"supported"`
 	Endpoints        bool     `json:"endpointsSupported"`

@@ -1,8 +1,8 @@
 package discovery
 
-import "waybill.dev/waybill/services/gateway/webhook/deliver"
+import "waybill.dev/waybill/services/gateway/webhook"
 
-// webhooks is there while events are delivered (OpenWOP host contract §1.4).
+// webhooks is present if events are delivered (OpenWOP host contract §1.4).
 type webhooks struct {
 	Supported  bool     `json:"supported"`
 	Algorithms []string `json:"signatureAlgorithms"`
@@ -13,5 +13,5 @@ func webhooksOf(cfg Config) *webhooks {
 	if !cfg.Webhooks {
 		return nil
 	}
-	return &webhooks{Supported: true, Algorithms: []string{deliver.Algorithm}, Durable: true}
+	return &webhooks{Supported: true, Algorithms: []string{webhook.Algorithm}, Durable: true}
 }

@@ -12,11 +12,10 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// Bounds of an annotation's texts, in characters.
+// Limits of an annotation's texts, in characters, and of a rating.
 const (
 	maxNote       = 8192
 	maxCorrection = 65_536
@@ -26,10 +25,10 @@ const (
 )
 
 func errNoAnnotations() error {
-	return fault.New(fault.CapabilityNotProvided, "this host takes no annotations; discovery has feedback.supported where one does")
+	return fault.New(fault.CapabilityNotProvided, "this host does not support annotations; hosts that do set feedback.supported in discovery")
 }
 
-// CreateAnnotation notes what a caller says of a run (OpenWOP host contract §2.8).
+// CreateAnnotation stores an annotation of a run (OpenWOP host contract §2.8).
 func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnotationRequest) (*hostv1.CreateAnnotationResponse, error) {
 	if s.deps.Annotations == nil {
 		return nil, errNoAnnotations()
@@ -42,15 +41,15 @@ func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnota
 		return nil, err
 	}
 	if t := req.GetTarget(); t != nil && t.EventId != nil && !isEventOf(req.GetRunId(), t.GetEventId(), head) {
-		return nil, fault.New(fault.ValidationError, "/target/eventId: the run has no event of this id").With("field", "/target/eventId")
+		return nil, fault.New(fault.ValidationError, "/target/eventId: the run has no event with this id").With("field", "/target/eventId")
 	}
 	p := auth.From(ctx)
-	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, annotation.Annotation{
-		Target: annotation.Target{RunID: req.GetRunId(), EventID: req.GetTarget().GetEventId(), NodeID: req.GetTarget().GetNodeId()},
-		Signal: annotation.Signal{
-			Kind: annotation.Kind(req.GetSignal().GetKind()), Rating: req.GetSignal().Rating, Correction: req.GetSignal().Correction, Label: req.GetSignal().Label,
+	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, Annotation{
+		Target: AnnotationTarget{RunID: req.GetRunId(), EventID: req.GetTarget().GetEventId(), NodeID: req.GetTarget().GetNodeId()},
+		Signal: Signal{
+			Kind: SignalKind(req.GetSignal().GetKind()), Rating: req.GetSignal().Rating, Correction: req.GetSignal().Correction, Label: req.GetSignal().Label,
 		},
-		Actor: annotation.Actor{PrincipalRef: p.KeyID}, Note: req.Note,
+		Actor: AnnotationActor{PrincipalRef: p.KeyID}, Note: req.Note,
 	})
 	if err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnota
 	return &hostv1.CreateAnnotationResponse{Annotation: &openwopv1.JsonDocument{Json: doc}}, nil
 }
 
-// ListAnnotations lists what was said of a run, oldest first.
+// ListAnnotations lists the annotations of a run, oldest first.
 func (s *Service) ListAnnotations(ctx context.Context, req *hostv1.ListAnnotationsRequest) (*hostv1.ListAnnotationsResponse, error) {
 	if s.deps.Annotations == nil {
 		return nil, errNoAnnotations()
@@ -77,7 +76,7 @@ func (s *Service) ListAnnotations(ctx context.Context, req *hostv1.ListAnnotatio
 	return out, nil
 }
 
-// headOf is the sequence of the last event of a run of the caller's tenant.
+// headOf returns the sequence of the last event of a run of the caller's tenant.
 func (s *Service) headOf(ctx context.Context, runID string) (int32, error) {
 	if err := checkRunID(runID); err != nil {
 		return 0, err
@@ -102,16 +101,16 @@ func checkAnnotation(req *hostv1.CreateAnnotationRequest) error {
 			p.add(path, "want at most %d characters", limit)
 		}
 	}
-	switch kind := annotation.Kind(sig.GetKind()); {
+	switch kind := SignalKind(sig.GetKind()); {
 	case sig == nil:
 		p.add("/signal", "required: an object with the kind of the signal")
-	case !slices.Contains(annotation.Kinds(), kind):
-		p.add("/signal/kind", "want one of %v", annotation.Kinds())
-	case kind == annotation.Rating && sig.Rating == nil:
+	case !slices.Contains(SignalKinds(), kind):
+		p.add("/signal/kind", "want one of %v", SignalKinds())
+	case kind == SignalRating && sig.Rating == nil:
 		p.add("/signal/rating", "required: 1 to %d", maxRating)
-	case kind == annotation.Correction && sig.Correction == nil:
-		p.add("/signal/correction", "required: the text as it should be")
-	case kind == annotation.Label && sig.Label == nil:
+	case kind == SignalCorrection && sig.Correction == nil:
+		p.add("/signal/correction", "required: the corrected text")
+	case kind == SignalLabel && sig.Label == nil:
 		p.add("/signal/label", "required: the label")
 	}
 	if sig != nil && sig.Rating != nil && (sig.GetRating() < 1 || sig.GetRating() > maxRating) {

@@ -19,7 +19,6 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/idempotency"
 	"waybill.dev/waybill/services/gateway/wirejson"
@@ -27,15 +26,15 @@ import (
 
 // annotated is the service over fakes that takes annotations of acme's run_1, which has
 // the events 0 to 4.
-func annotated(t *testing.T) (*rig, *annotation.Book) {
+func annotated(t *testing.T) (*rig, *engine.AnnotationStore) {
 	t.Helper()
 	r := newRig(t)
 	hub, err := notify.New(nil, "annotated")
 	require.NoError(t, err)
 	clock := func() time.Time { return time.Unix(1_700_000_000, 0) }
-	book := &annotation.Book{
+	book := &engine.AnnotationStore{
 		Store: memory.New(), Hub: hub, Clock: clock,
-		Scrub: func(_ context.Context, _, _ string, texts []string) ([]string, error) {
+		Redact: func(_ context.Context, _, _ string, texts []string) ([]string, error) {
 			for i := range texts {
 				texts[i] = strings.ReplaceAll(texts[i], "hunter2", "[REDACTED]")
 			}
@@ -185,9 +184,9 @@ func TestStream_TellsThatTheRunWasAnnotated(t *testing.T) {
 				ended <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", StreamModes: []string{mode}, BufferMs: buffer}, sub)
 			}()
 			if hears {
-				// Until it listens, nothing is told; what is told is kept by nobody.
+				// Notifications are not buffered: subscribers see later ones only.
 				require.Eventually(t, func() bool {
-					_, err := book.Add(t.Context(), "acme", annotation.Annotation{Target: annotation.Target{RunID: "run_1"}, Signal: annotation.Signal{Kind: annotation.Flag}})
+					_, err := book.Add(t.Context(), "acme", engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: engine.Signal{Kind: engine.SignalFlag}})
 					return err == nil && strings.Contains(sub.shown(), `-1 run.annotated {"annotationId":"ann_`)
 				}, 10*time.Second, time.Millisecond, "%s %d", mode, buffer)
 			} else {
@@ -213,7 +212,7 @@ func TestStream_WhoseReaderIsGoneTellsNothing(t *testing.T) {
 	r.log.follow = func(context.Context, *eventlogv1.FollowRequest) *feed { return f }
 	require.Error(t, r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", LastSequence: proto.Int64(-1)}, sub))
 	before := sub.shown()
-	_, err := book.Add(t.Context(), "acme", annotation.Annotation{Target: annotation.Target{RunID: "run_1"}, Signal: annotation.Signal{Kind: annotation.Flag}})
+	_, err := book.Add(t.Context(), "acme", engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: engine.Signal{Kind: engine.SignalFlag}})
 	require.NoError(t, err)
 	require.Equal(t, before, sub.shown())
 }

@@ -14,60 +14,61 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// AuditLog is the audit log as its readers need it.
+// AuditLog reads the audit log.
 type AuditLog interface {
 	Verify(ctx context.Context, tenant string, w audit.Window) (audit.Result, error)
 	Page(ctx context.Context, tenant string, from int64, limit int) (page [][]byte, more bool, err error)
 }
 
-// record takes what the caller did into the tenant's audit log. It returns when the
-// entry is durable, so that nothing is acknowledged that is not in the log.
-func (s *Service) record(ctx context.Context, action, target string, details map[string]any) error {
+// recordAudit writes an entry about the caller to the tenant's audit log. It returns when
+// the entry is durable, so every acknowledged action is in the log.
+func (s *Service) recordAudit(ctx context.Context, action, target string, details map[string]any) error {
 	p := auth.From(ctx)
 	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{Action: action, Actor: p.KeyID, Target: target, Details: details})
 }
 
-// recordTry takes into the audit log that somebody answers an interrupt, before it counts: a
-// vote that decides nothing yet is no event, so that a gateway that died once it counted would
-// leave no word of it, nor of who overrode (OpenWOP host contract §6.3).
-func (s *Service) recordTry(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, reason string) error {
+// recordAttempt records that a caller answers an interrupt, before the answer takes effect.
+// A vote that does not decide yet is not an event. Without this entry, a gateway crash after
+// the vote would lose the record of who voted or overrode (OpenWOP host contract §6.3).
+func (s *Service) recordAttempt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, reason string) error {
 	details := map[string]any{}
 	if reason != "" {
 		details["override"] = map[string]any{"reason": reason}
 	}
-	return s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.answering", req, details))
+	return s.deps.Recorder.Record(ctx, req.GetTenant(), interruptEntry("interrupt.answering", req, details))
 }
 
-// recordRefusal takes into the audit log that a recorded try came to nothing. A failure that
-// may have come after the answer counted is no refusal. An entry that cannot be made is owed.
+// recordRefusal records that a recorded attempt was rejected. A failure after which the
+// answer may still have taken effect is not a rejection. The entry is lost if it cannot be
+// written.
 func (s *Service) recordRefusal(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, refusal error) {
 	code := fault.CodeOf(refusal)
 	if row := fault.Lookup(code); row.HTTP >= http.StatusInternalServerError {
 		return
 	}
 	details := map[string]any{"code": string(code)}
-	_ = s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.refused", req, details))
+	_ = s.deps.Recorder.Record(ctx, req.GetTenant(), interruptEntry("interrupt.refused", req, details))
 }
 
-// answering is an entry about an answer to one question of a node.
-func answering(action string, req *dispatcherv1.ResolveInterruptRequest, details map[string]any) audit.Entry {
+// interruptEntry makes an entry about an answer to an interrupt.
+func interruptEntry(action string, req *dispatcherv1.ResolveInterruptRequest, details map[string]any) audit.Entry {
 	details["nodeId"], details["interruptId"] = req.GetNodeId(), req.GetInterruptId()
 	return audit.Entry{Action: action, Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details}
 }
 
-// recordAnswer takes an answer to an interrupt into the audit log: who gave it and what
-// became of it, also where it was one vote of several, and never what was written (OpenWOP
-// host contract §6.3), but for the reason of an override, which has an entry of its own. Of a
-// token's holder no more is known than the token.
+// recordAnswer records who answered an interrupt and the outcome, also for a vote that does
+// not decide yet (OpenWOP host contract §6.3). The answer's content is not recorded, except
+// for the reason of an override, which has its own entry. Of a token's holder only the token
+// is known.
 func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, res *dispatcherv1.ResolveInterruptResponse, reason string) error {
 	details := map[string]any{"kind": res.GetKind(), "outcome": res.GetOutcome(), "status": res.GetStatus()}
 	if v := res.GetVotes(); v != nil {
 		details["votes"] = map[string]int32{"accepts": v.GetAccepts(), "rejects": v.GetRejects(), "required": v.GetRequired()}
 	}
-	entry := answering("interrupt.answered", req, details)
+	entry := interruptEntry("interrupt.answered", req, details)
 	st := res.GetStanding()
 	if role := st.GetOverride(); role != "" {
-		overrode := answering("approval.overridden", req, map[string]any{"outcome": res.GetOutcome(), "role": role, "reason": reason})
+		overrode := interruptEntry("approval.overridden", req, map[string]any{"outcome": res.GetOutcome(), "role": role, "reason": reason})
 		if err := s.deps.Recorder.Record(ctx, req.GetTenant(), overrode); err != nil {
 			return err
 		}
@@ -78,10 +79,10 @@ func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInt
 }
 
 func errNoAudit() error {
-	return fault.New(fault.NotFound, "this host keeps no audit log; discovery lists openwop-audit-log-integrity in auth.profiles where one is kept")
+	return fault.New(fault.NotFound, "this host has no audit log; hosts with one list openwop-audit-log-integrity in auth.profiles of discovery")
 }
 
-// VerifyAuditLog walks the tenant's audit log (OpenWOP host contract §10.7).
+// VerifyAuditLog verifies the tenant's audit log (OpenWOP host contract §10.7).
 func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAuditLogRequest) (*openwopv1.VerifyAuditLogResponse, error) {
 	if s.deps.Audit == nil {
 		return nil, errNoAudit()
@@ -144,11 +145,11 @@ func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEnt
 	return out, nil
 }
 
-// auditCursor is the first sequence of a page.
+// auditCursor returns the first sequence of a page.
 func auditCursor(req *hostv1.ListAuditEntriesRequest) (int64, error) {
 	switch {
 	case req.FromSeq != nil && req.Cursor != nil:
-		return 0, fault.New(fault.ValidationError, "fromSeq: not beside a cursor, which says where to go on").With("field", "fromSeq")
+		return 0, fault.New(fault.ValidationError, "fromSeq: cannot be combined with cursor").With("field", "fromSeq")
 	case req.GetFromSeq() < 0:
 		return 0, fault.New(fault.ValidationError, "fromSeq: want an integer of at least 0").With("field", "fromSeq")
 	case req.Cursor == nil:

@@ -25,7 +25,7 @@ import (
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 )
 
-// book is an audit log of 120 entries that notes what it is asked and told.
+// book is an audit log of 120 entries that records its calls.
 type book struct {
 	tenant  string
 	window  audit.Window

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// GetDebugBundle exports the course of a run (OpenWOP host contract §10.4).
+// GetDebugBundle exports the debug bundle of a run (OpenWOP host contract §10.4).
 func (s *Service) GetDebugBundle(ctx context.Context, req *hostv1.GetDebugBundleRequest) (*hostv1.GetDebugBundleResponse, error) {
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
@@ -21,9 +21,9 @@ func (s *Service) GetDebugBundle(ctx context.Context, req *hostv1.GetDebugBundle
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, "bundle.exported", "runs/"+req.GetRunId(), nil); err != nil {
+	if err := s.recordAudit(ctx, "bundle.exported", "runs/"+req.GetRunId(), nil); err != nil {
 		return nil, err
 	}
-	tell(ctx, MetaCache, "no-store")
+	setMeta(ctx, MetaCache, "no-store")
 	return &hostv1.GetDebugBundleResponse{Bundle: &openwopv1.JsonDocument{Json: doc}}, nil
 }

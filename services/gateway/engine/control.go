@@ -11,12 +11,12 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// DrainPolicies are those that a pause can have.
+// DrainPolicies lists the drain policies of a pause.
 func DrainPolicies() []string {
 	return []string{string(wire.DrainNot), string(wire.DrainCurrent)}
 }
 
-// PauseRun stops a run until it is resumed (OpenWOP host contract §2.7).
+// PauseRun pauses a run until it is resumed (OpenWOP host contract §2.7).
 func (s *Service) PauseRun(ctx context.Context, req *openwopv1.PauseRunRequest) (*openwopv1.PauseRunResponse, error) {
 	policy := string(wire.DrainCurrent)
 	if req.DrainPolicy != nil {
@@ -33,7 +33,7 @@ func (s *Service) PauseRun(ctx context.Context, req *openwopv1.PauseRunRequest) 
 			With("unsupportedDrainPolicy", policy).With("supportedDrainPolicies", DrainPolicies())
 	}
 	p := auth.From(ctx)
-	reason, err := s.reason(ctx, req.GetRunId(), req.GetReason())
+	reason, err := s.redactReason(ctx, req.GetRunId(), req.GetReason())
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +43,13 @@ func (s *Service) PauseRun(ctx context.Context, req *openwopv1.PauseRunRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, "run.paused", "runs/"+req.GetRunId(), map[string]any{"reason": reason, "drainPolicy": policy}); err != nil {
+	if err := s.recordAudit(ctx, "run.paused", "runs/"+req.GetRunId(), map[string]any{"reason": reason, "drainPolicy": policy}); err != nil {
 		return nil, err
 	}
 	return &openwopv1.PauseRunResponse{RunId: req.GetRunId(), Status: string(wire.StatusPaused), PausedAt: res.GetPausedAt()}, nil
 }
 
-// ResumeRun lets a paused run go on (OpenWOP host contract §2.7).
+// ResumeRun resumes a paused run (OpenWOP host contract §2.7).
 func (s *Service) ResumeRun(ctx context.Context, req *openwopv1.ResumeRunRequest) (*openwopv1.ResumeRunResponse, error) {
 	if err := checkReason(req.GetReason()); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Service) ResumeRun(ctx context.Context, req *openwopv1.ResumeRunRequest
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
-	reason, err := s.reason(ctx, req.GetRunId(), req.GetReason())
+	reason, err := s.redactReason(ctx, req.GetRunId(), req.GetReason())
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (s *Service) ResumeRun(ctx context.Context, req *openwopv1.ResumeRunRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, "run.resumed", "runs/"+req.GetRunId(), map[string]any{"reason": reason}); err != nil {
+	if err := s.recordAudit(ctx, "run.resumed", "runs/"+req.GetRunId(), map[string]any{"reason": reason}); err != nil {
 		return nil, err
 	}
 	return &openwopv1.ResumeRunResponse{RunId: req.GetRunId(), Status: string(wire.StatusRunning), ResumedAt: res.GetResumedAt()}, nil
@@ -80,9 +80,9 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// reason is a caller's reason as it may be kept. It comes to stand in the audit log as well
-// as in the run's, and only of the run is it known whether it uses its tenant's key.
-func (s *Service) reason(ctx context.Context, runID, reason string) (string, error) {
+// redactReason returns the caller's reason, redacted for the run log and the audit log. The
+// dispatcher redacts it, because it alone knows whether the run uses its tenant's key.
+func (s *Service) redactReason(ctx context.Context, runID, reason string) (string, error) {
 	if reason == "" {
 		return "", nil
 	}
@@ -91,7 +91,7 @@ func (s *Service) reason(ctx context.Context, runID, reason string) (string, err
 		return "", err
 	}
 	if len(res.GetTexts()) != 1 {
-		return "", fault.New(fault.InternalError, "the dispatcher gave no reason back")
+		return "", fault.New(fault.InternalError, "the dispatcher returned no redacted reason")
 	}
 	return res.GetTexts()[0], nil
 }

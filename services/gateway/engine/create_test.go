@@ -39,8 +39,8 @@ func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
 	require.Equal(t, "http://host:1/v1/runs/"+res.GetRunId()+"/events", res.GetEventsUrl())
 	require.Equal(t, "http://host:1/v1/runs/"+res.GetRunId(), res.GetStatusUrl())
 	require.Equal(t, "pending", res.GetStatus())
-	require.Equal(t, "201", ctx.told(engine.MetaStatus))
-	require.Empty(t, ctx.told(engine.MetaReplay), "the first answer is no replay")
+	require.Equal(t, "201", ctx.metadata(engine.MetaStatus))
+	require.Empty(t, ctx.metadata(engine.MetaReplay), "the first answer is no replay")
 }
 
 // OpenWOP host contract §3.4: the enum has no value for gRPC, so a run of a gRPC client has
@@ -160,7 +160,7 @@ func TestCreateRun_NamesEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-// Over gRPC nobody has looked at the documents' bytes before.
+// Over gRPC the documents' bytes have not been checked before.
 func TestCreateRun_RefusesDocumentsThatAreNotStrictJSON(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{"", "{", `{"a":1,}`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}", `{} {}`, `{"a":NaN}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65)} {

@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/rundiff"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
-// DiffRuns says how two runs of the tenant differ (OpenWOP host contract §2.9).
+// DiffRuns returns the difference of two runs of the tenant (OpenWOP host contract §2.9).
 func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*hostv1.DiffRunsResponse, error) {
 	if req.GetAgainst() == "" {
 		return nil, fault.New(fault.ValidationError, "against: required: the id of the run to compare with").With("field", "against")
@@ -27,7 +27,8 @@ func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	// A run that goes on may still do what the other has done.
+	// Compare both logs only up to the end of an unfinished one, which may still append the
+	// same events.
 	for _, r := range []*runLog{a, b} {
 		if !r.ended() {
 			a.until, b.until = min(a.until, r.until), min(b.until, r.until)
@@ -41,7 +42,7 @@ func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	c := rundiff.New(req.GetRunId(), req.GetAgainst()).Forks(fromA, fromB)
+	c := runview.NewComparer(req.GetRunId(), req.GetAgainst()).SetAncestors(fromA, fromB)
 	for more := true; more; {
 		x, err := a.next(ctx)
 		if err != nil {
@@ -51,23 +52,23 @@ func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*h
 		if err != nil {
 			return nil, err
 		}
-		more = (x != nil || y != nil) && c.Next(x, y)
+		more = (x != nil || y != nil) && c.Add(x, y)
 	}
-	doc, err := json.Marshal(c.Done(a.snapshot, b.snapshot, !a.ended() || !b.ended()))
+	doc, err := json.Marshal(c.Report(a.snapshot, b.snapshot, !a.ended() || !b.ended()))
 	if err != nil {
 		return nil, fmt.Errorf("render run diff: %w", err)
 	}
 	return &hostv1.DiffRunsResponse{Diff: &openwopv1.JsonDocument{Json: doc}}, nil
 }
 
-// runLog reads a run's events one by one, as far as its snapshot goes.
+// runLog reads a run's events one by one, up to its snapshot.
 type runLog struct {
 	client   eventlogv1.EventLogClient
 	tenant   string
 	id       string
 	status   wire.Status
 	snapshot []byte
-	// read counts the events that were taken, until is where the reading ends.
+	// read is the number of events read; until is where reading stops.
 	read, until int32
 	page        []*eventlogv1.Event
 }
@@ -85,11 +86,11 @@ func (s *Service) logOf(ctx context.Context, id string) (*runLog, error) {
 	return r, nil
 }
 
-// maxAncestors bounds how far back it is asked where a run comes from.
+// maxAncestors limits how many sources of a fork are followed.
 const maxAncestors = 32
 
-// ancestors are the runs that this one comes from by forks, its source first, as far back
-// as there are any.
+// ancestors returns the runs that this run was forked from, nearest first, as far as they
+// still exist.
 func (r *runLog) ancestors(ctx context.Context) ([]string, error) {
 	var ids []string
 	for source := sourceOf(r.snapshot); source != "" && len(ids) < maxAncestors; {
@@ -106,18 +107,18 @@ func (r *runLog) ancestors(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// sourceOf is the run that the run of a snapshot is a fork of; empty: none.
+// sourceOf returns the run that a snapshot's run was forked from; empty if none.
 func sourceOf(snapshot []byte) string {
 	var s struct {
 		SourceRunID string `json:"sourceRunId"`
 	}
-	_ = json.Unmarshal(snapshot, &s) // one that cannot be read names none
+	_ = json.Unmarshal(snapshot, &s) // an unreadable snapshot has no source
 	return s.SourceRunID
 }
 
 func (r *runLog) ended() bool { return r.status.Terminal() }
 
-// next is the next event's document; nil after the last.
+// next returns the next event's document; nil after the last.
 func (r *runLog) next(ctx context.Context) ([]byte, error) {
 	if r.read >= r.until {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package engine is the public API as gRPC: openwop.v1.Engine and what this host
-// offers beside it. Handlers check a request, ask the service that knows, and
-// put the answer into shape; REST is the same handlers behind a translation.
+// Package engine implements the public API as gRPC handlers: openwop.v1.Engine and this host's
+// own waybill.host.v1.Host. A handler checks its request, calls the dispatcher, event log or
+// acceptor, and converts the answer. REST calls the same handlers through a translation.
 package engine
 
 import (
@@ -16,13 +16,12 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
-	"waybill.dev/waybill/services/gateway/annotation"
-	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/redaction"
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// Document is the discovery document and the validators of it.
+// Document is the discovery document.
 type Document struct {
 	JSON []byte
 	// ETag is a strong validator over the bytes, in quotes.
@@ -39,33 +38,34 @@ type Deps struct {
 	Dispatcher  dispatcherv1.DispatcherClient
 	EventLog    eventlogv1.EventLogClient
 	Acceptor    acceptorv1.AcceptorClient
-	Bundles     bundle.Exporter
+	Bundles     redaction.BundleExporter
 	Idempotency *idempotency.Keeper
 	Discovery   Discovery
-	// Texts takes secrets out of texts of a tenant's.
-	Texts annotation.Scrub
-	// Tokens are those of interrupts.
+	// Texts redacts texts that concern no run.
+	Texts redaction.Texts
+	// Tokens makes and reads tokens of interrupts.
 	Tokens Tokens
-	// RunKey keys the derivation of run ids from idempotency keys; at least 32 bytes.
+	// RunKey keys the derivation of run ids from idempotency keys. It has at least 32 bytes.
 	RunKey []byte
-	// StalledAfter is after how long without news a run counts as stalled; 0: never.
+	// StalledAfter is the time without events after which a run counts as stalled; 0
+	// disables it.
 	StalledAfter time.Duration
-	// BaseURL is the public address, without a slash at its end.
+	// BaseURL returns the public address without a trailing slash.
 	BaseURL func() string
 	Clock   func() time.Time
-	// MaxStreams bounds the open streams.
+	// MaxStreams limits open streams.
 	MaxStreams int
-	// Recorder takes what callers do into the audit log; nil: nobody does.
+	// Recorder writes audit entries; nil disables it.
 	Recorder audit.Recorder
-	// Annotations keeps what is said of runs; nil: nothing is.
-	Annotations *annotation.Book
-	// Audit reads the audit log; nil: there is none.
+	// Annotations keeps annotations of runs; nil disables them.
+	Annotations *AnnotationStore
+	// Audit reads the audit log; nil disables it.
 	Audit AuditLog
-	// Webhooks is nil where there are none.
+	// Webhooks is nil if this host has no webhooks.
 	Webhooks *webhook.Service
 }
 
-// Service is the public API.
+// Service implements the public API.
 type Service struct {
 	openwopv1.UnimplementedEngineServer
 	hostv1.UnimplementedHostServer
@@ -81,32 +81,32 @@ func New(d Deps) *Service {
 	return &Service{deps: d, streams: make(chan struct{}, d.MaxStreams)}
 }
 
-// Register puts the handlers on a server.
+// Register registers the handlers with a server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	openwopv1.RegisterEngineServer(r, s)
 	hostv1.RegisterHostServer(r, s)
 }
 
-// Names of metadata, which REST carries as headers.
+// Names of gRPC metadata. REST maps them to headers.
 const (
 	MetaIdempotencyKey = "idempotency-key"
 	MetaDedup          = "x-dedup"
 	MetaForceEngine    = "x-force-engine-version"
 	MetaTraceparent    = "traceparent"
-	// MetaTransport is set by the REST side; clients cannot set it.
+	// MetaTransport is set by the REST translation. Clients cannot set it.
 	MetaTransport = "waybill-transport"
-	// MetaStatus carries an HTTP status other than 200 to the REST side.
+	// MetaStatus is the HTTP status of a success other than 200.
 	MetaStatus = "waybill-http-status"
 	MetaReplay = "openwop-idempotent-replay"
 	MetaETag   = "etag"
 	MetaCache  = "cache-control"
 	MetaCapTag = "capabilities-etag"
-	// MetaStreaming tells that a stream's request was accepted.
+	// MetaStreaming means that the request of a stream was accepted.
 	MetaStreaming = "waybill-streaming"
 )
 
-// meta is the first value of a request's metadata.
-func meta(ctx context.Context, name string) (string, bool) {
+// metaValue returns the first value of a request's metadata.
+func metaValue(ctx context.Context, name string) (string, bool) {
 	v := metadata.ValueFromIncomingContext(ctx, name)
 	if len(v) == 0 {
 		return "", false
@@ -114,5 +114,5 @@ func meta(ctx context.Context, name string) (string, bool) {
 	return v[0], true
 }
 
-// tell sets response metadata. It fails only outside of a call.
-func tell(ctx context.Context, kv ...string) { _ = grpc.SetHeader(ctx, metadata.Pairs(kv...)) }
+// setMeta sets response metadata. It fails only outside of a call.
+func setMeta(ctx context.Context, kv ...string) { _ = grpc.SetHeader(ctx, metadata.Pairs(kv...)) }

@@ -15,13 +15,13 @@ import (
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
-// forkOperation is the operation name that keys of forks belong to.
+// forkOperation is the operation name of idempotency keys of forks.
 const forkOperation = "POST /v1/runs/{runId}:fork"
 
-// ForkModes are those that a fork can have.
+// ForkModes lists the modes of a fork.
 func ForkModes() []string { return []string{string(wire.ForkReplay), string(wire.ForkBranch)} }
 
-// ForkRun starts a run that goes on from another's history (OpenWOP host contract §7.1).
+// ForkRun starts a run from another run's history (OpenWOP host contract §7.1).
 func (s *Service) ForkRun(ctx context.Context, req *openwopv1.ForkRunRequest) (*openwopv1.ForkRunResponse, error) {
 	over, err := checkFork(req)
 	if err != nil {
@@ -30,14 +30,14 @@ func (s *Service) ForkRun(ctx context.Context, req *openwopv1.ForkRunRequest) (*
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
-	key, keyed := meta(ctx, MetaIdempotencyKey)
+	key, keyed := metaValue(ctx, MetaIdempotencyKey)
 	if !keyed {
 		return s.fork(ctx, req, over, "run_"+newID(), "")
 	}
 	return s.forkKeyed(ctx, req, over, key)
 }
 
-// forkKeyed derives the fork's id from the key, as createKeyed does a run's.
+// forkKeyed derives the fork's id from the key, as createKeyed does for runs.
 func (s *Service) forkKeyed(ctx context.Context, req *openwopv1.ForkRunRequest, over overlay, key string) (*openwopv1.ForkRunResponse, error) {
 	if err := idempotency.CheckKey(key); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Service) forkKeyed(ctx context.Context, req *openwopv1.ForkRunRequest, 
 	if a, err := s.deps.Idempotency.Recorded(ctx, r); err != nil {
 		return nil, err
 	} else if a != nil && a.Err != nil {
-		tell(ctx, MetaReplay, "true")
+		setMeta(ctx, MetaReplay, "true")
 		return nil, a.Err
 	}
 	res, err := s.fork(ctx, req, over, s.derivedID(forkOperation, tenant, key), digest)
@@ -79,21 +79,21 @@ func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over 
 		return nil, err
 	}
 	if res.GetReplayed() {
-		tell(ctx, MetaReplay, "true")
+		setMeta(ctx, MetaReplay, "true")
 	}
-	if err := s.record(ctx, "run.forked", "runs/"+req.GetRunId(), map[string]any{
+	if err := s.recordAudit(ctx, "run.forked", "runs/"+req.GetRunId(), map[string]any{
 		"runId": res.GetRunId(), "mode": req.GetMode(), "fromSeq": res.GetFromSeq(), "repeated": res.GetReplayed(),
 	}); err != nil {
 		return nil, err
 	}
-	tell(ctx, MetaStatus, "201")
+	setMeta(ctx, MetaStatus, "201")
 	return &openwopv1.ForkRunResponse{
 		RunId: res.GetRunId(), SourceRunId: req.GetRunId(), FromSeq: res.GetFromSeq(), Mode: req.GetMode(), Status: res.GetStatus(),
 		EventsUrl: s.deps.BaseURL() + "/v1/runs/" + res.GetRunId() + "/events",
 	}, nil
 }
 
-// overlay is what a branch has in place of its source's.
+// overlay replaces parts of the source's configuration in a branch.
 type overlay struct {
 	Configurable json.RawMessage `json:"configurable"`
 	Tags         *[]string       `json:"tags"`
@@ -102,7 +102,7 @@ type overlay struct {
 
 const overlayPath = "/runOptionsOverlay"
 
-// checkFork holds a fork's request against the rules that need no run.
+// checkFork validates a fork request as far as possible without the run.
 func checkFork(req *openwopv1.ForkRunRequest) (overlay, error) {
 	var p problems
 	mode := wire.ForkMode(req.GetMode())
@@ -110,26 +110,26 @@ func checkFork(req *openwopv1.ForkRunRequest) (overlay, error) {
 	case !slices.Contains(ForkModes(), req.GetMode()):
 		p.add("/mode", "want replay or branch")
 	case mode == wire.ForkBranch && req.FromSeq == nil:
-		p.add("/fromSeq", "required in mode branch: the first sequence that is executed anew")
+		p.add("/fromSeq", "required in mode branch: the sequence from which the branch executes again")
 	}
 	if req.GetFromSeq() < 0 {
 		p.add("/fromSeq", "want an integer of at least 0")
 	}
 	over, members := readOverlay(&p, req.GetRunOptionsOverlay())
 	if mode == wire.ForkReplay && members > 0 {
-		p.add(overlayPath, "a replay takes no overlay: it is its source again; fork in mode branch")
+		p.add(overlayPath, "not allowed in mode replay, which repeats its source; use mode branch")
 	}
 	return over, p.err()
 }
 
-// readOverlay reads the overlay, and counts its members.
+// readOverlay reads the overlay and returns the number of its members.
 func readOverlay(p *problems, doc *openwopv1.JsonDocument) (overlay, int) {
 	var over overlay
 	if doc == nil {
 		return over, 0
 	}
 	before := len(*p)
-	document(p, overlayPath, doc)
+	checkDocument(p, overlayPath, doc)
 	var members map[string]json.RawMessage
 	if len(*p) > before || json.Unmarshal(doc.GetJson(), &members) != nil {
 		return over, 0
@@ -153,12 +153,12 @@ func readOverlay(p *problems, doc *openwopv1.JsonDocument) (overlay, int) {
 	return over, len(members)
 }
 
-// checkOverlay holds an overlay against the rules of a creation.
+// checkOverlay applies the rules of run creation to an overlay.
 func checkOverlay(p *problems, over overlay) {
 	var found problems
 	for name, doc := range map[string]json.RawMessage{"/configurable": over.Configurable, "/metadata": over.Metadata} {
 		if doc != nil {
-			document(&found, name, &openwopv1.JsonDocument{Json: doc})
+			checkDocument(&found, name, &openwopv1.JsonDocument{Json: doc})
 		}
 	}
 	if over.Tags != nil {

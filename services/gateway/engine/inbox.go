@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// ListInterrupts lists what the tenant's runs ask and nobody has answered. No token is
-// among it: whoever lists has a credential to answer with.
+// ListInterrupts lists the open interrupts of the tenant's runs. It returns no tokens: the
+// caller has a credential to answer with.
 func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterruptsRequest) (*hostv1.ListInterruptsResponse, error) {
 	limit, err := pageSize(req.Limit)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 		return nil, err
 	}
 	who := interrupt.Responder{Principal: p.KeyID, User: p.User, Groups: p.Groups, Roles: p.Roles}
-	out := &hostv1.ListInterruptsResponse{NextCursor: set(res.GetNextCursor())}
+	out := &hostv1.ListInterruptsResponse{NextCursor: stringOrNil(res.GetNextCursor())}
 	for _, i := range res.GetInterrupts() {
 		if req.GetEligible() && !mayAnswer(i.GetInterrupt(), who) {
 			continue
@@ -45,9 +45,9 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 	return out, nil
 }
 
-// withVotes is a question with how far its votes are. Votes that decide nothing yet make
-// no event, so the read model has none of them: the dispatcher is asked, about the few
-// questions that take more than one. Where it cannot say, the list is as good without.
+// withVotes adds the state of a vote to a question. Votes that do not decide yet are not
+// events, so the read model does not have them. The dispatcher is called only for questions
+// that need several votes. If the call fails, the question is returned without votes.
 func (s *Service) withVotes(ctx context.Context, tenant string, i *eventlogv1.OpenInterrupt) []byte {
 	var shown runstate.OpenInterrupt
 	if json.Unmarshal(i.GetInterrupt(), &shown) != nil {
@@ -73,7 +73,7 @@ func (s *Service) withVotes(ctx context.Context, tenant string, i *eventlogv1.Op
 	return doc
 }
 
-// mayAnswer reports whether somebody may answer a question as it is shown.
+// mayAnswer reports whether a caller may answer a question.
 func mayAnswer(shown []byte, who interrupt.Responder) bool {
 	var i runstate.OpenInterrupt
 	if json.Unmarshal(shown, &i) != nil {

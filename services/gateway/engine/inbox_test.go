@@ -56,7 +56,7 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 	require.Len(t, ids(liveKey, &hostv1.ListInterruptsRequest{}), len(inbox))
 	mine := &hostv1.ListInterruptsRequest{Eligible: proto.Bool(true)}
 	require.ElementsMatch(t, []string{"open", "event", "ops", "releaser", "user", "escalated"}, ids(opsKey, mine))
-	require.ElementsMatch(t, []string{"open", "event", "user", "another"}, ids(liveKey, mine), "a key of nobody answers for whom a list names")
+	require.ElementsMatch(t, []string{"open", "event", "user", "another"}, ids(liveKey, mine), "a key without a user cannot answer for listed users")
 
 	res, err := r.ListInterrupts(as(t, betaKey), &hostv1.ListInterruptsRequest{Limit: proto.Int32(7), Cursor: proto.String("c"), WorkflowId: proto.String("w"), Kind: proto.String("approval")})
 	require.NoError(t, err)

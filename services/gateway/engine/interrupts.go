@@ -22,7 +22,7 @@ type Tokens interface {
 	Open(text string, use interrupttoken.Intent, now time.Time) (interrupttoken.Claims, error)
 }
 
-// ResolveInterruptByRun answers what a node of a run asks (OpenWOP host contract §6.4).
+// ResolveInterruptByRun answers the interrupt of a node (OpenWOP host contract §6.4).
 func (s *Service) ResolveInterruptByRun(ctx context.Context, req *openwopv1.ResolveInterruptByRunRequest) (*openwopv1.ResolveInterruptByRunResponse, error) {
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
@@ -36,11 +36,11 @@ func (s *Service) ResolveInterruptByRun(ctx context.Context, req *openwopv1.Reso
 		return nil, err
 	}
 	return &openwopv1.ResolveInterruptByRunResponse{
-		RunId: req.GetRunId(), NodeId: res.GetNodeId(), Status: res.GetStatus(), Interrupt: came(res),
+		RunId: req.GetRunId(), NodeId: res.GetNodeId(), Status: res.GetStatus(), Interrupt: interruptResult(res),
 	}, nil
 }
 
-// ResolveInterruptByToken answers the interrupt that a token is for.
+// ResolveInterruptByToken answers the interrupt of a token.
 func (s *Service) ResolveInterruptByToken(ctx context.Context, req *openwopv1.ResolveInterruptByTokenRequest) (*openwopv1.ResolveInterruptByTokenResponse, error) {
 	c, err := s.deps.Tokens.Open(req.GetToken(), interrupttoken.Resolve, s.deps.Clock())
 	if err != nil {
@@ -53,11 +53,11 @@ func (s *Service) ResolveInterruptByToken(ctx context.Context, req *openwopv1.Re
 		return nil, err
 	}
 	return &openwopv1.ResolveInterruptByTokenResponse{
-		RunId: c.RunID, NodeId: res.GetNodeId(), Status: res.GetStatus(), Interrupt: came(res),
+		RunId: c.RunID, NodeId: res.GetNodeId(), Status: res.GetStatus(), Interrupt: interruptResult(res),
 	}, nil
 }
 
-// byToken stands for whoever holds a token.
+// byToken is the principal recorded for the holder of a token.
 const byToken = "token"
 
 func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, value *openwopv1.JsonDocument) (*dispatcherv1.ResolveInterruptResponse, error) {
@@ -75,10 +75,10 @@ func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterrup
 	if err != nil {
 		return nil, err
 	}
-	req.InterruptId = asked.GetInterruptId() // an answer counts for what is recorded below, not for what is asked next
+	req.InterruptId = asked.GetInterruptId() // the answer must not apply to a later question of the node
 	open := !asked.GetResolved() && !asked.GetGone()
-	if open { // no other answer can count
-		if err := s.recordTry(ctx, req, reason); err != nil {
+	if open { // only then can the answer take effect
+		if err := s.recordAttempt(ctx, req, reason); err != nil {
 			return nil, err
 		}
 	}
@@ -92,18 +92,18 @@ func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterrup
 	return res, s.recordAnswer(ctx, req, res, reason)
 }
 
-// overrideReason is the reason of an answer that overrides its gate, as it may be kept. It
-// is looked at before the answer counts, so that none counts whose reason cannot be kept.
+// overrideReason returns the redacted reason of an override. It is checked first, so that no
+// override takes effect whose reason cannot be stored.
 func (s *Service) overrideReason(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (string, error) {
 	reason, ok := interrupt.Overrides(req.GetResumeValue())
 	if !ok || req.GetByToken() {
 		return "", nil
 	}
-	return s.reason(ctx, req.GetRunId(), reason)
+	return s.redactReason(ctx, req.GetRunId(), reason)
 }
 
-// came is what an answer came to.
-func came(res *dispatcherv1.ResolveInterruptResponse) *openwopv1.InterruptResult {
+// interruptResult converts the outcome of an answer.
+func interruptResult(res *dispatcherv1.ResolveInterruptResponse) *openwopv1.InterruptResult {
 	out := &openwopv1.InterruptResult{Kind: res.GetKind()}
 	if res.GetOutcome() != "" {
 		out.Outcome = &res.Outcome
@@ -114,7 +114,7 @@ func came(res *dispatcherv1.ResolveInterruptResponse) *openwopv1.InterruptResult
 	return out
 }
 
-// InspectInterruptByToken shows what a token is for, and changes nothing.
+// InspectInterruptByToken returns the interrupt of a token and changes nothing.
 func (s *Service) InspectInterruptByToken(ctx context.Context, req *openwopv1.InspectInterruptByTokenRequest) (*openwopv1.InspectInterruptByTokenResponse, error) {
 	c, err := s.deps.Tokens.Open(req.GetToken(), interrupttoken.Inspect, s.deps.Clock())
 	if err != nil {
@@ -143,18 +143,18 @@ func (s *Service) InspectInterruptByToken(ctx context.Context, req *openwopv1.In
 		}
 	}
 	out, err := json.Marshal(doc)
-	tell(ctx, MetaCache, "no-store")
+	setMeta(ctx, MetaCache, "no-store")
 	return &openwopv1.InspectInterruptByTokenResponse{Interrupt: &openwopv1.JsonDocument{Json: out}}, err
 }
 
-// progress is how far a quorum is, as its readers see it.
+// progress converts the state of a vote.
 func progress(v *dispatcherv1.Votes) interrupt.Progress {
 	return interrupt.Progress{Accepts: int(v.GetAccepts()), Rejects: int(v.GetRejects()), Required: int(v.GetRequired())}
 }
 
-// holder is the tenant under which a request of a token's holder is remembered: none but
-// the token tells who that is.
-func holder(token string) string {
+// tokenTenant is the tenant for idempotency records of a token's holder, who is known by the
+// token only.
+func tokenTenant(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "=token:" + hex.EncodeToString(sum[:])
 }

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// ListModelCapabilities says who requires what of models, and which models have it.
+// ListModelCapabilities lists required model capabilities and the models that have them.
 func (s *Service) ListModelCapabilities(ctx context.Context, _ *hostv1.ListModelCapabilitiesRequest) (*hostv1.ListModelCapabilitiesResponse, error) {
 	res, err := s.deps.Dispatcher.ListModelCapabilities(ctx, &dispatcherv1.ListModelCapabilitiesRequest{Tenant: auth.From(ctx).Tenant})
 	if err != nil {
@@ -28,13 +28,13 @@ func (s *Service) ListModelCapabilities(ctx context.Context, _ *hostv1.ListModel
 	return out, nil
 }
 
-// How far back substitutions are counted: if it is not said, and at most.
+// Time range of counted substitutions: default and maximum.
 const (
 	usualSpan   = time.Hour
 	longestSpan = 24 * time.Hour
 )
 
-// ListModelSubstitutions counts the models that others were asked instead of.
+// ListModelSubstitutions counts model substitutions.
 func (s *Service) ListModelSubstitutions(ctx context.Context, req *hostv1.ListModelSubstitutionsRequest) (*hostv1.ListModelSubstitutionsResponse, error) {
 	now := s.deps.Clock()
 	since := now.Add(-usualSpan)

@@ -4,17 +4,16 @@ import (
 	"context"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
-	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// notRecorded is the sequence of an item that is no event of the run: SSE gives it no
-// id, so that nobody resumes from it.
+// notRecorded is the sequence of items that are not events of the run. SSE gives them no id,
+// so no client resumes from them.
 const notRecorded = -1
 
-// notices sends what happens beside a run to who follows it, until done is called. It
-// is called once the stream's headers are out.
-func (f *follower) notices(ctx context.Context, s *Service, runID string) (done func()) {
+// sendNotices sends notifications about the run, such as new annotations, to its follower
+// until done is called. It must be called after the stream's headers were sent.
+func (f *follower) sendNotices(ctx context.Context, s *Service, runID string) (done func()) {
 	if s.deps.Annotations == nil || !f.modes.Notices() {
 		return func() {}
 	}
@@ -29,10 +28,10 @@ func (f *follower) notices(ctx context.Context, s *Service, runID string) (done 
 				return
 			case doc := <-l.C():
 				err := f.sendRaw(&openwopv1.RunEventEnvelope{
-					Sequence: notRecorded, Event: annotation.Name, Data: &openwopv1.JsonDocument{Json: doc},
+					Sequence: notRecorded, Event: AnnotationEvent, Data: &openwopv1.JsonDocument{Json: doc},
 				})
 				if err != nil {
-					return // who reads the run's events meets it as well
+					return // the event loop gets the same error
 				}
 			}
 		}
@@ -40,11 +39,11 @@ func (f *follower) notices(ctx context.Context, s *Service, runID string) (done 
 	return func() {
 		cancel()
 		l.Close()
-		<-ended // nothing may be sent after the stream's handler has returned
+		<-ended // gRPC forbids sends after the handler has returned
 	}
 }
 
-// sendRaw sends one item; a stream takes one at a time.
+// sendRaw sends one item. Sends are serialized.
 func (f *follower) sendRaw(it *openwopv1.RunEventEnvelope) error {
 	f.sending.Lock()
 	defer f.sending.Unlock()

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
-// once lists the methods that change something, but for CreateRun, which has its
-// own way, and makes their responses.
+// once lists the methods with idempotency records and makes their responses. CreateRun and
+// ForkRun derive ids from the key instead.
 var once = map[string]func() proto.Message{
 	openwopv1.Engine_CancelRun_FullMethodName:      func() proto.Message { return &openwopv1.CancelRunResponse{} },
 	openwopv1.Engine_BulkCancelRuns_FullMethodName: func() proto.Message { return &openwopv1.BulkCancelRunsResponse{} },
@@ -36,7 +36,8 @@ var once = map[string]func() proto.Message{
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   func() proto.Message { return &hostv1.EndQuarantinedRunResponse{} },
 }
 
-// statuses are those of good answers that are not 200, the first and a repeated one.
+// statuses are the HTTP statuses of successes other than 200, for first and repeated
+// requests.
 var statuses = map[string]string{
 	hostv1.Host_CreateAnnotation_FullMethodName: "201",
 	openwopv1.Engine_PauseRun_FullMethodName:    "202",
@@ -46,28 +47,29 @@ var statuses = map[string]string{
 	openwopv1.Engine_UnregisterWebhook_FullMethodName: "204",
 }
 
-// Answered tells the status of a good answer to the REST side: an interceptor.
-func Answered(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// SetStatus is an interceptor that passes the HTTP status of a success to the REST
+// translation.
+func SetStatus(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	res, err := next(ctx, req)
 	if status := statuses[info.FullMethod]; status != "" && err == nil {
-		tell(ctx, MetaStatus, status)
+		setMeta(ctx, MetaStatus, status)
 	}
 	return res, err
 }
 
-// tenantOf is whose request it is.
+// tenantOf returns the tenant of a request's idempotency record.
 func tenantOf(ctx context.Context, req any) string {
 	if r, ok := req.(*openwopv1.ResolveInterruptByTokenRequest); ok {
-		return holder(r.GetToken())
+		return tokenTenant(r.GetToken())
 	}
 	return auth.From(ctx).Tenant
 }
 
-// Once answers a repeated request with the first one's answer: an interceptor,
-// so that REST and gRPC behave alike.
+// Once is an interceptor that returns the first answer to a repeated request. It serves REST
+// and gRPC alike.
 func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	fresh, guarded := once[info.FullMethod]
-	key, keyed := meta(ctx, MetaIdempotencyKey)
+	key, keyed := metaValue(ctx, MetaIdempotencyKey)
 	if !guarded || !keyed {
 		return next(ctx, req)
 	}
@@ -88,10 +90,10 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		if err != nil {
 			return nil, err
 		}
-		return proto.Marshal(conceal(res.(proto.Message))) //nolint:forcetypeassert // gRPC handlers return messages only
+		return proto.Marshal(withoutSecret(res.(proto.Message))) //nolint:forcetypeassert // gRPC handlers return messages only
 	})
 	if replayed {
-		tell(ctx, MetaReplay, "true")
+		setMeta(ctx, MetaReplay, "true")
 	}
 	if err != nil {
 		return nil, err
@@ -100,9 +102,9 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	if err := proto.Unmarshal(raw, res); err != nil {
 		return nil, fmt.Errorf("read recorded answer: %w", err)
 	}
-	s.reveal(ctx, res)
+	s.restoreSecret(ctx, res)
 	if put, ok := res.(*hostv1.PutWorkflowResponse); ok && replayed {
-		tellPut(ctx, put)
+		setPutStatus(ctx, put)
 	}
 	return res, nil
 }

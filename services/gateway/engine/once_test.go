@@ -64,8 +64,8 @@ func TestCreateRun_SaysWhenTheLogHasTheRunAlready(t *testing.T) {
 	res, err := r.CreateRun(ctx, &openwopv1.CreateRunRequest{WorkflowId: "wf"})
 	require.NoError(t, err)
 	require.Equal(t, "completed", res.GetStatus())
-	require.Equal(t, "true", ctx.told(engine.MetaReplay))
-	require.Equal(t, "201", ctx.told(engine.MetaStatus), "a replay has the original status")
+	require.Equal(t, "true", ctx.metadata(engine.MetaReplay))
+	require.Equal(t, "201", ctx.metadata(engine.MetaStatus), "a replay has the original status")
 }
 
 func TestCreateRun_ReplaysFinalFailuresAndRetriesTheRest(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCreateRun_ReplaysFinalFailuresAndRetriesTheRest(t *testing.T) {
 			require.Equal(t, c.code, e.Code)
 			require.Equal(t, "because", e.Details["why"])
 			require.Len(t, r.dispatcher.starts, c.again)
-			require.Equal(t, c.again == 1, ctx.told(engine.MetaReplay) == "true")
+			require.Equal(t, c.again == 1, ctx.metadata(engine.MetaReplay) == "true")
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestOnce_CancelsOnceAndReplaysTheAnswer(t *testing.T) {
 		res, err := throughOnce(r, ctx, openwopv1.Engine_CancelRun_FullMethodName, req)
 		require.NoError(t, err)
 		answers = append(answers, res.(proto.Message))
-		require.Equal(t, i > 0, ctx.told(engine.MetaReplay) == "true")
+		require.Equal(t, i > 0, ctx.metadata(engine.MetaReplay) == "true")
 	}
 	require.True(t, proto.Equal(answers[0], answers[1]) && proto.Equal(answers[0], answers[2]))
 	require.Len(t, r.dispatcher.cancels, 1)
@@ -205,7 +205,7 @@ func TestOnce_RegistersOnceAndReplaysTheStatus(t *testing.T) {
 			res, err := throughOnce(r, ctx, hostv1.Host_PutWorkflow_FullMethodName, &hostv1.PutWorkflowRequest{Definition: doc(`{"workflowId":"wf"}`)})
 			require.NoError(t, err)
 			require.Equal(t, created, res.(*hostv1.PutWorkflowResponse).GetCreated())
-			require.Equal(t, status, ctx.told(engine.MetaStatus))
+			require.Equal(t, status, ctx.metadata(engine.MetaStatus))
 		}
 		require.Len(t, r.dispatcher.puts, 1)
 	}

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// Bounds of OpenWOP host contract §4.7.
+// Limits of OpenWOP host contract §4.7.
 const (
 	defaultPollSeconds = 30
 	maxPollSeconds     = 60
@@ -20,11 +20,11 @@ const (
 	maxEvents          = 5000
 )
 
-// readGrace is what a read may take beyond its wait.
+// readGrace is the time a read may take in addition to its wait.
 const readGrace = 5 * time.Second
 
-// PollRunEvents returns the events after a sequence; without any it waits while
-// the run is live (OpenWOP host contract §4.7).
+// PollRunEvents returns the events after a sequence. If there are none and the run is live,
+// it waits (OpenWOP host contract §4.7).
 func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRequest) (*hostv1.PollRunEventsResponse, error) {
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 	if err != nil {
 		return nil, err
 	}
-	// The wait is the caller's; the read itself gets some more.
+	// The caller's wait, plus time for the read.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Second+readGrace)
 	defer cancel()
 	res, err := s.deps.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
@@ -58,7 +58,7 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 	if req.Since != nil {
 		after = cursor(req.GetSince())
 	}
-	if req.LastSequence != nil { // since is ignored beside it
+	if req.LastSequence != nil { // it takes precedence over since
 		after = cursor(req.GetLastSequence())
 	}
 	if after < -1 {
@@ -81,13 +81,11 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 	return after, wait, limit, p.err()
 }
 
-// cursor keeps a cursor within what the read model counts with; one beyond the
-// head is a plain cursor.
+// cursor limits a cursor to the range of the read model.
 func cursor(n int64) int32 { return int32(min(max(n, -2), maxCursor)) } //nolint:gosec // G115: bounded just here
 
-// errTooManyStreams is the answer when the host's streams are used up; never a
-// silent drop.
+// errTooManyStreams is the error at the stream limit.
 func errTooManyStreams(limit int) error {
-	return fault.New(fault.RateLimited, "the host's event streams are used up; try again").
+	return fault.New(fault.RateLimited, "the host has reached its limit of event streams; retry").
 		With("scope", "global").With("limit", limit).With("retryAfterMs", retryStreams.Milliseconds()).After(retryStreams)
 }

@@ -13,30 +13,32 @@ import (
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 )
 
-// freshTokens is how often a caller that asks again gets another token: until then it is
-// told that nothing has changed.
-const freshTokens = 5 * time.Minute
+// tokenInterval is how often the token in a snapshot changes. Until then conditional
+// requests are answered with "not modified".
+const tokenInterval = 5 * time.Minute
 
-// interrupted are the members of a snapshot by which a waiting run is shown.
+// interrupted holds the members of a waiting run's snapshot that this file reads.
 type interrupted struct {
 	RunID     string         `json:"runId"`
 	Owner     wire.Owner     `json:"owner"`
 	Interrupt *openInterrupt `json:"interrupt"`
 }
 
-// openInterrupt is the member interrupt, with what only the gateway knows.
+// openInterrupt is the member interrupt with its token.
 type openInterrupt struct {
 	runstate.OpenInterrupt
 	Token string `json:"interruptToken,omitempty"`
 }
 
-// present shows a snapshot to a caller: what the run waits for, and the token to answer
-// it with, only to who may answer, or created the run (OpenWOP host contract §3.2). Who is
-// bound to a user gets no token of an approval: without one they are that user, and a token is
-// whoever it says that it is, or one voter more. Nor does anybody get one that a gate refuses
-// since it names who may answer. A gate that only asks for a credential shows one, for the
-// protocol's suite takes it from here to see it refused (§6.5). tag changes when the token does.
-func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, tag string) {
+// presentSnapshot returns a snapshot as the caller may see it (OpenWOP host contract §3.2).
+// Callers that may answer, or that created the run, see the open interrupt with a token;
+// others do not see it. tag changes with the token.
+//
+// Two kinds of interrupts have no token. A user-bound key gets none for an approval: a token
+// would let it vote as someone else, or twice. A gate that names its approvers rejects
+// tokens, so none is shown. A gate that only requires a credential shows one, because the
+// protocol's test suite uses it to check the rejection (§6.5).
+func (s *Service) presentSnapshot(ctx context.Context, snapshot []byte) (shown []byte, tag string) {
 	if !bytes.Contains(snapshot, []byte(`"interrupt":`)) {
 		return snapshot, ""
 	}
@@ -51,7 +53,7 @@ func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, t
 	if p := auth.From(ctx); p.May(auth.ApprovalsRespond) || p.KeyID == v.Owner.Principal {
 		asked := interrupt.Pending{Request: v.Interrupt.Payload}
 		if !asked.NamesApprovers() && (p.User == "" || v.Interrupt.Kind != interrupt.Approval) {
-			tag = s.sign(p.Tenant, &v)
+			tag = s.signToken(p.Tenant, &v)
 		}
 		doc["interrupt"], _ = json.Marshal(v.Interrupt) // its open members are JSON
 	}
@@ -62,9 +64,9 @@ func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, t
 	return shown, tag
 }
 
-// sign puts a token into the member interrupt.
-func (s *Service) sign(tenant string, v *interrupted) (tag string) {
-	at := s.deps.Clock().Truncate(freshTokens)
+// signToken adds a token to the member interrupt.
+func (s *Service) signToken(tenant string, v *interrupted) (tag string) {
+	at := s.deps.Clock().Truncate(tokenInterval)
 	pending := interrupt.Pending{Request: v.Interrupt.Payload, RequestedAt: v.Interrupt.RequestedAt}
 	deadline, bounded := pending.Deadline()
 	token, err := s.deps.Tokens.Sign(interrupttoken.Claims{

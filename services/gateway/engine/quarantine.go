@@ -33,7 +33,7 @@ func (s *Service) ListQuarantinedRuns(ctx context.Context, req *hostv1.ListQuara
 	out := &hostv1.ListQuarantinedRunsResponse{}
 	for _, r := range res.GetRuns() {
 		out.Runs = append(out.Runs, &hostv1.QuarantinedRun{
-			RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Reason: r.GetReason(), Since: set(r.GetSince()),
+			RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Reason: r.GetReason(), Since: stringOrNil(r.GetSince()),
 			NextCheckAt: r.GetNextCheckAt(), Checks: r.GetChecks(), Tries: r.GetTries(),
 		})
 	}
@@ -63,7 +63,7 @@ func (s *Service) RetryQuarantinedRun(ctx context.Context, req *hostv1.RetryQuar
 	if res.GetQueued() {
 		out.Outcome = outcomeQueued
 	}
-	return out, s.record(ctx, "run.quarantine.retried", "runs/"+req.GetRunId(), map[string]any{"outcome": out.GetOutcome()})
+	return out, s.recordAudit(ctx, "run.quarantine.retried", "runs/"+req.GetRunId(), map[string]any{"outcome": out.GetOutcome()})
 }
 
 // EndQuarantinedRun ends a quarantined run as cancelled.
@@ -75,7 +75,7 @@ func (s *Service) EndQuarantinedRun(ctx context.Context, req *hostv1.EndQuaranti
 		return nil, err
 	}
 	p := auth.From(ctx)
-	reason, err := s.reason(ctx, req.GetRunId(), req.GetReason())
+	reason, err := s.redactReason(ctx, req.GetRunId(), req.GetReason())
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,13 @@ func (s *Service) EndQuarantinedRun(ctx context.Context, req *hostv1.EndQuaranti
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, "run.quarantine.ended", "runs/"+req.GetRunId(), map[string]any{"reason": reason}); err != nil {
+	if err := s.recordAudit(ctx, "run.quarantine.ended", "runs/"+req.GetRunId(), map[string]any{"reason": reason}); err != nil {
 		return nil, err
 	}
 	return &hostv1.EndQuarantinedRunResponse{RunId: req.GetRunId(), Status: res.GetStatus()}, nil
 }
 
-// GetRunOwner says which dispatcher owns a run.
+// GetRunOwner returns the dispatcher that owns a run.
 func (s *Service) GetRunOwner(ctx context.Context, req *hostv1.GetRunOwnerRequest) (*hostv1.GetRunOwnerResponse, error) {
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (s *Service) GetRunOwner(ctx context.Context, req *hostv1.GetRunOwnerReques
 		return nil, err
 	}
 	return &hostv1.GetRunOwnerResponse{
-		RunId: req.GetRunId(), State: res.GetState(), Owner: set(res.GetOwner()), Host: set(res.GetHost()),
+		RunId: req.GetRunId(), State: res.GetState(), Owner: stringOrNil(res.GetOwner()), Host: stringOrNil(res.GetHost()),
 		Epoch: int32(min(res.GetEpoch(), 1<<31-1)), //nolint:gosec // G115: bounded
-		Since: set(res.GetSince()), ExpiresAt: set(res.GetExpiresAt()),
+		Since: stringOrNil(res.GetSince()), ExpiresAt: stringOrNil(res.GetExpiresAt()),
 	}, nil
 }

@@ -30,8 +30,8 @@ func TestGetRun_GivesTheSnapshotUnderAStrongTag(t *testing.T) {
 	res, err := r.GetRun(ctx, &openwopv1.GetRunRequest{RunId: "run_1"})
 	require.NoError(t, err)
 	require.Equal(t, snapshot, string(res.GetSnapshot().GetJson()), "byte for byte")
-	require.Equal(t, `"run_1.7"`, ctx.told(engine.MetaETag))
-	require.Equal(t, "private, no-cache", ctx.told(engine.MetaCache))
+	require.Equal(t, `"run_1.7"`, ctx.metadata(engine.MetaETag))
+	require.Equal(t, "private, no-cache", ctx.metadata(engine.MetaCache))
 }
 
 func TestGetRun_FindsNothingUnderImpossibleIDs(t *testing.T) {
@@ -57,7 +57,7 @@ func TestPoll_PassesCursorLimitAndWaitOn(t *testing.T) {
 		{"zero skips the first event", &hostv1.PollRunEventsRequest{LastSequence: proto.Int64(0)}, 0, 1000, 30_000},
 		{"minus one", &hostv1.PollRunEventsRequest{LastSequence: proto.Int64(-1)}, -1, 1000, 30_000},
 		{"since", &hostv1.PollRunEventsRequest{Since: proto.Int64(4)}, 4, 1000, 30_000},
-		{"since is ignored beside lastSequence", &hostv1.PollRunEventsRequest{Since: proto.Int64(4), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
+		{"lastSequence takes precedence over since", &hostv1.PollRunEventsRequest{Since: proto.Int64(4), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
 		{"bad since is ignored, too", &hostv1.PollRunEventsRequest{Since: proto.Int64(-9), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
 		{"shortest", &hostv1.PollRunEventsRequest{Timeout: i(1), Limit: i(1)}, -1, 1, 1000},
 		{"longest", &hostv1.PollRunEventsRequest{Timeout: i(60), Limit: i(5000)}, -1, 5000, 60_000},
@@ -248,7 +248,7 @@ func TestWorkflows_BelongToTheCallersTenant(t *testing.T) {
 		put, err := r.PutWorkflow(ctx, &hostv1.PutWorkflowRequest{Definition: doc(`{"x":1}`)})
 		require.NoError(t, err)
 		require.True(t, proto.Equal(&hostv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Created: created}, put))
-		require.Equal(t, status, ctx.told(engine.MetaStatus))
+		require.Equal(t, status, ctx.metadata(engine.MetaStatus))
 	}
 }
 
@@ -258,9 +258,9 @@ func TestGetCapabilities_CarriesItsValidators(t *testing.T) {
 	res, err := newRig(t).GetCapabilities(ctx, &openwopv1.GetCapabilitiesRequest{})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"protocolVersion":"1.1"}`, string(res.GetDocument().GetJson()))
-	require.Equal(t, `"tag"`, ctx.told(engine.MetaETag))
-	require.Equal(t, "tag", ctx.told(engine.MetaCapTag))
-	require.Equal(t, "public, max-age=300", ctx.told(engine.MetaCache))
+	require.Equal(t, `"tag"`, ctx.metadata(engine.MetaETag))
+	require.Equal(t, "tag", ctx.metadata(engine.MetaCapTag))
+	require.Equal(t, "public, max-age=300", ctx.metadata(engine.MetaCache))
 }
 
 func TestGetEnvelopeSchema_ServesExactlyTheAdvertisedKinds(t *testing.T) {
@@ -271,7 +271,7 @@ func TestGetEnvelopeSchema_ServesExactlyTheAdvertisedKinds(t *testing.T) {
 	res, err := r.GetEnvelopeSchema(ctx, &hostv1.GetEnvelopeSchemaRequest{File: "error.schema.json"})
 	require.NoError(t, err)
 	require.Equal(t, `{"a": 1}`, string(res.GetSchema().GetJson()))
-	require.Equal(t, "public, max-age=300", ctx.told(engine.MetaCache))
+	require.Equal(t, "public, max-age=300", ctx.metadata(engine.MetaCache))
 	_, err = r.GetEnvelopeSchema(ctx, &hostv1.GetEnvelopeSchemaRequest{File: "vendor.acme.order.schema.json"})
 	require.NoError(t, err)
 	for _, file := range []string{"", "error", "error.schema.json.schema.json", "ERROR.schema.json", ".schema.json", "../error.schema.json", "error.schema.jsonx"} {

@@ -205,7 +205,7 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// call is the context of a call: who makes it, and what came back beside the answer.
+// call is the context of a call: its credential and its response metadata.
 type call struct {
 	context.Context //nolint:containedctx // it is one, with a view of its headers
 	mu              sync.Mutex
@@ -222,7 +222,7 @@ func (c *call) SetHeader(md metadata.MD) error {
 func (c *call) SendHeader(md metadata.MD) error { return c.SetHeader(md) }
 func (*call) SetTrailer(metadata.MD) error      { return nil }
 
-func (c *call) told(name string) string {
+func (c *call) metadata(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v := c.header.Get(name); len(v) > 0 {

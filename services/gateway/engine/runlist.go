@@ -8,9 +8,9 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/runfilter"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
 // ListRuns lists runs, newest first.
@@ -30,18 +30,18 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	out := &hostv1.ListRunsResponse{NextCursor: set(res.GetNextCursor())}
+	out := &hostv1.ListRunsResponse{NextCursor: stringOrNil(res.GetNextCursor())}
 	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, s.row(r))
+		out.Runs = append(out.Runs, s.runSummary(r))
 	}
 	return out, nil
 }
 
-// filter puts the filter's words and the parameters of their own together.
+// filter combines the filter with the separate query parameters.
 func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsRequest) error {
-	f, err := runfilter.Parse(req.GetFilter(), s.deps.Clock())
+	f, err := runview.ParseFilter(req.GetFilter(), s.deps.Clock())
 	if err != nil {
-		return fault.New(fault.ValidationError, "filter: %s", err).With("field", "filter").With("names", runfilter.Names)
+		return fault.New(fault.ValidationError, "filter: %s", err).With("field", "filter").With("names", runview.FilterNames)
 	}
 	for _, p := range []struct {
 		name, own, word string
@@ -52,9 +52,9 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 		{"tag", req.GetTag(), f.Tag, &list.Tag},
 	} {
 		if p.own != "" && p.word != "" && p.own != p.word {
-			return fault.New(fault.ValidationError, "%s: the filter names another; give it once", p.name).With("field", p.name)
+			return fault.New(fault.ValidationError, "%s: conflicts with the filter; give it once", p.name).With("field", p.name)
 		}
-		*p.into = max(p.own, p.word) // one is empty, or both are the same
+		*p.into = max(p.own, p.word) // one is empty, or both are equal
 	}
 	list.ErrorCode, list.Kind, list.Provider = f.Code, f.Kind, f.Provider
 	if !f.Since.IsZero() {
@@ -63,27 +63,27 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 	return nil
 }
 
-// row is a row of the list as its readers see it.
-func (s *Service) row(r *eventlogv1.RunSummary) *hostv1.RunSummary {
+// runSummary converts a row of the run list.
+func (s *Service) runSummary(r *eventlogv1.RunSummary) *hostv1.RunSummary {
 	out := &hostv1.RunSummary{
 		RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
-		StartedAt: set(r.GetStartedAt()), CompletedAt: set(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: set(r.GetErrorCode()),
-		LastEventAt: set(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
+		StartedAt: stringOrNil(r.GetStartedAt()), CompletedAt: stringOrNil(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: stringOrNil(r.GetErrorCode()),
+		LastEventAt: stringOrNil(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
 	}
-	out.Waits = waits(r.GetWaits())
-	if stalls, ok := s.stalls(r.GetWaits(), r.GetLastEventAt()); ok {
+	out.Waits = runWait(r.GetWaits())
+	if stalls, ok := s.stallsAt(r.GetWaits(), r.GetLastEventAt()); ok {
 		out.Stalled = !s.deps.Clock().Before(stalls)
-		out.StallsAt = set(wire.FormatTime(stalls))
+		out.StallsAt = stringOrNil(wire.FormatTime(stalls))
 	}
 	return out
 }
 
-// waits is what a run waits for, as its readers see it; nil: nothing.
-func waits(w *eventlogv1.RunWait) *hostv1.RunWait {
+// runWait converts what a run waits for; nil if nothing.
+func runWait(w *eventlogv1.RunWait) *hostv1.RunWait {
 	if w == nil {
 		return nil
 	}
-	out := &hostv1.RunWait{For: w.GetFor(), NodeId: set(w.GetNodeId()), Since: set(w.GetSince()), DueAt: set(w.GetDueAt()), HeldBy: set(w.GetHeldBy())}
+	out := &hostv1.RunWait{For: w.GetFor(), NodeId: stringOrNil(w.GetNodeId()), Since: stringOrNil(w.GetSince()), DueAt: stringOrNil(w.GetDueAt()), HeldBy: stringOrNil(w.GetHeldBy())}
 	if w.GetAttempt() > 0 {
 		out.Attempt = &w.Attempt
 	}
@@ -93,15 +93,15 @@ func waits(w *eventlogv1.RunWait) *hostv1.RunWait {
 	return out
 }
 
-// overdue are what the host itself has to do something about: if nothing is heard of it,
-// somebody should look.
-var overdue = []string{"dispatcher", "node", "timer", "cancellation"}
+// hostWaits are the waits that the host itself must end. A run in one of them is stalled if
+// no event follows.
+var hostWaits = []string{"dispatcher", "node", "timer", "cancellation"}
 
-// stalls is when a run counts as stalled if nothing is heard of it until then: some time
-// after its last event, or after the timer that it waits for. ok is false when somebody
-// outside has to act, or the run has ended.
-func (s *Service) stalls(w *eventlogv1.RunWait, lastEventAt string) (at time.Time, ok bool) {
-	if s.deps.StalledAfter <= 0 || !slices.Contains(overdue, w.GetFor()) {
+// stallsAt returns when a run counts as stalled without further events: StalledAfter after
+// its last event, or after the timer it waits for. ok is false if the run has ended or waits
+// for an external party.
+func (s *Service) stallsAt(w *eventlogv1.RunWait, lastEventAt string) (at time.Time, ok bool) {
+	if s.deps.StalledAfter <= 0 || !slices.Contains(hostWaits, w.GetFor()) {
 		return time.Time{}, false
 	}
 	heard := max(lastEventAt, w.GetDueAt())

@@ -30,7 +30,7 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 	}
 	require.True(t, proto.Equal(want, asked), "%v", asked)
 
-	for filter, says := range map[string]string{"color:x": "unknown name", "status:done": "is not one of", "tag:other": "the filter names another"} {
+	for filter, says := range map[string]string{"color:x": "unknown name", "status:done": "want one of", "tag:other": "conflicts with the filter"} {
 		_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: &filter, Tag: proto.String("t")})
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), filter)
 		require.ErrorContains(t, err, says)

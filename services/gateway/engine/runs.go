@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
-// createOperation is the operation name that keys of creations belong to.
+// createOperation is the operation name of idempotency keys of creations.
 const createOperation = "POST /v1/runs"
 
 // CreateRun starts a run (OpenWOP host contract §2.3).
@@ -38,18 +38,18 @@ func (s *Service) CreateRun(ctx context.Context, req *openwopv1.CreateRunRequest
 	if err := checkHeaders(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := s.expectCallback(ctx, p.Tenant, req); err != nil {
+	if err := s.ensureCallback(ctx, p.Tenant, req); err != nil {
 		return nil, err
 	}
-	key, keyed := meta(ctx, MetaIdempotencyKey)
+	key, keyed := metaValue(ctx, MetaIdempotencyKey)
 	if !keyed {
 		return s.create(ctx, p, req, "run_"+newID(), "")
 	}
 	return s.createKeyed(ctx, p, req, key)
 }
 
-// createKeyed derives the run's id from the key: a second creation meets the
-// first one's frame in the log. Only final failures need a record.
+// createKeyed derives the run's id from the key, so a repeated creation finds the first
+// one's frame in the log. Only final failures are recorded.
 func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openwopv1.CreateRunRequest, key string) (*openwopv1.CreateRunResponse, error) {
 	if err := idempotency.CheckKey(key); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openw
 	if a, err := s.deps.Idempotency.Recorded(ctx, r); err != nil {
 		return nil, err
 	} else if a != nil && a.Err != nil {
-		tell(ctx, MetaReplay, "true")
+		setMeta(ctx, MetaReplay, "true")
 		return nil, a.Err
 	}
 	res, err := s.create(ctx, p, req, s.derivedID(createOperation, p.Tenant, key), digest)
@@ -77,8 +77,8 @@ func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openw
 }
 
 func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.CreateRunRequest, runID, digest string) (*openwopv1.CreateRunResponse, error) {
-	dedup, _ := meta(ctx, MetaDedup)
-	transport, _ := meta(ctx, MetaTransport)
+	dedup, _ := metaValue(ctx, MetaDedup)
+	transport, _ := metaValue(ctx, MetaTransport)
 	res, err := s.deps.Dispatcher.StartRun(ctx, &dispatcherv1.StartRunRequest{
 		Tenant: p.Tenant, Principal: p.KeyID, WorkflowId: req.GetWorkflowId(), RunId: runID, RequestDigest: digest,
 		Inputs: req.GetInputs().GetJson(), Configurable: req.GetConfigurable().GetJson(), Metadata: req.GetMetadata().GetJson(),
@@ -89,21 +89,21 @@ func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.
 		return nil, err
 	}
 	if res.GetReplayed() {
-		tell(ctx, MetaReplay, "true")
+		setMeta(ctx, MetaReplay, "true")
 	}
-	tell(ctx, MetaStatus, "201")
+	setMeta(ctx, MetaStatus, "201")
 	base := s.deps.BaseURL() + "/v1/runs/" + res.GetRunId()
 	return &openwopv1.CreateRunResponse{
 		RunId: res.GetRunId(), WorkflowId: res.GetWorkflowId(), Status: res.GetStatus(), EventsUrl: base + "/events", StatusUrl: base,
 	}, nil
 }
 
-// checkHeaders holds the request's headers against their rules.
+// checkHeaders validates the request's headers.
 func checkHeaders(ctx context.Context, p *auth.Principal) error {
-	if v, ok := meta(ctx, MetaDedup); ok && !strings.EqualFold(v, "enforce") {
+	if v, ok := metaValue(ctx, MetaDedup); ok && !strings.EqualFold(v, "enforce") {
 		return fault.New(fault.ValidationError, "X-Dedup: want enforce, or leave the header out")
 	}
-	v, ok := meta(ctx, MetaForceEngine)
+	v, ok := metaValue(ctx, MetaForceEngine)
 	if !ok {
 		return nil
 	}
@@ -119,26 +119,25 @@ func checkHeaders(ctx context.Context, p *auth.Principal) error {
 
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// idBytes gives ids of 26 characters: 130 bits.
+// idBytes gives ids of 26 characters.
 const idBytes = 16
 
-// newID is a fresh id. Later ids sort behind earlier ones (RFC 9562 §5.7), so
-// that runs which begin together lie together in an index.
+// newID returns a new id. Later ids sort after earlier ones (RFC 9562 §5.7), so runs created
+// together are adjacent in an index.
 func newID() string {
 	id := uuid.Must(uuid.NewV7()) // the random source never fails
 	return idEncoding.EncodeToString(id[:])
 }
 
-// derivedID is the run id that a tenant's key stands for. It is keyed, so that
-// nobody can aim at another's id.
+// derivedID returns the run id of a tenant's idempotency key. It is keyed, so that no client
+// can choose another run's id.
 func (s *Service) derivedID(operation, tenant, key string) string {
 	m := hmac.New(sha256.New, s.deps.RunKey)
 	fmt.Fprintf(m, "%s\x00%s\x00%s", tenant, operation, key)
 	return "run_" + idEncoding.EncodeToString(m.Sum(nil)[:idBytes])
 }
 
-// checkRunID refuses what cannot be the id of a run: it would not be found, and
-// must not reach a subject.
+// checkRunID rejects invalid run ids, which must not be used in a subject.
 func checkRunID(id string) error {
 	if !subject.Token(id) {
 		return fault.New(fault.RunNotFound, "no run of this id in your tenant")
@@ -155,16 +154,16 @@ func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*op
 	if err != nil {
 		return nil, err
 	}
-	snapshot, tag := s.present(ctx, res.GetSnapshot())
-	snapshot = s.withStanding(snapshot, res)
-	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+`"`, MetaCache, "private, no-cache")
+	snapshot, tag := s.presentSnapshot(ctx, res.GetSnapshot())
+	snapshot = s.withRunStatus(snapshot, res)
+	setMeta(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+`"`, MetaCache, "private, no-cache")
 	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: snapshot}}, nil
 }
 
-// maxReason bounds the reason of a cancellation, in characters.
+// maxReason limits the reason of a cancellation, in characters.
 const maxReason = 512
 
-// CancelRun ends a run (OpenWOP host contract §2.5).
+// CancelRun cancels a run (OpenWOP host contract §2.5).
 func (s *Service) CancelRun(ctx context.Context, req *openwopv1.CancelRunRequest) (*openwopv1.CancelRunResponse, error) {
 	if err := checkReason(req.GetReason()); err != nil {
 		return nil, err
@@ -185,7 +184,7 @@ func (s *Service) CancelRun(ctx context.Context, req *openwopv1.CancelRunRequest
 
 func (s *Service) cancel(ctx context.Context, runID, reason string) (*dispatcherv1.CancelRunResponse, error) {
 	p := auth.From(ctx)
-	reason, err := s.reason(ctx, runID, reason)
+	reason, err := s.redactReason(ctx, runID, reason)
 	if err != nil {
 		return nil, err
 	}
@@ -195,14 +194,14 @@ func (s *Service) cancel(ctx context.Context, runID, reason string) (*dispatcher
 	if err != nil {
 		return nil, err
 	}
-	return res, s.record(ctx, "run.cancelled", "runs/"+runID, map[string]any{
+	return res, s.recordAudit(ctx, "run.cancelled", "runs/"+runID, map[string]any{
 		"reason": reason, "status": res.GetStatus(), "alreadyTerminal": res.GetAlreadyTerminal(),
 	})
 }
 
 const maxBulk = 100
 
-// BulkCancelRuns ends up to 100 runs, each on its own (OpenWOP host contract §2.6).
+// BulkCancelRuns cancels up to 100 runs independently (OpenWOP host contract §2.6).
 func (s *Service) BulkCancelRuns(ctx context.Context, req *openwopv1.BulkCancelRunsRequest) (*openwopv1.BulkCancelRunsResponse, error) {
 	if err := checkBulk(req); err != nil {
 		return nil, err

@@ -8,15 +8,16 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// extended holds what this host says of a run besides the protocol: members of a vendor
-// stand under its key (OpenWOP host contract §3.2).
-type extended struct {
-	Waybill standing `json:"waybill"`
+// vendorMembers are the members that this host adds to a snapshot, under its vendor key
+// (OpenWOP host contract §3.2).
+type vendorMembers struct {
+	Waybill runStatus `json:"waybill"`
 }
 
-// standing is how a run stands: what a row of the run list says, too. Whether it is stalled is left to the reader's clock, since a snapshot is the same
-// as long as its log is.
-type standing struct {
+// runStatus is the part of a run list row that a snapshot also has. It does not say whether
+// the run is stalled: that depends on the clock, and a snapshot changes only with its log.
+// Readers compare StallsAt.
+type runStatus struct {
 	LastEventAt string    `json:"lastEventAt,omitempty"`
 	Waits       *waitsDoc `json:"waits,omitempty"`
 	StallsAt    string    `json:"stallsAt,omitempty"`
@@ -32,21 +33,21 @@ type waitsDoc struct {
 	HeldBy    string `json:"heldBy,omitempty"`
 }
 
-// withStanding adds to a snapshot how its run stands.
-func (s *Service) withStanding(snapshot []byte, res *eventlogv1.GetRunResponse) []byte {
-	doc := standing{LastEventAt: res.GetLastEventAt()}
+// withRunStatus adds the run's status to a snapshot.
+func (s *Service) withRunStatus(snapshot []byte, res *eventlogv1.GetRunResponse) []byte {
+	doc := runStatus{LastEventAt: res.GetLastEventAt()}
 	if w := res.GetWaits(); w != nil {
 		doc.Waits = &waitsDoc{
 			For: w.GetFor(), NodeID: w.GetNodeId(), Attempt: w.GetAttempt(), Since: w.GetSince(), DueAt: w.GetDueAt(),
 			Questions: w.GetQuestions(), HeldBy: w.GetHeldBy(),
 		}
 	}
-	if at, ok := s.stalls(res.GetWaits(), res.GetLastEventAt()); ok {
+	if at, ok := s.stallsAt(res.GetWaits(), res.GetLastEventAt()); ok {
 		doc.StallsAt = wire.FormatTime(at)
 	}
-	members, err := json.Marshal(extended{doc})
+	members, err := json.Marshal(vendorMembers{doc})
 	before, object := bytes.CutSuffix(snapshot, []byte("}"))
-	if err != nil || doc == (standing{}) || !object {
+	if err != nil || doc == (runStatus{}) || !object {
 		return snapshot
 	}
 	return bytes.Join([][]byte{before, members[1:]}, []byte(",")) // a snapshot is never empty

@@ -18,15 +18,14 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/stream"
+	"waybill.dev/waybill/services/gateway/runview"
 )
 
-// retryStreams is the hint to a subscriber that found no free stream.
+// retryStreams is the Retry-After at the stream limit.
 const retryStreams = 5 * time.Second
 
-// StreamRunEvents follows a run: first what is recorded, then what comes, until
-// the terminal event (OpenWOP host contract §4). The caller going away never
-// cancels the run.
+// StreamRunEvents sends recorded events, then new ones, until the terminal event (OpenWOP
+// host contract §4). A disconnect never cancels the run.
 func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]) error {
 	select {
 	case s.streams <- struct{}{}:
@@ -43,14 +42,14 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 	if req.LastSequence != nil {
 		after = int32(min(max(req.GetLastSequence(), -1), maxCursor)) //nolint:gosec // G115: bounded just here
 	}
-	wantSnapshots := slices.ContainsFunc(req.GetStreamModes(), func(m string) bool { return strings.Contains(m, string(stream.Values)) })
+	wantSnapshots := slices.ContainsFunc(req.GetStreamModes(), func(m string) bool { return strings.Contains(m, string(runview.ModeValues)) })
 	in, err := s.deps.EventLog.Follow(ctx, &eventlogv1.FollowRequest{
 		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), After: after, Snapshots: wantSnapshots,
 	})
 	if err != nil {
 		return err
 	}
-	first, err := in.Recv() // the lookup comes before the rules of the parameters
+	first, err := in.Recv() // an unknown run is reported before invalid parameters
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -62,26 +61,25 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 		return err
 	}
 	f := &follower{show: func(snapshot []byte) []byte {
-		shown, _ := s.present(ctx, snapshot)
+		shown, _ := s.presentSnapshot(ctx, snapshot)
 		return shown
 	}, modes: modes, out: out, resumed: req.LastSequence != nil && after >= 0, after: int(after)}
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	defer f.notices(ctx, s, req.GetRunId())()
+	defer f.sendNotices(ctx, s, req.GetRunId())()
 	return f.run(ctx, first, in.Recv, time.Duration(req.GetBufferMs())*time.Millisecond)
 }
 
-// maxCursor keeps a cursor within what the read model counts with; no run has
-// that many events.
+// maxCursor is the largest cursor of the read model; no run has that many events.
 const maxCursor = 1<<31 - 1
 
-func checkStream(req *openwopv1.StreamRunEventsRequest) (stream.Modes, error) {
-	modes, err := stream.ParseModes(req.GetStreamModes())
+func checkStream(req *openwopv1.StreamRunEventsRequest) (runview.Modes, error) {
+	modes, err := runview.ParseModes(req.GetStreamModes())
 	if err != nil {
 		return modes, err
 	}
-	if err := stream.CheckBuffer(req.GetBufferMs()); err != nil {
+	if err := runview.CheckBuffer(req.GetBufferMs()); err != nil {
 		return modes, err
 	}
 	if req.LastSequence != nil && req.GetLastSequence() < -1 {
@@ -90,19 +88,19 @@ func checkStream(req *openwopv1.StreamRunEventsRequest) (stream.Modes, error) {
 	return modes, nil
 }
 
-// follower turns a run's events into what its subscriber sees.
+// follower converts a run's events for its subscriber.
 type follower struct {
-	modes stream.Modes
-	// show makes of a snapshot what the subscriber may see.
+	modes runview.Modes
+	// show converts a snapshot for the subscriber.
 	show    func([]byte) []byte
 	out     grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]
 	resumed bool
 	after   int
-	batch   stream.Batch
-	sending sync.Mutex // held while something is sent
+	batch   runview.Batch
+	sending sync.Mutex // serializes sends
 }
 
-func (f *follower) send(it stream.Item) error {
+func (f *follower) send(it runview.Item) error {
 	return f.sendRaw(&openwopv1.RunEventEnvelope{
 		Sequence: int64(it.Sequence), Event: it.Name, Data: &openwopv1.JsonDocument{Json: it.Data},
 	})
@@ -111,8 +109,8 @@ func (f *follower) send(it stream.Item) error {
 // run forwards responses until the stream of events ends.
 func (f *follower) run(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	if f.modes.Snapshots() && f.resumed && len(first.GetInitialSnapshot()) > 0 {
-		// A resumed view of states begins with where the run stands.
-		if err := f.send(stream.Item{Sequence: f.after, Name: stream.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
+		// A resumed stream of snapshots starts with the current one.
+		if err := f.send(runview.Item{Sequence: f.after, Name: runview.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
 			return err
 		}
 	}
@@ -136,36 +134,36 @@ func (f *follower) direct(res *eventlogv1.FollowResponse, recv func() (*eventlog
 		}
 		var err error
 		if res, err = recv(); err != nil {
-			return endOf(err)
+			return streamError(err)
 		}
 	}
 }
 
-func endOf(err error) error {
+func streamError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// item is what the subscriber sees of an event; ok is false when nothing.
-func (f *follower) item(e *eventlogv1.Event) (stream.Item, bool) {
-	it := stream.Item{Sequence: int(e.GetSequence()), Name: e.GetType(), Data: e.GetDocument()}
+// item converts an event; ok is false if the subscriber does not see it.
+func (f *follower) item(e *eventlogv1.Event) (runview.Item, bool) {
+	it := runview.Item{Sequence: int(e.GetSequence()), Name: e.GetType(), Data: e.GetDocument()}
 	switch f.modes.Form(wire.EventType(e.GetType())) {
-	case stream.AsEvent:
+	case runview.AsEvent:
 		return it, true
-	case stream.AsChunk:
-		it.Name, it.Data = stream.NameChunk, payloadOf(e.GetDocument())
+	case runview.AsChunk:
+		it.Name, it.Data = runview.NameChunk, payloadOf(e.GetDocument())
 		return it, true
-	case stream.AsValues:
-		it.Name, it.Data = stream.NameSnapshot, f.show(e.GetSnapshot())
+	case runview.AsValues:
+		it.Name, it.Data = runview.NameSnapshot, f.show(e.GetSnapshot())
 		return it, true
 	default:
-		return stream.Item{}, false
+		return runview.Item{}, false
 	}
 }
 
-// payloadOf cuts the payload out of an event document.
+// payloadOf returns the payload of an event document.
 func payloadOf(doc []byte) []byte {
 	var e struct {
 		Payload json.RawMessage `json:"payload"`
@@ -182,7 +180,7 @@ type received struct {
 	err error
 }
 
-// buffered collects what is shown into batches.
+// buffered sends events in batches.
 func (f *follower) buffered(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	in := make(chan received)
 	go func() { // ends with ctx, which ends recv
@@ -203,7 +201,7 @@ func (f *follower) buffered(ctx context.Context, first *eventlogv1.FollowRespons
 	next := received{res: first}
 	for {
 		if next.err != nil {
-			return errors.Join(f.flush(), endOf(next.err))
+			return errors.Join(f.flush(), streamError(next.err))
 		}
 		if done, err := f.collect(next.res, timer, buffer); done || err != nil {
 			return err
@@ -234,7 +232,7 @@ func (f *follower) collect(res *eventlogv1.FollowResponse, timer *time.Timer, bu
 				timer.Reset(buffer)
 			}
 			doc := it.Data
-			if it.Name == stream.NameChunk { // a batch holds event documents
+			if it.Name == runview.NameChunk { // a batch holds event documents
 				doc = e.GetDocument()
 			}
 			urgent = f.batch.Add(it.Sequence, t, doc)

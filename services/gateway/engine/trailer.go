@@ -12,12 +12,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// MetaRetryAfter is the name of the wait that an error asks for, in seconds.
+// MetaRetryAfter is the metadata name of Retry-After, in seconds.
 const MetaRetryAfter = "retry-after"
 
-// Trailers ends each call of a gRPC client with the metadata that REST answers
-// have as headers: the caller's traceparent, and the wait before a retry (OpenWOP
-// host contract §9.4).
+// Trailers is an interceptor that sets the metadata that REST sends as headers: the caller's
+// traceparent, and Retry-After (OpenWOP host contract §9.4).
 func Trailers(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	res, err := next(ctx, req)
 	_ = grpc.SetTrailer(ctx, trailer(ctx, err)) // it fails only outside of a call
@@ -42,9 +41,9 @@ func trailer(ctx context.Context, err error) metadata.MD {
 	return md
 }
 
-// traceparent is the caller's, or empty: a malformed one is ignored, not refused.
+// traceparent returns the caller's traceparent; empty if it is missing or malformed.
 func traceparent(ctx context.Context) string {
-	trace, _ := meta(ctx, MetaTraceparent)
+	trace, _ := metaValue(ctx, MetaTraceparent)
 	if !wire.ValidTraceparent(trace) {
 		return ""
 	}

@@ -15,14 +15,14 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// problems collects what is wrong with a request, each with its place.
+// problems collects the errors of a request, each with its place.
 type problems []map[string]string
 
 func (p *problems) add(path, format string, args ...any) {
 	*p = append(*p, map[string]string{"path": path, "message": fmt.Sprintf(format, args...)})
 }
 
-// err is nil when nothing is wrong, else one fault that names everything.
+// err returns nil without problems, otherwise one fault with all of them.
 func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (p problems) err() error {
 	return fault.New(fault.ValidationError, "%s: %s", p[0]["path"], p[0]["message"]).With("problems", p)
 }
 
-// Bounds of OpenWOP host contract §2.3.
+// Limits of OpenWOP host contract §2.3.
 const (
 	maxTags          = 100
 	maxTagRunes      = 256
@@ -39,7 +39,7 @@ const (
 	maxWorkflowID    = 128
 )
 
-// checkCreate holds a creation request against the rules that need no workflow.
+// checkCreate validates a creation request as far as possible without the workflow.
 func checkCreate(req *openwopv1.CreateRunRequest, callbackProblem func(url string) string) error {
 	var p problems
 	switch id := req.GetWorkflowId(); {
@@ -48,11 +48,11 @@ func checkCreate(req *openwopv1.CreateRunRequest, callbackProblem func(url strin
 	case len(id) > maxWorkflowID:
 		p.add("/workflowId", "want at most %d characters", maxWorkflowID)
 	}
-	document(&p, "/inputs", req.GetInputs())
-	document(&p, "/configurable", req.GetConfigurable())
-	document(&p, "/metadata", req.GetMetadata())
+	checkDocument(&p, "/inputs", req.GetInputs())
+	checkDocument(&p, "/configurable", req.GetConfigurable())
+	checkDocument(&p, "/metadata", req.GetMetadata())
 	if len(p) > 0 {
-		return p.err() // the rest reads what is in them
+		return p.err() // the remaining checks need valid JSON
 	}
 	checkTags(&p, req.GetTags())
 	checkMetadata(&p, req.GetMetadata().GetJson())
@@ -70,9 +70,9 @@ func checkCreate(req *openwopv1.CreateRunRequest, callbackProblem func(url strin
 	return checkUnsupported(req)
 }
 
-// document checks a member that is open JSON. REST bodies were checked as a
-// whole; over gRPC these bytes have not been looked at.
-func document(p *problems, path string, d *openwopv1.JsonDocument) {
+// checkDocument validates a member that is open JSON. REST bodies are validated as a whole;
+// over gRPC this is the first check of these bytes.
+func checkDocument(p *problems, path string, d *openwopv1.JsonDocument) {
 	if d == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func checkMetadata(p *problems, doc []byte) {
 	}
 }
 
-// depthOf counts the levels of valid JSON.
+// depthOf returns the nesting depth of valid JSON.
 func depthOf(doc []byte) int {
 	depth, deepest, inString := 0, 0, false
 	for i := 0; i < len(doc); i++ {
@@ -131,7 +131,7 @@ func depthOf(doc []byte) int {
 	return deepest
 }
 
-// checkConfigurable types the reserved keys; unknown ones pass through.
+// checkConfigurable checks the types of the reserved keys. Unknown keys are accepted.
 func checkConfigurable(p *problems, doc []byte) {
 	if len(doc) == 0 {
 		return
@@ -158,7 +158,7 @@ func checkConfigurable(p *problems, doc []byte) {
 	text := func(key string) {
 		var s string
 		if raw, given := c[key]; given && (json.Unmarshal(raw, &s) != nil || s == "") {
-			p.add("/configurable/"+key, "want a string that is not empty")
+			p.add("/configurable/"+key, "want a non-empty string")
 		}
 	}
 	for _, key := range []string{"model", "ai.provider", "ai.model", "ai.credentialRef"} {
@@ -168,15 +168,14 @@ func checkConfigurable(p *problems, doc []byte) {
 	if raw, given := c["reasoningVerbosity"]; given && (json.Unmarshal(raw, &v) != nil || !slices.Contains(verbosities, v)) {
 		p.add("/configurable/reasoningVerbosity", "want %s", strings.Join(verbosities, ", "))
 	}
-	checkShapes(p, c)
+	checkObjects(p, c)
 }
 
-// verbosities are how much a run may show of what its models think (OpenWOP host
-// contract §2.3).
+// verbosities are the values of reasoningVerbosity (OpenWOP host contract §2.3).
 var verbosities = []string{"full", "summary", "off"}
 
-// checkShapes checks the reserved keys that are objects.
-func checkShapes(p *problems, c map[string]json.RawMessage) {
+// checkObjects checks the reserved keys that are objects.
+func checkObjects(p *problems, c map[string]json.RawMessage) {
 	if raw, given := c["promptOverrides"]; given {
 		var m map[string]string
 		if json.Unmarshal(raw, &m) != nil || m == nil {
@@ -211,7 +210,7 @@ func checkMock(p *problems, raw json.RawMessage) {
 	}
 }
 
-// checkUnsupported refuses what belongs to families this host does not serve.
+// checkUnsupported rejects members of capabilities that this host does not have.
 func checkUnsupported(req *openwopv1.CreateRunRequest) error {
 	switch {
 	case req.Mode != nil, req.EvalSuiteRef != nil, req.AgentId != nil:

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// WatchRuns tells of runs of the caller's tenant whose row changes, from when the headers
-// go out. A stream that ends has lost nothing that a list does not show.
+// WatchRuns sends the rows of the caller's runs that change after the headers were sent.
+// After a disconnect the client lists the runs again; no state is lost.
 func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreamingServer[hostv1.WatchRunsResponse]) error {
 	select {
 	case s.streams <- struct{}{}:
@@ -26,8 +26,8 @@ func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreaming
 	if err != nil {
 		return err
 	}
-	// Headers say that every change from now on will be told; without them the error
-	// follows.
+	// The server sends headers when it watches; otherwise the next receive returns the
+	// error.
 	md, err := in.Header()
 	if err != nil {
 		return err
@@ -40,9 +40,9 @@ func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreaming
 	for {
 		res, err := in.Recv()
 		if err != nil {
-			return endOf(err)
+			return streamError(err)
 		}
-		if err := out.Send(&hostv1.WatchRunsResponse{Run: s.row(res.GetRun())}); err != nil {
+		if err := out.Send(&hostv1.WatchRunsResponse{Run: s.runSummary(res.GetRun())}); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // ListWebhooks lists the tenant's webhooks.
 func (s *Service) ListWebhooks(ctx context.Context, req *hostv1.ListWebhooksRequest) (*hostv1.ListWebhooksResponse, error) {
-	hooks, err := s.webhooks()
+	hooks, err := s.webhookService()
 	if err != nil {
 		return nil, err
 	}
@@ -48,15 +48,15 @@ func webhookOf(e *subscription.Entry, now time.Time) *hostv1.Webhook {
 		w.Events = append(w.Events, string(t))
 	}
 	if h.Condition(now) == subscription.Open {
-		w.OpenUntil = set(wire.FormatTime(h.OpenUntil))
+		w.OpenUntil = stringOrNil(wire.FormatTime(h.OpenUntil))
 	}
 	if previous, ok := e.State.Overlap(now); ok {
-		w.PreviousSecretFingerprint, w.PreviousValidUntil = set(previous.Fingerprint), set(wire.FormatTime(e.State.PreviousUntil))
+		w.PreviousSecretFingerprint, w.PreviousValidUntil = stringOrNil(previous.Fingerprint), stringOrNil(wire.FormatTime(e.State.PreviousUntil))
 	}
 	return w
 }
 
-// pageOf cuts a page out of a list that is sorted by key.
+// pageOf returns a page of a list that is sorted by key.
 func pageOf[T any](all []T, key func(T) string, limit *int32, cursor string) ([]T, *string, error) {
 	size, err := pageSize(limit)
 	if err != nil {
@@ -78,15 +78,15 @@ func pageOf[T any](all []T, key func(T) string, limit *int32, cursor string) ([]
 	return rest[:size], &next, nil
 }
 
-// The deliveries that can be asked for.
+// Values of the parameter status.
 const (
 	deliveriesFailed  = "failed"
 	deliveriesPending = "pending"
 )
 
-// ListWebhookDeliveries lists what a webhook was not delivered.
+// ListWebhookDeliveries lists failed or pending deliveries of a webhook.
 func (s *Service) ListWebhookDeliveries(ctx context.Context, req *hostv1.ListWebhookDeliveriesRequest) (*hostv1.ListWebhookDeliveriesResponse, error) {
-	hooks, err := s.webhooks()
+	hooks, err := s.webhookService()
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +112,13 @@ func (s *Service) ListWebhookDeliveries(ctx context.Context, req *hostv1.ListWeb
 	return out, err
 }
 
-// deliveryKey sorts as deliveries are kept; a run's sequences have at most ten digits.
+// deliveryKey sorts deliveries by run and sequence; sequences have at most ten digits.
 func deliveryKey(d *hostv1.WebhookDelivery) string {
 	return fmt.Sprintf("%s.%010d", d.GetRunId(), d.GetSequence())
 }
 
 func deadLetters(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]*hostv1.WebhookDelivery, error) {
-	letters, err := hooks.Dead(ctx, tenant, id)
+	letters, err := hooks.DeadLetters(ctx, tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -126,24 +126,24 @@ func deadLetters(ctx context.Context, hooks *webhook.Service, tenant, id string)
 	for i, l := range letters {
 		out[i] = &hostv1.WebhookDelivery{
 			RunId: l.RunID, Sequence: int32(l.Sequence), Status: deliveriesFailed, Attempts: int32(l.Attempts), //nolint:gosec // G115: small numbers
-			Type: set(string(l.Type)), Reason: set(l.Reason), FailedAt: set(l.At),
+			Type: stringOrNil(string(l.Type)), Reason: stringOrNil(l.Reason), FailedAt: stringOrNil(l.At),
 		}
 	}
 	return out, nil
 }
 
 func pending(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]*hostv1.WebhookDelivery, error) {
-	lanes, err := hooks.Pending(ctx, tenant, id)
+	lanes, err := hooks.PendingLanes(ctx, tenant, id)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]*hostv1.WebhookDelivery, len(lanes))
 	for i, l := range lanes {
 		out[i] = &hostv1.WebhookDelivery{
-			RunId: l.RunID, Sequence: int32(l.Seq), Status: deliveriesPending, Attempts: int32(l.Attempts), Reason: set(l.Reason), //nolint:gosec // G115: small numbers
+			RunId: l.RunID, Sequence: int32(l.Seq), Status: deliveriesPending, Attempts: int32(l.Attempts), Reason: stringOrNil(l.Reason), //nolint:gosec // G115: small numbers
 		}
 		if !l.NextAt.IsZero() {
-			out[i].NextAttemptAt = set(wire.FormatTime(l.NextAt))
+			out[i].NextAttemptAt = stringOrNil(wire.FormatTime(l.NextAt))
 		}
 	}
 	return out, nil

@@ -11,19 +11,20 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"waybill.dev/waybill/internal/egress"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/egress"
+	"waybill.dev/waybill/services/gateway/redaction"
 	"waybill.dev/waybill/services/gateway/webhook"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// RegisterWebhook has events sent to a URL (OpenWOP host contract §10.5).
+// RegisterWebhook registers a webhook (OpenWOP host contract §10.5).
 func (s *Service) RegisterWebhook(ctx context.Context, req *openwopv1.RegisterWebhookRequest) (*openwopv1.RegisterWebhookResponse, error) {
-	hooks, err := s.webhooks()
+	hooks, err := s.webhookService()
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (s *Service) RegisterWebhook(ctx context.Context, req *openwopv1.RegisterWe
 	if err := hooks.CheckURL(ctx, req.GetUrl()); err != nil {
 		return nil, urlFault(err)
 	}
-	if err := s.holdsNoSecret(ctx, tenant, req); err != nil {
+	if err := s.rejectSecrets(ctx, tenant, req); err != nil {
 		return nil, err
 	}
 	var events []wire.EventType
@@ -54,22 +55,22 @@ func (s *Service) RegisterWebhook(ctx context.Context, req *openwopv1.RegisterWe
 		return nil, err
 	}
 	out := &openwopv1.RegisterWebhookResponse{WebhookId: e.ID, SecretFingerprint: e.State.Key.Fingerprint}
-	s.reveal(ctx, out)
+	s.restoreSecret(ctx, out)
 	return out, nil
 }
 
-// markedSecret and markedShape begin what the redactor puts in the place of a secret that
-// it knows, and of what only looks like one.
+// markedSecret starts the redactor's marker for a known secret; markedShape starts that for
+// text that only looks like a secret.
 const markedSecret, markedShape = "[REDACTED:", "[REDACTED:shape."
 
-// holdsNoSecret refuses a registration with a secret that the host knows: it is kept, and
-// shown again. What only looks like one is let be, because receivers such as chats have
-// their own token in the URL.
-func (s *Service) holdsNoSecret(ctx context.Context, tenant string, req *openwopv1.RegisterWebhookRequest) error {
+// rejectSecrets rejects a registration that contains a secret known to the host, because
+// registrations are stored and shown again. Text that only looks like a secret is accepted:
+// chat webhooks have their own token in the URL.
+func (s *Service) rejectSecrets(ctx context.Context, tenant string, req *openwopv1.RegisterWebhookRequest) error {
 	given := append([]string{req.GetUrl()}, req.GetTags()...)
 	clean, err := s.deps.Texts(ctx, tenant, "", given)
 	if err != nil || len(clean) != len(given) {
-		return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").After(time.Second).Wrap(err)
+		return redaction.Unavailable("the webhook was not stored", err)
 	}
 	for i, text := range clean {
 		marks := func(text string) int { return strings.Count(text, markedSecret) - strings.Count(text, markedShape) }
@@ -80,23 +81,23 @@ func (s *Service) holdsNoSecret(ctx context.Context, tenant string, req *openwop
 		if i > 0 {
 			at = "/tags/" + strconv.Itoa(i-1)
 		}
-		return fault.New(fault.ValidationError, "%s: holds a secret that this host knows; leave it out", at)
+		return fault.New(fault.ValidationError, "%s: contains a secret known to this host; remove it", at)
 	}
 	return nil
 }
 
-// webhooks is the service, if this host has it.
-func (s *Service) webhooks() (*webhook.Service, error) {
+// webhookService returns the webhooks, or an error if this host has none.
+func (s *Service) webhookService() (*webhook.Service, error) {
 	if s.deps.Webhooks == nil {
 		return nil, fault.New(fault.NotFound, "this host serves no webhooks")
 	}
 	return s.deps.Webhooks, nil
 }
 
-// maxEventTypes bounds those of a webhook; the protocol has about a hundred.
+// maxEventTypes limits the event types of a webhook; the protocol has about a hundred.
 const maxEventTypes = 256
 
-// checkWebhook holds a registration against the rules that need no look at the URL.
+// checkWebhook validates a registration without resolving the URL.
 func checkWebhook(req *openwopv1.RegisterWebhookRequest) error {
 	var p problems
 	if req.GetUrl() == "" {
@@ -114,18 +115,18 @@ func checkWebhook(req *openwopv1.RegisterWebhookRequest) error {
 	default:
 		for i, name := range req.GetEvents() {
 			if !wire.EventType(name).Known() {
-				p.add("/events/"+strconv.Itoa(i), "no event type of the protocol, nor one that a vendor can have; want a name such as run.completed")
+				p.add("/events/"+strconv.Itoa(i), "neither a protocol event type nor a vendor event type; want a name such as run.completed")
 			}
 		}
 	}
 	if req.Secret != nil {
-		p.add("/secret", "the host makes the secret and answers with it; leave it out")
+		p.add("/secret", "the host generates the secret and returns it; omit this member")
 	}
 	checkTags(&p, req.GetTags())
 	return p.err()
 }
 
-// urlFault says what is wrong with a URL.
+// urlFault converts an error of a URL check.
 func urlFault(err error) error {
 	if malformed, ok := errors.AsType[*egress.MalformedError](err); ok {
 		var p problems
@@ -139,15 +140,15 @@ func urlFault(err error) error {
 	return err
 }
 
-// UnregisterWebhook ends a webhook.
+// UnregisterWebhook deletes a webhook.
 func (s *Service) UnregisterWebhook(ctx context.Context, req *openwopv1.UnregisterWebhookRequest) (*emptypb.Empty, error) {
-	hooks, err := s.webhooks()
+	hooks, err := s.webhookService()
 	if err != nil {
 		return nil, err
 	}
 	tenant := auth.From(ctx).Tenant
 	if req.TenantId != nil && req.GetTenantId() != tenant {
-		return nil, noWebhook() // another tenant's is none of the caller's business
+		return nil, errWebhookNotFound() // do not reveal another tenant's webhooks
 	}
 	if err := hooks.Unregister(ctx, tenant, req.GetWebhookId()); err != nil {
 		return nil, webhookFault(err)
@@ -155,26 +156,26 @@ func (s *Service) UnregisterWebhook(ctx context.Context, req *openwopv1.Unregist
 	return &emptypb.Empty{}, nil
 }
 
-func noWebhook() error {
-	return fault.New(fault.SubscriptionNotFound, "no webhook of this id in your tenant")
+func errWebhookNotFound() error {
+	return fault.New(fault.SubscriptionNotFound, "no webhook with this id in your tenant")
 }
 
 func webhookFault(err error) error {
 	if errors.Is(err, subscription.ErrNotFound) {
-		return noWebhook()
+		return errWebhookNotFound()
 	}
 	return err
 }
 
-// Bounds of the time in which two secrets are good.
+// Validity of the previous secret after a rotation: default and maximum.
 const (
 	defaultOverlap = 24 * time.Hour
 	maxOverlap     = 7 * 24 * time.Hour
 )
 
-// RotateWebhookSecret makes a new secret, and tells it this once.
+// RotateWebhookSecret makes a new secret and returns it once.
 func (s *Service) RotateWebhookSecret(ctx context.Context, req *hostv1.RotateWebhookSecretRequest) (*hostv1.RotateWebhookSecretResponse, error) {
-	hooks, err := s.webhooks()
+	hooks, err := s.webhookService()
 	if err != nil {
 		return nil, err
 	}
@@ -193,40 +194,40 @@ func (s *Service) RotateWebhookSecret(ctx context.Context, req *hostv1.RotateWeb
 		WebhookId: e.ID, SecretFingerprint: e.State.Key.Fingerprint, Generation: int32(e.State.Key.Generation), //nolint:gosec // G115: counts rotations
 	}
 	if overlap > 0 {
-		out.PreviousSecretFingerprint, out.PreviousValidUntil = set(e.State.Previous.Fingerprint), set(wire.FormatTime(e.State.PreviousUntil))
+		out.PreviousSecretFingerprint, out.PreviousValidUntil = stringOrNil(e.State.Previous.Fingerprint), stringOrNil(wire.FormatTime(e.State.PreviousUntil))
 	}
-	s.reveal(ctx, out)
+	s.restoreSecret(ctx, out)
 	return out, nil
 }
 
-// secretless are answers that tell a secret. What is recorded of them for repeated
-// requests must not hold it.
-type secretless interface {
+// secretAnswer are the responses that contain a secret. Their idempotency record must not
+// contain it.
+type secretAnswer interface {
 	*openwopv1.RegisterWebhookResponse | *hostv1.RotateWebhookSecretResponse
 }
 
-// conceal gives what may be recorded of an answer.
-func conceal(res proto.Message) proto.Message {
+// withoutSecret returns a response as it may be recorded.
+func withoutSecret(res proto.Message) proto.Message {
 	switch r := res.(type) {
 	case *openwopv1.RegisterWebhookResponse:
-		return blank(r, func(c *openwopv1.RegisterWebhookResponse) { c.Secret = "" })
+		return cloneWith(r, func(c *openwopv1.RegisterWebhookResponse) { c.Secret = "" })
 	case *hostv1.RotateWebhookSecretResponse:
-		return blank(r, func(c *hostv1.RotateWebhookSecretResponse) { c.Secret = "" })
+		return cloneWith(r, func(c *hostv1.RotateWebhookSecretResponse) { c.Secret = "" })
 	}
 	return res
 }
 
-func blank[M interface {
+func cloneWith[M interface {
 	proto.Message
-	secretless
+	secretAnswer
 }](m M, f func(M)) M {
 	c := proto.CloneOf(m)
 	f(c)
 	return c
 }
 
-// reveal makes the answer whole again: the secret follows from the rest.
-func (s *Service) reveal(ctx context.Context, res proto.Message) {
+// restoreSecret sets the secret of a recorded response: it derives from the other members.
+func (s *Service) restoreSecret(ctx context.Context, res proto.Message) {
 	switch r := res.(type) {
 	case *openwopv1.RegisterWebhookResponse:
 		r.Secret = s.deps.Webhooks.Secret(auth.From(ctx).Tenant, r.GetWebhookId(), 1)

@@ -19,11 +19,11 @@ func (s *Service) GetCapabilities(ctx context.Context, _ *openwopv1.GetCapabilit
 	if err != nil {
 		return nil, err
 	}
-	tell(ctx, MetaETag, d.ETag, MetaCapTag, strings.Trim(d.ETag, `"`), MetaCache, publicCache)
+	setMeta(ctx, MetaETag, d.ETag, MetaCapTag, strings.Trim(d.ETag, `"`), MetaCache, publicCache)
 	return &openwopv1.GetCapabilitiesResponse{Document: &openwopv1.JsonDocument{Json: d.JSON}}, nil
 }
 
-// publicCache is for documents that are the same for everybody.
+// publicCache is for documents that are equal for all callers.
 const publicCache = "public, max-age=300"
 
 // GetWorkflow returns a definition, verbatim.
@@ -46,7 +46,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 	out := &hostv1.PutWorkflowResponse{
 		WorkflowId: res.GetWorkflowId(), Version: res.GetVersion(), Digest: res.GetDigest(), Created: res.GetCreated(),
 	}
-	err = s.record(ctx, "workflow.registered", "workflows/"+out.GetWorkflowId(), map[string]any{
+	err = s.recordAudit(ctx, "workflow.registered", "workflows/"+out.GetWorkflowId(), map[string]any{
 		"version": out.GetVersion(), "digest": out.GetDigest(), "created": out.GetCreated(),
 	})
 	if err != nil {
@@ -55,25 +55,25 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 	for _, w := range res.GetWarnings() {
 		out.Warnings = append(out.Warnings, &hostv1.WorkflowWarning{Path: w.GetPath(), Rule: w.GetRule(), Message: w.GetMessage()})
 	}
-	tellPut(ctx, out)
+	setPutStatus(ctx, out)
 	return out, nil
 }
 
-// tellPut sets the status of a registration: 201 if it created a version, else
-// 200. It follows from the answer, so that a replay has the original status.
-func tellPut(ctx context.Context, res *hostv1.PutWorkflowResponse) {
+// setPutStatus sets the status of a registration: 201 if it created a version, else 200. It
+// follows from the response, so a repeated request gets the original status.
+func setPutStatus(ctx context.Context, res *hostv1.PutWorkflowResponse) {
 	if res.GetCreated() {
-		tell(ctx, MetaStatus, "201")
+		setMeta(ctx, MetaStatus, "201")
 	}
 }
 
-// Bounds of list pages.
+// Page sizes of lists: default and maximum.
 const (
 	defaultPage = 50
 	maxPage     = 200
 )
 
-// pageSize reads the limit of a list.
+// pageSize returns the page size of a list.
 func pageSize(limit *int32) (int32, error) {
 	if limit == nil {
 		return defaultPage, nil
@@ -85,7 +85,7 @@ func pageSize(limit *int32) (int32, error) {
 }
 
 func errCursor() error {
-	return fault.New(fault.ValidationError, "cursor: not one this host has given").With("field", "cursor")
+	return fault.New(fault.ValidationError, "cursor: not a cursor of this host").With("field", "cursor")
 }
 
 // ListWorkflows lists definitions by id.
@@ -115,8 +115,8 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 	return out, nil
 }
 
-// set is nil for an empty string: the member is left out.
-func set(s string) *string {
+// stringOrNil returns nil for an empty string, so that the member is omitted.
+func stringOrNil(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -125,8 +125,8 @@ func set(s string) *string {
 
 const schemaSuffix = ".schema.json"
 
-// GetEnvelopeSchema returns the schema of an advertised kind. The name is looked
-// up, never made a path.
+// GetEnvelopeSchema returns the schema of an advertised kind. The name is looked up and
+// never used as a path.
 func (s *Service) GetEnvelopeSchema(ctx context.Context, req *hostv1.GetEnvelopeSchemaRequest) (*hostv1.GetEnvelopeSchemaResponse, error) {
 	kind, ok := strings.CutSuffix(req.GetFile(), schemaSuffix)
 	if ok {
@@ -136,10 +136,10 @@ func (s *Service) GetEnvelopeSchema(ctx context.Context, req *hostv1.GetEnvelope
 		}
 		for _, k := range res.GetKinds() {
 			if k.GetName() == kind {
-				tell(ctx, MetaCache, publicCache)
+				setMeta(ctx, MetaCache, publicCache)
 				return &hostv1.GetEnvelopeSchemaResponse{Schema: &openwopv1.JsonDocument{Json: k.GetSchema()}}, nil
 			}
 		}
 	}
-	return nil, fault.New(fault.NotFound, "no envelope kind of this name is advertised; ask for <kind>%s", schemaSuffix)
+	return nil, fault.New(fault.NotFound, "no advertised envelope kind has this name; request <kind>%s", schemaSuffix)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canonical is the document's RFC 8785 form, but for numbers that no double
-// holds: those keep their exact value. The RFC is defined for numbers that are
-// doubles alone (its §3.1), and runs keep the digits of their inputs, so two
-// requests that differ in such a number ask for different things.
+// canonical returns a document's RFC 8785 form, except for numbers that a double cannot
+// represent: they keep their exact value. The RFC covers doubles only (its §3.1), but runs
+// keep the digits of their inputs. Two requests that differ in such a number are therefore
+// different requests.
 func canonical(doc []byte) ([]byte, error) {
 	form, err := jcs.Transform(doc)
 	if err != nil {
@@ -28,8 +28,8 @@ func canonical(doc []byte) ([]byte, error) {
 	return []byte(strings.NewReplacer(back...).Replace(string(form))), nil
 }
 
-// markInexact puts strings that nobody can have written into the place of
-// numbers that no double holds. back lists each string and what it stands for.
+// markInexact replaces numbers that a double cannot represent by random strings. back lists
+// each string, followed by the number's exact value.
 func markInexact(doc []byte) (marked []byte, back []string) {
 	mark := ""
 	for i := 0; i < len(doc); {
@@ -44,14 +44,14 @@ func markInexact(doc []byte) (marked []byte, back []string) {
 		if mark == "" {
 			mark = rand.Text()
 		}
-		place := fmt.Sprintf("%q", mark+strconv.Itoa(len(back)))
-		marked, back = append(marked, place...), append(back, place, value)
+		placeholder := fmt.Sprintf("%q", mark+strconv.Itoa(len(back)))
+		marked, back = append(marked, placeholder...), append(back, placeholder, value)
 	}
 	return marked, back
 }
 
-// tokenEnd is where the string or number that begins at i ends; anything else is
-// one byte long. The document is known to be JSON.
+// tokenEnd returns the end of the string or number that starts at i; other tokens are one
+// byte long. The document is valid JSON.
 func tokenEnd(doc []byte, i int) int {
 	start := doc[i]
 	if start != '"' && !inNumber(start) {
@@ -70,14 +70,14 @@ func tokenEnd(doc []byte, i int) int {
 	return i
 }
 
-// inNumber also takes the e of true and false for a token. inexactNumber sees that
-// it is none, and it is copied as it is.
+// inNumber also matches the e of true and false. inexactNumber does not take that for a
+// number, so it is copied unchanged.
 func inNumber(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
-// inexactNumber gives the decimal value of a number that the double it rounds
-// to, written as RFC 8785 writes it, does not have.
+// inexactNumber returns the exact decimal value of a number, and whether it differs from
+// that of the nearest double as RFC 8785 writes it.
 func inexactNumber(token string) (value string, inexact bool) {
 	if token[0] != '-' && (token[0] < '0' || token[0] > '9') {
 		return "", false
@@ -94,18 +94,18 @@ func inexactNumber(token string) (value string, inexact bool) {
 	return value, value != decimal(rounded)
 }
 
-// maxExponentDigits is beyond every exponent of a double: longer ones are not
-// calculated with, and their numbers are told apart by how they are written.
+// maxExponentDigits exceeds the exponents of doubles. Numbers with longer exponents are
+// compared by their spelling.
 const maxExponentDigits = 9
 
-// decimal writes a number's exact value in one way: digits without zeros at
-// either end, and an exponent.
+// decimal normalizes a number's exact value: digits without leading or trailing zeros, and
+// an exponent.
 func decimal(number string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	if len(exponent) > maxExponentDigits {
 		return strings.ToLower(number)
 	}
-	exp, _ := strconv.Atoi(exponent) // none is 0
+	exp, _ := strconv.Atoi(exponent) // absent means 0
 	sign := ""
 	if mantissa[0] == '-' {
 		sign, mantissa = "-", mantissa[1:]

@@ -1,9 +1,9 @@
-// Package idempotency answers a repeated request with the first one's answer
-// (OpenWOP host contract §2.1).
+// Package idempotency returns the first answer to a repeated request (OpenWOP host contract
+// §2.1).
 //
-// Creating a run needs none of it for its success: the run's id derives from the
-// key, and the log decides. Everything else keeps a record: pending under a
-// lease while the request runs, then its final answer.
+// Creating a run needs no record on success: the run's id derives from the key, and the log
+// detects the repetition. Other requests keep a record: pending under a lease while the
+// request runs, then its final answer.
 package idempotency
 
 import (
@@ -20,14 +20,14 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// MaxKeyLength is the longest Idempotency-Key, in bytes.
+// MaxKeyLength is the maximum length of an Idempotency-Key, in bytes.
 const MaxKeyLength = 255
 
-// lease is how long a pending request keeps others out; longer than any request
-// may take. A lapsed one may be taken over.
+// lease is how long a pending request blocks repetitions. It is longer than any request may
+// take. Afterwards a repetition takes over.
 const lease = 60 * time.Second
 
-// Keeper keeps records. It is safe for concurrent use.
+// Keeper stores records. It is safe for concurrent use.
 type Keeper struct {
 	store kv.Store
 	clock func() time.Time
@@ -36,14 +36,14 @@ type Keeper struct {
 // New makes a keeper over a store.
 func New(store kv.Store, clock func() time.Time) *Keeper { return &Keeper{store: store, clock: clock} }
 
-// Request names a request: whose, which operation, under which key, and what it asks.
+// Request identifies a request by tenant, operation and key, and its content by digest.
 type Request struct {
 	Tenant, Operation, Key string
-	// Digest is that of the canonical request; see Digest.
+	// Digest is the digest of the canonical request; see Digest.
 	Digest string
 }
 
-// CheckKey refuses a key that cannot be one.
+// CheckKey validates an Idempotency-Key.
 func CheckKey(key string) error {
 	if key == "" || len(key) > MaxKeyLength {
 		return fault.New(fault.ValidationError, "Idempotency-Key: want 1 to %d characters, got %d", MaxKeyLength, len(key))
@@ -56,8 +56,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// Digest identifies a request by its canonical JSON: member order and number
-// spelling do not matter, anything else does (OpenWOP host contract §2.1).
+// Digest returns the digest of a request's canonical JSON. Member order and number spelling
+// do not change it; anything else does (OpenWOP host contract §2.1).
 func Digest(doc []byte) (string, error) {
 	form, err := canonical(doc)
 	if err != nil {
@@ -67,30 +67,30 @@ func Digest(doc []byte) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// record is what the store holds.
+// record is the stored form.
 type record struct {
 	Digest string `json:"digest"`
-	// Owner is set while the request is pending, until Expires.
+	// Owner is set while the request is pending, until Expires (Unix milliseconds).
 	Owner   string `json:"owner,omitempty"`
 	Expires int64  `json:"expires,omitempty"`
-	// Response is the answer's message; Fault its error envelope.
+	// Response is the encoded answer; Fault is the error envelope.
 	Response []byte          `json:"response,omitempty"`
 	Fault    json.RawMessage `json:"fault,omitempty"`
 }
 
-// Answer is a recorded answer: a message, or an error.
+// Answer is a recorded answer: a message or an error.
 type Answer struct {
 	Response []byte
 	Err      *fault.Error
 }
 
-// storeKey is never the key itself: keys are the caller's and may be anything.
+// storeKey hashes the key, because a caller's key may contain any character.
 func (r Request) storeKey() string {
 	sum := sha256.Sum256([]byte(r.Tenant + ":" + r.Operation + ":" + r.Key))
 	return "idem." + hex.EncodeToString(sum[:])
 }
 
-// Recorded finds the final answer to a request; nil when there is none.
+// Recorded returns the final answer to a request; nil if there is none.
 func (k *Keeper) Recorded(ctx context.Context, r Request) (*Answer, error) {
 	rec, _, err := k.load(ctx, r)
 	if err != nil || rec == nil || rec.pending() {
@@ -125,7 +125,7 @@ func (k *Keeper) load(ctx context.Context, r Request) (*record, uint64, error) {
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, down(err)
+		return nil, 0, unavailable(err)
 	}
 	var rec record
 	if err := json.Unmarshal(e.Value, &rec); err != nil {
@@ -134,12 +134,12 @@ func (k *Keeper) load(ctx context.Context, r Request) (*record, uint64, error) {
 	return &rec, e.Revision, nil
 }
 
-func down(err error) error {
-	return fault.New(fault.ServiceUnavailable, "idempotency records cannot be reached; nothing was done, try again").After(time.Second).Wrap(err)
+func unavailable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "idempotency records are unavailable; the request had no effect, retry").After(time.Second).Wrap(err)
 }
 
-// Do carries a request out once. do gives the answer's message; replayed reports
-// that it was given before. Answers that may change on a retry are not kept.
+// Do executes a request once. do returns the encoded answer; replayed reports that the
+// answer is the recorded one. Answers that a retry may change are not recorded.
 func (k *Keeper) Do(ctx context.Context, r Request, do func() ([]byte, error)) (response []byte, replayed bool, err error) {
 	rec, revision, err := k.load(ctx, r)
 	if err != nil {
@@ -147,7 +147,7 @@ func (k *Keeper) Do(ctx context.Context, r Request, do func() ([]byte, error)) (
 	}
 	if rec != nil {
 		switch {
-		case rec.Digest != "" && rec.Digest != r.Digest: // checked before in-flight
+		case rec.Digest != "" && rec.Digest != r.Digest: // takes precedence over in-flight
 			return nil, false, mismatch()
 		case !rec.pending():
 			a, err := rec.answer()
@@ -189,16 +189,16 @@ func (k *Keeper) claim(ctx context.Context, r Request, revision uint64) (uint64,
 		return 0, inFlight()
 	}
 	if err != nil {
-		return 0, down(err)
+		return 0, unavailable(err)
 	}
 	return rev, nil
 }
 
-// finishTimeout bounds the writing of an answer that the caller may no longer wait for.
+// finishTimeout limits the write of an answer, which continues after the caller has gone.
 const finishTimeout = 5 * time.Second
 
-// finish keeps a final answer, or gives the key free for a retry. If that fails
-// the lease lapses.
+// finish records a final answer, or releases the key for a retry. If the write fails, the
+// lease expires.
 func (k *Keeper) finish(ctx context.Context, r Request, revision uint64, response []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
@@ -206,9 +206,9 @@ func (k *Keeper) finish(ctx context.Context, r Request, revision uint64, respons
 	if err != nil {
 		e, ok := fault.As(err)
 		if !ok || !Final(e.Code) {
-			// Given free: the digest stays, an expired pending record may be retried.
+			// Release the key. The digest stays: only the same request may retry.
 			rec = record{Digest: r.Digest, Owner: "released", Expires: 0}
-			if ok && neverCached(e.Code) { // the corrected request may come under the same key
+			if ok && neverCached(e.Code) { // a corrected request may use the same key
 				rec.Digest = ""
 			}
 		} else {
@@ -222,13 +222,13 @@ func (k *Keeper) finish(ctx context.Context, r Request, revision uint64, respons
 	_, _ = k.store.Update(ctx, r.storeKey(), value, revision)
 }
 
-// neverCached are the answers that leave no trace: the request was not taken.
+// neverCached reports answers after which the key can be used for a corrected request.
 func neverCached(c fault.Code) bool {
 	status := fault.Lookup(c).HTTP
 	return status == 400 || status == 401 || status == 403
 }
 
-// RecordFailure keeps the final failure of a request that keeps no pending record.
+// RecordFailure records the final failure of a request without a pending record.
 func (k *Keeper) RecordFailure(ctx context.Context, r Request, e *fault.Error) {
 	if !Final(e.Code) {
 		return
@@ -240,8 +240,8 @@ func (k *Keeper) RecordFailure(ctx context.Context, r Request, e *fault.Error) {
 	_, _ = k.store.Update(context.WithoutCancel(ctx), r.storeKey(), value, 0)
 }
 
-// Final reports that a failure would be the same on a retry and is replayed:
-// 4xx but for 400, 401, 403, 429 and what is retryable (OpenWOP host contract §2.1).
+// Final reports whether a retry would fail alike, so that the failure is recorded: 4xx
+// except 400, 401, 403, 429 and retryable codes (OpenWOP host contract §2.1).
 func Final(c fault.Code) bool {
 	row := fault.Lookup(c)
 	switch row.HTTP {

@@ -1,9 +1,9 @@
-// Package interrupttoken makes and reads the tokens by which somebody without a
-// credential answers an interrupt (OpenWOP host contract §6.5).
+// Package interrupttoken makes and reads the tokens that answer an interrupt without a
+// credential (OpenWOP host contract §6.5).
 //
-// A token is made of facts and keys alone, so that every replica makes the same one
-// and none is stored. It is shown to whoever may answer and to nobody else: never in a
-// log, a span, an event or a bundle.
+// A token derives from its claims and the host's keys, so every replica makes the same one and
+// none is stored. It is shown only to callers that may answer; it never appears in a log, span,
+// event or bundle.
 package interrupttoken
 
 import (
@@ -17,18 +17,18 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Purpose names the tokens' key among those that derive from the host's secret; see
+// Purpose labels the key of tokens among the keys that derive from the host's secret; see
 // token.DeriveKey.
 const Purpose = "waybill interrupt tokens"
 
-// Lifetime is how long a token is good, unless its interrupt ends before.
+// Lifetime is how long a token is valid. A token never outlives its interrupt.
 const Lifetime = 30 * time.Minute
 
-// CallbackLifetime is how long one is good that a callback URL was sent, likewise. Its
-// holder has no credential to ask for another one with.
+// CallbackLifetime is the lifetime of tokens sent to a callback URL. Its receiver has no
+// credential to request another one with.
 const CallbackLifetime = 7 * 24 * time.Hour
 
-// Intent is what the holder of a token may do.
+// Intent is what a token permits.
 type Intent string
 
 // The intents.
@@ -39,17 +39,17 @@ const (
 
 func (i Intent) allows(use Intent) bool { return i == use || i == Resolve && use == Inspect }
 
-// Claims are what a token says.
+// Claims are the content of a token.
 type Claims struct {
-	// Tenant is whose run it is. The token has it sealed: its holder may be anybody.
+	// Tenant is encrypted in the token, because its holder may be unauthenticated.
 	Tenant                     string
 	RunID, NodeID, InterruptID string
-	// ExpiresAt is kept in whole milliseconds.
+	// ExpiresAt has a precision of milliseconds.
 	ExpiresAt time.Time
 	Intent    Intent
 }
 
-// payload is the claims as a token has them.
+// payload is the encoded form of the claims.
 type payload struct {
 	RunID       string `json:"runId"`
 	NodeID      string `json:"nodeId"`
@@ -60,8 +60,8 @@ type payload struct {
 	Sealed      []byte `json:"t"`
 }
 
-// Expiry is when a token that is made now ends: after its lifetime, and never past the
-// interrupt's own deadline, if it is bounded.
+// Expiry returns when a token made now expires: after its lifetime, but not after the
+// interrupt's deadline if it is bounded.
 func Expiry(now time.Time, lifetime time.Duration, deadline time.Time, bounded bool) time.Time {
 	end := now.Add(lifetime)
 	if bounded && deadline.Before(end) {
@@ -73,8 +73,8 @@ func Expiry(now time.Time, lifetime time.Duration, deadline time.Time, bounded b
 // Tokens makes and reads tokens. It is safe for concurrent use.
 type Tokens struct{ sign, seal token.Keys }
 
-// New takes the keys of a host. A token for another purpose that was made with the same
-// keys is no token here.
+// New derives the keys for tokens from the keys of a host. Tokens for other purposes made
+// with the same keys are invalid here.
 func New(keys token.Keys) (*Tokens, error) {
 	if err := keys.Check(); err != nil {
 		return nil, fmt.Errorf("interrupt tokens: %w", err)
@@ -90,7 +90,8 @@ func New(keys token.Keys) (*Tokens, error) {
 	return &Tokens{sign: sign, seal: seal}, nil
 }
 
-// Sign makes a token. The same claims give the same token, whoever signs.
+// Sign makes a token. It is deterministic: the same claims give the same token on every
+// replica.
 func (t *Tokens) Sign(c Claims) (string, error) {
 	kid := t.sign.Current()
 	sealed, err := seal(t.seal[kid], c.InterruptID, c.Tenant)
@@ -110,18 +111,18 @@ func (t *Tokens) Sign(c Claims) (string, error) {
 	return text, nil
 }
 
-// Open reads a token for a use of it. Errors: fault.InterruptNotFound for anything but
-// a token of this host, whatever is wrong with it; fault.InterruptExpired;
-// fault.Forbidden for a token that allows less than the use.
+// Open reads a token for a use. Errors: fault.InterruptNotFound for anything that is not a
+// token of this host; fault.InterruptExpired; fault.Forbidden if the token does not permit
+// the use.
 func (t *Tokens) Open(text string, use Intent, now time.Time) (Claims, error) {
 	c, ok := t.read(text)
 	switch {
 	case !ok:
-		return Claims{}, fault.New(fault.InterruptNotFound, "there is no interrupt behind this token")
+		return Claims{}, fault.New(fault.InterruptNotFound, "no interrupt matches this token")
 	case !now.Before(c.ExpiresAt):
-		return Claims{}, fault.New(fault.InterruptExpired, "the token has expired; somebody with the scope approvals:respond may still answer, as long as the interrupt is open")
+		return Claims{}, fault.New(fault.InterruptExpired, "the token has expired; while the interrupt is open, a key with the scope approvals:respond can still answer")
 	case !c.Intent.allows(use):
-		return Claims{}, fault.New(fault.Forbidden, "the token is for looking at the interrupt, not for answering it")
+		return Claims{}, fault.New(fault.Forbidden, "the token permits inspecting the interrupt, not answering it")
 	}
 	return c, nil
 }

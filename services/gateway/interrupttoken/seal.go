@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// seal hides whose run it is from the holder of a token, who may be anybody. The nonce
-// is a keyed hash of what is sealed and of the interrupt: the same twice for the same
-// text only, so that replicas agree, and two interrupts of a tenant do not look alike.
+// seal encrypts the tenant, because the holder of a token may be unauthenticated. The nonce
+// is a keyed hash of the interrupt id and the tenant. Replicas therefore produce the same
+// ciphertext, and two interrupts of a tenant have different ones.
 func seal(key []byte, interruptID, tenant string) ([]byte, error) {
 	aead, err := box(key)
 	if err != nil {

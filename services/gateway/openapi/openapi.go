@@ -1,6 +1,6 @@
-// Package openapi derives the OpenAPI 3.1 description of the REST API from what
-// serves it: the table of routes, the messages' descriptors and the table of
-// errors. Nothing of it is written by hand but the words around it.
+// Package openapi generates the OpenAPI 3.1 description of the REST API from the table of
+// routes, the messages' descriptors and the table of errors. Only texts such as the title are
+// written by hand.
 package openapi
 
 import (
@@ -24,7 +24,8 @@ import (
 
 type object = map[string]any
 
-// Document renders the description for a host below a base path: empty, or one like /a/b.
+// Document renders the description for a host with a base path: empty, or a path such as
+// /a/b.
 func Document(base string) ([]byte, error) {
 	b := &builder{schemas: object{}}
 	paths := object{}
@@ -73,11 +74,11 @@ func Handler(base string) (http.Handler, error) {
 
 type builder struct {
 	schemas object
-	// tags are what operations are about, in the order in which it is met.
+	// tags are the nouns of paths, in order of appearance.
 	tags []object
 }
 
-// method finds the descriptor of a full method name, "/package.Service/Method".
+// method returns the descriptor of a full method name, "/package.Service/Method".
 func method(full string) (protoreflect.MethodDescriptor, error) {
 	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
@@ -96,9 +97,9 @@ func (b *builder) operation(r rest.Route) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := b.named(string(m.Name()), r.Path)
+	op := b.newOperation(string(m.Name()), r.Path)
 	op["responses"] = b.responses(r, m)
-	b.guard(op, r.Method)
+	b.addSecurity(op, r.Method)
 	if params := b.parameters(r, m.Input()); len(params) > 0 {
 		op["parameters"] = params
 	}
@@ -111,8 +112,9 @@ func (b *builder) operation(r rest.Route) (object, error) {
 	return op, nil
 }
 
-// named begins an operation with how it is called, and what it is about: the noun of its path.
-func (b *builder) named(method, path string) object {
+// newOperation starts an operation with its id, summary and tag, which is the noun of its
+// path.
+func (b *builder) newOperation(method, path string) object {
 	noun := "discovery"
 	if after, ok := strings.CutPrefix(path, "/v1/"); ok {
 		noun = after[:strings.IndexAny(after+"/", "/:")]
@@ -122,11 +124,11 @@ func (b *builder) named(method, path string) object {
 	if !slices.ContainsFunc(b.tags, func(t object) bool { return t["name"] == noun }) {
 		b.tags = append(b.tags, object{"name": noun})
 	}
-	return object{"operationId": lowerFirst(method), "summary": words(method), "tags": []string{noun}}
+	return object{"operationId": lowerFirst(method), "summary": sentence(method), "tags": []string{noun}}
 }
 
-// words spells a method's name as a sentence begins: ListRuns is "List runs".
-func words(name string) string {
+// sentence spells a method's name as words: ListRuns becomes "List runs".
+func sentence(name string) string {
 	var b strings.Builder
 	for i, r := range name {
 		if i > 0 && unicode.IsUpper(r) {
@@ -138,8 +140,8 @@ func words(name string) string {
 	return b.String()
 }
 
-// guard tells the scopes an operation needs.
-func (b *builder) guard(op object, method string) {
+// addSecurity adds the scopes that an operation requires.
+func (b *builder) addSecurity(op object, method string) {
 	scopes, _ := auth.ScopesOf(method)
 	if len(scopes) == 0 {
 		op["security"] = []object{}
@@ -160,7 +162,7 @@ func jsonPath(p string) string {
 	return strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}").Replace(p)
 }
 
-// parameters are the path's, and for reads all other fields as query parameters.
+// parameters returns path parameters and, for reads, all other fields as query parameters.
 func (b *builder) parameters(r rest.Route, in protoreflect.MessageDescriptor) []object {
 	var out []object
 	for i := range in.Fields().Len() {
@@ -186,7 +188,7 @@ func (b *builder) body(r rest.Route) object {
 	if len(r.FromPath) == 0 {
 		return s
 	}
-	// The members the path gives are not part of the body.
+	// Members from the path are not part of the body.
 	return b.inline(r.Body().ProtoReflect().Descriptor(), r.FromPath)
 }
 
@@ -209,7 +211,7 @@ func (b *builder) answer(r rest.Route, out protoreflect.MessageDescriptor) objec
 	return b.message(out)
 }
 
-// withErrors lists the codes of every status an operation may answer with.
+// withErrors adds the error codes of every status that an operation may answer with.
 func (b *builder) withErrors(out object, method string) object {
 	byStatus := map[int][]string{}
 	scopes, _ := auth.ScopesOf(method)
@@ -230,7 +232,7 @@ func (b *builder) withErrors(out object, method string) object {
 	return out
 }
 
-// message gives a reference to the schema of a message.
+// message returns a reference to the schema of a message.
 func (b *builder) message(d protoreflect.MessageDescriptor) object {
 	if d.FullName() == (&openwopv1.JsonDocument{}).ProtoReflect().Descriptor().FullName() {
 		return object{}
@@ -251,7 +253,7 @@ func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object
 			continue
 		}
 		props[f.JSONName()] = b.field(f)
-		// Requests need what has no default; responses always hold it.
+		// Requests require fields without a default; responses always contain them.
 		if !f.HasPresence() && !optionalList(d, f) {
 			required = append(required, f.JSONName())
 		}
@@ -263,7 +265,7 @@ func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object
 	return out
 }
 
-// optionalList reports a list that a request may leave out.
+// optionalList reports whether a request may omit a list.
 func optionalList(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor) bool {
 	return f.IsList() && strings.HasSuffix(string(d.Name()), "Request") && f.Name() == "tags"
 }

@@ -10,9 +10,9 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// events describes the stream, which is not translated.
+// events describes the event stream, which has no translated route.
 func (b *builder) events() object {
-	op := b.named("StreamRunEvents", rest.EventsPath)
+	op := b.newOperation("StreamRunEvents", rest.EventsPath)
 	maps.Copy(op, object{
 		"parameters": []object{
 			{"name": "runId", "in": "path", "required": true, "schema": object{"type": "string"}},
@@ -28,14 +28,14 @@ func (b *builder) events() object {
 			},
 		}}, openwopv1.Engine_StreamRunEvents_FullMethodName),
 	})
-	b.guard(op, openwopv1.Engine_StreamRunEvents_FullMethodName)
+	b.addSecurity(op, openwopv1.Engine_StreamRunEvents_FullMethodName)
 	return op
 }
 
 // watch describes the stream of changed rows.
 func (b *builder) watch() object {
 	b.message((&hostv1.RunSummary{}).ProtoReflect().Descriptor())
-	op := b.named("WatchRuns", rest.WatchPath)
+	op := b.newOperation("WatchRuns", rest.WatchPath)
 	maps.Copy(op, object{
 		"responses": b.withErrors(object{"200": object{
 			"description": "server-sent events, from when the headers are there: event run, with a RunSummary as its data, for each run that is created or whose row " +
@@ -43,7 +43,7 @@ func (b *builder) watch() object {
 			"content": object{"text/event-stream": object{"schema": object{"type": "string"}}},
 		}}, hostv1.Host_WatchRuns_FullMethodName),
 	})
-	b.guard(op, hostv1.Host_WatchRuns_FullMethodName)
+	b.addSecurity(op, hostv1.Host_WatchRuns_FullMethodName)
 	return op
 }
 

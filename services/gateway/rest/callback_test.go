@@ -22,9 +22,9 @@ func TestCreateRun_HoldsTheCallbackURLToTheRulesOfWebhooks(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	for url, says := range map[string]string{
-		"https://inside.example/":  "not a public one",
-		"https://six.example/":     "not a public one",
-		"https://169.254.169.254/": "not a public one",
+		"https://inside.example/":  "not public",
+		"https://six.example/":     "not public",
+		"https://169.254.169.254/": "not public",
 		"http://hooks.example/":    "want the scheme https",
 	} {
 		e := refused(t, h.as(t, full, http.MethodPost, runsPath, calls(url)), fault.ValidationError)

@@ -12,20 +12,20 @@ import (
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
-// codec gives grpc-gateway the JSON of wirejson. Bodies are read and checked
-// before the translation; the gateway only gets handed what came out.
+// codec is the JSON codec for grpc-gateway. Bodies are decoded before the translation, so
+// the gateway only receives messages.
 type codec struct{}
 
-// decoded is a request body that has been read into a message.
+// decoded is a request body that was decoded into a message.
 type decoded struct{ msg proto.Message }
 
-// Read is not used: the decoder takes the message.
+// Read is unused: the decoder takes the message.
 func (*decoded) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Close does nothing; the real body is closed by the server.
+// Close does nothing: the server closes the real body.
 func (*decoded) Close() error { return nil }
 
-var errCodec = errors.New("rest: the translation was given something else than a message")
+var errCodec = errors.New("rest: the translation received a value that is not a message")
 
 // Marshal renders a response.
 func (codec) Marshal(v any) ([]byte, error) {
@@ -39,7 +39,7 @@ func (codec) Marshal(v any) ([]byte, error) {
 // Unmarshal is not used by the translation of this API.
 func (codec) Unmarshal([]byte, any) error { return errCodec }
 
-// NewDecoder hands over the body that was read before.
+// NewDecoder returns the message that was decoded before.
 func (codec) NewDecoder(r io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(v any) error {
 		d, ok := r.(*decoded)
@@ -62,7 +62,7 @@ func (codec) NewDecoder(r io.Reader) runtime.Decoder {
 	})
 }
 
-// NewEncoder is used by the gateway's own streaming, which this API does not use.
+// NewEncoder is for the gateway's own streaming, which this API does not use.
 func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
 	return runtime.EncoderFunc(func(v any) error {
 		b, err := c.Marshal(v)
@@ -74,7 +74,7 @@ func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
 	})
 }
 
-// ContentType of all answers but schemas.
+// ContentType is the media type of all answers except schemas.
 func (codec) ContentType(any) string {
 	return "application/json"
 }

@@ -11,13 +11,13 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// WriteError answers with the canonical error envelope (OpenWOP host contract
-// §9.1). An error without a code is logged and hidden behind an id.
+// WriteError writes the error envelope (OpenWOP host contract §9.1). An error without a code
+// is logged and replaced by an id.
 func WriteError(w http.ResponseWriter, log *slog.Logger, err error) {
 	e := asFault(log, err)
 	row := e.Row()
 	status := row.HTTP
-	if status == 0 { // a code of run errors only; it should not get here
+	if status == 0 { // a code for errors of runs, unexpected here
 		status = http.StatusInternalServerError
 	}
 	h := w.Header()
@@ -43,7 +43,7 @@ func asFault(log *slog.Logger, err error) *fault.Error {
 		return e
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(rpc.FromStatus(err), context.DeadlineExceeded) {
-		return fault.New(fault.ServiceUnavailable, "the host did not answer in time; try again").After(retryCapacity)
+		return fault.New(fault.ServiceUnavailable, "the host did not answer in time; retry").After(retryCapacity)
 	}
 	e, id := rpc.Internal(err)
 	if !errors.Is(err, context.Canceled) && !errors.Is(rpc.FromStatus(err), context.Canceled) {

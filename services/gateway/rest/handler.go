@@ -1,5 +1,5 @@
-// Package rest is the HTTP side of the public API. It checks a request in the
-// protocol's order, hands it to the gRPC side, and puts the answer into HTTP:
+// Package rest is the HTTP side of the public API. It checks a request in the protocol's order,
+// forwards it to the gRPC side, and converts the answer to HTTP:
 //
 //	size 413 → capacity 503 → rate 429 → credential 401 → scope 403 →
 //	body and parameters 400 → the handler (404, 409, …)
@@ -29,53 +29,43 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/throttle"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
-// Config bounds requests.
+// Config limits requests.
 type Config struct {
-	// MaxBodyBytes is limits.maxRequestBodyBytes.
+	// MaxBodyBytes is limits.maxRequestBodyBytes of discovery.
 	MaxBodyBytes int64
-	// RatePerSecond and Burst bound the requests of one credential; 0: no bound.
+	// RatePerSecond and Burst limit the requests of one credential; 0 means no limit.
 	RatePerSecond float64
 	Burst         int
 }
 
-// maxSeamBody bounds the body of a test seam, which can hold an asset of 8 MiB of
-// base64.
+// maxSeamBody limits the body of a test seam, which may contain an asset of 8 MiB in base64.
 const maxSeamBody = 9 << 20
 
-// maxDepth bounds the nesting of a request body.
+// maxDepth limits the nesting of a request body.
 const maxDepth = 64
 
 // Deps are the collaborators.
 type Deps struct {
-	// Conn reaches the public gRPC server.
+	// Conn is a connection to the public gRPC server.
 	Conn grpc.ClientConnInterface
 	Keys *auth.Keys
-	// Gate decides what is taken at all.
+	// Gate admits requests.
 	Gate   *admission.Gate
-	Events http.Handler // the stream of a run's events
-	Watch  http.Handler // the stream of changed rows
-	// OpenAPI renders the API's description.
+	Events http.Handler // streams the events of a run
+	Watch  http.Handler // streams changed rows of the run list
+	// OpenAPI serves the API's description.
 	OpenAPI http.Handler
-	// Assets serves the asset of a token.
-	Assets Assets
-	// Seams serves the test seams; nil: they answer 404.
+	Assets  *Assets
+	// Seams serves the test seams; nil answers 404.
 	Seams http.Handler
-	// Clean takes secrets out of errors.
+	// Clean redacts errors.
 	Clean  func(context.Context, error) error
 	Ready  func() error
 	Clock  func() time.Time
 	Logger *slog.Logger
-}
-
-// Assets serves assets.
-type Assets interface {
-	// Serve answers a request for the asset of a token; an error is what the
-	// caller gets.
-	Serve(w http.ResponseWriter, r *http.Request, token string) error
 }
 
 // Handler is the HTTP API.
@@ -84,7 +74,7 @@ type Handler struct {
 	deps    Deps
 	grpc    http.Handler
 	streams []stream
-	rates   *throttle.Throttle // of each credential, known or not: who guesses keys is slowed down, too
+	rates   *admission.RateLimiter // by credential, valid or not: this also slows down guessing of keys
 }
 
 // New makes the handler.
@@ -97,7 +87,7 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, d.Events},
 		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, d.Watch},
 	}
-	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: throttle.New(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
 }
 
 // ServeHTTP answers a request.
@@ -107,7 +97,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tp := r.Header.Get("Traceparent"); wire.ValidTraceparent(tp) {
 		w.Header().Set("Traceparent", tp)
 	} else {
-		r.Header.Del("Traceparent") // malformed: ignored, not refused
+		r.Header.Del("Traceparent") // malformed ones are ignored
 	}
 	err := h.serve(w, r)
 	if err == nil {
@@ -119,14 +109,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	WriteError(w, h.deps.Logger, err)
 }
 
-// refused is an error that tells of the host alone. Nothing of the request is in it, and so the
-// redactor need not look at it: to refuse must cost little.
+// refused is an error about the host alone. It contains nothing of the request, so it skips
+// redaction: rejecting a request must be cheap.
 type refused struct{ error }
 
-// Unwrap gives the error itself.
+// Unwrap returns the error itself.
 func (r refused) Unwrap() error { return r.error }
 
-// recovered answers a request whose handler panicked; the process lives on.
+// recovered answers a request whose handler panicked.
 func (h *Handler) recovered(w http.ResponseWriter) {
 	p := recover()
 	if p == nil {
@@ -146,10 +136,10 @@ const (
 	packsPrefix = "/v1/packs"
 )
 
-// AssetsPrefix is where assets are served; a token follows.
+// AssetsPrefix is the path of assets. A token follows.
 const AssetsPrefix = "/v1/assets/"
 
-// serve routes a request; an error is what the caller gets.
+// serve routes a request. It returns the error for the caller.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	switch path := r.URL.Path; {
 	case path == "/healthz", path == "/readyz":
@@ -158,11 +148,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return getOnly(w, r, h.deps.OpenAPI)
 	case path == packsPrefix || strings.HasPrefix(path, packsPrefix+"/"):
 		// Plain text: a JSON 404 would look like a registry without the pack.
-		http.Error(w, "this host runs no pack registry", http.StatusNotFound)
+		http.Error(w, "this host has no pack registry", http.StatusNotFound)
 		return nil
 	case !versioned(path):
 		return fault.New(fault.ValidationError, "paths of this API begin with /v1/, /schemas/envelopes/ or /.well-known/openwop")
-	case path == "/.well-known/openwop": // served at capacity, too
+	case path == "/.well-known/openwop": // not subject to admission
 		route, allowed := find(r.Method, path)
 		return h.translated(w, r, route, allowed)
 	}
@@ -185,7 +175,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		if _, err := h.deps.Keys.Check(st.method, r.Header.Get("Authorization")); err != nil {
 			return err
 		}
-		leave() // streams have their own bound
+		leave() // streams have their own limit
 		leave = func() {}
 		st.serve.ServeHTTP(w, r)
 		return nil
@@ -207,14 +197,14 @@ func getOnly(w http.ResponseWriter, r *http.Request, next http.Handler) error {
 
 func notAllowed(w http.ResponseWriter, allowed []string) error {
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return fault.New(fault.MethodNotAllowed, "this address takes %s", strings.Join(allowed, ", "))
+	return fault.New(fault.MethodNotAllowed, "this path allows %s", strings.Join(allowed, ", "))
 }
 
-// retryCapacity is the hint to a caller that found the host slow, or not ready.
+// retryCapacity is the Retry-After if the host is slow or not ready.
 const retryCapacity = time.Second
 
-// admit applies the checks that know nothing of the caller yet. After a nil
-// error the request has a place, which leave gives back. Route is nil for what is not translated.
+// admit applies the checks that come before authentication. After a nil error the request
+// has a slot, which leave releases. route is nil if the request is not translated.
 func (h *Handler) admit(r *http.Request, route *Route) (leave func(), err error) {
 	limit := h.cfg.MaxBodyBytes
 	if h.deps.Seams != nil && strings.HasPrefix(r.URL.Path, seamPrefix) {
@@ -242,17 +232,17 @@ func (h *Handler) tooLarge() error {
 	return fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", h.cfg.MaxBodyBytes).With("maxRequestBodyBytes", h.cfg.MaxBodyBytes)
 }
 
-// translated hands a request to the gRPC side, once the credential and the body
-// are in order. Allowed are the methods of an address without a route for this one.
+// translated checks the credential and the body, and forwards the request to the gRPC side.
+// allowed lists the methods of a path that has no route for this one.
 func (h *Handler) translated(w http.ResponseWriter, r *http.Request, route *Route, allowed []string) error {
 	if route == nil {
 		if _, err := h.deps.Keys.Authenticate(r.Header.Get("Authorization")); err != nil {
-			return err // who is unknown learns nothing of what is there
+			return err // unauthenticated callers must not learn which paths exist
 		}
 		if len(allowed) > 0 {
 			return notAllowed(w, allowed)
 		}
-		return fault.New(fault.NotFound, "nothing is at this address")
+		return fault.New(fault.NotFound, "no resource at this path")
 	}
 	if _, err := h.deps.Keys.Check(route.Method, r.Header.Get("Authorization")); err != nil {
 		return err
@@ -266,11 +256,11 @@ func (h *Handler) translated(w http.ResponseWriter, r *http.Request, route *Rout
 	return nil
 }
 
-// readBody reads and checks the body, and puts the message in its place.
+// readBody reads the body and replaces it with the decoded message.
 func (h *Handler) readBody(r *http.Request, route *Route) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBodyBytes+1))
 	if err != nil {
-		return fault.New(fault.ValidationError, "the body could not be read to its end").Wrap(err)
+		return fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
 	}
 	if int64(len(body)) > h.cfg.MaxBodyBytes {
 		return h.tooLarge()
@@ -299,10 +289,10 @@ func checkContentType(r *http.Request) error {
 	return nil
 }
 
-// seam serves a test seam, if this host does.
+// seam serves a test seam if they are enabled.
 func (h *Handler) seam(w http.ResponseWriter, r *http.Request) error {
 	if h.deps.Seams == nil {
-		return fault.New(fault.NotFound, "test seams are not served")
+		return fault.New(fault.NotFound, "test seams are disabled")
 	}
 	p, err := h.deps.Keys.Authenticate(r.Header.Get("Authorization"))
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 )
 
-// Ids of nodes are any text, and one may hold what paths are cut at: a slash, which
-// arrives as %2F, or the colon that begins a verb. The translator cuts the path after it
-// was unescaped, so such an id is taken out here and put into the message there.
+// Node ids are arbitrary text and may contain path separators: a slash, which arrives as %2F,
+// or the colon that starts a verb. The translator splits the unescaped path, so such an id is
+// removed from the path here and set in the message by nodeIDs.
 
-// standIn is the segment in the place of an id that was taken out.
+// standIn is the path segment that replaces a removed id.
 const standIn = "-"
 
 type nodeIDKey struct{}
 
-// withNodeID takes the id of a node out of the path by which its interrupt is answered,
-// if it holds such a character; other requests stay as they are.
+// withNodeID removes the node id from the path of an interrupt's answer if it contains a
+// separator. Other requests are returned unchanged.
 func withNodeID(r *http.Request) *http.Request {
 	parts := strings.Split(r.URL.EscapedPath(), "/")
 	if len(parts) != 6 || parts[1] != "v1" || parts[2] != "runs" || parts[4] != "interrupts" {
@@ -43,7 +43,7 @@ func withNodeID(r *http.Request) *http.Request {
 	return r
 }
 
-// nodeIDs puts ids that were taken out into messages.
+// nodeIDs sets removed ids in messages.
 type nodeIDs struct{ grpc.ClientConnInterface }
 
 // Invoke calls a method.

@@ -104,7 +104,7 @@ func TestOverload_AnswersWhatIsNoStart(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §9.4: calls over gRPC count as well, and are told in a trailer when to come again.
+// OpenWOP host contract §9.4: gRPC calls count as well and get Retry-After in a trailer.
 func TestOverload_RefusesStartsOverGRPC(t *testing.T) {
 	t.Parallel()
 	h, dispatcher := overloaded(t)

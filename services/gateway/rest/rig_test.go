@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // snapshot is served byte for byte.
 const snapshot = `{"runId":"run_1",  "status":"completed", "n":12345678901234567890}`
 
-// dispatcher is a dispatcher that starts whatever it is told to, once.
+// dispatcher starts each run once.
 type dispatcher struct {
 	dispatcherv1.UnimplementedDispatcherServer
 	mu      sync.Mutex // guards all below
@@ -136,7 +136,7 @@ func (*dispatcher) LastMockBudget(_ context.Context, r *dispatcherv1.LastMockBud
 // eventLog has one run of two events, run_1 of acme.
 type eventLog struct {
 	eventlogv1.UnimplementedEventLogServer
-	// hold keeps reads waiting until it is closed, and entered tells of them;
+	// hold blocks reads until it is closed, and entered reports them;
 	// nil: they do not wait.
 	hold, entered chan struct{}
 }

@@ -10,24 +10,24 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 )
 
-// Route is one REST operation: what proto/rest.yaml says, as the checks before
-// the translation and the OpenAPI document need it. A test compares the two.
+// Route is one REST operation of proto/rest.yaml, with what the checks before the
+// translation and the OpenAPI document need. A test compares it with that file.
 type Route struct {
 	HTTP string
 	// Path has its parameters in braces, by their proto names.
 	Path string
 	// Method is the full gRPC method name.
 	Method string
-	// Body makes the message the request body is read into; nil without a body.
+	// Body makes the message for the request body; nil without a body.
 	Body func() proto.Message
-	// FromPath are members of Body that the path gives.
+	// FromPath are members of Body that come from the path.
 	FromPath []string
 	// BodyOptional allows an empty body.
 	BodyOptional bool
-	// Document names the response member that is the whole response body; "" when
-	// the response message is.
+	// Document names the response member that is the whole body; "" if the response message
+	// is.
 	Document string
-	// Success is the status of a good answer.
+	// Success is the status of a success.
 	Success int
 	// Also is another such status; 0 if there is none.
 	Also int
@@ -114,22 +114,21 @@ var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/schemas/envelopes/{file}", Method: hostv1.Host_GetEnvelopeSchema_FullMethodName, Document: "schema", Success: 200},
 }
 
-// EventsPath and WatchPath are the routes of streams, which are not translated: of a run's
-// events, and of the rows of the run list that change.
+// EventsPath and WatchPath are the routes of the streams, which are not translated.
 const (
 	EventsPath = "/v1/runs/{run_id}/events"
 	WatchPath  = "/v1/runs:watch"
 )
 
-// stream is a route that is answered by a stream.
+// stream is a route that is answered with a stream.
 type stream struct {
 	path string
-	// method is the gRPC method behind it, in full.
+	// method is the full name of the gRPC method behind it.
 	method string
 	serve  http.Handler
 }
 
-// streamOf is the stream at an address; nil: there is none.
+// streamOf returns the stream at a path; nil if there is none.
 func (h *Handler) streamOf(path string) *stream {
 	for i := range h.streams {
 		if matches(h.streams[i].path, path) {
@@ -139,15 +138,15 @@ func (h *Handler) streamOf(path string) *stream {
 	return nil
 }
 
-// matches reports whether a path has the shape of a pattern. A parameter takes
-// one segment, before a ":verb" if the pattern has one; it must not swallow a verb.
+// matches reports whether a path matches a pattern. A parameter matches one segment, up to
+// the ":verb" if the pattern has one. It never includes a verb.
 func matches(pattern, path string) bool {
 	for {
 		ps, patternRest, morePattern := strings.Cut(pattern, "/")
 		as, pathRest, morePath := strings.Cut(path, "/")
 		switch {
 		case strings.HasPrefix(ps, "{"):
-			if !takes(ps, as) {
+			if !matchesSegment(ps, as) {
 				return false
 			}
 		case ps != as:
@@ -160,15 +159,15 @@ func matches(pattern, path string) bool {
 	}
 }
 
-// takes reports whether a segment is a parameter's, with the verb that the pattern wants.
-func takes(pattern, segment string) bool {
+// matchesSegment reports whether a segment is a parameter followed by the pattern's verb.
+func matchesSegment(pattern, segment string) bool {
 	_, want, _ := strings.Cut(pattern, "}")
 	id, verb, found := strings.Cut(segment, ":")
 	return id != "" && found == (want != "") && (!found || ":"+verb == want)
 }
 
-// find is the route of a request; allowed lists the methods of the path when
-// the request's is not among them.
+// find returns the route of a request. allowed lists the methods of the path if the
+// request's is not among them.
 func find(method, path string) (route *Route, allowed []string) {
 	for i := range Routes {
 		r := &Routes[i]

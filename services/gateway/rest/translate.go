@@ -21,8 +21,7 @@ import (
 	"waybill.dev/waybill/services/gateway/engine"
 )
 
-// inbound are the request headers that become metadata. Authorization is passed
-// by the gateway itself.
+// inbound maps request headers to metadata. The gateway passes Authorization itself.
 var inbound = map[string]string{
 	"Idempotency-Key":        engine.MetaIdempotencyKey,
 	"X-Dedup":                engine.MetaDedup,
@@ -30,8 +29,7 @@ var inbound = map[string]string{
 	"Traceparent":            engine.MetaTraceparent,
 }
 
-// outbound are the response headers that metadata becomes; spelled as the
-// protocol spells them.
+// outbound maps metadata to response headers, in the protocol's spelling.
 var outbound = map[string]string{
 	engine.MetaETag:   etagHeader,
 	engine.MetaCache:  "Cache-Control",
@@ -62,7 +60,7 @@ func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, clean fun
 			WriteError(w, log, clean(ctx, translationError(err)))
 		}),
 		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {
-			WriteError(w, log, fault.New(fault.NotFound, "nothing is at this address"))
+			WriteError(w, log, fault.New(fault.NotFound, "no resource at this path"))
 		}),
 		runtime.WithDisablePathLengthFallback(),
 	)
@@ -72,8 +70,8 @@ func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, clean fun
 	return mux, hostv1.RegisterHostHandlerClient(ctx, mux, hostv1.NewHostClient(conn))
 }
 
-// translationError turns what the gateway itself finds wrong, such as a query
-// parameter of the wrong type, into the protocol's error.
+// translationError converts an error that grpc-gateway detects itself, such as a query
+// parameter of the wrong type.
 func translationError(err error) error {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() != codes.InvalidArgument || len(st.Proto().GetDetails()) > 0 {
@@ -82,7 +80,7 @@ func translationError(err error) error {
 	return fault.New(fault.ValidationError, "%s: the query parameter has the wrong type", parameter(st.Message()))
 }
 
-// parameter is the name that the gateway's message quotes first.
+// parameter returns the name that the gateway's message quotes first.
 func parameter(message string) string {
 	_, rest, _ := strings.Cut(message, `"`)
 	name, _, ok := strings.Cut(rest, `"`)
@@ -92,7 +90,7 @@ func parameter(message string) string {
 	return camel(name)
 }
 
-// camel spells a proto name as the API's JSON does.
+// camel converts a proto name to the API's JSON spelling.
 func camel(name string) string {
 	first, rest, _ := strings.Cut(name, "_")
 	for part := range strings.SplitSeq(rest, "_") {

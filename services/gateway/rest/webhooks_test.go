@@ -21,7 +21,6 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/webhook"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
 )
 
 // places resolves the names of the tests.
@@ -42,7 +41,7 @@ func hooked(t *testing.T) (*host, *memory.Store) {
 	h := newHostWith(t, func(d *gateway.Deps) {
 		var err error
 		d.Records = records
-		d.Webhooks, err = webhook.New(webhook.Config{HostKey: []byte(strings.Repeat("k", 32)), Delivery: deliver.DefaultPolicy()}, webhook.Deps{
+		d.Webhooks, err = webhook.New(webhook.Config{HostKey: []byte(strings.Repeat("k", 32)), Delivery: webhook.DefaultPolicy()}, webhook.Deps{
 			Log: logmemory.New(), Subscriptions: memory.New(), Lanes: memory.New(), Dead: memory.New(), Clock: time.Now,
 			Logger:   slog.New(slog.DiscardHandler),
 			Resolver: places{"hooks.example": "8.8.8.8", "inside.example": "10.0.0.1", "six.example": "2002:a00:1::"},
@@ -116,13 +115,13 @@ func TestWebhooks_RefuseWhatTheyCannotServe(t *testing.T) {
 		"empty tag":             {`{"url":"https://hooks.example/","events":["run.completed"],"tags":[""]}`, fault.ValidationError, "/tags/0"},
 		"malformed comes first": {`{"url":"https://127.0.0.1/"}`, fault.ValidationError, "/events"},
 		"not https":             {`{"url":"http://hooks.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "want the scheme https"},
-		"loopback":              {`{"url":"https://127.0.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
-		"link-local":            {`{"url":"https://169.254.169.254/","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
-		"private":               {`{"url":"https://192.168.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
-		"mapped":                {`{"url":"https://[::ffff:10.0.0.1]/","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
-		"localhost":             {`{"url":"https://localhost/","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
-		"resolves inside":       {`{"url":"https://inside.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
-		"resolves to 6to4":      {`{"url":"https://six.example./","events":["run.completed"]}`, fault.WebhookURLRejected, "not a public one"},
+		"loopback":              {`{"url":"https://127.0.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
+		"link-local":            {`{"url":"https://169.254.169.254/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
+		"private":               {`{"url":"https://192.168.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
+		"mapped":                {`{"url":"https://[::ffff:10.0.0.1]/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
+		"localhost":             {`{"url":"https://localhost/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
+		"resolves inside":       {`{"url":"https://inside.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
+		"resolves to 6to4":      {`{"url":"https://six.example./","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
 		"userinfo":              {`{"url":"https://u:p4ssw0rd@hooks.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "user or password"},
 		"another tenant":        {`{"url":"https://hooks.example/","events":["run.completed"],"tenantId":"beta"}`, fault.Forbidden, "/tenantId"},
 	} {

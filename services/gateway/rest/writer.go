@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// answerWriter wraps a writer where the route's answer needs it: conditional
-// reads, and the media type of schemas.
+// answerWriter wraps a writer for conditional reads, schemas and answers without a body.
 func answerWriter(w http.ResponseWriter, r *http.Request, route *Route) http.ResponseWriter {
 	if route.Success == http.StatusNoContent {
 		return &bare{w}
@@ -19,10 +18,10 @@ func answerWriter(w http.ResponseWriter, r *http.Request, route *Route) http.Res
 	return &conditional{ResponseWriter: w, none: none, schema: schema}
 }
 
-// bare drops the body of an answer that has none.
+// bare drops the body of an answer with status 204.
 type bare struct{ http.ResponseWriter }
 
-// WriteHeader takes off what speaks of a body.
+// WriteHeader removes headers that describe a body.
 func (b *bare) WriteHeader(code int) {
 	if code == http.StatusNoContent {
 		b.Header().Del("Content-Type")
@@ -33,17 +32,17 @@ func (b *bare) WriteHeader(code int) {
 	b.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap gives http.ResponseController the real writer.
+// Unwrap returns the real writer to http.ResponseController.
 func (b *bare) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// discard is a writer whose answer is complete.
+// discard ignores writes after the answer is complete.
 type discard struct{ http.ResponseWriter }
 
-// Write takes everything and writes nothing.
+// Write discards p.
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// etagHeader is spelled as in the RFC, not in Go's canonical form; it is only
-// ever used as a map key.
+// etagHeader is spelled as in the RFC, which is not Go's canonical form. Use it only as a
+// map key.
 const etagHeader = "ETag"
 
 func first(values []string) string {
@@ -53,8 +52,7 @@ func first(values []string) string {
 	return values[0]
 }
 
-// conditional answers 304 without a body when the client has the current
-// version.
+// conditional answers 304 without a body if the client has the current version.
 type conditional struct {
 	http.ResponseWriter
 	none   string
@@ -90,11 +88,11 @@ func (c *conditional) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// Unwrap gives http.ResponseController the real writer.
+// Unwrap returns the real writer to http.ResponseController.
 func (c *conditional) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// listed reports whether a tag is in an If-None-Match list; a weak spelling of
-// it counts, as the comparison for reads is weak.
+// listed reports whether a tag is in an If-None-Match list. Comparison is weak, as for all
+// reads.
 func listed(list, tag string) bool {
 	for v := range strings.SplitSeq(list, ",") {
 		v = strings.TrimPrefix(strings.TrimSpace(v), "W/")

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// codeLifetime is how long a one-time code is good.
+// codeLifetime is the validity of a one-time code.
 const codeLifetime = time.Hour
 
-// codes are one-time codes, each for a key. They live in the process that made them.
+// codes are one-time codes, each for a key. They are kept in the memory of the process that
+// made them.
 type codes struct {
 	mu   sync.Mutex // guards made
 	made map[[sha256.Size]byte]code
@@ -34,7 +35,7 @@ func (k *Keeper) Mint(key string) string {
 	return text
 }
 
-// redeem gives the key of a code, once.
+// redeem returns the key of a code and invalidates the code.
 func (c *codes) redeem(text string, now time.Time) (key string, ok bool) {
 	sum := sha256.Sum256([]byte(text))
 	c.mu.Lock()

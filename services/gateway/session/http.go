@@ -16,14 +16,14 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// What the console's pages ask for besides the public API.
+// Paths that the console's pages request in addition to the public API.
 const (
 	sessionPath = "/session"
 	configPath  = "/config.json"
 )
 
-// Handler serves the console: its own two addresses, and pages for all others. fail
-// writes an error answer, and secure the headers that go with everything.
+// Handler serves the console: its own two paths, and pages for all others. fail writes an
+// error answer; secure sets the headers of every response.
 func (k *Keeper) Handler(pages http.Handler, secure func(http.Header), fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
@@ -56,16 +56,16 @@ func (k *Keeper) serveSession(w http.ResponseWriter, r *http.Request) error {
 
 func notAllowed(w http.ResponseWriter, allowed string) error {
 	w.Header().Set("Allow", allowed)
-	return fault.New(fault.MethodNotAllowed, "this address takes %s", allowed)
+	return fault.New(fault.MethodNotAllowed, "this path allows %s", allowed)
 }
 
-// signIn opens a session for a key, or for the key that a one-time code stands for.
+// signIn opens a session for a key or a one-time code.
 func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
-	offered, err := readOffer(r)
+	offered, err := readSignIn(r)
 	if err != nil {
 		return err
 	}
-	undo, wait := k.try(from(r), offered)
+	undo, wait := k.countAttempt(clientAddress(r), offered)
 	if wait > 0 {
 		return fault.New(fault.RateLimited, "too many sign-ins with a wrong key from this address").
 			With("scope", "address").With("retryAfterMs", wait.Milliseconds()).After(wait)
@@ -75,13 +75,13 @@ func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
 	if offered.Code != "" {
 		var ok bool
 		if key, ok = k.codes.redeem(offered.Code, now); !ok {
-			return fault.New(fault.Unauthenticated, "the code was used before, or is too old; sign in with an API key")
+			return fault.New(fault.Unauthenticated, "the code was used already or has expired; sign in with an API key")
 		}
 	}
 	if _, err := k.keys.Authenticate(bearer(key)); err != nil {
 		return err
 	}
-	undo() // what was right does not count
+	undo() // successful sign-ins do not count
 	sealed, err := k.seals.seal(strings.TrimSpace(key), now.Add(Lifetime))
 	if err != nil {
 		return err
@@ -91,50 +91,51 @@ func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// try counts a sign-in; with a wait it is one too many. undo takes it back.
-func (k *Keeper) try(address string, o offer) (undo func(), wait time.Duration) {
-	ofAll, wait := k.crowd.Take(address)
+// countAttempt counts a sign-in attempt; undo takes it back. A positive wait means that the
+// attempt exceeds the limit.
+func (k *Keeper) countAttempt(address string, o signInRequest) (undo func(), wait time.Duration) {
+	undoAddress, wait := k.crowd.Take(address)
 	if wait > 0 {
-		return ofAll, wait
+		return undoAddress, wait
 	}
-	begins := strings.TrimSpace(o.Key)
-	own, wait := k.tries.Take(address + " " + begins[:min(len(begins), alike)])
+	prefix := strings.TrimSpace(o.Key)
+	undoPrefix, wait := k.tries.Take(address + " " + prefix[:min(len(prefix), keyPrefixLength)])
 	if wait > 0 {
-		ofAll()
+		undoAddress()
 	}
-	return func() { own(); ofAll() }, wait
+	return func() { undoPrefix(); undoAddress() }, wait
 }
 
-// offer is what one signs in with.
-type offer struct {
+// signInRequest is the body of a sign-in: a key or a code.
+type signInRequest struct {
 	Key  string `json:"key"`
 	Code string `json:"code"`
 }
 
-// maxOffer bounds the body of a sign-in.
-const maxOffer = 8 << 10
+// maxSignInBytes limits the body of a sign-in.
+const maxSignInBytes = 8 << 10
 
-// readOffer asks for JSON, which a form of another origin cannot send.
-func readOffer(r *http.Request) (o offer, err error) {
+// readSignIn reads the body, which must be JSON: a form of another origin cannot send that.
+func readSignIn(r *http.Request) (o signInRequest, err error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return o, fault.New(fault.ValidationError, "Content-Type: want application/json")
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxOffer+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxSignInBytes+1))
 	if err != nil {
-		return o, fault.New(fault.ValidationError, "the body could not be read to its end").Wrap(err)
+		return o, fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
 	}
-	if len(body) > maxOffer {
-		return o, fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", maxOffer)
+	if len(body) > maxSignInBytes {
+		return o, fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", maxSignInBytes)
 	}
-	// The error of a reader may quote what it read, which is a key.
+	// The decoder's error may quote its input, which is a key.
 	if strictjson.Read(body, &o) != nil || (o.Key == "") == (o.Code == "") {
-		return o, fault.New(fault.ValidationError, "want an object with a text key, or with a text code")
+		return o, fault.New(fault.ValidationError, "want an object with a string key, or with a string code")
 	}
 	return o, nil
 }
 
-// from is the address that a request came from, without its port.
-func from(r *http.Request) string {
+// clientAddress returns the client's address without its port.
+func clientAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
@@ -142,7 +143,7 @@ func from(r *http.Request) string {
 	return host
 }
 
-// signOut takes the cookie back from the browser.
+// signOut deletes the cookie from the browser.
 func (k *Keeper) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := checkWrite(r); err != nil {
 		return err
@@ -152,8 +153,8 @@ func (k *Keeper) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// settings is what the pages have to know before they ask for anything else. It is for
-// everybody; about the session only for whoever has it.
+// settings is what the pages need before any other request. It is public, except that
+// session data is returned only to the session's holder.
 type settings struct {
 	BasePath string         `json:"basePath"`
 	Mode     string         `json:"mode"`
@@ -162,11 +163,11 @@ type settings struct {
 	Session  *signedIn      `json:"session,omitempty"`
 	Links    []Link         `json:"links"`
 	Limits   map[string]any `json:"limits"`
-	// StalledAfterMs is after how long without news a run counts as stalled.
+	// StalledAfterMs is the time without events after which a run counts as stalled.
 	StalledAfterMs int64 `json:"stalledAfterMs"`
 }
 
-// signedIn tells a session's holder what it may do.
+// signedIn describes the session to its holder.
 type signedIn struct {
 	Tenant    string       `json:"tenant"`
 	KeyID     string       `json:"keyId"`
@@ -184,7 +185,7 @@ func (k *Keeper) serveConfig(w http.ResponseWriter, r *http.Request) error {
 		Limits: map[string]any{"maxRequestBodyBytes": k.cfg.MaxBodyBytes}, StalledAfterMs: k.cfg.StalledAfter.Milliseconds(),
 	}
 	if key, ends, ok := k.session(r); ok {
-		if p, err := k.keys.Authenticate(bearer(key)); err == nil { // else the key is none any more
+		if p, err := k.keys.Authenticate(bearer(key)); err == nil { // otherwise the key was removed
 			s.SignedIn = true
 			s.Links = append(s.Links, k.cfg.Links...)
 			s.Session = &signedIn{Tenant: p.Tenant, KeyID: p.KeyID, User: p.User, Scopes: p.Scopes(), ExpiresAt: wire.FormatTime(ends)}

@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/internal/token"
 )
 
-// purpose names the key of sessions among those that derive from the host's.
+// purpose labels the key of sessions among the keys that derive from the host's.
 const purpose = "waybill console sessions"
 
-// seals make an API key and the end of a session into a text that only hosts with the
-// same keys can read. Nothing is stored, so every replica takes what another has made.
+// seals encrypt an API key and the expiry of a session. Only hosts with the same keys can
+// decrypt it. Nothing is stored, so every replica accepts the cookies of the others.
 type seals struct{ keys token.Keys }
 
 func newSeals(keys token.Keys) (seals, error) {
@@ -29,17 +29,17 @@ func newSeals(keys token.Keys) (seals, error) {
 	return seals{own}, err
 }
 
-// stampBytes is the length of the session's end before the key.
-const stampBytes = 8
+// expiryBytes is the length of the expiry before the key.
+const expiryBytes = 8
 
-// seal gives VERSION "." base64url(nonce, sealed).
+// seal returns VERSION "." base64url(nonce, ciphertext).
 func (s seals) seal(key string, ends time.Time) (string, error) {
 	version := s.keys.Current()
 	aead, err := box(s.keys[version])
 	if err != nil {
 		return "", err
 	}
-	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+stampBytes+len(key)+aead.Overhead())
+	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+expiryBytes+len(key)+aead.Overhead())
 	if _, err := rand.Read(nonce); err != nil {
 		return "", err
 	}
@@ -49,12 +49,12 @@ func (s seals) seal(key string, ends time.Time) (string, error) {
 	return name + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// open gives the key and the end; ok is false for whatever this host cannot have made.
+// open returns the key and the expiry. ok is false if this host cannot have made the text.
 func (s seals) open(text string) (key string, ends time.Time, ok bool) {
 	name, body, found := strings.Cut(text, ".")
 	version, err := strconv.Atoi(name)
 	secret := s.keys[version]
-	if !found || err != nil || secret == nil || strings.ContainsAny(body, "\r\n") { // the decoder passes over these
+	if !found || err != nil || secret == nil || strings.ContainsAny(body, "\r\n") { // the decoder would ignore these
 		return "", time.Time{}, false
 	}
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(body)
@@ -66,10 +66,10 @@ func (s seals) open(text string) (key string, ends time.Time, ok bool) {
 		return "", time.Time{}, false
 	}
 	plain, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], []byte(name))
-	if err != nil || len(plain) <= stampBytes {
+	if err != nil || len(plain) <= expiryBytes {
 		return "", time.Time{}, false
 	}
-	return string(plain[stampBytes:]), time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true //nolint:gosec // G115: as above
+	return string(plain[expiryBytes:]), time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true //nolint:gosec // G115: as above
 }
 
 func box(key []byte) (cipher.AEAD, error) {

@@ -1,6 +1,6 @@
-// Package session lets people sign in to the console. A browser gets a cookie that holds
-// their API key, sealed: scripts cannot read it, and it is good for as long as the key is
-// one of the host's and the session has not ended. The host stores nothing.
+// Package session implements sign-in to the console. The browser gets a cookie with the
+// encrypted API key. Scripts cannot read it. It is valid until the session expires or the key
+// is removed from the host. The host stores no sessions.
 package session
 
 import (
@@ -9,31 +9,30 @@ import (
 
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/throttle"
 )
 
-// CookieName is that of the session.
+// CookieName is the name of the session cookie.
 const CookieName = "waybill_session"
 
-// WriteHeader has to be among the headers of what a session changes. A page of another
-// origin cannot send it without being asked first, which this host answers with no.
+// WriteHeader is required on requests that change something with a session. A page of
+// another origin cannot send it without a CORS preflight, which this host rejects.
 const WriteHeader = "X-Waybill-Console"
 
-// Lifetime is how long a session is good.
+// Lifetime is the validity of a session.
 const Lifetime = 12 * time.Hour
 
-// Who signs in with a wrong key may try burst times at once from one address with keys that
-// begin alike, and then once in a while; with any keys crowd times as often. Behind a proxy
-// all browsers have one address: one who mistypes a key keeps those with another from
-// nothing.
+// Limits of failed sign-ins. One address may try keys with the same prefix burst times, then
+// triesPerSecond; with any keys, crowd times as often. The limit by prefix exists because all
+// browsers behind a proxy share one address: mistyping one key must not block other keys.
 const (
 	triesPerSecond = 0.2
 	burst          = 10
 	crowd          = 20
-	// alike is how many characters are the beginning of a key: more than a host puts before
-	// all of them.
-	alike = 12
+	// keyPrefixLength is the length of the key prefix that attempts are counted by. It
+	// exceeds the prefix that a host puts before all keys.
+	keyPrefixLength = 12
 )
 
 // Modes of a host, as the console shows them.
@@ -42,25 +41,26 @@ const (
 	Production = "production"
 )
 
-// Config is what sessions and the console's pages go by.
+// Config is the configuration of sessions and of the console's pages.
 type Config struct {
-	// Keys seal; the same for all replicas.
+	// Keys encrypt cookies; the same on all replicas.
 	Keys token.Keys
-	// Base is the host's base path: empty, or one like /a/b.
+	// Base is the host's base path: empty, or a path such as /a/b.
 	Base string
-	// HTTPS says that browsers reach the host over TLS, whoever ends it.
+	// HTTPS means that browsers reach the host over TLS, even if a proxy terminates it.
 	HTTPS bool
 	// Mode is Dev or Production.
 	Mode string
-	// Links lead out of the console; who has signed in is told them.
+	// Links lead to other sites. Only signed-in users get them.
 	Links []Link
-	// StalledAfter is after how long without news a run counts as stalled.
+	// StalledAfter is the time without events after which a run counts as stalled.
 	StalledAfter time.Duration
 	// MaxBodyBytes is limits.maxRequestBodyBytes.
 	MaxBodyBytes int64
 }
 
-// Link leads elsewhere. In braces its URL has members of a run, such as {runId}.
+// Link is a link to another site. Its URL may contain members of a run in braces, such as
+// {runId}.
 type Link struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
@@ -71,13 +71,13 @@ type Keeper struct {
 	cfg   Config
 	seals seals
 	keys  *auth.Keys
-	tries *throttle.Throttle // by address and beginning of the key
-	crowd *throttle.Throttle // by address
+	tries *admission.RateLimiter // by address and key prefix
+	crowd *admission.RateLimiter // by address
 	clock func() time.Time
 	codes codes
 }
 
-// New makes the keeper of a host's sessions; keys are those one may sign in with.
+// New makes a keeper; keys are the API keys that can sign in.
 func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 	s, err := newSeals(cfg.Keys)
 	if err != nil {
@@ -85,19 +85,19 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 	}
 	return &Keeper{
 		cfg: cfg, seals: s, keys: keys, clock: clock,
-		tries: throttle.New(triesPerSecond, burst, clock), crowd: throttle.New(crowd*triesPerSecond, crowd*burst, clock),
+		tries: admission.NewRateLimiter(triesPerSecond, burst, clock), crowd: admission.NewRateLimiter(crowd*triesPerSecond, crowd*burst, clock),
 	}, nil
 }
 
-// bearer is the header that stands for a key.
+// bearer returns the Authorization header of a key.
 func bearer(key string) string { return "Bearer " + key }
 
-// Admit makes the credential of a request out of its session, unless it has one of its
-// own. What a session is not good for is refused like a request without a credential.
+// Admit sets the credential of a request from its session, unless the request has its own. A
+// request with an invalid session is treated like one without a credential.
 func (k *Keeper) Admit(r *http.Request) error {
 	own := r.Header.Get("Authorization") != ""
 	key, _, ok := k.session(r)
-	r.Header.Del("Cookie") // nobody behind this needs to know of it
+	r.Header.Del("Cookie") // later handlers must not see the cookie
 	if own || !ok {
 		return nil
 	}
@@ -108,18 +108,18 @@ func (k *Keeper) Admit(r *http.Request) error {
 	return nil
 }
 
-// checkWrite keeps other origins from changing something with a session.
+// checkWrite rejects changes from other origins.
 func checkWrite(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get(WriteHeader) == "1" {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "what a console session changes needs the header %s: 1", WriteHeader).With("headerRequired", WriteHeader)
+	return fault.New(fault.Forbidden, "changes with a console session require the header %s: 1", WriteHeader).With("headerRequired", WriteHeader)
 }
 
-// session gives the key of a request's session, and when it ends; ok is false when it has
-// none that is good.
+// session returns the key of a request's session, and when the session expires. ok is false
+// without a valid session.
 func (k *Keeper) session(r *http.Request) (key string, ends time.Time, ok bool) {
-	for _, c := range r.CookiesNamed(CookieName) { // a host at a shorter path may have set one as well
+	for _, c := range r.CookiesNamed(CookieName) { // a host at a shorter base path may have set one, too
 		if key, ends, ok = k.seals.open(c.Value); ok && k.clock().Before(ends) {
 			return key, ends, true
 		}
@@ -127,7 +127,7 @@ func (k *Keeper) session(r *http.Request) (key string, ends time.Time, ok bool) 
 	return "", time.Time{}, false
 }
 
-// cookie makes the session's cookie; without a value it takes the browser's away.
+// cookie makes the session cookie. An empty value deletes it from the browser.
 func (k *Keeper) cookie(r *http.Request, value string) *http.Cookie {
 	c := &http.Cookie{ //nolint:gosec // G124: Secure wherever there is TLS; a laptop has none
 		Name: CookieName, Value: value, Path: k.cfg.Base + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,

@@ -90,7 +90,7 @@ func (h *host) admitted(t *testing.T, method string, c *http.Cookie, headers ...
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	err := h.Admit(r)
-	require.Empty(t, r.Header.Get("Cookie"), "nobody behind it sees the cookie")
+	require.Empty(t, r.Header.Get("Cookie"), "later handlers do not see the cookie")
 	return r.Header.Get("Authorization"), err
 }
 
@@ -224,7 +224,7 @@ func TestSignIn_SlowsDownWhoGuesses(t *testing.T) {
 	w := h.send(http.MethodPost, "/session", `{"key":"wrong"}`)
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Contains(t, w.Body.String(), "rate_limited")
-	h.signIn(t, key) // whoever comes through the same proxy with another key
+	h.signIn(t, key) // another key behind the same proxy
 	h.clock.now = h.clock.now.Add(time.Minute)
 	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"key":"wrong"}`).Code)
 }
@@ -233,7 +233,7 @@ func TestSignIn_SlowsDownWhoGuessesTheEndOfAKey(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	guess := func(i int) int {
-		return h.send(http.MethodPost, "/session", fmt.Sprintf(`{"key":"%s%d"}`, key[:alike], i)).Code
+		return h.send(http.MethodPost, "/session", fmt.Sprintf(`{"key":"%s%d"}`, key[:keyPrefixLength], i)).Code
 	}
 	for i := range burst {
 		require.Equal(t, http.StatusUnauthorized, guess(i))
@@ -302,7 +302,7 @@ func TestConfig_TellsWhoIsSignedInAndNoSecret(t *testing.T) {
 	require.Equal(t, "/a/b/", got["basePath"])
 	require.Equal(t, Dev, got["mode"])
 	require.Equal(t, false, got["signedIn"])
-	require.Equal(t, []any{}, got["links"], "nobody has signed in")
+	require.Equal(t, []any{}, got["links"], "not signed in")
 	require.Equal(t, map[string]any{"maxRequestBodyBytes": 7.0}, got["limits"])
 	require.EqualValues(t, 60_000, got["stalledAfterMs"])
 	require.NotContains(t, got, "session")

@@ -14,7 +14,6 @@ import (
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/webhook"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
@@ -28,7 +27,7 @@ type asker struct {
 	broken   bool
 }
 
-func (a *asker) Ask(_ context.Context, rec *wire.RunRecord, seq int, _ json.RawMessage) (doc []byte, key string, err error) {
+func (a *asker) RenderQuestion(_ context.Context, rec *wire.RunRecord, seq int, _ json.RawMessage) (doc []byte, key string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := fmt.Sprintf("%s/%d", rec.RunID, seq)
@@ -66,7 +65,7 @@ func calling(url string) func(*wire.RunRecord) {
 // expect names a callback URL, and gives the subscription that comes of it.
 func (r *rig) expect(url string) *subscription.Entry {
 	r.t.Helper()
-	require.NoError(r.t, r.svc.Expect(r.t.Context(), "acme", url))
+	require.NoError(r.t, r.svc.EnsureCallback(r.t.Context(), "acme", url))
 	all, err := r.svc.List(r.t.Context(), "acme")
 	require.NoError(r.t, err)
 	for _, e := range all {
@@ -74,7 +73,7 @@ func (r *rig) expect(url string) *subscription.Entry {
 			return e
 		}
 	}
-	r.t.Fatal("nobody is to be asked")
+	r.t.Fatal("unexpected callback")
 	return nil
 }
 
@@ -103,7 +102,7 @@ func TestCallback_TellsTheRunsOwnURL(t *testing.T) {
 		require.Equal(t, e.ID, c.head("X-openwop-Webhook-Id"))
 		require.Equal(t, "interrupt.requested", c.head("X-openwop-Event-Type"))
 		key := e.State.Key
-		require.Equal(t, deliver.Sign(r.svc.Secret("acme", e.ID, key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"))
+		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"))
 		r.drained(e)
 
 		next, err := r.svc.Rotate(r.t.Context(), "acme", e.ID, time.Hour)
@@ -112,14 +111,14 @@ func TestCallback_TellsTheRunsOwnURL(t *testing.T) {
 		r.say("run_1", requested)
 		r.settle()
 		c = r.to.all()[1]
-		require.Equal(t, deliver.Sign(r.svc.Secret("acme", e.ID, next.State.Key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"), "the secret that somebody was told")
+		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, next.State.Key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"), "the secret that somebody was told")
 		for _, kept := range []string{dumper{r.subs}.dump(), dumper{r.lanes}.dump(), dumper{r.bin}.dump(), r.logged.String()} {
 			require.NotContains(t, kept, "token-")
 		}
 	})
 }
 
-// OpenWOP host contract §7.2: a replay calls nobody; a branch asks for itself.
+// OpenWOP host contract §7.2: a replay sends no callbacks; a branch sends its own.
 func TestCallback_OfForks(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[wire.ForkMode]int{wire.ForkReplay: 0, wire.ForkBranch: 1} {
@@ -159,13 +158,13 @@ func TestCallback_IsNotAskedOnceItIsAnswered(t *testing.T) {
 			r.pass(time.Second)
 		}
 		require.Equal(t, []string{"run_1/0", "run_1/0", "run_1/1"}, r.to.got())
-		left, err := r.svc.Pending(r.t.Context(), "acme", e.ID)
+		left, err := r.svc.PendingLanes(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
 		require.Equal(t, 1, left[0].Attempts)
 		r.to.failing(false)
 		r.pass(15 * time.Second)
 		require.Equal(t, "run_1/1", r.to.got()[3])
-		dead, err := r.svc.Dead(r.t.Context(), "acme", e.ID)
+		dead, err := r.svc.DeadLetters(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
 		require.Empty(t, dead)
 		r.drained(e)
@@ -178,11 +177,11 @@ func TestCallback_IsGivenUpWhenItMustNotBeCalled(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		e := r.expect(answers)
-		r.to.answer = func(call) deliver.Result { return deliver.Result{Reason: "refused: inside", Refused: true} }
+		r.to.answer = func(call) webhook.Result { return webhook.Result{Reason: "refused: inside", Refused: true} }
 		r.run("run_1", calling(answers))
 		r.say("run_1", requested)
 		r.settle()
-		dead, err := r.svc.Dead(r.t.Context(), "acme", e.ID)
+		dead, err := r.svc.DeadLetters(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
 		require.Len(t, dead, 1)
 		require.Equal(t, "refused: inside", dead[0].Reason)
@@ -203,9 +202,9 @@ func TestCallback_WaitsForTheHost(t *testing.T) {
 		r.say("run_1", requested)
 		r.pass(time.Second)
 		require.Empty(t, r.to.got())
-		left, err := r.svc.Pending(r.t.Context(), "acme", e.ID)
+		left, err := r.svc.PendingLanes(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
-		require.Equal(t, "the host cannot read the question now", left[0].Reason)
+		require.Equal(t, "the host cannot render the question", left[0].Reason)
 		r.ask.set(func(a *asker) { a.broken = false })
 		r.pass(10 * time.Second)
 		require.Equal(t, []string{"run_1/0"}, r.to.got())
@@ -221,11 +220,11 @@ func TestCallback_ServerThatIsDown(t *testing.T) {
 		r.start()
 		down, up := r.expect("https://down.example/"), r.expect("https://up.example/")
 		broken := true
-		r.to.answer = func(c call) deliver.Result {
+		r.to.answer = func(c call) webhook.Result {
 			if broken && strings.HasPrefix(c.url, "https://down.") {
-				return deliver.Result{Reason: "status 500"}
+				return webhook.Result{Reason: "status 500"}
 			}
-			return deliver.Result{}
+			return webhook.Result{}
 		}
 		for i := range 5 {
 			id := fmt.Sprintf("run_%d", i)
@@ -239,7 +238,7 @@ func TestCallback_ServerThatIsDown(t *testing.T) {
 		require.Equal(t, subscription.Active, r.status(up))
 		r.pass(7 * 24 * time.Hour)
 		require.NotEqual(t, subscription.Failed, r.status(down))
-		dead, err := r.svc.Dead(r.t.Context(), "acme", down.ID)
+		dead, err := r.svc.DeadLetters(r.t.Context(), "acme", down.ID)
 		require.NoError(t, err)
 		require.Len(t, dead, 5)
 		r.to.mu.Lock()
@@ -253,7 +252,7 @@ func TestCallback_ServerThatIsDown(t *testing.T) {
 	})
 }
 
-// Each question is asked by one replica, also when one of them ends meanwhile.
+// Each question is sent by one replica, even if a replica stops.
 func TestCallback_ReplicasShareTheWork(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -299,10 +298,10 @@ func TestExpect_IsBounded(t *testing.T) {
 		for i := range webhook.MaxPerTenant {
 			r.expect(fmt.Sprintf("https://h%d.example/x", i))
 		}
-		require.ErrorIs(t, r.svc.Expect(r.t.Context(), "acme", "https://more.example/"), webhook.ErrManyCallbacks)
+		require.ErrorIs(t, r.svc.EnsureCallback(r.t.Context(), "acme", "https://more.example/"), webhook.ErrManyCallbacks)
 		e := r.expect("https://h0.example/y")
 		r.hook(logged)
-		require.NoError(t, r.svc.Expect(r.t.Context(), "beta", "https://more.example/"))
+		require.NoError(t, r.svc.EnsureCallback(r.t.Context(), "beta", "https://more.example/"))
 
 		require.NoError(t, r.svc.Unregister(r.t.Context(), "acme", e.ID))
 		r.pass(2 * time.Minute)

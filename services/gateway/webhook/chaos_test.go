@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
+	"waybill.dev/waybill/services/gateway/webhook"
 )
 
 // step is one thing that happens.
@@ -40,7 +40,7 @@ func TestDelivery_IsAtLeastOnceAndInOrder(t *testing.T) {
 // live goes through the steps, then waits for good weather and looks at what came.
 func live(r *rig, steps []step) {
 	r.policy.MaxAttempts, r.policy.MaxAge = 10_000, 10_000*time.Hour
-	r.policy.Limits = deliver.Limits{Total: 3, PerTenant: 3, PerWebhook: 2}
+	r.policy.Limits = webhook.Limits{Total: 3, PerTenant: 3, PerWebhook: 2}
 	now := &power{}
 	stop := r.startOn(now)
 	e := r.hook(started, logged)
@@ -97,11 +97,11 @@ func (w *weather) bad(run int, yes bool) {
 	defer w.r.to.mu.Unlock()
 	if w.fail == nil {
 		w.fail = map[string]bool{}
-		w.r.to.answer = func(c call) deliver.Result {
+		w.r.to.answer = func(c call) webhook.Result {
 			if w.fail[c.run] {
-				return deliver.Result{Reason: "status 500"}
+				return webhook.Result{Reason: "status 500"}
 			}
-			return deliver.Result{}
+			return webhook.Result{}
 		}
 	}
 	w.fail[name(run)] = yes

@@ -66,7 +66,7 @@ func TestDelivery_NeedsTheKeyThatTheSecretWasMadeWith(t *testing.T) {
 		r.say("run_1", logged)
 		r.settle()
 		require.Empty(t, r.to.got())
-		left, err := r.svc.Pending(r.t.Context(), "acme", e.ID)
+		left, err := r.svc.PendingLanes(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
 		require.Contains(t, left[0].Reason, "rotate the secret")
 		_, err = r.svc.Rotate(r.t.Context(), "acme", e.ID, 0)

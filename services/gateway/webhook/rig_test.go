@@ -24,7 +24,6 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/webhook"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
@@ -53,10 +52,10 @@ func (c call) head(name string) string {
 type receiver struct {
 	mu     sync.Mutex // guards what follows
 	calls  []call
-	answer func(call) deliver.Result
+	answer func(call) webhook.Result
 }
 
-func (r *receiver) Post(_ context.Context, url string, header http.Header, body []byte) deliver.Result {
+func (r *receiver) Post(_ context.Context, url string, header http.Header, body []byte) webhook.Result {
 	var doc struct {
 		RunID    string
 		Sequence int
@@ -65,7 +64,7 @@ func (r *receiver) Post(_ context.Context, url string, header http.Header, body 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := call{time.Now(), url, header, bytes.Clone(body), doc.RunID, doc.Sequence, true}
-	var res deliver.Result
+	var res webhook.Result
 	if r.answer != nil {
 		res = r.answer(c)
 	}
@@ -97,12 +96,12 @@ func (r *receiver) failing(yes bool) {
 	defer r.mu.Unlock()
 	r.answer = nil
 	if yes {
-		r.answer = func(call) deliver.Result { return deliver.Result{Reason: "status 500"} }
+		r.answer = func(call) webhook.Result { return webhook.Result{Reason: "status 500"} }
 	}
 }
 
 // rig is a host's webhooks over stores that outlive them. It lives in a bubble of
-// synctest: time passes when nobody has anything to do.
+// synctest: time advances when all goroutines are blocked.
 type rig struct {
 	t                *testing.T
 	log              *memory.Log
@@ -111,7 +110,7 @@ type rig struct {
 	ask              *asker
 	logged           *bytes.Buffer
 	said             *locked // to logged: of all services that run at once
-	policy           deliver.Policy
+	policy           webhook.Policy
 	svc              *webhook.Service // the one that was started last
 	heads            map[string]frame.Head
 	tenants          map[string]string // of runs
@@ -129,7 +128,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, log: memory.New(), subs: kvmemory.New(), lanes: kvmemory.New(), bin: kvmemory.New(), to: &receiver{}, ask: &asker{},
-		logged: &bytes.Buffer{}, policy: deliver.DefaultPolicy(), heads: map[string]frame.Head{}, tenants: map[string]string{},
+		logged: &bytes.Buffer{}, policy: webhook.DefaultPolicy(), heads: map[string]frame.Head{}, tenants: map[string]string{},
 	}
 	r.said = &locked{to: r.logged}
 	return r
@@ -254,13 +253,13 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// settle waits until nobody has anything to do now.
+// settle waits until all goroutines are blocked.
 func (r *rig) settle() { synctest.Wait() }
 
 // drained says that nothing waits any more.
 func (r *rig) drained(e *subscription.Entry) {
 	r.t.Helper()
-	left, err := r.svc.Pending(r.t.Context(), e.Tenant, e.ID)
+	left, err := r.svc.PendingLanes(r.t.Context(), e.Tenant, e.ID)
 	require.NoError(r.t, err)
 	require.Empty(r.t, left)
 }

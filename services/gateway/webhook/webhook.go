@@ -1,11 +1,11 @@
-// Package webhook tells servers outside of the events of runs, and asks those that runs
-// name as callbackUrl: it keeps who wants to know of what, and delivers at least once, in
-// the order of each run.
+// Package webhook delivers the events of runs to subscribed URLs, and the questions of runs
+// to their callbackUrl. Delivery is at least once, in the order of each run.
 //
-//	run log → outbox.Feeder → lanes → deliver.Worker → the receiver
-//	              subscription.View ┘        └ dead letters
+//	run log → feeder → lanes → worker → the receiver
+//	     subscription.View ┘      └ dead letters
 //
-// A run never waits for any of it: all of it reads what is already durable.
+// The outbox holds no events. A lane records how far one run was delivered to one
+// subscription; the events stay in the run log. Runs never wait for deliveries.
 package webhook
 
 import (
@@ -18,37 +18,35 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/internal/egress"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
-	"waybill.dev/waybill/services/gateway/webhook/outbox"
+	"waybill.dev/waybill/services/gateway/egress"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// Config is what an operator sets.
+// Config is the operator's configuration.
 type Config struct {
-	// HostKey is secret, and the same for all replicas: the secrets derive from it.
+	// HostKey is secret and the same on all replicas. Webhook secrets derive from it.
 	HostKey []byte
-	// Egress says which URLs may be called.
+	// Egress decides which URLs may be called.
 	Egress egress.Policy
-	// Delivery says how often and how fast.
-	Delivery deliver.Policy
+	// Delivery sets limits, timeouts and retries.
+	Delivery Policy
 }
 
 // Deps are the collaborators; the caller owns and closes them.
 type Deps struct {
-	Log outbox.Log
-	// Subscriptions, Lanes and Dead are buckets. Keys of Lanes come and go; Dead forgets
-	// what was given up after a time.
+	Log Log
+	// Subscriptions, Lanes and Dead are buckets. Keys of Lanes are created and deleted
+	// often; entries of Dead expire.
 	Subscriptions, Lanes, Dead kv.Store
 	Clock                      func() time.Time
 	Logger                     *slog.Logger
-	// Resolver and Poster stand in for the network in tests; nil: the network.
+	// Resolver and Poster replace the network in tests; nil uses the network.
 	Resolver egress.Resolver
-	Poster   deliver.Poster
-	// Questions renders what is asked at callback URLs.
-	Questions deliver.Questions
+	Poster   Poster
+	// Questions renders what is sent to callback URLs.
+	Questions QuestionRenderer
 }
 
 // Service is the webhooks of a host.
@@ -57,16 +55,16 @@ type Service struct {
 	store   *subscription.Store
 	view    *subscription.View
 	secrets *subscription.Secrets
-	lanes   *outbox.Lanes
-	dead    *outbox.Dead
-	feeder  *outbox.Feeder
-	worker  *deliver.Worker
-	counts  *deliver.Counts
-	log     outbox.Log
+	lanes   *laneStore
+	dead    *deadLetters
+	feeder  *feeder
+	worker  *worker
+	counts  *counts
+	log     Log
 	clock   func() time.Time
 }
 
-// feedLease is how long a replica that is silent keeps the feed.
+// feedLease is how long the feeding replica may be silent before another one takes over.
 const feedLease = 6 * time.Second
 
 // New builds the service; it starts nothing.
@@ -80,19 +78,19 @@ func New(cfg Config, d Deps) (*Service, error) {
 		guard.Resolver = d.Resolver
 	}
 	if d.Poster == nil {
-		d.Poster = deliver.HTTP{Client: guard.Client(cfg.Delivery.Timeout), Policy: cfg.Egress}
+		d.Poster = HTTP{Client: guard.Client(cfg.Delivery.Timeout), Policy: cfg.Egress}
 	}
 	s := &Service{
-		guard: guard, secrets: secrets, log: d.Log, clock: d.Clock, counts: &deliver.Counts{},
+		guard: guard, secrets: secrets, log: d.Log, clock: d.Clock, counts: &counts{},
 		store: subscription.NewStore(d.Subscriptions), view: subscription.NewView(d.Subscriptions, d.Logger),
-		lanes: outbox.NewLanes(d.Lanes), dead: outbox.NewDead(d.Dead),
+		lanes: newLaneStore(d.Lanes), dead: newDeadLetters(d.Dead),
 	}
-	owner, records := rand.Text(), outbox.NewRecords(d.Log)
-	s.feeder = &outbox.Feeder{
+	owner, records := rand.Text(), newRunRecords(d.Log)
+	s.feeder = &feeder{
 		Log: d.Log, KV: d.Subscriptions, View: s.view, Lanes: s.lanes, Records: records,
 		Owner: owner, Lease: feedLease, Clock: d.Clock, Logger: d.Logger,
 	}
-	s.worker = deliver.NewWorker(cfg.Delivery, deliver.Deps{
+	s.worker = newWorker(cfg.Delivery, workerDeps{
 		Log: d.Log, Records: records, View: s.view, Store: s.store, Secrets: secrets, Lanes: s.lanes, Dead: s.dead,
 		Poster: d.Poster, Questions: d.Questions, Fed: s.feeder.Fed, Owner: owner, Clock: d.Clock, Logger: d.Logger, Counts: s.counts,
 	})
@@ -109,12 +107,12 @@ func (s *Service) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// lookupTimeout bounds the look at a name's addresses when a webhook is registered.
+// lookupTimeout limits the name lookup when a webhook is registered.
 const lookupTimeout = 2 * time.Second
 
-// CheckURL judges a URL as it stands now: its text, and the addresses its name has. A
-// name that has none now is let through; each delivery looks again. Errors:
-// *egress.MalformedError, egress.ErrRefused.
+// CheckURL validates a URL and the addresses its name has now. A name without addresses is
+// accepted, because each delivery resolves it again. Errors: *egress.MalformedError,
+// egress.ErrRefused.
 func (s *Service) CheckURL(ctx context.Context, raw string) error {
 	u, err := s.guard.Policy.CheckURL(raw)
 	if err != nil || s.guard.Policy.AllowPrivate {
@@ -129,13 +127,15 @@ func (s *Service) CheckURL(ctx context.Context, raw string) error {
 	return nil
 }
 
-// MaxPerTenant bounds the webhooks of a tenant, and as many servers that its runs ask.
+// MaxPerTenant limits the webhooks of a tenant, and separately the origins of its callback
+// URLs.
 const MaxPerTenant = 100
 
-// ErrFull says that a tenant has as many webhooks as it may.
-var ErrFull = fmt.Errorf("the tenant has %d webhooks, which is as many as it may", MaxPerTenant)
+// ErrFull means that the tenant has reached its webhook limit.
+var ErrFull = fmt.Errorf("the tenant has %d webhooks, which is the limit", MaxPerTenant)
 
-// Register makes a webhook for what the log takes from now on. The URL was checked.
+// Register creates a webhook for events appended from now on. The caller has checked the
+// URL.
 func (s *Service) Register(ctx context.Context, tenant, url string, events []wire.EventType, tags []string) (*subscription.Entry, error) {
 	all, err := s.store.List(ctx, tenant)
 	if err != nil {
@@ -155,12 +155,12 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 	return s.store.Create(ctx, sub, subscription.State{Key: s.secrets.Key(tenant, sub.ID, 1)})
 }
 
-// ErrManyCallbacks says that a tenant's runs call as many servers as they may.
-var ErrManyCallbacks = fmt.Errorf("the runs of the tenant name %d servers in callbackUrl, which is as many as they may", MaxPerTenant)
+// ErrManyCallbacks means that the runs of the tenant name too many callback origins.
+var ErrManyCallbacks = fmt.Errorf("the runs of the tenant name %d origins in callbackUrl, which is the limit", MaxPerTenant)
 
-// Expect has a callback URL told what is asked by runs that are created from now on. The
-// URL was checked. Errors: ErrManyCallbacks, kv.ErrUnavailable.
-func (s *Service) Expect(ctx context.Context, tenant, callbackURL string) error {
+// EnsureCallback creates the subscription for a callback URL, unless its origin has one. The
+// caller has checked the URL. Errors: ErrManyCallbacks, kv.ErrUnavailable.
+func (s *Service) EnsureCallback(ctx context.Context, tenant, callbackURL string) error {
 	now := s.clock()
 	sub := subscription.NewCallback(tenant, subscription.Origin(callbackURL), wire.FormatTime(now))
 	if _, err := s.store.Get(ctx, tenant, sub.ID); !errors.Is(err, subscription.ErrNotFound) {
@@ -179,7 +179,7 @@ func (s *Service) Expect(ctx context.Context, tenant, callbackURL string) error 
 	return s.store.Ensure(ctx, sub, subscription.State{Key: s.secrets.Key(tenant, sub.ID, subscription.FirstGeneration(now))})
 }
 
-// count counts the webhooks of a list, or the callbacks.
+// count returns the number of webhooks in a list, or of callbacks.
 func count(all []*subscription.Entry, callbacks bool) int {
 	n := 0
 	for _, e := range all {
@@ -190,39 +190,41 @@ func count(all []*subscription.Entry, callbacks bool) int {
 	return n
 }
 
-// Secret is the secret of a generation. It is told once: to who registers or rotates.
+// Secret returns the secret of a generation. Clients get it only when they register or
+// rotate.
 func (s *Service) Secret(tenant, id string, generation int) string {
 	return s.secrets.Secret(tenant, id, generation)
 }
 
-// Unregister ends a webhook; what is waiting for it is dropped. Errors:
+// Unregister deletes a webhook and drops its pending deliveries. Errors:
 // subscription.ErrNotFound.
 func (s *Service) Unregister(ctx context.Context, tenant, id string) error {
 	return s.store.Delete(ctx, tenant, id)
 }
 
-// Rotate makes a new secret; the one before signs beside it for the overlap. Errors:
+// Rotate creates a new secret. The previous one also signs during the overlap. Errors:
 // subscription.ErrNotFound.
 func (s *Service) Rotate(ctx context.Context, tenant, id string, overlap time.Duration) (*subscription.Entry, error) {
 	return s.store.Rotate(ctx, s.secrets, tenant, id, s.clock(), overlap)
 }
 
-// List gives the webhooks of a tenant by id.
+// List returns the webhooks of a tenant, ordered by id.
 func (s *Service) List(ctx context.Context, tenant string) ([]*subscription.Entry, error) {
 	return s.store.List(ctx, tenant)
 }
 
-// Pending gives the runs of which something waits for a webhook. Errors:
+// PendingLanes returns the runs with pending deliveries for a webhook. Errors:
 // subscription.ErrNotFound.
-func (s *Service) Pending(ctx context.Context, tenant, id string) ([]outbox.Pending, error) {
+func (s *Service) PendingLanes(ctx context.Context, tenant, id string) ([]PendingLane, error) {
 	if _, err := s.store.Get(ctx, tenant, id); err != nil {
 		return nil, err
 	}
 	return s.lanes.List(ctx, tenant, id)
 }
 
-// Dead gives what was given up for a webhook. Errors: subscription.ErrNotFound.
-func (s *Service) Dead(ctx context.Context, tenant, id string) ([]outbox.Letter, error) {
+// DeadLetters returns the deliveries given up for a webhook. Errors:
+// subscription.ErrNotFound.
+func (s *Service) DeadLetters(ctx context.Context, tenant, id string) ([]DeadLetter, error) {
 	if _, err := s.store.Get(ctx, tenant, id); err != nil {
 		return nil, err
 	}

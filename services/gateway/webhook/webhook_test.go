@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/webhook/deliver"
+	"waybill.dev/waybill/services/gateway/webhook"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
@@ -50,7 +50,7 @@ func TestDelivery_IsWhatTheContractSays(t *testing.T) {
 			"X-openwop-Webhook-Id":          {e.ID},
 			"X-openwop-Event-Type":          {"run.completed"},
 			"X-openwop-Timestamp":           {stamp},
-			"X-openwop-Signature":           {deliver.Sign(r.svc.Secret("acme", e.ID, 1), c.at.Unix(), c.body)},
+			"X-openwop-Signature":           {webhook.Sign(r.svc.Secret("acme", e.ID, 1), c.at.Unix(), c.body)},
 			"X-openwop-Signature-Algorithm": {"v1"},
 			"Traceparent":                   {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		}, map[string][]string(c.header))
@@ -135,12 +135,12 @@ func TestRetry_HoldsBackItsOwnRunOnly(t *testing.T) {
 		r.start()
 		e := r.hook(started, logged)
 		failures := 2
-		r.to.answer = func(c call) deliver.Result {
+		r.to.answer = func(c call) webhook.Result {
 			if c.run == "run_1" && c.seq == 0 && failures > 0 {
 				failures--
-				return deliver.Result{Reason: "status 503"}
+				return webhook.Result{Reason: "status 503"}
 			}
-			return deliver.Result{}
+			return webhook.Result{}
 		}
 		r.run("run_1")
 		r.say("run_1", started)
@@ -150,7 +150,7 @@ func TestRetry_HoldsBackItsOwnRunOnly(t *testing.T) {
 		r.say("run_2", started)
 		r.settle()
 		require.Equal(t, []string{"run_1/0", "run_2/0"}, r.to.got())
-		waiting, err := r.svc.Pending(r.t.Context(), "acme", e.ID)
+		waiting, err := r.svc.PendingLanes(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
 		require.Len(t, waiting, 1)
 		require.Equal(t, "status 503", waiting[0].Reason)
@@ -163,7 +163,7 @@ func TestRetry_HoldsBackItsOwnRunOnly(t *testing.T) {
 		require.Equal(t, first.body, last.body)
 		require.Equal(t, first.head("X-openwop-Webhook-Id"), last.head("X-openwop-Webhook-Id"))
 		require.NotEqual(t, first.head("X-openwop-Timestamp"), last.head("X-openwop-Timestamp"))
-		require.Equal(t, deliver.Sign(r.svc.Secret("acme", e.ID, 1), last.at.Unix(), last.body), last.head("X-openwop-Signature"))
+		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, 1), last.at.Unix(), last.body), last.head("X-openwop-Signature"))
 		require.InDelta(t, 5, calls[2].at.Sub(first.at).Seconds(), 1.5)
 		require.InDelta(t, 10, last.at.Sub(calls[2].at).Seconds(), 3)
 		r.drained(e)
@@ -176,7 +176,7 @@ func TestRetry_WaitsAsLongAsTheReceiverAsks(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		r.hook(started)
-		r.to.answer = func(call) deliver.Result { return deliver.Result{Reason: "status 429", After: 10 * time.Minute} }
+		r.to.answer = func(call) webhook.Result { return webhook.Result{Reason: "status 429", After: 10 * time.Minute} }
 		r.run("run_1")
 		r.say("run_1", started)
 		r.pass(9 * time.Minute)
@@ -190,9 +190,9 @@ func TestRetry_WaitsAsLongAsTheReceiverAsks(t *testing.T) {
 // An event that was given up is kept with its reason, and what follows goes on.
 func TestDeadLetter(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*deliver.Policy){
-		"after too many attempts": func(p *deliver.Policy) { p.MaxAttempts = 3 },
-		"after too long a time":   func(p *deliver.Policy) { p.MaxAge = 12 * time.Second },
+	for name, change := range map[string]func(*webhook.Policy){
+		"after too many attempts": func(p *webhook.Policy) { p.MaxAttempts = 3 },
+		"after too long a time":   func(p *webhook.Policy) { p.MaxAge = 12 * time.Second },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,17 +200,17 @@ func TestDeadLetter(t *testing.T) {
 				change(&r.policy)
 				r.start()
 				e := r.hook(started, completed)
-				r.to.answer = func(c call) deliver.Result {
+				r.to.answer = func(c call) webhook.Result {
 					if c.seq == 0 {
-						return deliver.Result{Reason: "status 500"}
+						return webhook.Result{Reason: "status 500"}
 					}
-					return deliver.Result{}
+					return webhook.Result{}
 				}
 				r.run("run_1")
 				r.say("run_1", started, completed)
 				r.pass(time.Minute)
 				require.Equal(t, []string{"run_1/0", "run_1/0", "run_1/0", "run_1/1"}, r.to.got())
-				letters, err := r.svc.Dead(r.t.Context(), "acme", e.ID)
+				letters, err := r.svc.DeadLetters(r.t.Context(), "acme", e.ID)
 				require.NoError(t, err)
 				require.Len(t, letters, 1)
 				require.Equal(t, "run_1", letters[0].RunID)
@@ -219,7 +219,7 @@ func TestDeadLetter(t *testing.T) {
 				require.Equal(t, 3, letters[0].Attempts)
 				require.Equal(t, "status 500", letters[0].Reason)
 				r.drained(e)
-				_, err = r.svc.Dead(r.t.Context(), "beta", e.ID)
+				_, err = r.svc.DeadLetters(r.t.Context(), "beta", e.ID)
 				require.ErrorIs(t, err, subscription.ErrNotFound)
 			})
 		})
@@ -270,7 +270,7 @@ func TestBreaker_EndsASubscription(t *testing.T) {
 		r.pass(6 * 24 * time.Hour)
 		require.Len(t, r.to.got(), 100)
 		require.Equal(t, subscription.Failed, r.status(e))
-		letters, err := r.svc.Dead(r.t.Context(), "acme", e.ID)
+		letters, err := r.svc.DeadLetters(r.t.Context(), "acme", e.ID)
 		require.NoError(t, err)
 		require.Len(t, letters, 2, "what was left is put away")
 		r.say("run_1", logged)
@@ -291,7 +291,7 @@ func TestRestart_LosesAndDoublesNothing(t *testing.T) {
 		r.settle()
 		require.Len(t, r.to.got(), 1)
 		stop()
-		r.say("run_1", logged, completed) // nobody reads now
+		r.say("run_1", logged, completed) // no replica feeds
 		r.run("run_2")
 		r.say("run_2", started)
 		r.to.failing(false)
@@ -377,10 +377,10 @@ func TestRotation_SignsWithBothWhileTheyOverlap(t *testing.T) {
 		calls := r.to.all()
 		require.Len(t, calls, 2)
 		c := calls[0]
-		require.Equal(t, deliver.Sign(fresh, c.at.Unix(), c.body), c.head("X-openwop-Signature"))
-		require.Equal(t, deliver.Sign(old, c.at.Unix(), c.body), c.head("Waybill-Previous-Signature"))
+		require.Equal(t, webhook.Sign(fresh, c.at.Unix(), c.body), c.head("X-openwop-Signature"))
+		require.Equal(t, webhook.Sign(old, c.at.Unix(), c.body), c.head("Waybill-Previous-Signature"))
 		c = calls[1]
-		require.Equal(t, deliver.Sign(fresh, c.at.Unix(), c.body), c.head("X-openwop-Signature"))
+		require.Equal(t, webhook.Sign(fresh, c.at.Unix(), c.body), c.head("X-openwop-Signature"))
 		require.NotContains(t, c.header, "Waybill-Previous-Signature")
 		_, err = r.svc.Rotate(r.t.Context(), "beta", e.ID, time.Hour)
 		require.ErrorIs(t, err, subscription.ErrNotFound)

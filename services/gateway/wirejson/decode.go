@@ -14,12 +14,12 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Decode reads a request body into a message. It is strict: what the message
-// does not know, or knows otherwise, is refused with its place. Members named
-// in path come from the request's path and are not taken from the body.
+// Decode reads a request body into a message. Unknown members and values of the wrong type
+// are rejected, with their place. Members listed in path come from the request's path and
+// are not accepted in the body.
 func Decode(body []byte, limits strictjson.Limits, m proto.Message, path ...string) error {
 	if err := strictjson.Check(body, limits); err != nil {
-		return refused(err)
+		return asFault(err)
 	}
 	if d, ok := m.(*openwopv1.JsonDocument); ok {
 		d.Json = body
@@ -28,8 +28,8 @@ func Decode(body []byte, limits strictjson.Limits, m proto.Message, path ...stri
 	return decodeMessage(body, "", m.ProtoReflect(), path)
 }
 
-// refused turns a finding of strictjson into the protocol's error.
-func refused(err error) error {
+// asFault converts an error of strictjson.
+func asFault(err error) error {
 	e, ok := errors.AsType[*strictjson.Error](err)
 	if !ok {
 		return fault.New(fault.ValidationError, "the body is not JSON").Wrap(err)

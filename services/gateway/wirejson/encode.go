@@ -1,10 +1,9 @@
-// Package wirejson is the JSON of the public API. It walks messages by
-// reflection and writes what the protocol's schemas ask for, which proto3's own
-// JSON does not give: integers as numbers, zero values present, open JSON byte
-// for byte.
+// Package wirejson is the JSON codec of the public API. It walks messages by reflection and
+// writes what the protocol's schemas require and proto3's JSON mapping does not: integers as
+// numbers, zero values present, open JSON byte for byte.
 //
-// The rule is the proto file's: a field marked optional is left out when unset;
-// every other field is always written. A JsonDocument is its content.
+// A field marked optional in the proto file is omitted when unset; every other field is always
+// written. A JsonDocument is written as its content.
 package wirejson
 
 import (
@@ -19,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Append renders a message.
+// Append appends the JSON of a message.
 func Append(b []byte, m proto.Message) ([]byte, error) {
 	if d, ok := m.(*openwopv1.JsonDocument); ok {
 		return appendDocument(b, d), nil

@@ -11,26 +11,26 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// NewCallback is the subscription by which runs of a tenant ask servers at an origin
-// (OpenWOP host contract §6.5). All of them share it, and with it one breaker and one
-// secret. There is one for an origin, whichever replica makes it: the id follows from it.
+// NewCallback returns the subscription for callback URLs at an origin (OpenWOP host contract
+// §6.5). All runs of the tenant with a callback URL there share it, with one breaker and one
+// secret. Its id derives from the origin, so all replicas create the same one.
 func NewCallback(tenant, origin, createdAt string) Subscription {
 	sum := sha256.Sum256([]byte(origin))
 	return Subscription{
-		Tenant: tenant, ID: "cb_" + hex.EncodeToString(sum[:13]), URL: origin, Events: slices.Clone(asking),
+		Tenant: tenant, ID: "cb_" + hex.EncodeToString(sum[:13]), URL: origin, Events: slices.Clone(questionEvents),
 		CreatedAt: createdAt, Callback: true,
 	}
 }
 
-// asking are the events by which a run asks: once, and again at each level that its
-// question comes to.
-var asking = []wire.EventType{wire.EventInterruptRequested, wire.EventApprovalEscalated}
+// questionEvents carry a question: when it is asked, and at each escalation
+// level.
+var questionEvents = []wire.EventType{wire.EventInterruptRequested, wire.EventApprovalEscalated}
 
-// FirstGeneration is that of the secret of a callback: its id comes back when it was
-// deleted and a run names the origin again, an old secret must not.
+// FirstGeneration returns the first generation of a callback's secret. A deleted callback
+// gets the same id when a run names its origin again, but must not get an old secret.
 func FirstGeneration(now time.Time) int { return int(now.Unix() / 60) }
 
-// Origin is the scheme, host and port of a URL that may be called; empty: it is none.
+// Origin returns scheme, host and port of a URL; empty if it has no host.
 func Origin(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {

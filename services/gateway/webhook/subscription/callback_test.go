@@ -48,7 +48,7 @@ func TestCallback_CoversTheRunsThatNameItsServer(t *testing.T) {
 	require.Equal(t, []wire.EventType{wire.EventInterruptRequested, wire.EventApprovalEscalated}, s.Events)
 }
 
-// A callback that was kept before there were levels is told of them.
+// A callback stored before escalations existed gets their events.
 func TestCallback_WantsLevelsWhenItWasMade(t *testing.T) {
 	t.Parallel()
 	s := subscription.NewCallback("acme", "https://hooks.example", "")

@@ -7,24 +7,26 @@ import (
 
 // The breaker of a subscription (OpenWOP host contract §10.5).
 const (
-	// OpenAfter is how many failures in a row open it.
+	// OpenAfter is the number of consecutive failures that open the breaker.
 	OpenAfter = 4
-	// OpenFor is for how long; then one delivery is tried.
+	// OpenFor is how long it stays open. Then one delivery is tried.
 	OpenFor = time.Hour
-	// FailAfter is how many failures within FailWindow end the subscription.
+	// FailAfter is the number of failures within FailWindow that end the subscription.
 	FailAfter  = 100
 	FailWindow = 7 * 24 * time.Hour
 )
 
-// openCallbacksFor is how long the breaker of callbacks stays open. A question waits for
-// somebody, and may have a time, so it is told soon after its server is back.
+// openCallbacksFor is how long the breaker of a callback stays open. It is short: a question
+// waits for an answer and may expire, so it must be delivered soon after the server
+// recovers.
 const openCallbacksFor = time.Minute
 
-// terms are those under which a breaker opens and ends.
+// terms are the thresholds of a breaker.
 type terms struct {
 	openFor time.Duration
-	// ends says that FailAfter failures end the subscription. Nobody has registered that
-	// of callbacks, so nobody could register it anew: it does not end, each question does.
+	// ends allows FailAfter failures to end the subscription. Callbacks do not end, because
+	// no client registered them and none could register them again; only their questions
+	// end.
 	ends bool
 }
 
@@ -35,35 +37,35 @@ func (s *Subscription) terms() terms {
 	return terms{openFor: OpenFor, ends: true}
 }
 
-// probeLease is how long the one who tries a delivery while the breaker is half open
-// keeps others from trying, too.
+// probeLease is how long a worker that probes a half-open breaker keeps other workers from
+// probing.
 const probeLease = 30 * time.Second
 
-// Health says how deliveries have gone.
+// Health is the delivery history that the breaker uses.
 type Health struct {
-	// InRow counts the failures since the last success.
+	// InRow is the number of failures since the last success.
 	InRow     int       `json:"inRow,omitempty"`
 	OpenUntil time.Time `json:"openUntil,omitzero"`
-	// ProbeUntil keeps the one delivery of a half-open breaker alone.
+	// ProbeUntil is when the lease of the current probe ends.
 	ProbeUntil time.Time `json:"probeUntil,omitzero"`
-	// Failures are the instants, in Unix seconds, of those within FailWindow.
+	// Failures are the times of the failures within FailWindow, in Unix seconds.
 	Failures []int64 `json:"failures,omitempty"`
-	// FailedAt is when the subscription was given up; zero: it was not.
+	// FailedAt is when the subscription failed permanently; zero if it did not.
 	FailedAt time.Time `json:"failedAt,omitzero"`
 }
 
-// Condition is what the breaker says.
+// Condition is the state of a breaker.
 type Condition string
 
 // The conditions of a subscription.
 const (
 	Active   Condition = "active"
-	Open     Condition = "open"      // nothing is sent until OpenUntil
-	HalfOpen Condition = "half-open" // one delivery at a time is tried
-	Failed   Condition = "failed"    // nothing is sent any more
+	Open     Condition = "open"      // no deliveries until OpenUntil
+	HalfOpen Condition = "half-open" // one delivery at a time
+	Failed   Condition = "failed"    // no deliveries
 )
 
-// Condition is the breaker's at an instant.
+// Condition returns the state of the breaker at a time.
 func (h *Health) Condition(now time.Time) Condition {
 	switch {
 	case !h.FailedAt.IsZero():
@@ -77,19 +79,19 @@ func (h *Health) Condition(now time.Time) Condition {
 	}
 }
 
-// Admits is when a delivery may be tried next; an instant that has passed: now.
+// Admits returns when the next delivery may be tried. A time in the past means now.
 func (h *Health) Admits(now time.Time) time.Time {
 	switch h.Condition(now) {
 	case Open:
 		return h.OpenUntil
 	case HalfOpen:
 		return h.ProbeUntil
-	case Active, Failed: // what is left of a failed one is put away at once
+	case Active, Failed: // lanes of a failed one are cleared immediately
 	}
 	return time.Time{}
 }
 
-// Recent counts the failures within FailWindow.
+// Recent returns the number of failures within FailWindow.
 func (h *Health) Recent(now time.Time) int {
 	since, n := now.Add(-FailWindow).Unix(), 0
 	for _, at := range h.Failures {
@@ -100,10 +102,10 @@ func (h *Health) Recent(now time.Time) int {
 	return n
 }
 
-// probe takes the one delivery of a half-open breaker.
+// probe claims the single delivery of a half-open breaker.
 func (h *Health) probe(now time.Time) { h.ProbeUntil = now.Add(probeLease) }
 
-// succeed notes a delivery; false: nothing has changed.
+// succeed records a delivery. It returns false if nothing changed.
 func (h *Health) succeed() bool {
 	if h.InRow == 0 {
 		return false
@@ -112,7 +114,7 @@ func (h *Health) succeed() bool {
 	return true
 }
 
-// fail notes a failure.
+// fail records a failure.
 func (h *Health) fail(now time.Time, t terms) {
 	h.InRow++
 	h.ProbeUntil = time.Time{}

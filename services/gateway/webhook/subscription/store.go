@@ -12,10 +12,10 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// ErrNotFound says that the tenant has no such subscription.
+// ErrNotFound means that the tenant has no such subscription.
 var ErrNotFound = errors.New("no such subscription")
 
-// prefix begins the keys of all subscriptions: w.<tenant>.<id>.<part>.
+// prefix starts the keys of all subscriptions: w.<tenant>.<id>.<part>.
 const prefix = "w."
 
 // The two parts of a subscription.
@@ -26,14 +26,14 @@ const (
 
 func keyOf(tenant, id, part string) string { return prefix + tenant + "." + id + "." + part }
 
-// Store keeps subscriptions.
+// Store keeps subscriptions in a bucket.
 type Store struct{ kv kv.Store }
 
-// NewStore keeps them in a bucket.
+// NewStore makes a store over a bucket.
 func NewStore(s kv.Store) *Store { return &Store{s} }
 
-// Create stores a new subscription. It is there once its second part is: the state is
-// written first.
+// Create stores a new subscription. The state is written first: a subscription exists once
+// both parts do.
 func (s *Store) Create(ctx context.Context, sub Subscription, st State) (*Entry, error) {
 	e := &Entry{Subscription: sub, State: st}
 	var err error
@@ -52,13 +52,13 @@ func (s *Store) write(ctx context.Context, key string, v any, revision uint64) (
 	return s.kv.Update(ctx, key, b, revision)
 }
 
-// Ensure stores a subscription whose id follows from what it is for, unless somebody else
-// does at the same time.
+// Ensure stores a subscription with a derived id. It succeeds if another replica creates the
+// same one concurrently.
 func (s *Store) Ensure(ctx context.Context, sub Subscription, st State) error {
 	if _, err := s.Create(ctx, sub, st); !errors.Is(err, kv.ErrConflict) {
 		return err
 	}
-	// They may have been ended between the two parts.
+	// The other replica may have stopped between the two parts.
 	_, err := s.write(ctx, keyOf(sub.Tenant, sub.ID, partSub), sub, 0)
 	if errors.Is(err, kv.ErrConflict) {
 		return nil
@@ -66,7 +66,7 @@ func (s *Store) Ensure(ctx context.Context, sub Subscription, st State) error {
 	return err
 }
 
-// Get reads a subscription. What cannot be an id is none's: a bucket takes no such key.
+// Get reads a subscription. An invalid id is not found, since the bucket rejects such keys.
 // Errors: ErrNotFound, kv.ErrUnavailable.
 func (s *Store) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 	if !subject.Token(id) {
@@ -93,7 +93,7 @@ func (s *Store) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 	return e, nil
 }
 
-// List gives a tenant's subscriptions by id.
+// List returns a tenant's subscriptions, ordered by id.
 func (s *Store) List(ctx context.Context, tenant string) ([]*Entry, error) {
 	found, err := kv.List(ctx, s.kv, prefix+tenant+".")
 	if err != nil {
@@ -108,19 +108,19 @@ func (s *Store) List(ctx context.Context, tenant string) ([]*Entry, error) {
 	return all.tenant(tenant), nil
 }
 
-// Delete takes a subscription away. Errors: ErrNotFound, kv.ErrUnavailable.
+// Delete deletes a subscription. Errors: ErrNotFound, kv.ErrUnavailable.
 func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	e, err := s.Get(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
 	if err := s.kv.Delete(ctx, keyOf(tenant, id, partSub), e.Revision); err != nil {
-		if errors.Is(err, kv.ErrConflict) { // it never changes: it was deleted meanwhile
+		if errors.Is(err, kv.ErrConflict) { // this part never changes, so it was deleted concurrently
 			return ErrNotFound
 		}
 		return err
 	}
-	for { // a delivery may note how it went
+	for { // a delivery may update the state concurrently
 		st, err := s.kv.Get(ctx, keyOf(tenant, id, partState))
 		if err == nil {
 			err = s.kv.Delete(ctx, st.Key, st.Revision)
@@ -134,7 +134,7 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	}
 }
 
-// change alters the state; nothing is written when f says that nothing has changed.
+// change updates the state. It writes nothing if f returns false.
 func (s *Store) change(ctx context.Context, tenant, id string, f func(*Entry) bool) (*Entry, error) {
 	for {
 		e, err := s.Get(ctx, tenant, id)
@@ -153,8 +153,8 @@ func (s *Store) change(ctx context.Context, tenant, id string, f func(*Entry) bo
 	}
 }
 
-// Rotate makes a new secret. The one before signs beside it for the overlap; any
-// older one no longer does.
+// Rotate creates a new secret. The previous one also signs during the overlap; older ones no
+// longer do.
 func (s *Store) Rotate(ctx context.Context, secrets *Secrets, tenant, id string, now time.Time, overlap time.Duration) (*Entry, error) {
 	return s.change(ctx, tenant, id, func(e *Entry) bool {
 		st := &e.State
@@ -164,20 +164,20 @@ func (s *Store) Rotate(ctx context.Context, secrets *Secrets, tenant, id string,
 	})
 }
 
-// Fail notes that a delivery failed.
+// Fail records a failed delivery.
 func (s *Store) Fail(ctx context.Context, tenant, id string, now time.Time) (*Entry, error) {
 	return s.change(ctx, tenant, id, func(e *Entry) bool { e.State.Health.fail(now, e.terms()); return true })
 }
 
-// Succeed notes that a delivery was taken.
+// Succeed records a successful delivery.
 func (s *Store) Succeed(ctx context.Context, tenant, id string) (*Entry, error) {
 	return s.change(ctx, tenant, id, func(e *Entry) bool { return e.State.Health.succeed() })
 }
 
-// ErrBusy says that somebody else tries the one delivery of a half-open breaker.
-var ErrBusy = errors.New("somebody else tries a delivery")
+// ErrBusy means that another worker probes the half-open breaker.
+var ErrBusy = errors.New("another worker probes the webhook")
 
-// Probe takes the one delivery that a half-open breaker lets through.
+// Probe claims the single delivery that a half-open breaker admits.
 func (s *Store) Probe(ctx context.Context, tenant, id string, now time.Time) (*Entry, error) {
 	busy := false
 	e, err := s.change(ctx, tenant, id, func(e *Entry) bool {
@@ -195,11 +195,11 @@ func (s *Store) Probe(ctx context.Context, tenant, id string, now time.Time) (*E
 	return e, err
 }
 
-// cut takes a key apart.
-func cut(key string) (tenant, id, part string, err error) {
+// splitKey splits a key into its parts.
+func splitKey(key string) (tenant, id, part string, err error) {
 	parts := strings.Split(strings.TrimPrefix(key, prefix), ".")
 	if !strings.HasPrefix(key, prefix) || len(parts) != 3 {
-		return "", "", "", fmt.Errorf("key %q is none of a subscription", key)
+		return "", "", "", fmt.Errorf("key %q is not a subscription key", key)
 	}
 	return parts[0], parts[1], parts[2], nil
 }

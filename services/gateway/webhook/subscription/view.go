@@ -15,20 +15,20 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// index is all subscriptions by tenant and id; those with one part only are hidden.
+// index holds subscriptions by tenant and id. It hides those with one part only.
 type index struct{ byTenant map[string]map[string]*Entry }
 
 func newIndex() *index { return &index{map[string]map[string]*Entry{}} }
 
-// apply takes one part in, or out.
+// apply adds, updates or removes one part of a subscription.
 func (x *index) apply(e kv.Entry) error {
-	tenant, id, part, err := cut(e.Key)
+	tenant, id, part, err := splitKey(e.Key)
 	if err != nil {
 		return err
 	}
 	next := Entry{}
 	if old := x.byTenant[tenant][id]; old != nil {
-		next = *old // an entry that was handed out stays as it is
+		next = *old // entries are immutable after they are returned
 	}
 	into, rev := any(&next.State), &next.StateRevision
 	if part == partSub {
@@ -74,7 +74,7 @@ func (x *index) tenant(tenant string) []*Entry {
 	return out
 }
 
-// View is all subscriptions in memory, kept up with the store. It may lag behind.
+// View is an in-memory copy of all subscriptions. It may lag behind the store.
 type View struct {
 	kv  kv.Store
 	log *slog.Logger
@@ -85,46 +85,46 @@ type View struct {
 	changed chan struct{} // closed and replaced at every change
 }
 
-// NewView makes a view; it is empty until Run has read the store.
+// NewView makes a view. It is empty until Run has read the store.
 func NewView(s kv.Store, log *slog.Logger) *View {
 	return &View{kv: s, log: log, all: newIndex(), ready: make(chan struct{}), changed: make(chan struct{})}
 }
 
-// rewatch is the wait before a watch that broke is begun again.
+// rewatch is the wait before a broken watch is restarted.
 const rewatch = time.Second
 
-// Run keeps the view up until ctx ends.
+// Run keeps the view up to date until ctx ends.
 func (v *View) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := v.watch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		v.log.Warn("webhooks: subscriptions are not seen, will try again", "error", err)
+		v.log.Warn("webhooks: cannot watch subscriptions, will retry", "error", err)
 		lifecycle.Wait(ctx, rewatch)
 	}
 }
 
-// watch reads all subscriptions anew, and shows them once it has all.
+// watch reads all subscriptions again and publishes them when it has read all.
 func (v *View) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	ready, shown := make(chan struct{}), make(chan struct{})
+	ready, published := make(chan struct{}), make(chan struct{})
 	fresh := newIndex()
 	go func() {
-		defer close(shown)
+		defer close(published)
 		select {
 		case <-ready:
-			v.show(fresh)
+			v.publish(fresh)
 		case <-ctx.Done():
 		}
 	}()
 	err := v.kv.Watch(ctx, prefix, ready, func(e kv.Entry) { v.apply(fresh, e) })
 	cancel()
-	<-shown
+	<-published
 	return err
 }
 
-func (v *View) show(fresh *index) {
+func (v *View) publish(fresh *index) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.all = fresh
@@ -133,35 +133,35 @@ func (v *View) show(fresh *index) {
 	default:
 		close(v.ready)
 	}
-	v.tell()
+	v.notify()
 }
 
 func (v *View) apply(x *index, e kv.Entry) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err := x.apply(e); err != nil {
-		v.log.Error("webhooks: a subscription cannot be read", "error", err)
+		v.log.Error("webhooks: cannot read a subscription", "error", err)
 	}
-	v.tell()
+	v.notify()
 }
 
-// tell wakes who waits for a change. The caller holds mu.
-func (v *View) tell() {
+// notify wakes waiters for a change. The caller holds mu.
+func (v *View) notify() {
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-// Learn takes in what this process has written, before the store tells it.
+// Learn applies a write of this process before the store's watch reports it.
 func (v *View) Learn(e *Entry) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if old := v.all.byTenant[e.Tenant][e.ID]; old != nil && old.StateRevision < e.StateRevision {
 		v.all.put(e.Tenant, e.ID, e)
-		v.tell()
+		v.notify()
 	}
 }
 
-// Ready is closed once the view has been filled.
+// Ready is closed when the view has been filled.
 func (v *View) Ready() <-chan struct{} { return v.ready }
 
 // Changed is closed at the next change.
@@ -171,7 +171,7 @@ func (v *View) Changed() <-chan struct{} {
 	return v.changed
 }
 
-// Lookup finds a subscription; nil when it is not there, or not yet seen.
+// Lookup returns a subscription; nil if it does not exist or is not yet in the view.
 func (v *View) Lookup(tenant, id string) *Entry {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -182,7 +182,7 @@ func (v *View) Lookup(tenant, id string) *Entry {
 	return e
 }
 
-// All gives the subscriptions of all tenants.
+// All returns the subscriptions of all tenants.
 func (v *View) All() map[string][]*Entry {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,6 +1,6 @@
 import type { Json } from "../../api/json";
 
-// What the host measures or makes anew in each run does not count in a comparison (services/gateway/rundiff).
+// What the host measures or makes anew in each run does not count in a comparison (services/gateway/runview).
 const measured = new Set(["runId", "durationMs", "latencyMs", "elapsedMs", "traceparent", "traceId", "spanId", "timestamp"]);
 
 /** A payload without the members that do not count. */

@@ -1,0 +1,72 @@
+package runview_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/runview"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func TestParse_ReadsAllTerms(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]runview.Filter{
+		"":                                 {},
+		"  ":                               {},
+		"status:failed":                    {Status: wire.StatusFailed},
+		" workflow:triage  status:paused ": {WorkflowID: "triage", Status: wire.StatusPaused},
+		`tag:"order 7" code:cap_breached`:  {Tag: "order 7", Code: "cap_breached"},
+		"kind:clarification.request provider:openai": {Kind: "clarification.request", Provider: "openai"},
+		`tag:a:b`:                    {Tag: "a:b"},
+		`tag:"say \"x\""`:            {Tag: `say "x"`},
+		"since:2h":                   {Since: now.Add(-2 * time.Hour)},
+		"since:90s":                  {Since: now.Add(-90 * time.Second)},
+		"since:7d\tstatus:running":   {Since: now.Add(-7 * 24 * time.Hour), Status: wire.StatusRunning},
+		"since:1w":                   {Since: now.Add(-7 * 24 * time.Hour)},
+		"since:2026-11-20":           {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
+		"since:2026-11-20T08:00:00Z": {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
+	} {
+		got, err := runview.ParseFilter(text, now)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestParse_ReportsInvalidTerms(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, since`,
+		"failed":                   `"failed": want NAME:VALUE`,
+		"status:failed triage":     `"triage": want NAME:VALUE`,
+		"status:done":              `status: "done": want one of [pending`,
+		"status:":                  "status: want a value",
+		"status: failed":           "status: want a value",
+		`tag:""`:                   "tag: want a value",
+		`tag:"x`:                   "tag: missing closing quote",
+		`tag:"x"y`:                 "tag: want a space after the closing quote",
+		"tag:a tag:b":              "tag: duplicate",
+		"since:2":                  "since: \"2\": want a span of time such as",
+		"since:-2h":                "want a span of time",
+		"since:99999999w":          "want a span of time",
+		"since:yesterday":          "want a span of time",
+		":x":                       `"": unknown name`,
+		string(make([]byte, 2000)): "want at most 1024 bytes",
+	} {
+		_, err := runview.ParseFilter(text, now)
+		require.ErrorContains(t, err, says, text)
+	}
+}
+
+func FuzzParse_NeverPanics(f *testing.F) {
+	f.Add(`status:failed workflow:x since:2h tag:"a b" code:c`)
+	f.Add("since:1w since:")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, err := runview.ParseFilter(text, now); err != nil {
+			require.Equal(t, runview.Filter{}, got)
+		}
+	})
+}
