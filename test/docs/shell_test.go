@@ -121,10 +121,13 @@ func TestShell_FewBlocksAreNotExecuted(t *testing.T) {
 // A block in another language than these would escape the tests.
 func TestBlocks_AreOfALanguageThatIsChecked(t *testing.T) {
 	t.Parallel()
-	known := []string{"", "sh", "console", "json", "yaml", "go", "sql", "text"}
+	known := []string{"", "sh", "console", "json", "yaml", "go", "sql", "text", "mermaid"}
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			require.Contains(t, known, b.lang, "%s:%d", p.path, b.line)
+			if b.lang == "mermaid" {
+				require.Regexp(t, `^(flowchart|sequenceDiagram|stateDiagram-v2)\b`, b.text, "%s:%d", p.path, b.line)
+			}
 		}
 	}
 }

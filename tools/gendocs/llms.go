@@ -24,8 +24,8 @@ func llms(root string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Waybill\n\n> %s\n\n%s", firstParagraph(string(readme)), llmsNote)
 	for line := range strings.Lines(string(index)) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "**"); ok {
-			fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimSuffix(name, "**"))
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			fmt.Fprintf(&b, "\n## %s\n\n", name)
 			continue
 		}
 		if !entry.MatchString(line) {

@@ -106,7 +106,7 @@ func TestLLMs_QuotesTheFirstSentenceOfAPage(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "docs", "adr"), 0o700))
 	for name, text := range map[string]string{
 		"README.md":      "# Top\n\nIt is a\n[host](x.md). It runs.\n",
-		"docs/README.md": "# All\n\nNot [this](no.md).\n\n**Begin**\n\n1. [a.md](a.md), [b.md](b.md): words\n- [decisions](adr): why\n",
+		"docs/README.md": "# All\n\nNot [this](no.md).\n\n## Begin\n\n1. [a.md](a.md), [b.md](b.md): words\n- [decisions](adr): why\n",
 		"docs/a.md":      "# First\n\nSays `a`, and [b](b.md). And more.\n",
 		"docs/b.md":      "# Second\n\nGenerated from x by `make gen`; do not edit.\n\nLists all\nof them:\n\n| a |\n",
 	} {
