@@ -71,6 +71,11 @@ const unprocessable = "unprocessable"
 // shape and does not fit what it is an answer to (OpenWOP host contract §9.2, 422).
 func (e *Error) Unprocessable() *Error { return e.With(unprocessable, true) }
 
+// Damaged is the error of a run whose log is damaged.
+func Damaged() *Error {
+	return New(LogDamaged, "the log of this run is damaged: the run can be neither read nor continued until the log is restored from a backup")
+}
+
 // Row is what the error means on each transport.
 func (e *Error) Row() Row {
 	r := Lookup(e.Code)
