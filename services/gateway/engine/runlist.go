@@ -31,8 +31,15 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 		return nil, err
 	}
 	out := &hostv1.ListRunsResponse{NextCursor: set(res.GetNextCursor())}
+	var quiet []string
 	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, s.row(r))
+		if s.quiet(r.GetWaits(), r.GetLastEventAt()) {
+			quiet = append(quiet, r.GetRunId())
+		}
+	}
+	found := s.findBlocked(ctx, quiet...)
+	for _, r := range res.GetRuns() {
+		out.Runs = append(out.Runs, s.row(r, found[r.GetRunId()]))
 	}
 	return out, nil
 }
@@ -63,15 +70,15 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 	return nil
 }
 
-// row is a row of the list as its readers see it.
-func (s *Service) row(r *eventlogv1.RunSummary) *hostv1.RunSummary {
+// row is a row of the list as its readers see it. A run that is blocked is not stalled.
+func (s *Service) row(r *eventlogv1.RunSummary, b blocked) *hostv1.RunSummary {
 	out := &hostv1.RunSummary{
 		RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
 		StartedAt: set(r.GetStartedAt()), CompletedAt: set(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: set(r.GetErrorCode()),
 		LastEventAt: set(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
 	}
-	out.Waits = waits(r.GetWaits())
-	if stalls, ok := s.stalls(r.GetWaits(), r.GetLastEventAt()); ok {
+	out.Waits, out.Quarantine = waits(r.GetWaits(), b.limit), b.quarantine
+	if stalls, ok := s.stalls(r.GetWaits(), r.GetLastEventAt()); ok && !b.any() {
 		out.Stalled = !s.deps.Clock().Before(stalls)
 		out.StallsAt = set(wire.FormatTime(stalls))
 	}
@@ -79,11 +86,13 @@ func (s *Service) row(r *eventlogv1.RunSummary) *hostv1.RunSummary {
 }
 
 // waits is what a run waits for, as its readers see it; nil: nothing.
-func waits(w *eventlogv1.RunWait) *hostv1.RunWait {
+func waits(w *eventlogv1.RunWait, limit *hostv1.RunLimit) *hostv1.RunWait {
 	if w == nil {
 		return nil
 	}
-	out := &hostv1.RunWait{For: w.GetFor(), NodeId: set(w.GetNodeId()), Since: set(w.GetSince()), DueAt: set(w.GetDueAt()), HeldBy: set(w.GetHeldBy())}
+	out := &hostv1.RunWait{
+		For: w.GetFor(), NodeId: set(w.GetNodeId()), Since: set(w.GetSince()), DueAt: set(w.GetDueAt()), HeldBy: set(w.GetHeldBy()), Limit: limit,
+	}
 	if w.GetAttempt() > 0 {
 		out.Attempt = &w.Attempt
 	}

@@ -156,8 +156,8 @@ func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*op
 		return nil, err
 	}
 	snapshot, tag := s.present(ctx, res.GetSnapshot())
-	snapshot = s.withStanding(snapshot, res)
-	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+`"`, MetaCache, "private, no-cache")
+	snapshot, blockedTag := s.withStanding(ctx, req.GetRunId(), snapshot, res)
+	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+blockedTag+`"`, MetaCache, "private, no-cache")
 	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: snapshot}}, nil
 }
 

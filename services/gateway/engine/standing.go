@@ -2,10 +2,16 @@ package engine
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
 
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
 // extended holds what this host says of a run besides the protocol: members of a vendor
@@ -14,40 +20,52 @@ type extended struct {
 	Waybill standing `json:"waybill"`
 }
 
-// standing is how a run stands: what a row of the run list says, too. Whether it is stalled is left to the reader's clock, since a snapshot is the same
-// as long as its log is.
+// standing is how a run stands: what a row of the run list says, too. Whether it is stalled is left to the reader's clock, since the ETag of a snapshot
+// does not change with time.
 type standing struct {
-	LastEventAt string    `json:"lastEventAt,omitempty"`
-	Waits       *waitsDoc `json:"waits,omitempty"`
-	StallsAt    string    `json:"stallsAt,omitempty"`
+	LastEventAt string          `json:"lastEventAt,omitempty"`
+	Waits       json.RawMessage `json:"waits,omitempty"`
+	StallsAt    string          `json:"stallsAt,omitempty"`
+	Quarantine  json.RawMessage `json:"quarantine,omitempty"`
 }
 
-type waitsDoc struct {
-	For       string `json:"for"`
-	NodeID    string `json:"nodeId,omitempty"`
-	Attempt   int32  `json:"attempt,omitempty"`
-	Since     string `json:"since,omitempty"`
-	DueAt     string `json:"dueAt,omitempty"`
-	Questions int32  `json:"questions,omitempty"`
-	HeldBy    string `json:"heldBy,omitempty"`
-}
-
-// withStanding adds to a snapshot how its run stands.
-func (s *Service) withStanding(snapshot []byte, res *eventlogv1.GetRunResponse) []byte {
-	doc := standing{LastEventAt: res.GetLastEventAt()}
-	if w := res.GetWaits(); w != nil {
-		doc.Waits = &waitsDoc{
-			For: w.GetFor(), NodeID: w.GetNodeId(), Attempt: w.GetAttempt(), Since: w.GetSince(), DueAt: w.GetDueAt(),
-			Questions: w.GetQuestions(), HeldBy: w.GetHeldBy(),
-		}
+// withStanding adds to a snapshot how its run stands. tag is the part of the ETag for what the log
+// does not say; empty if the run is not blocked.
+func (s *Service) withStanding(ctx context.Context, runID string, snapshot []byte, res *eventlogv1.GetRunResponse) (shown []byte, tag string) {
+	var b blocked
+	if s.quiet(res.GetWaits(), res.GetLastEventAt()) {
+		b = s.findBlocked(ctx, runID)[runID]
 	}
-	if at, ok := s.stalls(res.GetWaits(), res.GetLastEventAt()); ok {
+	doc := standing{LastEventAt: res.GetLastEventAt()}
+	if w := waits(res.GetWaits(), b.limit); w != nil {
+		doc.Waits = rendered(w)
+	}
+	if b.quarantine != nil {
+		doc.Quarantine = rendered(b.quarantine)
+	}
+	if b.any() {
+		tag = digest(doc)
+	} else if at, ok := s.stalls(res.GetWaits(), res.GetLastEventAt()); ok {
 		doc.StallsAt = wire.FormatTime(at)
 	}
 	members, err := json.Marshal(extended{doc})
 	before, object := bytes.CutSuffix(snapshot, []byte("}"))
-	if err != nil || doc == (standing{}) || !object {
-		return snapshot
+	if err != nil || !object || doc.LastEventAt == "" && doc.Waits == nil && doc.Quarantine == nil {
+		return snapshot, ""
 	}
-	return bytes.Join([][]byte{before, members[1:]}, []byte(",")) // a snapshot is never empty
+	return bytes.Join([][]byte{before, members[1:]}, []byte(",")), tag // a snapshot is never empty
+}
+
+// rendered is a message as JSON; nil if it cannot be rendered.
+func rendered(m proto.Message) json.RawMessage {
+	b, err := wirejson.Append(nil, m)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func digest(doc standing) string {
+	sum := sha256.Sum256(append(append([]byte{}, doc.Waits...), doc.Quarantine...))
+	return "." + hex.EncodeToString(sum[:6])
 }

@@ -42,7 +42,7 @@ func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreaming
 		if err != nil {
 			return endOf(err)
 		}
-		if err := out.Send(&hostv1.WatchRunsResponse{Run: s.row(res.GetRun())}); err != nil {
+		if err := out.Send(&hostv1.WatchRunsResponse{Run: s.row(res.GetRun(), blocked{})}); err != nil {
 			return err
 		}
 	}
