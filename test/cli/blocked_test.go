@@ -114,3 +114,31 @@ func damage(t *testing.T, file, text string) {
 	b[at+len(text)-1] ^= 0x10
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 }
+
+// A file of limits with several errors names all of them, with their paths and what is allowed.
+func TestDev_SettingsFilesReportAllErrors(t *testing.T) {
+	t.Parallel()
+	u := stranger(t)
+	for flag, tc := range map[string]struct {
+		doc  string
+		want []string
+	}{
+		"--tenant-limits": {`{"tenants":{"acme":{"weight":0,"prio":1},"*":{"concurrency":{"limit":"many"}}}}`, []string{
+			`at "/tenants/acme/weight": 0: want 1 to 1000`, `at "/tenants/acme/prio": unknown member; allowed here: concurrency, priority, rate, weight`,
+			`at "/tenants/*/concurrency/limit": want a number, got a string`,
+		}},
+		"--provider-settings": {`{"providers":{"sample":{"maxConcurrent":-1,"timeouts":{"callMs":"1h"}},"*":{"requests":1}}}`, []string{
+			`at "/providers/sample/maxConcurrent": -1: want 0 (no limit) or more`, `at "/providers/sample/timeouts/callMs": want a number, got a string`,
+			`at "/providers/*/requests": unknown member; allowed here: maxConcurrent, maxTimeoutMs, requestsPerMinute, timeouts, tokensPerMinute`,
+		}},
+	} {
+		file := filepath.Join(t.TempDir(), "limits.json")
+		require.NoError(t, os.WriteFile(file, []byte(tc.doc), 0o600))
+		r := u.run("dev", "--data-dir", t.TempDir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", flag, file)
+		require.Equal(t, 2, r.status, r.err)
+		require.Contains(t, r.err, flag+" "+file)
+		for _, want := range tc.want {
+			require.Contains(t, r.err, want)
+		}
+	}
+}
