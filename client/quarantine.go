@@ -75,6 +75,10 @@ type Owner struct {
 	// renewed; empty if unknown.
 	Since     string `json:"since"`
 	ExpiresAt string `json:"expiresAt"`
+	// Limit is the slot or limit that the run waits for, and Quarantine why it is quarantined;
+	// nil: none.
+	Limit      *Limit          `json:"limit"`
+	Quarantine *QuarantinedRun `json:"quarantine"`
 	// Doc is the answer as it came.
 	Doc json.RawMessage `json:"-"`
 }

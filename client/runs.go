@@ -93,6 +93,8 @@ type Standing struct {
 	Waits *Wait `json:"waits"`
 	// StallsAt is when it counts as stalled if nothing is heard of it until then; empty: never.
 	StallsAt string `json:"stallsAt"`
+	// Quarantine is why the run is quarantined; nil: it is not.
+	Quarantine *QuarantinedRun `json:"quarantine"`
 }
 
 // Stalled tells whether nothing was heard for longer than the host allows.
@@ -137,6 +139,8 @@ type RunSummary struct {
 	Stalled bool `json:"stalled"`
 	// Waits is what the run waits for; nil where it has ended, or the host does not say.
 	Waits *Wait `json:"waits"`
+	// Quarantine is why the run is quarantined; nil: it is not.
+	Quarantine *QuarantinedRun `json:"quarantine"`
 	// Doc is the row as it came.
 	Doc json.RawMessage `json:"-"`
 }
@@ -152,6 +156,24 @@ type Wait struct {
 	// Since is since when; HeldBy the dispatcher that has the run. Empty: not known.
 	Since  string `json:"since"`
 	HeldBy string `json:"heldBy"`
+	// Limit is the slot or limit that the run waits for; nil: none.
+	Limit *Limit `json:"limit"`
+}
+
+// Limit is a slot or a limit that a run waits for until a dispatcher executes it.
+type Limit struct {
+	// Reason is capacity, concurrency, rate or retry, and Scope dispatcher, tenant or workflow.
+	Reason string `json:"reason"`
+	Scope  string `json:"scope"`
+	// Limit is the number of slots, runs or starts; 0 for retry. PeriodMs is that of a rate.
+	Limit    int   `json:"limit"`
+	PeriodMs int64 `json:"periodMs"`
+	// Keyed: the limit holds for each value of the workflow's key.
+	Keyed bool `json:"keyed"`
+	// Since is since when the run waits. Until is when it may be executed at the earliest; empty if
+	// that depends on other runs.
+	Since string `json:"since"`
+	Until string `json:"until"`
 }
 
 // UnmarshalJSON keeps the row as it came.

@@ -53,7 +53,7 @@ func (o *devOptions) openTenantLimits(log logger) (*tenantlimit.Source, error) {
 	}
 	limits, err := tenantlimit.Open(o.tenantLimits, log)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --tenant-limits %s: %w", errUsage, o.tenantLimits, unwrapped(err))
+		return nil, fmt.Errorf("%w: --tenant-limits %s:\n%w", errUsage, o.tenantLimits, unwrapped(err))
 	}
 	return limits, nil
 }

@@ -54,6 +54,8 @@ const (
 	CorrelationMismatch        Code = "correlation_mismatch"
 	ForkInvalidSeq             Code = "fork_invalid_seq"
 	AuthElevationRequired      Code = "auth_elevation_required"
+	LogDamaged                 Code = "log_damaged"
+	NotQuarantined             Code = "not_quarantined"
 )
 
 // Codes that appear in run and node errors only (OpenWOP host contract §9.3).

@@ -70,6 +70,11 @@ const unprocessable = "unprocessable"
 // but does not fit what it answers (OpenWOP host contract §9.2, 422).
 func (e *Error) Unprocessable() *Error { return e.With(unprocessable, true) }
 
+// Damaged returns the error of a run whose log is damaged.
+func Damaged() *Error {
+	return New(LogDamaged, "the log of this run is damaged: the run can be neither read nor continued until the log is restored from a backup")
+}
+
 // Row returns the mapping of the error to each transport.
 func (e *Error) Row() Row {
 	r := Lookup(e.Code)

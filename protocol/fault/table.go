@@ -44,6 +44,7 @@ const (
 	grpcUnimplemented      = 12
 	grpcInternal           = 13
 	grpcUnavailable        = 14
+	grpcDataLoss           = 15
 	grpcUnauthenticated    = 16
 )
 
@@ -162,6 +163,11 @@ var answers = map[Code]Row{
 		404, grpcNotFound, false, Caller,
 		"No run of this id in your tenant.",
 		"Check the id, and that the key is of the tenant that owns the run; `waybill run list` shows its runs.",
+	},
+	NotQuarantined: {
+		404, grpcNotFound, false, Caller,
+		"No quarantined run of this id in your tenant.",
+		"List the quarantined runs: `waybill run quarantine list`. Only those can be retried or ended so; `waybill run cancel RUN` ends any other.",
 	},
 	WorkflowNotFound: {
 		404, grpcNotFound, false, Caller,
@@ -309,6 +315,11 @@ var answers = map[Code]Row{
 		"Wait as long as Retry-After says; send fewer requests at a time.",
 	},
 
+	LogDamaged: {
+		500, grpcDataLoss, false, Operator,
+		"The run's log does not match its checksums, so the run can be neither read nor continued.",
+		"Restore the log from a backup; the run then continues by itself. `waybill run quarantine list` shows such runs, and the host's log names the frame.",
+	},
 	InternalError: {
 		500, grpcInternal, true, Operator,
 		"Something failed inside; details.correlationId finds it in the logs.",

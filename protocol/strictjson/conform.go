@@ -18,22 +18,58 @@ var (
 
 // conform compares a checked document with the type of v.
 func conform(b []byte, v any) error {
-	t := reflect.TypeOf(v)
-	if t == nil || t.Kind() != reflect.Pointer {
-		return &Error{Rule: RuleType, Reason: "the target is not a pointer"}
-	}
 	w := walker{scanner: scanner{b: b, maxDepth: len(b)}, fields: map[reflect.Type]*fields{}}
-	w.space()
-	if err := w.value(t.Elem()); err != nil {
+	if err := w.walk(v); err != nil {
 		return err
 	}
 	return nil
+}
+
+// nonconforming is conform that goes on after an error and finds all of them.
+func nonconforming(b []byte, v any) []*Error {
+	w := walker{scanner: scanner{b: b, maxDepth: len(b)}, fields: map[reflect.Type]*fields{}, collect: true}
+	if err := w.walk(v); err != nil {
+		return []*Error{err}
+	}
+	return w.found
 }
 
 // walker compares a document that the scanner has accepted with Go types.
 type walker struct {
 	scanner
 	fields map[reflect.Type]*fields // struct types already analyzed
+	// collect keeps errors of members and elements in found, and goes on.
+	collect bool
+	found   []*Error
+}
+
+func (w *walker) walk(v any) *Error {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return &Error{Rule: RuleType, Reason: "the target is not a pointer"}
+	}
+	w.space()
+	return w.value(t.Elem())
+}
+
+// child compares the value of a member or an element with t and steps past it. Its errors are placed
+// below token.
+func (w *walker) child(token string, t reflect.Type) *Error {
+	start, before := w.i, len(w.found)
+	err := w.value(t)
+	if err != nil && w.collect {
+		w.found = append(w.found, err)
+		w.i = start
+		w.skip()
+		err = nil
+	}
+	for _, e := range w.found[before:] {
+		_ = e.under(token) // in place
+	}
+	if err != nil {
+		return err.under(token)
+	}
+	return nil
 }
 
 // skip skips one value and returns its bytes.
@@ -98,13 +134,17 @@ func (w *walker) object(t reflect.Type) *Error {
 		target, err := w.target(t, member)
 		if err != nil {
 			err.Offset = start
-			return err.under(member)
+			if !w.collect {
+				return err.under(member)
+			}
+			w.found = append(w.found, err.under(member))
+			target = reflect.TypeFor[any]()
 		}
 		w.space()
 		w.i++ // the colon
 		w.space()
-		if err := w.value(target); err != nil {
-			return err.under(member)
+		if err := w.child(member, target); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -121,8 +161,8 @@ func (w *walker) array(t reflect.Type) *Error {
 		return w.wrong("an array")
 	}
 	for n := 0; w.next(']'); n++ {
-		if err := w.value(t.Elem()); err != nil {
-			return err.under(strconv.Itoa(n))
+		if err := w.child(strconv.Itoa(n), t.Elem()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -31,3 +31,17 @@ func Decode(b []byte, l Limits, v any) error {
 	}
 	return nil
 }
+
+// DecodeAll is Decode for files that people write: it finds all members that do not fit, and stores
+// those that do. Members that do not fit keep the value that v has. A document that Check refuses has
+// one error, and nothing of it is stored.
+func DecodeAll(b []byte, l Limits, v any) []*Error {
+	if err := check(b, l.withDefaults()); err != nil {
+		return []*Error{err}
+	}
+	found := nonconforming(b, v)
+	if err := json.Unmarshal(b, v); err != nil && len(found) == 0 {
+		return []*Error{{Rule: RuleType, Reason: "the document does not fit its target: " + err.Error()}}
+	}
+	return found
+}

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
@@ -56,13 +57,16 @@ func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequ
 // retryUnavailable is the hint to a caller whose change the log could not take.
 const retryUnavailable = 3 * time.Second
 
-// asFault says that a change did not come into the log: it can be tried again, or is too large for it.
+// asFault maps errors of the log: it is unavailable, it is damaged, or a change is too large for it.
 func (s *Service) asFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(retryUnavailable).Wrap(err)
 	}
 	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
 		return fault.New(fault.PayloadTooLarge, "what comes of the request takes %d bytes in the run log, which takes %d at a time; send less", large.Size, large.Limit).Wrap(err)
+	}
+	if _, mapped := fault.As(err); !mapped && errors.Is(err, frame.ErrDamaged) {
+		return fault.Damaged().Wrap(err)
 	}
 	return err
 }

@@ -23,7 +23,8 @@ const (
 // GetOwnership says which dispatcher owns a run: its log has the owner, and the owner's lease until
 // when.
 func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnershipRequest) (*dispatcherv1.GetOwnershipResponse, error) {
-	o, err := s.executor.Ownership(ctx, subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()})
+	run := subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()}
+	o, err := s.executor.Ownership(ctx, run)
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
@@ -32,6 +33,11 @@ func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnersh
 	}
 	out := &dispatcherv1.GetOwnershipResponse{State: OwnerNone, Epoch: int64(o.Epoch)} //nolint:gosec // G115: a run has far fewer epochs
 	if o.Owner == "" {
+		last, err := s.deps.Log.Last(ctx, run)
+		if err != nil {
+			return nil, s.asFault(err)
+		}
+		out.Ended = last.Kind == subject.End
 		return out, nil
 	}
 	r, err := s.leases.Lookup(ctx, o.Owner)

@@ -24,7 +24,7 @@ func (s *Service) ListQuarantinedRuns(ctx context.Context, req *dispatcherv1.Lis
 		if one, err = s.quarantine.Get(ctx, req.GetTenant(), id); err == nil && id > req.GetAfter() {
 			records = append(records, one)
 		}
-		if fault.CodeOf(err) == fault.RunNotFound {
+		if fault.CodeOf(err) == fault.NotQuarantined {
 			err = nil
 		}
 	} else {
@@ -35,12 +35,12 @@ func (s *Service) ListQuarantinedRuns(ctx context.Context, req *dispatcherv1.Lis
 	}
 	out := &dispatcherv1.ListQuarantinedRunsResponse{More: more}
 	for _, r := range records {
-		out.Runs = append(out.Runs, quarantined(r))
+		out.Runs = append(out.Runs, quarantinedRun(r))
 	}
 	return out, nil
 }
 
-func quarantined(r quarantine.Record) *dispatcherv1.QuarantinedRun {
+func quarantinedRun(r quarantine.Record) *dispatcherv1.QuarantinedRun {
 	return &dispatcherv1.QuarantinedRun{
 		RunId: r.Run.RunID, WorkflowId: r.Run.WorkflowID, Reason: r.Reason, Since: timestamp(r.Since), NextCheckAt: timestamp(r.Next),
 		Checks: int32(r.Checks), Tries: int32(r.Tries), //nolint:gosec // G115: both are bounded

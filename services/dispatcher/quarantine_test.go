@@ -100,7 +100,7 @@ func TestQuarantine_ARunWithoutItsDefinitionIsListedAndEnded(t *testing.T) {
 	_, err := s.RetryQuarantinedRun(t.Context(), &dispatcherv1.RetryQuarantinedRunRequest{Tenant: "acme", RunId: "run_1"})
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
 	_, err = s.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{Tenant: "other", RunId: "run_1"})
-	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+	require.Equal(t, fault.NotQuarantined, fault.CodeOf(err))
 	res, err := s.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{Tenant: "acme", RunId: "run_1", EndedBy: "ops"})
 	require.NoError(t, err)
 	require.Equal(t, "cancelled", res.GetStatus())

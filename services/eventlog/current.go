@@ -99,7 +99,4 @@ func damage(row store.Run) error {
 	return damaged(row.Key).With("lastSequence", row.Head).Wrap(errors.New(row.Damage))
 }
 
-func damaged(key store.Key) *fault.Error {
-	return fault.New(fault.InternalError, "the log of this run is damaged; its operator finds the frame in the host's log").
-		With("runId", key.RunID)
-}
+func damaged(key store.Key) *fault.Error { return fault.Damaged().With("runId", key.RunID) }

@@ -141,7 +141,7 @@ func TestReads_OfADamagedRunSaySoAndOthersWork(t *testing.T) {
 		for name, err := range everyRead(r, within(t), logtest.Tenant, id) {
 			f, ok := fault.As(err)
 			require.True(t, ok, "%s of %s: %v", name, id, err)
-			require.Equal(t, fault.InternalError, f.Code, "%s of %s", name, id)
+			require.Equal(t, fault.LogDamaged, f.Code, "%s of %s", name, id)
 			require.Equal(t, id, f.Details["runId"])
 		}
 	}

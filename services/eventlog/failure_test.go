@@ -262,7 +262,7 @@ func TestReadEvents_ThatWaitsOnARunThatBreaksSaysSo(t *testing.T) {
 	forged := *w
 	forged.Head.Hash = "somebody else's"
 	w.Append(forged.Frame(subject.Step, logtest.Log("x")))
-	require.ErrorIs(t, <-done, fault.New(fault.InternalError, ""))
+	require.ErrorIs(t, <-done, fault.New(fault.LogDamaged, ""))
 }
 
 // An ended run cannot change: once rendered, its snapshot needs neither log nor store.

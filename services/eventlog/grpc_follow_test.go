@@ -225,5 +225,5 @@ func TestFollow_OfARunThatBreaksSaysSo(t *testing.T) {
 	forged.Head.Hash = "somebody else's" // the frame will not follow its predecessor
 	w.Append(forged.Frame(subject.Step, logtest.Log("x")))
 	_, err = s.Recv()
-	require.ErrorIs(t, err, fault.New(fault.InternalError, ""))
+	require.ErrorIs(t, err, fault.New(fault.LogDamaged, ""))
 }

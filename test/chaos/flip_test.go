@@ -52,7 +52,7 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 			a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+ids[bad], "")
 			require.NoError(t, err)
 			require.Equal(t, http.StatusInternalServerError, a.Status, "%s", a.Body)
-			require.Equal(t, "internal_error", a.Code())
+			require.Equal(t, "log_damaged", a.Code())
 			require.Contains(t, string(a.Body), `"lastSequence"`)
 			require.NotContains(t, string(a.Body), "pad-", "nothing of what cannot be trusted is told")
 			a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs/"+ids[bad]+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)

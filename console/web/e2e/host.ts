@@ -86,7 +86,7 @@ export class Host {
   }
 
   /** Registers a workflow of nodes that follow each other. */
-  async workflow(id: string, nodes: Node[], variables: Variable[] = [], edges = chain(nodes)): Promise<void> {
+  async workflow(id: string, nodes: Node[], variables: Variable[] = [], edges = chain(nodes), settings: object = {}): Promise<void> {
     await this.json("POST", "/v1/workflows", {
       id,
       name: id,
@@ -96,7 +96,7 @@ export class Host {
       triggers: [{ id: "manual", type: "manual", enabled: true }],
       variables,
       metadata: {},
-      settings: {},
+      settings,
     });
   }
 

@@ -137,6 +137,27 @@ test("C3d a run that has been silent for too long is called stalled, on its page
   }
 });
 
+test("a run that waits for a limit names it, on its page and in the list, and is not called stalled", async ({ page, basePath }) => {
+  const host = new Host(basePath, ["--stalled-after", "1s"]);
+  try {
+    await host.start();
+    await prepare(host);
+    await host.workflow("hourly", [{ id: "a", typeId: "core.noop", config: {} }], [], [], { rate: { limit: 1, periodMs: 3_600_000 } });
+    await signIn(page, host, key);
+    await host.runUntil("hourly", ["completed"]);
+    const runId = await host.run("hourly");
+    await open(page, `${host.console}runs/${runId}`);
+    await expect(page.getByText(/^Waits for the workflow's rate limit: 1 starts in 1 h 00 min, since .* It can start at /)).toBeVisible();
+    await expect(page.locator(".run-head .status")).toHaveText("Queued");
+    await expect.poll(() => host.command("run", "owner", runId, "-o", "json")).toMatchObject({ state: "none", limit: { reason: "rate", scope: "workflow", limit: 1 } });
+    await page.goto(host.console);
+    const row = page.getByRole("row").filter({ hasText: "waits for the workflow's rate limit" });
+    await expect(row).toContainText("Queued");
+  } finally {
+    await host.remove();
+  }
+});
+
 test("C3 the timeline has a lane for each node, and the keyboard reaches all of it", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("steps", ["completed"]);
   await open(page, `${host.console}runs/${runId}`);

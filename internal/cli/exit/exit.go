@@ -67,6 +67,9 @@ func Status(err error) int {
 		return own.Status
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok {
+		if refused.Fault.Code == fault.LogDamaged { // the host is reachable, and a later try does not help
+			return Refused
+		}
 		return ofHTTP(refused.Status)
 	}
 	if foreign, ok := errors.AsType[*client.ForeignError](err); ok && !errors.Is(err, client.ErrUnreachable) {

@@ -80,6 +80,9 @@ func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
 
 // detail is why a run is where it is: its error, or what it waits for.
 func detail(r client.RunSummary) string {
+	if r.Quarantine != nil {
+		return "quarantined: " + r.Quarantine.Reason
+	}
 	text := r.ErrorCode
 	if text == "" {
 		text = awaited(r.Waits)
@@ -95,9 +98,15 @@ func awaited(w *client.Wait) string {
 	if w == nil {
 		return ""
 	}
+	if w.Limit != nil {
+		return limitWords(w.Limit)
+	}
 	text := w.For
 	if w.NodeID != "" {
 		text += " at " + w.NodeID
+	}
+	if w.For == "timer" && w.DueAt != "" {
+		text += " until " + w.DueAt
 	}
 	if w.Attempt > 1 {
 		text += fmt.Sprintf(", attempt %d", w.Attempt)
@@ -108,6 +117,12 @@ func awaited(w *client.Wait) string {
 // next says who has to act for a run to go on, and since when nothing was heard of it if
 // that is too long; empty: nobody.
 func next(r *client.Run, now time.Time) string {
+	if r.Quarantine != nil {
+		return release(r.Quarantine)
+	}
+	if r.Waits != nil && r.Waits.Limit != nil {
+		return "waits for " + limited(r.Waits.Limit, now)
+	}
 	text := show.Who(r.Snapshot)
 	if text == "" && r.Waits != nil {
 		text = "waits for " + awaited(r.Waits)
@@ -242,6 +257,9 @@ func (o *one) snapshot(r *client.Run, now time.Time) error {
 		if o.print.Color {
 			status = term.Paint(status, status)
 		}
+		if r.Quarantine != nil {
+			status += " (quarantined)"
+		}
 		if _, err := fmt.Fprintf(w, "%s %s  %s\n", term.Glyph(string(r.Status)), status, r.RunID); err != nil {
 			return err
 		}
@@ -253,7 +271,7 @@ func (o *one) snapshot(r *client.Run, now time.Time) error {
 			cost = show.Cost(r.Metrics)
 		}
 		err := render.Pairs(w, "workflow", r.WorkflowID, "started", r.StartedAt, "took", show.Took(r.StartedAt, r.CompletedAt, now),
-			"next", next(r, now), "error", failure, "tags", strings.Join(r.Tags, ", "), "parent", r.ParentRunID,
+			"quarantine", quarantined(r.Quarantine, now), "next", next(r, now), "error", failure, "tags", strings.Join(r.Tags, ", "), "parent", r.ParentRunID,
 			"source", r.SourceRunID, "models", cost)
 		if err != nil {
 			return err

@@ -14,8 +14,9 @@ import (
 func ownerCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "owner RUN",
-		Short: "Show which dispatcher owns a run, since when and until when",
-		Long: `Shows which dispatcher owns a run. The state is one of:
+		Short: "Show which dispatcher owns a run, or why no dispatcher executes it",
+		Long: `Shows which dispatcher owns a run, since when and until when. If no dispatcher executes the
+run, shows the slot or limit that it waits for, or why it is quarantined. The state is one of:
 
   none      no dispatcher owns the run
   owned     the dispatcher's lease is valid
@@ -43,7 +44,9 @@ func ownerCommand(s *session.Session) *cobra.Command {
 				if o.Epoch > 0 {
 					epoch = fmt.Sprint(o.Epoch)
 				}
-				return render.Pairs(w, "owner", o.Owner, "host", o.Host, "epoch", epoch, "since", o.Since, "until", o.ExpiresAt)
+				now := s.Now()
+				return render.Pairs(w, "owner", o.Owner, "host", o.Host, "epoch", epoch, "since", o.Since, "until", o.ExpiresAt,
+					"waits for", limited(o.Limit, now), "quarantine", quarantined(o.Quarantine, now), "next", release(o.Quarantine))
 			})
 		},
 	}

@@ -58,7 +58,7 @@ func (l *List) Of(ctx context.Context, tenant, after string, limit int) (records
 	return records, false, nil
 }
 
-// Get finds a quarantined run. Errors: fault.RunNotFound, kv.ErrUnavailable.
+// Get finds a quarantined run. Errors: fault.NotQuarantined, kv.ErrUnavailable.
 func (l *List) Get(ctx context.Context, tenant, runID string) (Record, error) {
 	e, _, err := l.get(ctx, tenant, runID)
 	return e.record(), err
@@ -92,10 +92,10 @@ func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
 }
 
 func notQuarantined() *fault.Error {
-	return fault.New(fault.RunNotFound, "no quarantined run of this id in your tenant")
+	return fault.New(fault.NotQuarantined, "this run is not in quarantine")
 }
 
-// Retry puts a run back now. back is false if it has ended. Errors: fault.RunNotFound,
+// Retry puts a run back now. back is false if it has ended. Errors: fault.NotQuarantined,
 // fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and those of the log.
 func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err error) {
 	e, revision, err := l.get(ctx, tenant, runID)
@@ -115,7 +115,7 @@ func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err 
 // Release takes a run that was ended off the list.
 func (l *List) Release(ctx context.Context, tenant, runID string) error {
 	e, revision, err := l.get(ctx, tenant, runID)
-	if fault.CodeOf(err) == fault.RunNotFound {
+	if fault.CodeOf(err) == fault.NotQuarantined {
 		return nil
 	}
 	if err != nil {

@@ -57,9 +57,9 @@ func TestGet_AnotherTenantsRunIsNotThere(t *testing.T) {
 	require.NoError(t, l.Add(t.Context(), theRun("run_1"), damaged))
 	for _, tc := range [][2]string{{"other", "run_1"}, {"acme", "run_2"}, {"acme", "a.b"}, {"", ""}} {
 		_, err := l.Get(t.Context(), tc[0], tc[1])
-		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), tc)
+		require.Equal(t, fault.NotQuarantined, fault.CodeOf(err), tc)
 		_, err = l.Retry(t.Context(), tc[0], tc[1])
-		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), tc)
+		require.Equal(t, fault.NotQuarantined, fault.CodeOf(err), tc)
 	}
 	r, err := l.Get(t.Context(), "acme", "run_1")
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestRetry_PutsARunBackNowOrSaysWhyNot(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, back)
 	_, err = l.Get(t.Context(), "acme", "run_1")
-	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+	require.Equal(t, fault.NotQuarantined, fault.CodeOf(err))
 	require.Equal(t, []string{"run_1"}, q.back())
 }
 

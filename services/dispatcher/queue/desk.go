@@ -51,6 +51,7 @@ type Desk struct {
 
 	mu      sync.Mutex // guards what follows
 	entries map[string]entry
+	byRun   map[runKey]map[string]struct{} // keys of entries
 	book    *schedule.Book
 	slots   *schedule.Slots
 	mine    map[string]bool // tickets that this process executes or is about to claim
@@ -70,7 +71,7 @@ func New(cfg Config, d Deps) *Desk {
 	k := &Desk{
 		cfg: cfg, deps: d, ready: make(chan *delivery, cfg.Slots()), writes: make(chan struct{}, maxWrites), metrics: newMetrics(),
 		changed: make(chan struct{}, 1), freed: make(chan struct{}, 1),
-		entries: map[string]entry{}, book: schedule.NewBook(), mine: map[string]bool{}, rounds: map[string]int{}, byTenant: map[string]int{}, byReason: map[Reason]int{},
+		entries: map[string]entry{}, byRun: map[runKey]map[string]struct{}{}, book: schedule.NewBook(), mine: map[string]bool{}, rounds: map[string]int{}, byTenant: map[string]int{}, byReason: map[Reason]int{},
 	}
 	k.slots = schedule.NewSlots(cfg.Size, func(tenant string) int { return max(1, d.Tenant(tenant).Weight) })
 	k.holders = newHolders(d.Leases)

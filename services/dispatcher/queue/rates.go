@@ -57,9 +57,8 @@ func charge(ctx context.Context, store kv.Store, l rateLimit, runID string, cloc
 func (r *rateRecord) add(l rateLimit, runID string, now time.Time) time.Duration {
 	since := now.Add(-l.period).UnixMilli()
 	r.StartsMs = slices.DeleteFunc(r.StartsMs, func(ms int64) bool { return ms <= since })
-	if n := len(r.StartsMs); n >= l.max {
-		first := time.UnixMilli(r.StartsMs[n-l.max])
-		return max(first.Add(l.period).Sub(now), time.Millisecond)
+	if wait := r.wait(l, now); wait > 0 {
+		return wait
 	}
 	r.StartsMs = append(r.StartsMs, now.UnixMilli())
 	slices.Sort(r.StartsMs) // clocks of processes differ a little
@@ -67,4 +66,17 @@ func (r *rateRecord) add(l rateLimit, runID string, now time.Time) time.Duration
 		r.Runs = r.Runs[len(r.Runs)-recentRuns:]
 	}
 	return 0
+}
+
+// wait is how long the next start must wait. StartsMs may hold starts before the period.
+func (r *rateRecord) wait(l rateLimit, now time.Time) time.Duration {
+	n := len(r.StartsMs)
+	if n < l.max {
+		return 0
+	}
+	next := time.UnixMilli(r.StartsMs[n-l.max]).Add(l.period)
+	if since := now.Add(-l.period).UnixMilli(); r.StartsMs[n-l.max] <= since {
+		return 0
+	}
+	return max(next.Sub(now), time.Millisecond)
 }

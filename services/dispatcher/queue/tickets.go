@@ -63,6 +63,7 @@ func (k *Desk) sweep(prefix string) {
 func (k *Desk) put(key string, e entry) {
 	k.count(key, -1)
 	k.entries[key] = e
+	k.index(key, e)
 	k.count(key, 1)
 	k.list(key)
 }
@@ -70,6 +71,7 @@ func (k *Desk) put(key string, e entry) {
 // drop forgets a ticket. Call it with the lock.
 func (k *Desk) drop(key string) {
 	k.count(key, -1)
+	k.unindex(key, k.entries[key])
 	delete(k.entries, key)
 	k.book.Remove(key)
 }

@@ -9,14 +9,12 @@ package tenantlimit
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/settings"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/workflow"
 )
@@ -31,7 +29,7 @@ const (
 
 // Tenant is what holds for one tenant.
 type Tenant struct {
-	// Weight is the tenant's share of the slots against that of others; 0: 1.
+	// Weight is the tenant's share of the slots against that of others; 0 means the default, 1.
 	Weight int `json:"weight"`
 	// Priority is that of runs whose workflow sets none.
 	Priority int `json:"priority"`
@@ -63,48 +61,53 @@ type Limits struct {
 
 const form = `want {"tenants": {TENANT: {"weight": N, "priority": N, "concurrency": {"limit": N}, "rate": {"limit": N, "periodMs": MS}}}}, each member optional`
 
-// Parse reads the operator's document. The error names each wrong value by its place.
-func Parse(doc []byte) (*Limits, error) {
-	var file struct {
-		Tenants map[string]Tenant `json:"tenants"`
-	}
-	if err := strictjson.Decode(doc, strictjson.Limits{}, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w", form, err)
-	}
-	if file.Tenants == nil { // an empty file is probably a mistake
-		return nil, fmt.Errorf(`%s: member "tenants" is missing`, form)
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
-		at := "/tenants/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-		if name != others && !subject.Token(name) {
-			errs = append(errs, fmt.Errorf("at %q: want the name of a tenant or *", at))
-		}
-		errs = append(errs, file.Tenants[name].check(at)...)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return &Limits{file.Tenants}, nil
+// entry is a tenant's entry of the file.
+type entry struct {
+	Tenant
+
+	// Weight is nil for the default.
+	Weight *int `json:"weight"`
 }
 
-// check finds the values out of range.
-func (t Tenant) check(at string) (errs []error) {
-	inRange := func(member string, v, low, high int64) {
-		if v < low || v > high {
-			errs = append(errs, fmt.Errorf("at %q: %d: want %d to %d", at+member, v, low, high))
-		}
+// Parse reads the operator's document. The error has a line for each wrong value, with its path.
+func Parse(doc []byte) (*Limits, error) {
+	var file struct {
+		Tenants map[string]entry `json:"tenants"`
 	}
-	inRange("/weight", int64(t.Weight), 0, maxWeight)
-	inRange("/priority", int64(t.Priority), -workflow.MaxPriority, workflow.MaxPriority)
+	f := settings.Read(doc, &file)
+	if file.Tenants == nil { // an empty file is probably a mistake
+		f.Wrong("/tenants", "missing")
+	}
+	tenants := map[string]Tenant{}
+	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
+		at := settings.Path("/tenants", name)
+		if name != others && !subject.Token(name) {
+			f.Wrong(at, "want the name of a tenant or *")
+		}
+		tenants[name] = file.Tenants[name].check(f, at)
+	}
+	if err := f.Err(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, form)
+	}
+	return &Limits{tenants}, nil
+}
+
+// check adds the values out of range to f, and returns the tenant.
+func (e entry) check(f *settings.File, at string) Tenant {
+	t := e.Tenant
+	if e.Weight != nil {
+		f.Range(at+"/weight", int64(*e.Weight), 1, maxWeight)
+		t.Weight = *e.Weight
+	}
+	f.Range(at+"/priority", int64(t.Priority), -workflow.MaxPriority, workflow.MaxPriority)
 	if c := t.Concurrency; c != nil {
-		inRange("/concurrency/limit", int64(c.Limit), 1, maxConcurrency)
+		f.Range(at+"/concurrency/limit", int64(c.Limit), 1, maxConcurrency)
 	}
 	if r := t.Rate; r != nil {
-		inRange("/rate/limit", int64(r.Limit), 1, workflow.MaxRate)
-		inRange("/rate/periodMs", r.PeriodMs, workflow.MinPeriod.Milliseconds(), workflow.MaxPeriod.Milliseconds())
+		f.Range(at+"/rate/limit", int64(r.Limit), 1, workflow.MaxRate)
+		f.Range(at+"/rate/periodMs", r.PeriodMs, workflow.MinPeriod.Milliseconds(), workflow.MaxPeriod.Milliseconds())
 	}
-	return errs
+	return t
 }
 
 // Of is what holds for a tenant.

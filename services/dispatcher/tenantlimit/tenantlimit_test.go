@@ -16,10 +16,12 @@ import (
 func TestParse_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, doc, want string }{
-		{"empty", ``, "want {"},
-		{"no tenants", `{}`, `member "tenants" is missing`},
-		{"unknown member", `{"tenants":{"a":{"wieght":1}}}`, "wieght"},
-		{"weight", `{"tenants":{"a":{"weight":-1}}}`, `at "/tenants/a/weight": -1: want 0 to 1000`},
+		{"empty", ``, "the document ends too early"},
+		{"no tenants", `{}`, `at "/tenants": missing`},
+		{"unknown member", `{"tenants":{"a":{"wieght":1}}}`, `at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, weight`},
+		{"type", `{"tenants":{"a":{"weight":"1"}}}`, `at "/tenants/a/weight": want a number, got a string`},
+		{"weight", `{"tenants":{"a":{"weight":-1}}}`, `at "/tenants/a/weight": -1: want 1 to 1000`},
+		{"no weight", `{"tenants":{"a":{"weight":0}}}`, `at "/tenants/a/weight": 0: want 1 to 1000`},
 		{"priority", `{"tenants":{"a":{"priority":11}}}`, `at "/tenants/a/priority": 11: want -10 to 10`},
 		{"concurrency", `{"tenants":{"*":{"concurrency":{"limit":0}}}}`, `at "/tenants/*/concurrency/limit": 0: want 1 to`},
 		{"rate", `{"tenants":{"*":{"rate":{"limit":1001,"periodMs":60000}}}}`, `at "/tenants/*/rate/limit": 1001: want 1 to 1000`},
@@ -32,6 +34,18 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
+}
+
+func TestParse_ReportsAllErrors(t *testing.T) {
+	t.Parallel()
+	_, err := tenantlimit.Parse([]byte(`{"tenants":{"a":{"weight":0,"wieght":1,"rate":{"limit":"x","periodMs":1}},"b":{"priority":99}},"more":1}`))
+	for _, want := range []string{
+		`at "/tenants/a/weight": 0: want 1 to 1000`, `at "/tenants/a/wieght": unknown member`, `at "/tenants/a/rate/limit": want a number`,
+		`at "/tenants/a/rate/periodMs": 1: want`, `at "/tenants/b/priority": 99: want -10 to 10`, `at "/more": unknown member; allowed here: tenants`,
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NotContains(t, err.Error(), `"/tenants/a/rate/limit": 0`, "one error for each value")
 }
 
 func TestLimits_OfATenantBeforeThoseOfAll(t *testing.T) {

@@ -32,10 +32,7 @@ func (s *Service) ListQuarantinedRuns(ctx context.Context, req *hostv1.ListQuara
 	}
 	out := &hostv1.ListQuarantinedRunsResponse{}
 	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, &hostv1.QuarantinedRun{
-			RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Reason: r.GetReason(), Since: stringOrNil(r.GetSince()),
-			NextCheckAt: r.GetNextCheckAt(), Checks: r.GetChecks(), Tries: r.GetTries(),
-		})
+		out.Runs = append(out.Runs, quarantinedRun(r))
 	}
 	if n := len(out.GetRuns()); res.GetMore() && n > 0 {
 		next := base64.RawURLEncoding.EncodeToString([]byte(out.Runs[n-1].GetRunId()))
@@ -91,7 +88,7 @@ func (s *Service) EndQuarantinedRun(ctx context.Context, req *hostv1.EndQuaranti
 	return &hostv1.EndQuarantinedRunResponse{RunId: req.GetRunId(), Status: res.GetStatus()}, nil
 }
 
-// GetRunOwner returns the dispatcher that owns a run.
+// GetRunOwner returns the dispatcher that owns a run, or why no dispatcher executes it.
 func (s *Service) GetRunOwner(ctx context.Context, req *hostv1.GetRunOwnerRequest) (*hostv1.GetRunOwnerResponse, error) {
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
@@ -100,9 +97,13 @@ func (s *Service) GetRunOwner(ctx context.Context, req *hostv1.GetRunOwnerReques
 	if err != nil {
 		return nil, err
 	}
+	var b blocked
+	if !res.GetEnded() {
+		b = s.findBlocked(ctx, req.GetRunId())[req.GetRunId()]
+	}
 	return &hostv1.GetRunOwnerResponse{
 		RunId: req.GetRunId(), State: res.GetState(), Owner: stringOrNil(res.GetOwner()), Host: stringOrNil(res.GetHost()),
 		Epoch: int32(min(res.GetEpoch(), 1<<31-1)), //nolint:gosec // G115: bounded
-		Since: stringOrNil(res.GetSince()), ExpiresAt: stringOrNil(res.GetExpiresAt()),
+		Since: stringOrNil(res.GetSince()), ExpiresAt: stringOrNil(res.GetExpiresAt()), Limit: b.limit, Quarantine: b.quarantine,
 	}, nil
 }

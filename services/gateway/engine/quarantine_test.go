@@ -25,14 +25,14 @@ func (*dispatcher) RetryQuarantinedRun(_ context.Context, r *dispatcherv1.RetryQ
 
 func (*dispatcher) EndQuarantinedRun(_ context.Context, r *dispatcherv1.EndQuarantinedRunRequest, _ ...grpc.CallOption) (*dispatcherv1.EndQuarantinedRunResponse, error) {
 	if r.GetReason() != "no [REDACTED:of acme/stuck] left" || r.GetEndedBy() == "" {
-		return nil, fault.New(fault.RunNotFound, "no quarantined run of this id in your tenant")
+		return nil, fault.New(fault.NotQuarantined, "this run is not in quarantine")
 	}
 	return &dispatcherv1.EndQuarantinedRunResponse{Status: "cancelled"}, nil
 }
 
 func (*dispatcher) GetOwnership(_ context.Context, r *dispatcherv1.GetOwnershipRequest, _ ...grpc.CallOption) (*dispatcherv1.GetOwnershipResponse, error) {
-	if r.GetRunId() == "idle" {
-		return &dispatcherv1.GetOwnershipResponse{State: "none"}, nil
+	if r.GetRunId() != "busy" {
+		return &dispatcherv1.GetOwnershipResponse{State: "none", Ended: r.GetRunId() == "ended"}, nil
 	}
 	return &dispatcherv1.GetOwnershipResponse{State: "owned", Owner: "of " + r.GetTenant(), Host: "pod-1", Epoch: 3, Since: "then", ExpiresAt: "later"}, nil
 }
@@ -64,7 +64,7 @@ func TestQuarantinedRuns_AreRetriedAndEndedWithAnAuditEntry(t *testing.T) {
 	require.NoError(t, err, "secrets are taken out of the reason")
 	require.Equal(t, "cancelled", got.GetStatus())
 	_, err = s.EndQuarantinedRun(as(t, liveKey), &hostv1.EndQuarantinedRunRequest{RunId: "other"})
-	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+	require.Equal(t, fault.NotQuarantined, fault.CodeOf(err))
 	require.ElementsMatch(t, []string{
 		`acme run.quarantine.retried runs/stuck {"outcome":"queued"}`,
 		`acme run.quarantine.retried runs/done {"outcome":"ended"}`,
@@ -83,4 +83,19 @@ func TestGetRunOwner_LeavesOutWhatIsNotKnown(t *testing.T) {
 	got, err = s.GetRunOwner(as(t, liveKey), &hostv1.GetRunOwnerRequest{RunId: "idle"})
 	require.NoError(t, err)
 	require.True(t, proto.Equal(&hostv1.GetRunOwnerResponse{RunId: "idle", State: "none"}, got), "%v", got)
+}
+
+func (d *dispatcher) FindBlockedRuns(_ context.Context, r *dispatcherv1.FindBlockedRunsRequest, _ ...grpc.CallOption) (*dispatcherv1.FindBlockedRunsResponse, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.away {
+		return nil, fault.New(fault.ServiceUnavailable, "away")
+	}
+	out := &dispatcherv1.FindBlockedRunsResponse{}
+	for _, id := range r.GetRunIds() {
+		if b := d.blocked[r.GetTenant()+"/"+id]; b != nil {
+			out.Runs = append(out.Runs, b)
+		}
+	}
+	return out, nil
 }

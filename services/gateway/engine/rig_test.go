@@ -43,6 +43,8 @@ type dispatcher struct {
 	answered  *dispatcherv1.ResolveInterruptRequest // the last of them
 	answering func() error                          // what the log of the run says to an answer
 	workflows map[string]string                     // by tenant/id
+	blocked   map[string]*dispatcherv1.BlockedRun   // by tenant/id
+	away      bool                                  // no dispatcher says which runs are blocked
 }
 
 func (d *dispatcher) StartRun(_ context.Context, r *dispatcherv1.StartRunRequest, _ ...grpc.CallOption) (*dispatcherv1.StartRunResponse, error) {

@@ -31,8 +31,15 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 		return nil, err
 	}
 	out := &hostv1.ListRunsResponse{NextCursor: stringOrNil(res.GetNextCursor())}
+	var quiet []string
 	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, s.runSummary(r))
+		if s.quiet(r.GetWaits(), r.GetLastEventAt()) {
+			quiet = append(quiet, r.GetRunId())
+		}
+	}
+	found := s.findBlocked(ctx, quiet...)
+	for _, r := range res.GetRuns() {
+		out.Runs = append(out.Runs, s.runSummary(r, found[r.GetRunId()]))
 	}
 	return out, nil
 }
@@ -63,15 +70,15 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 	return nil
 }
 
-// runSummary converts a row of the run list.
-func (s *Service) runSummary(r *eventlogv1.RunSummary) *hostv1.RunSummary {
+// runSummary converts a row of the run list. A blocked run is not stalled.
+func (s *Service) runSummary(r *eventlogv1.RunSummary, b blocked) *hostv1.RunSummary {
 	out := &hostv1.RunSummary{
 		RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
 		StartedAt: stringOrNil(r.GetStartedAt()), CompletedAt: stringOrNil(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: stringOrNil(r.GetErrorCode()),
 		LastEventAt: stringOrNil(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
 	}
-	out.Waits = runWait(r.GetWaits())
-	if stalls, ok := s.stallsAt(r.GetWaits(), r.GetLastEventAt()); ok {
+	out.Waits, out.Quarantine = runWait(r.GetWaits(), b.limit), b.quarantine
+	if stalls, ok := s.stallsAt(r.GetWaits(), r.GetLastEventAt()); ok && !b.any() {
 		out.Stalled = !s.deps.Clock().Before(stalls)
 		out.StallsAt = stringOrNil(wire.FormatTime(stalls))
 	}
@@ -79,11 +86,13 @@ func (s *Service) runSummary(r *eventlogv1.RunSummary) *hostv1.RunSummary {
 }
 
 // runWait converts what a run waits for; nil if nothing.
-func runWait(w *eventlogv1.RunWait) *hostv1.RunWait {
+func runWait(w *eventlogv1.RunWait, limit *hostv1.RunLimit) *hostv1.RunWait {
 	if w == nil {
 		return nil
 	}
-	out := &hostv1.RunWait{For: w.GetFor(), NodeId: stringOrNil(w.GetNodeId()), Since: stringOrNil(w.GetSince()), DueAt: stringOrNil(w.GetDueAt()), HeldBy: stringOrNil(w.GetHeldBy())}
+	out := &hostv1.RunWait{
+		For: w.GetFor(), NodeId: stringOrNil(w.GetNodeId()), Since: stringOrNil(w.GetSince()), DueAt: stringOrNil(w.GetDueAt()), HeldBy: stringOrNil(w.GetHeldBy()), Limit: limit,
+	}
 	if w.GetAttempt() > 0 {
 		out.Attempt = &w.Attempt
 	}

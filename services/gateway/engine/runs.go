@@ -155,8 +155,8 @@ func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*op
 		return nil, err
 	}
 	snapshot, tag := s.presentSnapshot(ctx, res.GetSnapshot())
-	snapshot = s.withRunStatus(snapshot, res)
-	setMeta(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+`"`, MetaCache, "private, no-cache")
+	snapshot, blockedTag := s.withRunStatus(ctx, req.GetRunId(), snapshot, res)
+	setMeta(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+blockedTag+`"`, MetaCache, "private, no-cache")
 	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: snapshot}}, nil
 }
 

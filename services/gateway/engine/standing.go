@@ -2,10 +2,16 @@ package engine
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
 
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
 // vendorMembers are the members that this host adds to a snapshot, under its vendor key
@@ -15,40 +21,52 @@ type vendorMembers struct {
 }
 
 // runStatus is the part of a run list row that a snapshot also has. It does not say whether
-// the run is stalled: that depends on the clock, and a snapshot changes only with its log.
-// Readers compare StallsAt.
+// the run is stalled: that depends on the clock, and the ETag of a snapshot does not change with
+// time. Readers compare StallsAt.
 type runStatus struct {
-	LastEventAt string    `json:"lastEventAt,omitempty"`
-	Waits       *waitsDoc `json:"waits,omitempty"`
-	StallsAt    string    `json:"stallsAt,omitempty"`
+	LastEventAt string          `json:"lastEventAt,omitempty"`
+	Waits       json.RawMessage `json:"waits,omitempty"`
+	StallsAt    string          `json:"stallsAt,omitempty"`
+	Quarantine  json.RawMessage `json:"quarantine,omitempty"`
 }
 
-type waitsDoc struct {
-	For       string `json:"for"`
-	NodeID    string `json:"nodeId,omitempty"`
-	Attempt   int32  `json:"attempt,omitempty"`
-	Since     string `json:"since,omitempty"`
-	DueAt     string `json:"dueAt,omitempty"`
-	Questions int32  `json:"questions,omitempty"`
-	HeldBy    string `json:"heldBy,omitempty"`
-}
-
-// withRunStatus adds the run's status to a snapshot.
-func (s *Service) withRunStatus(snapshot []byte, res *eventlogv1.GetRunResponse) []byte {
-	doc := runStatus{LastEventAt: res.GetLastEventAt()}
-	if w := res.GetWaits(); w != nil {
-		doc.Waits = &waitsDoc{
-			For: w.GetFor(), NodeID: w.GetNodeId(), Attempt: w.GetAttempt(), Since: w.GetSince(), DueAt: w.GetDueAt(),
-			Questions: w.GetQuestions(), HeldBy: w.GetHeldBy(),
-		}
+// withRunStatus adds the run's status to a snapshot. tag is the part of the ETag for what the log
+// does not say; empty if the run is not blocked.
+func (s *Service) withRunStatus(ctx context.Context, runID string, snapshot []byte, res *eventlogv1.GetRunResponse) (shown []byte, tag string) {
+	var b blocked
+	if s.quiet(res.GetWaits(), res.GetLastEventAt()) {
+		b = s.findBlocked(ctx, runID)[runID]
 	}
-	if at, ok := s.stallsAt(res.GetWaits(), res.GetLastEventAt()); ok {
+	doc := runStatus{LastEventAt: res.GetLastEventAt()}
+	if w := runWait(res.GetWaits(), b.limit); w != nil {
+		doc.Waits = rendered(w)
+	}
+	if b.quarantine != nil {
+		doc.Quarantine = rendered(b.quarantine)
+	}
+	if b.any() {
+		tag = digest(doc)
+	} else if at, ok := s.stallsAt(res.GetWaits(), res.GetLastEventAt()); ok {
 		doc.StallsAt = wire.FormatTime(at)
 	}
 	members, err := json.Marshal(vendorMembers{doc})
 	before, object := bytes.CutSuffix(snapshot, []byte("}"))
-	if err != nil || doc == (runStatus{}) || !object {
-		return snapshot
+	if err != nil || !object || doc.LastEventAt == "" && doc.Waits == nil && doc.Quarantine == nil {
+		return snapshot, ""
 	}
-	return bytes.Join([][]byte{before, members[1:]}, []byte(",")) // a snapshot is never empty
+	return bytes.Join([][]byte{before, members[1:]}, []byte(",")), tag // a snapshot is never empty
+}
+
+// rendered is a message as JSON; nil if it cannot be rendered.
+func rendered(m proto.Message) json.RawMessage {
+	b, err := wirejson.Append(nil, m)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func digest(doc runStatus) string {
+	sum := sha256.Sum256(append(append([]byte{}, doc.Waits...), doc.Quarantine...))
+	return "." + hex.EncodeToString(sum[:6])
 }

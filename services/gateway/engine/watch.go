@@ -42,7 +42,7 @@ func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreaming
 		if err != nil {
 			return streamError(err)
 		}
-		if err := out.Send(&hostv1.WatchRunsResponse{Run: s.runSummary(res.GetRun())}); err != nil {
+		if err := out.Send(&hostv1.WatchRunsResponse{Run: s.runSummary(res.GetRun(), blocked{})}); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,11 @@ import type { components } from "./schema";
 /** A row of the list of runs. */
 export type RunRow = components["schemas"]["RunSummary"];
 
-/** What this host says of a run besides: when it was last heard of, what it waits for, when it counts as stalled. */
-export type Standing = { lastEventAt?: string; waits?: RunWait; stallsAt?: string };
+/** What this host adds to a snapshot: the time of the last event, what the run waits for, when it counts as stalled, why it is quarantined. */
+export type Standing = { lastEventAt?: string; waits?: RunWait; stallsAt?: string; quarantine?: components["schemas"]["QuarantinedRun"] };
+
+/** A slot or a limit that a run waits for. */
+export type RunLimit = components["schemas"]["RunLimit"];
 
 /** What a run waits for. */
 export type RunWait = components["schemas"]["RunWait"];

@@ -747,7 +747,7 @@ export interface components {
         };
         Error: {
             details?: Record<string, never>;
-            /** @description one of auth_elevation_required, capability_not_provided, capability_required, client_version_unsupported, conflict, correlation_mismatch, credential_forbidden, engine_version_mismatch, envelope_contract_violation, envelope_correlation_conflict, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, forbidden, force_engine_version_forbidden, fork_invalid_seq, host_capability_missing, idempotency_in_flight, idempotency_key_mismatch, internal_error, interrupt_already_resolved, interrupt_expired, interrupt_gone, interrupt_not_found, invalid_argument, invalid_envelope_shape, key_expired, key_revoked, method_not_allowed, mock_provider_forbidden, not_found, payload_too_large, prompt_variable_unresolved, provider_policy_denied, rate_limited, residency_unavailable, run_already_active, run_expired, run_forbidden, run_not_found, run_terminal, service_unavailable, subscription_not_found, template_not_found, unauthenticated, unknown_envelope_kind, unknown_schema_version, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, untrusted_content_blocks_approval, validation_error, webhook_url_rejected, workflow_not_found */
+            /** @description one of auth_elevation_required, capability_not_provided, capability_required, client_version_unsupported, conflict, correlation_mismatch, credential_forbidden, engine_version_mismatch, envelope_contract_violation, envelope_correlation_conflict, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, forbidden, force_engine_version_forbidden, fork_invalid_seq, host_capability_missing, idempotency_in_flight, idempotency_key_mismatch, internal_error, interrupt_already_resolved, interrupt_expired, interrupt_gone, interrupt_not_found, invalid_argument, invalid_envelope_shape, key_expired, key_revoked, log_damaged, method_not_allowed, mock_provider_forbidden, not_found, not_quarantined, payload_too_large, prompt_variable_unresolved, provider_policy_denied, rate_limited, residency_unavailable, run_already_active, run_expired, run_forbidden, run_not_found, run_terminal, service_unavailable, subscription_not_found, template_not_found, unauthenticated, unknown_envelope_kind, unknown_schema_version, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, untrusted_content_blocks_approval, validation_error, webhook_url_rejected, workflow_not_found */
             error: string;
             message: string;
         };
@@ -769,7 +769,9 @@ export interface components {
             epoch: number;
             expiresAt?: string;
             host?: string;
+            limit?: components["schemas"]["RunLimit"];
             owner?: string;
+            quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
             since?: string;
             state: string;
@@ -938,12 +940,22 @@ export interface components {
             secretFingerprint: string;
             webhookId: string;
         };
+        RunLimit: {
+            keyed: boolean;
+            limit?: number;
+            periodMs?: number;
+            reason: string;
+            scope: string;
+            since: string;
+            until?: string;
+        };
         RunSummary: {
             completedAt?: string;
             createdAt: string;
             errorCode?: string;
             lastEventAt?: string;
             lastSequence: number;
+            quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
             stalled: boolean;
             stallsAt?: string;
@@ -958,6 +970,7 @@ export interface components {
             dueAt?: string;
             for: string;
             heldBy?: string;
+            limit?: components["schemas"]["RunLimit"];
             nodeId?: string;
             questions?: number;
             since?: string;
@@ -1041,7 +1054,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1113,7 +1126,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1171,7 +1184,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1243,7 +1256,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1321,7 +1334,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1393,7 +1406,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1470,7 +1483,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1542,7 +1555,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1622,7 +1635,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1694,7 +1707,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1752,7 +1765,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1824,7 +1837,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1890,7 +1903,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1962,7 +1975,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2036,7 +2049,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2108,7 +2121,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2184,7 +2197,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2256,7 +2269,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2334,7 +2347,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2406,7 +2419,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2490,7 +2503,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2562,7 +2575,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2644,7 +2657,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2716,7 +2729,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2797,7 +2810,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2869,7 +2882,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2949,7 +2962,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3021,7 +3034,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3097,7 +3110,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3169,7 +3182,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3245,7 +3258,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3317,7 +3330,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3403,7 +3416,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3475,7 +3488,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3559,7 +3572,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3631,7 +3644,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3709,7 +3722,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3781,7 +3794,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3864,7 +3877,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3936,7 +3949,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4017,7 +4030,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4089,7 +4102,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4174,7 +4187,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4246,7 +4259,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4324,7 +4337,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4396,7 +4409,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4482,7 +4495,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4554,7 +4567,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4630,7 +4643,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4702,7 +4715,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4787,7 +4800,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4859,7 +4872,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4943,7 +4956,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5015,7 +5028,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5095,7 +5108,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5167,7 +5180,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5241,7 +5254,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5313,7 +5326,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5390,7 +5403,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5462,7 +5475,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5542,7 +5555,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5614,7 +5627,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5692,7 +5705,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5764,7 +5777,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5844,7 +5857,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5916,7 +5929,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6000,7 +6013,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6072,7 +6085,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6149,7 +6162,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6221,7 +6234,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6310,7 +6323,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6382,7 +6395,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -6458,7 +6471,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6530,7 +6543,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description internal_error */
+            /** @description internal_error, log_damaged */
             500: {
                 headers: {
                     [name: string]: unknown;

@@ -7,7 +7,7 @@ import { Ago } from "../ui/Ago";
 import { Dialog } from "../ui/Dialog";
 import { ErrorNote } from "../ui/ErrorNote";
 import { dateTime } from "../ui/time";
-import { quarantineKey, reasonWords, type QuarantinedRun } from "./host";
+import { damagedLog, quarantineKey, reasonWords, type QuarantinedRun } from "./host";
 import "./quarantine.css";
 
 /** Says that a run is quarantined, why, and what can be done. */
@@ -44,9 +44,13 @@ export function QuarantineNote({ run }: { run: QuarantinedRun }): ReactNode {
           <button type="button" disabled={retry.isPending} onClick={() => retry.mutate()}>
             Retry now
           </button>{" "}
-          <button type="button" className="danger" onClick={() => setEnding(true)}>
-            End run…
-          </button>
+          {run.reason === damagedLog ? (
+            <span className="small dim">The run cannot be ended: nothing can be appended to a damaged log.</span>
+          ) : (
+            <button type="button" className="danger" onClick={() => setEnding(true)}>
+              End run…
+            </button>
+          )}
         </p>
       ) : (
         <p className="small dim">To retry or end the run, use a key with the scope runs:cancel.</p>

@@ -29,8 +29,11 @@ export function useQuarantined(runId: string, enabled: boolean): QuarantinedRun 
   return enabled ? data?.runs[0] : undefined;
 }
 
+/** The reason of a run whose log is damaged. */
+export const damagedLog = "log_damaged";
+
 const reasons: { [reason: string]: string } = {
-  log_damaged: "The run's log is damaged. Restore the log from a backup.",
+  [damagedLog]: "The run's log is damaged. Restore the log from a backup.",
   definition_missing: "The workflow definition is missing. Restore it from a backup, or end the run.",
   engine_version: "The run needs a newer engine. Upgrade the dispatchers.",
   panic: "The run's execution panics. Upgrade the dispatchers, or end the run.",

@@ -17,6 +17,7 @@ const looks: { [status: string]: Look } = {
   cancelled: { word: "Cancelled", glyph: "⊘", icon: "ban", tone: "idle" },
   completed: { word: "Completed", glyph: "✓", icon: "check", tone: "good" },
   failed: { word: "Failed", glyph: "✕", icon: "cross", tone: "bad" },
+  quarantined: { word: "Quarantined", glyph: "!", icon: "bang", tone: "bad" },
   stalled: { word: "Stalled", glyph: "!", icon: "bang", tone: "bad" },
   // Nodes know two more.
   skipped: { word: "Skipped", glyph: "↷", icon: "skip", tone: "idle" },
@@ -29,10 +30,10 @@ export function lookOf(status: string): Look {
 }
 
 /** The chip of a status. An outline says that the host derived it. */
-export function Status({ status, stalled }: { status: string; stalled?: boolean }): ReactNode {
-  const look = lookOf(stalled ? "stalled" : status);
+export function Status({ status, stalled, quarantined }: { status: string; stalled?: boolean; quarantined?: boolean }): ReactNode {
+  const look = lookOf(quarantined ? "quarantined" : stalled ? "stalled" : status);
   return (
-    <span className={`status ${look.tone}${stalled ? " outline" : ""}`}>
+    <span className={`status ${look.tone}${stalled || quarantined ? " outline" : ""}`}>
       <Icon name={look.icon} />
       {look.word}
     </span>

@@ -42,6 +42,12 @@ export function dateTime(iso: string): string {
   return Number.isNaN(at.valueOf()) ? plain(iso) : `${day.format(at)}, ${clockFormat.format(at).slice(0, 8)}`;
 }
 
+/** The time of day, and the day unless it is today. */
+export function dayTime(iso: string): string {
+  const at = new Date(iso);
+  return day.format(at.valueOf() || 0) === day.format(Date.now()) ? clock(iso).slice(0, 8) : dateTime(iso);
+}
+
 // One clock for the page: it ticks each second while somebody looks at something that grows.
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;

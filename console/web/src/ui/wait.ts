@@ -1,5 +1,5 @@
-import type { RunWait } from "../api/model";
-import { clock } from "./time";
+import type { RunLimit, RunWait } from "../api/model";
+import { dayTime, duration } from "./time";
 import { own } from "../api/own";
 
 const whom: { [what: string]: string } = {
@@ -18,8 +18,27 @@ const whom: { [what: string]: string } = {
 export function waitWords(wait: RunWait): string {
   const at = wait.nodeId ? ` at ${wait.nodeId}` : "";
   const attempt = wait.attempt !== undefined && wait.attempt > 1 ? `, attempt ${wait.attempt}` : "";
-  const due = wait.dueAt ? `, until ${clock(wait.dueAt).slice(0, 8)}` : "";
+  if (wait.limit) return `waits for ${limitWords(wait.limit)}`;
+  const due = wait.dueAt ? `, until ${dayTime(wait.dueAt)}` : "";
   if (wait.for === "node") return `works${at}${attempt}`;
   const many = wait.questions !== undefined && wait.questions > 1 ? ` (${wait.questions} questions)` : "";
   return `waits ${own(whom, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
+}
+
+/** A limit in words: its kind, its value and where it is set. */
+export function limitWords(limit: RunLimit): string {
+  const whose = limit.scope === "tenant" ? "the tenant's" : "the workflow's";
+  const each = limit.keyed ? " for each key" : "";
+  switch (limit.reason) {
+    case "capacity":
+      return `a free slot of a dispatcher (--max-runs ${limit.limit ?? "–"})`;
+    case "concurrency":
+      return `${whose} concurrency limit: ${limit.limit ?? "–"} at a time${each}`;
+    case "rate":
+      return `${whose} rate limit: ${limit.limit ?? "–"} starts in ${duration(limit.periodMs ?? Number.NaN)}${each}`;
+    case "retry":
+      return "the next try, after one that failed";
+    default:
+      return limit.reason;
+  }
 }

@@ -12,15 +12,11 @@
 package limit
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/settings"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -51,12 +47,19 @@ func (m Millis) Timeouts() provider.Timeouts {
 	return provider.Timeouts{Connect: ms(m.Connect), FirstByte: ms(m.FirstByte), Silence: ms(m.Silence), Call: ms(m.Call)}
 }
 
+// member is a value of the operator's file by its name.
+type member struct {
+	name  string
+	value int64
+}
+
+func (m Millis) members() []member {
+	return []member{{"connectMs", m.Connect}, {"firstByteMs", m.FirstByte}, {"silenceMs", m.Silence}, {"callMs", m.Call}}
+}
+
 // Check finds a limit that is negative or above most; name is empty if there is none.
 func (m Millis) Check(most time.Duration) (name string, value int64) {
-	for _, l := range []struct {
-		name  string
-		value int64
-	}{{"connectMs", m.Connect}, {"firstByteMs", m.FirstByte}, {"silenceMs", m.Silence}, {"callMs", m.Call}} {
+	for _, l := range m.members() {
 		if l.value < 0 || l.value > most.Milliseconds() {
 			return l.name, l.value
 		}
@@ -89,53 +92,47 @@ func (s Settings) MaxTimeout() time.Duration {
 	return max(most, t.Connect, t.FirstByte, t.Silence, t.Call)
 }
 
-func (s Settings) check(at string) (errs []error) {
-	for _, l := range []struct {
-		name  string
-		value int
-	}{{"maxConcurrent", s.MaxConcurrent}, {"requestsPerMinute", s.RequestsPerMinute}, {"tokensPerMinute", s.TokensPerMinute}} {
+// check adds the values out of range to f.
+func (s Settings) check(f *settings.File, at string) {
+	for _, l := range []member{{"maxConcurrent", int64(s.MaxConcurrent)}, {"requestsPerMinute", int64(s.RequestsPerMinute)}, {"tokensPerMinute", int64(s.TokensPerMinute)}} {
 		if l.value < 0 {
-			errs = append(errs, fmt.Errorf("at %q: %d: want 0 (no limit) or more", at+"/"+l.name, l.value))
+			f.Wrong(at+"/"+l.name, "%d: want 0 (no limit) or more", l.value)
 		}
 	}
-	if name, value := s.Millis.Check(longest); name != "" {
-		errs = append(errs, fmt.Errorf("at %q: %d: want milliseconds from 1 to %d, or 0 for the default", at+"/timeouts/"+name, value, longest.Milliseconds()))
+	most := longest.Milliseconds()
+	for _, l := range s.Millis.members() {
+		if l.value < 0 || l.value > most {
+			f.Wrong(at+"/timeouts/"+l.name, "%d: want milliseconds from 1 to %d, or 0 for the default", l.value, most)
+		}
 	}
-	if s.MaxTimeoutMs < 0 || s.MaxTimeoutMs > longest.Milliseconds() {
-		errs = append(errs, fmt.Errorf("at %q: %d: want milliseconds from 1 to %d, or 0 for %d", at+"/maxTimeoutMs", s.MaxTimeoutMs, longest.Milliseconds(), DefaultMaxTimeout.Milliseconds()))
+	if s.MaxTimeoutMs < 0 || s.MaxTimeoutMs > most {
+		f.Wrong(at+"/maxTimeoutMs", "%d: want milliseconds from 1 to %d, or 0 for %d", s.MaxTimeoutMs, most, DefaultMaxTimeout.Milliseconds())
 	}
-	return errs
 }
 
 // All are the settings of all providers. The nil All has defaults only. It never changes and
 // is safe for concurrent use.
 type All struct{ byID map[string]Settings }
 
-// Parse reads the operator's document. known are the ids of the configured providers.
+// Parse reads the operator's document. known are the ids of the configured providers. The error has
+// a line for each wrong value, with its path.
 func Parse(doc []byte, known []string) (*All, error) {
-	if err := strictjson.Check(doc, strictjson.Limits{}); err != nil {
-		return nil, err
-	}
 	var file struct {
 		Providers map[string]Settings `json:"providers"`
 	}
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
-		return nil, fmt.Errorf(`want {"providers": {ID: {maxConcurrent?, requestsPerMinute?, tokensPerMinute?, timeouts?, maxTimeoutMs?}}}: %w`, err)
-	}
-	var errs []error
+	f := settings.Read(doc, &file)
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
+		at := settings.Path("/providers", id)
 		if id != anyProvider && !slices.Contains(known, id) {
-			errs = append(errs, fmt.Errorf("at %q: no such provider; there are %v, and * for all others", "/providers/"+id, known))
+			f.Wrong(at, "no such provider; there are %v, and * for all others", known)
 		}
-		errs = append(errs, file.Providers[id].check("/providers/"+id)...)
+		file.Providers[id].check(f, at)
 	}
 	if len(file.Providers) == 0 {
-		errs = append(errs, errors.New(`at "/providers": want at least one provider`))
+		f.Wrong("/providers", "want at least one provider")
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := f.Err(); err != nil {
+		return nil, err
 	}
 	return &All{file.Providers}, nil
 }

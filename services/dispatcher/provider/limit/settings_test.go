@@ -27,19 +27,30 @@ func TestParse_ReportsWhatIsWrong(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{`:                                      "",
 		`{"providers":{}}`:                       "at least one provider",
-		`{"providers":{"a":{"maxConcurent":3}}}`: `unknown field "maxConcurent"`,
+		`{"providers":{"a":{"maxConcurent":3}}}`: `at "/providers/a/maxConcurent": unknown member; allowed here: maxConcurrent, maxTimeoutMs, requestsPerMinute, timeouts, tokensPerMinute`,
 		`{"providers":{"a":{"maxConcurrent":-3}}}`:               `"/providers/a/maxConcurrent": -3: want 0`,
 		`{"providers":{"a":{"tokensPerMinute":-1}}}`:             `tokensPerMinute`,
 		`{"providers":{"a":{"timeouts":{"silenceMs":-1}}}}`:      `"/providers/a/timeouts/silenceMs": -1: want milliseconds from 1 to 604800000`,
 		`{"providers":{"a":{"timeouts":{"callMs":604800001}}}}`:  `callMs`,
 		`{"providers":{"a":{"maxTimeoutMs":-1}}}`:                `maxTimeoutMs`,
 		`{"providers":{"opnai":{}}}`:                             `no such provider; there are [a]`,
-		`{"providers":{"a":{"maxConcurrent":"many"}}}`:           `want {"providers"`,
+		`{"providers":{"a":{"maxConcurrent":"many"}}}`:           `at "/providers/a/maxConcurrent": want a number, got a string`,
 		`{"providers":{"a":{},"a":{}}}`:                          "",
-		`{"providers":{"a":{"maxConcurrent":1,"x":1}},"more":1}`: "unknown field",
+		`{"providers":{"a":{"maxConcurrent":1,"x":1}},"more":1}`: `at "/more": unknown member; allowed here: providers`,
 	} {
 		_, err := limit.Parse([]byte(doc), []string{"a"})
 		require.Error(t, err, doc)
 		require.Contains(t, err.Error(), want, doc)
 	}
+}
+
+func TestParse_ReportsAllErrors(t *testing.T) {
+	t.Parallel()
+	_, err := limit.Parse([]byte(`{"providers":{"opnai":{"maxConcurent":1},"a":{"maxConcurrent":-1,"tokensPerMinute":"x","timeouts":{"callMs":-1,"silenceMs":-2}}}}`), []string{"a"})
+	require.EqualError(t, err, `at "/providers/opnai/maxConcurent": unknown member; allowed here: maxConcurrent, maxTimeoutMs, requestsPerMinute, timeouts, tokensPerMinute
+at "/providers/a/tokensPerMinute": want a number, got a string
+at "/providers/a/maxConcurrent": -1: want 0 (no limit) or more
+at "/providers/a/timeouts/silenceMs": -2: want milliseconds from 1 to 604800000, or 0 for the default
+at "/providers/a/timeouts/callMs": -1: want milliseconds from 1 to 604800000, or 0 for the default
+at "/providers/opnai": no such provider; there are [a], and * for all others`)
 }

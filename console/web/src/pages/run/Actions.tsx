@@ -14,12 +14,16 @@ import { own } from "../../api/own";
 type Verb = "pause" | "resume" | "cancel";
 
 /** What can be done to a run. What cannot be done now is there as well, with the reason. */
-export function Actions({ snapshot, log, onFork }: { snapshot: RunSnapshot; log: RunLog; onFork: () => void }): ReactNode {
+export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunSnapshot; log: RunLog; quarantined: boolean; onFork: () => void }): ReactNode {
   const [asked, ask] = useState<Verb>();
   const capabilities = useCapabilities();
   const may = useMay("runs:cancel");
   const mayFork = useMay("runs:create", "runs:read");
-  const refused = (v: Verb): string | undefined => (may ? whyNot(v, snapshot, capabilities) : "Your key may not do this: it lacks the scope runs:cancel.");
+  const refused = (v: Verb): string | undefined => {
+    if (!may) return "Your key may not do this: it lacks the scope runs:cancel.";
+    if (quarantined) return "The run is quarantined: the note below says what can be done.";
+    return whyNot(v, snapshot, capabilities);
+  };
   const verb: Verb = snapshot.status === "paused" ? "resume" : "pause";
   return (
     <div className="run-actions">

@@ -1,21 +1,23 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { isObject } from "../../api/json";
-import { isTerminal, type RunSnapshot } from "../../api/model";
+import { isTerminal, type RunLimit, type RunSnapshot } from "../../api/model";
 import { useConfig } from "../../api/session";
 import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
+import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorCode } from "../../ui/ErrorCode";
 import { Live } from "../../ui/Live";
 import { shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
-import { ago, dateTime, duration, useNow } from "../../ui/time";
+import { ago, dateTime, dayTime, duration, useNow } from "../../ui/time";
+import { limitWords } from "../../ui/wait";
 import { Actions } from "./Actions";
 import { modelAsked, text } from "./events";
 import { linksOf } from "./links";
 import { nextActor } from "./nextActor";
-import { OwnerWords, useOwner } from "./Owner";
+import { OwnerWords, useOwner, type Owner } from "./Owner";
 import { useStalled } from "./useStalled";
 import { Name } from "../../ui/Text";
 import { plain } from "../../ui/plain";
@@ -34,9 +36,13 @@ type Props = {
 
 /** What a run is, how it stands, who acts next, and what can be done. */
 export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Props): ReactNode {
-  const stalled = useStalled(snapshot, log);
   const recorded = useIsRecorded();
-  const quarantined = useQuarantined(runId, !recorded && (snapshot ? !isTerminal(snapshot.status) : unreadable));
+  const active = !recorded && snapshot !== undefined && !isTerminal(snapshot.status);
+  const quarantined = useQuarantined(runId, active || (!recorded && !snapshot && unreadable));
+  const owner = useOwner(runId, active && !quarantined);
+  const limit = active ? (owner ?? snapshot.waybill?.waits)?.limit : undefined;
+  const silent = useStalled(snapshot, log);
+  const stalled = quarantined || limit ? undefined : silent;
   return (
     <header className="run-head">
       <div className="page-head">
@@ -45,20 +51,38 @@ export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Pro
         </h1>
         <CopyButton text={runId} what="the id of the run" />
         {!recorded && <CopyButton text={() => location.href} what="the link to this page" icon="link" />}
-        {snapshot && <Status status={snapshot.status} stalled={stalled !== undefined} />}
+        {snapshot && <Status status={snapshot.status} stalled={stalled !== undefined} quarantined={quarantined !== undefined} />}
         {recorded ? <span className="badge">from a file</span> : <Live state={log.state} />}
         <span className="grow" />
-        {snapshot && !recorded && <Actions snapshot={snapshot} log={log} onFork={onFork} />}
+        {snapshot && !recorded && <Actions snapshot={snapshot} log={log} quarantined={quarantined !== undefined} onFork={onFork} />}
       </div>
       {quarantined && <QuarantineNote run={quarantined} />}
       {snapshot && (
         <>
-          <p className="next">{stalled ? <Stalled since={stalled} snapshot={snapshot} /> : <Name text={nextActor(snapshot, log.events) ?? ""} />}</p>
-          <Facts snapshot={snapshot} log={log} />
+          <p className="next">
+            {quarantined ? (
+              "No dispatcher executes the run while it is quarantined."
+            ) : limit ? (
+              <Limited limit={limit} />
+            ) : stalled ? (
+              <Stalled since={stalled} snapshot={snapshot} />
+            ) : (
+              <Name text={nextActor(snapshot, log.events) ?? ""} />
+            )}
+          </p>
+          <Facts snapshot={snapshot} log={log} owner={owner} />
           {snapshot.error && <Failure snapshot={snapshot} log={log} onOpen={onOpen} />}
         </>
       )}
     </header>
+  );
+}
+
+function Limited({ limit }: { limit: RunLimit }): ReactNode {
+  return (
+    <>
+      Waits for <Name text={limitWords(limit)} />, since <Ago at={limit.since} />.{limit.until && ` It can start at ${dayTime(limit.until)} at the earliest.`}
+    </>
   );
 }
 
@@ -83,10 +107,9 @@ function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }):
   );
 }
 
-function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): ReactNode {
+function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; owner: Owner | undefined }): ReactNode {
   const fork = forkOf(snapshot);
   const links = linksOf(useConfig().links, snapshot);
-  const owner = useOwner(snapshot.runId, !useIsRecorded() && !isTerminal(snapshot.status));
   return (
     <dl className="facts">
       {snapshot.createdAt && (
@@ -98,7 +121,7 @@ function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): React
         <Took snapshot={snapshot} />
       </Fact>
       <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>
-      {owner && (
+      {owner && owner.state !== "unknown" && (
         <Fact name="Dispatcher">
           <OwnerWords owner={owner} />
         </Fact>

@@ -6,11 +6,11 @@ import { Ago } from "../../ui/Ago";
 import { dateTime } from "../../ui/time";
 import { Name } from "../../ui/Text";
 
-type Owner = components["schemas"]["GetRunOwnerResponse"];
+export type Owner = components["schemas"]["GetRunOwnerResponse"];
 
 const interval = 15_000;
 
-/** The dispatcher that owns a run; undefined if the host does not say. */
+/** The dispatcher that owns a run, or what the run waits for; undefined if not known. */
 export function useOwner(runId: string, enabled: boolean): Owner | undefined {
   const { data } = useQuery({
     queryKey: ["run-owner", runId],
@@ -18,7 +18,7 @@ export function useOwner(runId: string, enabled: boolean): Owner | undefined {
     enabled,
     refetchInterval: interval,
   });
-  return enabled && data?.state !== "unknown" ? data : undefined;
+  return enabled ? data : undefined;
 }
 
 /** Which dispatcher owns a run, since when and until when. */

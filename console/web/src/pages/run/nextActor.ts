@@ -1,6 +1,6 @@
 import { isObject } from "../../api/json";
 import type { RunEvent, RunSnapshot } from "../../api/model";
-import { clock, duration } from "../../ui/time";
+import { dayTime, duration } from "../../ui/time";
 import { text } from "./events";
 
 /** Who acts next, in one sentence. */
@@ -35,7 +35,7 @@ export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string
 function running(run: RunSnapshot): string {
   const { waits } = run.waybill ?? {};
   if (waits?.for === "dispatcher") return "Waits for a free dispatcher to go on with it.";
-  if (waits?.for === "timer") return `Nobody acts until the timer of ${waits.nodeId ?? "a node"} fires${waits.dueAt ? `, at ${clock(waits.dueAt)}` : ""}.`;
+  if (waits?.for === "timer") return `Nobody acts until the timer of ${waits.nodeId ?? "a node"} fires${waits.dueAt ? `, at ${dayTime(waits.dueAt)}` : ""}.`;
   if (waits?.for === "run") return `Waits for the run that ${waits.nodeId ?? "a node"} has started.`;
   const active = Object.entries(run.nodeStates ?? {}).filter(([, n]) => n.status === "running");
   if (active.length === 0) return "The host is choosing the next node.";

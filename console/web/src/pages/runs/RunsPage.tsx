@@ -236,7 +236,7 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
               </td>
             )}
             <td>
-              <RowStatus row={row} />
+              <Status status={row.status} stalled={row.stalled} quarantined={row.quarantine !== undefined} />
             </td>
             <td className="run-cell">
               <Link href={`/runs/${row.runId}`} className="run-link">
@@ -246,7 +246,8 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
             </td>
             <td className="known">
               {row.errorCode && <code className="bad-text"><Name text={row.errorCode} /></code>}
-              {row.waits && <span className="waits"><Name text={waitWords(row.waits)} /></span>}
+              {row.quarantine && <code className="bad-text"><Name text={row.quarantine.reason} /></code>}
+              {row.waits && !row.quarantine && <span className="waits"><Name text={waitWords(row.waits)} /></span>}
               {row.tags.map((tag) => (
                 <Link key={tag} href={filterURL(formatFilter([{ name: "tag", value: tag }]))} className="tag">
                   <Name text={tag} />
@@ -264,17 +265,6 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
       </tbody>
     </table>
   );
-}
-
-// A run stalls while one looks at its row, and no event tells of it.
-function RowStatus({ row }: { row: RunRow }): ReactNode {
-  if (row.stallsAt === undefined && !row.stalled) return <Status status={row.status} />;
-  return <MayStall row={row} />;
-}
-
-function MayStall({ row }: { row: RunRow }): ReactNode {
-  const now = useNow();
-  return <Status status={row.status} stalled={row.stalled || now > Date.parse(row.stallsAt ?? "")} />;
 }
 
 function Took({ row }: { row: RunRow }): ReactNode {

@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQueryClient, type InfiniteData } from "@tanstack/r
 import { useEffect, useState } from "react";
 import { api, body } from "../../api/client";
 import { parseJson } from "../../api/json";
-import type { RunRow } from "../../api/model";
+import { isTerminal, type RunRow } from "../../api/model";
 import { announce } from "../../app/announce";
 import { hostURL } from "../../app/base";
 import { openStream } from "../../live/link";
@@ -15,6 +15,9 @@ type Pages = InfiniteData<Page, string | undefined>;
 const pageSize = 50;
 // Without a feed, the list is asked for again that often while somebody looks.
 const pollEvery = 5000;
+// With a feed, the list is read again that often while runs are active: a run that waits for a limit, stalls or is
+// quarantined has no event that the feed could bring.
+const refreshEvery = 30_000;
 
 export type Runs = {
   rows: RunRow[];
@@ -38,7 +41,7 @@ export function useRuns(filter: string): Runs {
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) => loadPage(filter, pageParam, signal),
     getNextPageParam: (last: Page) => last.nextCursor,
-    refetchInterval: polling ? pollEvery : false,
+    refetchInterval: (q) => (polling ? pollEvery : q.state.data?.pages.some((page) => page.runs.some((row) => !isTerminal(row.status))) ? refreshEvery : false),
     refetchOnMount: "always",
   });
 

@@ -35,6 +35,7 @@ const (
 	Dispatcher_ListQuarantinedRuns_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/ListQuarantinedRuns"
 	Dispatcher_RetryQuarantinedRun_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/RetryQuarantinedRun"
 	Dispatcher_EndQuarantinedRun_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/EndQuarantinedRun"
+	Dispatcher_FindBlockedRuns_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/FindBlockedRuns"
 	Dispatcher_GetOwnership_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetOwnership"
 	Dispatcher_ProgramMock_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
 	Dispatcher_ResetMock_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
@@ -81,6 +82,8 @@ type DispatcherClient interface {
 	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled.
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
+	// FindBlockedRuns finds those of a tenant's runs that wait for a slot or a limit, or are quarantined.
+	FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error)
 	// GetOwnership says which dispatcher owns a run.
 	GetOwnership(ctx context.Context, in *GetOwnershipRequest, opts ...grpc.CallOption) (*GetOwnershipResponse, error)
 	// ProgramMock scripts the mock provider; refused unless test seams are on.
@@ -262,6 +265,16 @@ func (c *dispatcherClient) EndQuarantinedRun(ctx context.Context, in *EndQuarant
 	return out, nil
 }
 
+func (c *dispatcherClient) FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindBlockedRunsResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_FindBlockedRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) GetOwnership(ctx context.Context, in *GetOwnershipRequest, opts ...grpc.CallOption) (*GetOwnershipResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetOwnershipResponse)
@@ -351,6 +364,8 @@ type DispatcherServer interface {
 	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled.
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
+	// FindBlockedRuns finds those of a tenant's runs that wait for a slot or a limit, or are quarantined.
+	FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error)
 	// GetOwnership says which dispatcher owns a run.
 	GetOwnership(context.Context, *GetOwnershipRequest) (*GetOwnershipResponse, error)
 	// ProgramMock scripts the mock provider; refused unless test seams are on.
@@ -419,6 +434,9 @@ func (UnimplementedDispatcherServer) RetryQuarantinedRun(context.Context, *Retry
 }
 func (UnimplementedDispatcherServer) EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndQuarantinedRun not implemented")
+}
+func (UnimplementedDispatcherServer) FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindBlockedRuns not implemented")
 }
 func (UnimplementedDispatcherServer) GetOwnership(context.Context, *GetOwnershipRequest) (*GetOwnershipResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetOwnership not implemented")
@@ -744,6 +762,24 @@ func _Dispatcher_EndQuarantinedRun_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_FindBlockedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindBlockedRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).FindBlockedRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_FindBlockedRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).FindBlockedRuns(ctx, req.(*FindBlockedRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_GetOwnership_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetOwnershipRequest)
 	if err := dec(in); err != nil {
@@ -904,6 +940,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndQuarantinedRun",
 			Handler:    _Dispatcher_EndQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "FindBlockedRuns",
+			Handler:    _Dispatcher_FindBlockedRuns_Handler,
 		},
 		{
 			MethodName: "GetOwnership",

@@ -1,0 +1,62 @@
+// Package settings reads the JSON files of operators and reports all errors of a file, each with its
+// path and what is allowed there.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// File collects the errors of one file.
+type File struct {
+	paths []string
+	errs  []error
+	// unread: the document is not JSON, and nothing is known of its members.
+	unread bool
+}
+
+// Read decodes a document into the value that v points to. Members that do not fit keep their value.
+func Read(doc []byte, v any) *File {
+	f := &File{}
+	for _, e := range strictjson.DecodeAll(doc, strictjson.Limits{}, v) {
+		f.paths = append(f.paths, e.Path)
+		if e.Rule == strictjson.RuleType || e.Rule == strictjson.RuleUnknown {
+			f.errs = append(f.errs, fmt.Errorf("at %q: %s", e.Path, e.Reason))
+		} else {
+			f.errs, f.unread = append(f.errs, e), true
+		}
+	}
+	return f
+}
+
+// Wrong adds an error of the value at a path, unless one is known of it or of what it is part of.
+func (f *File) Wrong(path, format string, args ...any) {
+	if f.unread {
+		return
+	}
+	for _, p := range f.paths {
+		if p == path || strings.HasPrefix(path, p+"/") {
+			return
+		}
+	}
+	f.paths = append(f.paths, path)
+	f.errs = append(f.errs, fmt.Errorf("at %q: %s", path, fmt.Sprintf(format, args...)))
+}
+
+// Range adds an error if the value at a path is below low or above high.
+func (f *File) Range(path string, value, low, high int64) {
+	if value < low || value > high {
+		f.Wrong(path, "%d: want %d to %d", value, low, high)
+	}
+}
+
+// Err is nil if the file is valid, and all its errors otherwise, one on each line.
+func (f *File) Err() error { return errors.Join(f.errs...) }
+
+// Path is the JSON pointer of a member.
+func Path(parent, member string) string {
+	return parent + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(member)
+}
