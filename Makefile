@@ -23,8 +23,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 # What `make gen` writes.
 GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md llms.txt console/web/src/gen
-# grpcnotrace: golang.org/x/net/trace executes html/template, with which the linker keeps every exported method there is.
-BUILD := go build -tags grpcnotrace -ldflags "-s -w"
+BUILD := go build -ldflags "-s -w"
 
 FUZZTIME ?= 10s
 CHAOS_KILLS ?= 300

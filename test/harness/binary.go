@@ -36,7 +36,7 @@ func build() (string, error) {
 	built.dir = dir
 	path := filepath.Join(dir, "waybill")
 	// As `make build` does: a quarter of the linker's work is for debuggers.
-	cmd := exec.Command("go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", path, "waybill.dev/waybill/cmd/waybill")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "waybill.dev/waybill/cmd/waybill")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build waybill: %w\n%s", err, out)

@@ -130,14 +130,17 @@ func TestParseFormat_NamesThem(t *testing.T) {
 	}
 }
 
-// L5: a template writes text, with numbers as they were sent; what a terminal would obey is shown.
+// L5: a template writes text. Integers keep all digits; control characters are escaped.
 func TestCompileTemplate_WritesText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{{range .things}}{{.n}}{{"\t"}}{{.name}}{{"\n"}}{{end}}`: "9007199254740993\ta\n1.10\t\\u001b[2J\n",
+		`{{range .things}}{{.n}}{{"\t"}}{{.name}}{{"\n"}}{{end}}`: "9007199254740993\ta\n1.1\t\\u001b[2J\n",
 		`{{len .things}}`:         "2\n",
-		`{{json .things}}`:        `[{"n":9007199254740993,"name":"a"},{"n":1.10,"name":"\u001b[2J"}]` + "\n",
+		`{{json .things}}`:        `[{"n":9007199254740993,"name":"a"},{"n":1.1,"name":"\u001b[2J"}]` + "\n",
 		`{{range .none}}x{{end}}`: "",
+		`{{range .things}}{{if gt .n 1}}{{printf "%.2f" .n}};{{end}}{{end}}`:        "9007199254740992.00;1.10;\n",
+		`{{eq (len .things) 2}} {{if eq .missing nil}}unset{{end}}`:                 "true unset\n",
+		`{{with index .things 1}}{{lt 1 .n}} {{ge .n 1.1}} {{ne .name "a"}}{{end}}`: "true true true\n",
 	} {
 		var out bytes.Buffer
 		run, err := render.CompileTemplate(text, &out)
@@ -146,6 +149,9 @@ func TestCompileTemplate_WritesText(t *testing.T) {
 		require.NoError(t, p.Document([]byte(`{"things":[{"n":9007199254740993,"name":"a"},{"n":1.10,"name":"\u001b[2J"}]}`), "", nil), text)
 		require.Equal(t, want, out.String(), text)
 	}
-	_, err := render.CompileTemplate("{{", nil)
+	run, err := render.CompileTemplate(`{{lt .a "x"}}`, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, run([]byte(`{"a":1}`), nil), "cannot compare")
+	_, err = render.CompileTemplate("{{", nil)
 	require.ErrorContains(t, err, "--template")
 }
