@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// get gives status and body of what is at an address of a service's metrics.
+// get returns status and body of a path on a service's metrics port.
 func get(t *testing.T, h *harness.Host, path string) (int, string) {
 	t.Helper()
 	base, ok := strings.CutSuffix(h.Metrics, "/metrics")
@@ -76,7 +76,7 @@ func TestMetrics_TellHealthAndWhatBecameOfEnvelopes(t *testing.T) {
 func TestMetrics_OfARedactor(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	h := harness.Serve(t, "redactor", "--metrics-addr", "127.0.0.1:0")
 	status, body := get(t, h, "/readyz")

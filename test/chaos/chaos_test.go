@@ -1,6 +1,5 @@
-// Package chaos kills the host while it works, again and again, and holds what
-// it finds afterwards against a journal that only an outsider can keep: what was
-// acknowledged.
+// Package chaos kills the host repeatedly during work and compares the result with an external
+// journal of everything it acknowledged.
 package chaos
 
 import (
@@ -19,7 +18,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// defaultKills is for `go test`; CI and `make chaos` set CHAOS_KILLS.
+// defaultKills applies to `go test`; CI and `make chaos` set CHAOS_KILLS.
 const defaultKills = 10
 
 func kills(t *testing.T) int {
@@ -35,7 +34,7 @@ func kills(t *testing.T) int {
 
 func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills real processes; left out under -short")
+		t.Skip("kills real processes; run without -short")
 	}
 	r := harness.Seed(t)
 	host := harness.Start(t, "--lease", "1s")
@@ -46,7 +45,7 @@ func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 		wait(t, time.Duration(20+r.IntN(380))*time.Millisecond)
 		host.Kill()
 		stop()
-		if i%10 == 9 { // and now and then the read model is damaged, too
+		if i%10 == 9 { // sometimes the read model is damaged, too
 			damage(t, filepath.Join(host.Dir(), "waybill.db"), r)
 		}
 		host.Launch()
@@ -54,8 +53,7 @@ func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	j.Check(t, host)
 }
 
-// wait lets the host work for a random time: the moment of the kill is what is
-// being tested.
+// wait lets the host work for a random time: the moment of the kill is what is tested.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -82,7 +80,7 @@ func damage(t *testing.T, file string, r *rand.Rand) {
 
 func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fills a file system; left out under -short")
+		t.Skip("fills a file system; run without -short")
 	}
 	for name, afterwards := range map[string]func(host *harness.Host){
 		"and is started again":     func(host *harness.Host) { host.Kill(); host.Launch() },
