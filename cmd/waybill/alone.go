@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 // and reflection, and what it needs from outside.
 type alone struct {
 	opts   commonOptions
-	log    logger
+	log    *slog.Logger
 	group  lifecycle.Group
 	lis    net.Listener
 	server *grpc.Server
@@ -47,7 +48,7 @@ type alone struct {
 }
 
 // newAlone takes the address and makes the server; nothing is served before run.
-func newAlone(o commonOptions, log logger) (*alone, error) {
+func newAlone(o commonOptions, log *slog.Logger) (*alone, error) {
 	a := &alone{opts: o, log: log, health: health.NewServer(), registry: newRegistry(), calls: &tracing.Calls{}}
 	a.serving.set(errStarting)
 	var (

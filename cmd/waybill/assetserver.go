@@ -72,7 +72,7 @@ func (a *alone) serveAssets(s *acceptor.Service) {
 
 // assetHandler answers for tokens; everything else is not found. The path holds a
 // credential, so that it is logged nowhere.
-func assetHandler(assets rest.Assets, log logger) http.Handler {
+func assetHandler(assets rest.Assets, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.URL.Path, rest.AssetsPrefix)
 		err := error(fault.New(fault.NotFound, "nothing is at this address"))

@@ -53,6 +53,11 @@ func (o *auditOptions) key(dataDir string) (*audit.Key, error) {
 	if o.keyFile != "" {
 		return readAuditKey(o.keyFile)
 	}
+	return auditKey(dataDir)
+}
+
+// auditKey reads the key of this host's own, and makes it on first use.
+func auditKey(dataDir string) (*audit.Key, error) {
 	path := filepath.Join(dataDir, "audit.key")
 	k, err := readAuditKey(path)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {

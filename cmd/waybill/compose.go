@@ -49,12 +49,10 @@ import (
 	"waybill.dev/waybill/services/redactor"
 )
 
-type logger = *slog.Logger
-
 // host is the five services in one process: each behind its own gRPC server,
 // wired as they are when each runs alone.
 type host struct {
-	log       logger
+	log       *slog.Logger
 	opts      devOptions
 	packs     []*pack.Pack
 	catalogue *catalogue.Catalogue
@@ -99,7 +97,7 @@ type clients struct {
 
 // compose builds everything; nothing is served before start. What was opened and begun is
 // ended again if a later part cannot be built.
-func compose(ctx context.Context, o devOptions, log logger) (h *host, err error) {
+func compose(ctx context.Context, o devOptions, log *slog.Logger) (h *host, err error) {
 	if o.testSeams {
 		o.prompts.canary = canaryValue()
 	}
@@ -394,21 +392,21 @@ func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
 }
 
 func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
-	models := &h.opts.models
-	providers, err := models.open(h.stores.seams.scripts, h.later)
+	from := &h.opts.models
+	providers, err := from.open(h.stores.seams.scripts, h.later)
 	if err != nil {
 		return err
 	}
-	credentials, err := models.credentials()
+	credentials, err := from.credentials()
 	if err != nil {
 		return err
 	}
 	h.later(func() { _ = credentials.Close() })
-	policies, err := models.readPolicies()
+	policies, err := from.readPolicies()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	settings, err := models.readSettings()
+	settings, err := from.readSettings()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -436,16 +434,16 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.leaseConfig(), h.opts.maxRuns, h.opts.testSeams
 	cfg.Intake.MaxWait = h.opts.maxQueueWait
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = h.opts.runLimits.MaxNodeExecutions, h.opts.runLimits.MaxRunDuration
-	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
-	cfg.Completion.TenantKeyed = models.tenantKeyed()
+	cfg.SelfHosted, cfg.Keyed, cfg.Packs = from.selfHosted(), from.keyed(), h.packs
+	cfg.Completion.TenantKeyed = from.tenantKeyed()
 	cfg.Completion.Providers = settings
 	cfg.Prompts, cfg.RuntimeCapabilities = h.prompts, h.opts.runtimeCapabilities
-	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
-	cfg.Completion.Directive = completion.Directive(models.directive)
-	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals
-	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(models.defaultModel, "/")
+	cfg.Completion.TrustsUnknown = from.unknownModels == trustUnknown
+	cfg.Completion.Directive = completion.Directive(from.directive)
+	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = from.hidesFallback, from.refusalText == noRefusals
+	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(from.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
-		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v, and --provider adds one", errUsage, models.defaultModel, providers.IDs())
+		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v, and --provider adds one", errUsage, from.defaultModel, providers.IDs())
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine, Leases: h.stores.leases, Peers: h.stores.peers,

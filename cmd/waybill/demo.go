@@ -17,8 +17,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-type printer = io.Writer
-
 // readyInfo is where the host can be reached.
 type readyInfo struct {
 	HTTP    string `json:"http"`
@@ -70,7 +68,7 @@ func shownKey(key string) string {
 
 // banner says where the host is; console is the link to the console, empty if there is
 // none.
-func banner(out printer, o devOptions, r readyInfo, console string) {
+func banner(out io.Writer, o devOptions, r readyInfo, console string) {
 	durable := "every acknowledged write is on disk"
 	if o.durability == durabilityProcess {
 		durable = "acknowledged writes survive the process, not a power cut"
@@ -101,7 +99,7 @@ const (
 
 // demo runs the example over the public API, as a client would, and prints what
 // came out.
-func demo(ctx context.Context, out printer, r readyInfo, key string) error {
+func demo(ctx context.Context, out io.Writer, r readyInfo, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	mail, err := examples.FS.ReadFile(demoMail)
@@ -136,7 +134,7 @@ func demo(ctx context.Context, out printer, r readyInfo, key string) error {
 	return nil
 }
 
-func printEvents(out printer, events []client.Event) {
+func printEvents(out io.Writer, events []client.Event) {
 	fmt.Fprintln(out, "What the log recorded")
 	chunks := 0
 	for _, e := range events {
@@ -171,7 +169,7 @@ func indent(s string, n int) string {
 }
 
 // curls prints how to go on.
-func curls(out printer, r readyInfo, key, runID string) {
+func curls(out io.Writer, r readyInfo, key, runID string) {
 	auth := "-H 'Authorization: Bearer " + shownKey(key) + "'"
 	fmt.Fprintln(out, "Go on from here")
 	fmt.Fprintf(out, "  curl -s %s -H 'Content-Type: application/json' \\\n    -d '{\"workflowId\":\"triage\",\"inputs\":{\"mail\":\"I was charged twice for order 1234, please refund me.\"}}' %s/v1/runs\n", auth, r.HTTP)

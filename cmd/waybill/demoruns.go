@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"strings"
@@ -69,7 +70,7 @@ func (o *devOptions) loadDemo(ctx context.Context, l *workflowLoader) error {
 
 // startDemoRuns begins a run of each demo workflow, so that a new host has something to
 // show. A key that may not, such as one that only reads, is no reason to stop.
-func startDemoRuns(ctx context.Context, c *client.Client, log logger) {
+func startDemoRuns(ctx context.Context, c *client.Client, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, demoRunsTimeout)
 	defer cancel()
 	files, err := demoWorkflows()

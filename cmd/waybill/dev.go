@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -244,7 +246,7 @@ func (o *devOptions) validateExecution() error {
 }
 
 // runDev runs the host until ctx ends.
-func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
+func runDev(ctx context.Context, o devOptions, log *slog.Logger, out io.Writer) error {
 	began := time.Now()
 	isNew := o.demoRuns && empty(o.dataDir)
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {

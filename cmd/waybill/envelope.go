@@ -34,9 +34,9 @@ var errRefused = errors.New("the envelope was refused")
 
 func envelopeValidateCommand(s *session.Session) *cobra.Command {
 	var (
-		folder, packs string
-		accepts       []string
-		strict        bool
+		folder, packsDir string
+		accepts          []string
+		strict           bool
 	)
 	c := &cobra.Command{
 		Use:     "validate FILE|-",
@@ -59,7 +59,7 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 			if err != nil {
 				return err
 			}
-			registry, err := loadKindFiles(folder, packs)
+			registry, err := loadKindFiles(folder, packsDir)
 			if err != nil {
 				return err
 			}
@@ -72,14 +72,14 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 	}
 	f := c.Flags()
 	f.StringVar(&folder, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
-	f.StringVar(&packs, "packs", "", "directory of packs, one folder with a pack.json each")
+	f.StringVar(&packsDir, "packs", "", "directory of packs, one folder with a pack.json each")
 	f.StringSliceVar(&accepts, "accepts", nil, "kinds that the node's contract accepts (repeatable); absent: no contract")
 	f.BoolVar(&strict, "strict", false, "refuse a schemaVersion below the advertised one")
 	s.FormatFlags(f)
 	return c
 }
 
-func loadKindFiles(folder, packs string) (*kinds.Registry, error) {
+func loadKindFiles(folder, packsDir string) (*kinds.Registry, error) {
 	files, err := kindFiles(folder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
@@ -92,7 +92,7 @@ func loadKindFiles(folder, packs string) (*kinds.Registry, error) {
 		return nil, fmt.Errorf("%w: --kinds: %w", errUsage, err)
 	}
 	// What the packs need of a host is not looked at: there is none here.
-	all, err := loadPacks(packs, pack.Host{Any: true}, slog.New(slog.DiscardHandler))
+	all, err := loadPacks(packsDir, pack.Host{Any: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

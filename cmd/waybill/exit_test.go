@@ -33,7 +33,6 @@ func TestExitStatus_TellsEndsApart(t *testing.T) {
 		"away":                     {fmt.Errorf("open run: %w", fault.New(fault.ServiceUnavailable, "away")), 7},
 		"silent":                   {context.DeadlineExceeded, 7},
 		"a run that is not open":   {fault.New(fault.RunNotFound, "none"), 5},
-		"no such model":            {fmt.Errorf("model x: %w", errUnknownModel), 5},
 	} {
 		require.Equal(t, tc.want, exit.Status(tc.err), name)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ func (h *host) standing() *serving {
 // readiness looks again and again at what a service lacks.
 type readiness struct {
 	serving *serving
-	log     logger
+	log     *slog.Logger
 	// check says what the service lacks.
 	check func(context.Context) error
 	// changed is told when the service begins, or ceases, to be able to serve; nil: nobody.

@@ -132,7 +132,7 @@ func unread(err error) error {
 }
 
 // connect reaches the server of the log, or starts the one of the data directory.
-func (o *logVerifyOptions) connect(log logger) (*nats.Conn, func(), error) {
+func (o *logVerifyOptions) connect(log *slog.Logger) (*nats.Conn, func(), error) {
 	if o.nats.url != "" {
 		nc, err := o.nats.dial("log verify", log)
 		if err != nil {

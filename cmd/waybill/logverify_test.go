@@ -63,7 +63,7 @@ func TestLogVerify_ReadsTheLogOfANATSServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "skipped", statuses()["audit-checkpoints"], "its key is needed")
 	key := filepath.Join(t.TempDir(), "audit.key")
-	_, err = (&auditOptions{}).key(filepath.Dir(key))
+	_, err = auditKey(filepath.Dir(key))
 	require.NoError(t, err)
 	require.Equal(t, "ok", statuses("--audit-key-file", key)["audit-checkpoints"])
 	_, err = command(t, "", "log", "verify", "--nats", url, "--audit-key-file", filepath.Join(t.TempDir(), "none"))

@@ -15,23 +15,23 @@ import (
 )
 
 func modelCommand(s *session.Session) *cobra.Command {
-	var models string
+	var overlay string
 	c := &cobra.Command{
 		Use:   "model",
 		Short: "Look at what the host knows of models: capabilities, limits, prices",
 		Long: `Looks at the model catalogue: what models can do, how much they take, and what they
 cost. It comes with the host; --models lays a file of the same form over it.`,
 	}
-	c.PersistentFlags().StringVar(&models, "models", "", "JSON file of models, rules and prices that is laid over the built-in catalogue")
+	c.PersistentFlags().StringVar(&overlay, "models", "", "JSON file of models, rules and prices that is laid over the built-in catalogue")
 	s.FormatFlags(c.PersistentFlags())
-	c.AddCommand(modelListCommand(s, &models), modelShowCommand(s, &models), modelDiffCommand(s, &models))
+	c.AddCommand(modelListCommand(s, &overlay), modelShowCommand(s, &overlay), modelDiffCommand(s, &overlay))
 	return c
 }
 
 // errUnknownModel ends a command that was asked for what the catalogue has not.
 var errUnknownModel = exit.With(exit.NotFound, errors.New("not in the catalogue"))
 
-func modelListCommand(s *session.Session, models *string) *cobra.Command {
+func modelListCommand(s *session.Session, overlay *string) *cobra.Command {
 	var provider string
 	c := &cobra.Command{
 		Use:   "list",
@@ -46,7 +46,7 @@ listed. Prices are US dollars for a million tokens; - is what is not known.`,
 			if err != nil {
 				return err
 			}
-			c, err := loadCatalogue(*models)
+			c, err := loadCatalogue(*overlay)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
@@ -108,7 +108,7 @@ func providersOf(c *catalogue.Catalogue) []string {
 	return slices.Compact(out)
 }
 
-func modelShowCommand(s *session.Session, models *string) *cobra.Command {
+func modelShowCommand(s *session.Session, overlay *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show PROVIDER/MODEL",
 		Short: "Say what is known of one model",
@@ -127,7 +127,7 @@ Exits with 0 if something is, 5 if nothing is; then it suggests names that are n
 			if !ok || provider == "" || model == "" {
 				return fmt.Errorf("%w: %q: want PROVIDER/MODEL, such as sample/sample-1", errUsage, args[0])
 			}
-			c, err := loadCatalogue(*models)
+			c, err := loadCatalogue(*overlay)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
@@ -152,7 +152,7 @@ func unknownModel(c *catalogue.Catalogue, provider, model string) error {
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
 
-func modelDiffCommand(s *session.Session, models *string) *cobra.Command {
+func modelDiffCommand(s *session.Session, overlay *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FILE | OLD NEW",
 		Short: "Say what a catalogue changes",
@@ -169,7 +169,7 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
 			if err != nil {
 				return err
 			}
-			before, after, err := compared(cmd.InOrStdin(), *models, files)
+			before, after, err := compared(cmd.InOrStdin(), *overlay, files)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
@@ -187,8 +187,8 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
 var errDifferences = errors.New("difference(s)")
 
 // compared are the two catalogues that `model diff` holds against each other.
-func compared(stdin io.Reader, models string, files []string) (before, after *catalogue.Catalogue, err error) {
-	if len(files) == 2 && models != "" {
+func compared(stdin io.Reader, overlay string, files []string) (before, after *catalogue.Catalogue, err error) {
+	if len(files) == 2 && overlay != "" {
 		return nil, nil, errors.New("--models: two files are compared as they stand; leave it out")
 	}
 	var read []*catalogue.Catalogue
@@ -207,7 +207,7 @@ func compared(stdin io.Reader, models string, files []string) (before, after *ca
 	if len(read) == 2 {
 		return read[0], read[1], nil
 	}
-	if before, err = loadCatalogue(models); err != nil {
+	if before, err = loadCatalogue(overlay); err != nil {
 		return nil, nil, err
 	}
 	return before, before.With(read[0]), nil

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ const (
 // natsOptions are those of a connection that outlives its server: it never gives
 // up, it notices soon, and it keeps nothing back for later, so that callers learn
 // at once that the log is away.
-func natsOptions(log logger) []nats.Option {
+func natsOptions(log *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
@@ -42,7 +43,7 @@ func natsOptions(log logger) []nats.Option {
 
 // warnOfPayload tells when a server takes less at a time than an envelope can
 // cause. It is no reason to end: most envelopes are small.
-func warnOfPayload(nc *nats.Conn, log logger) {
+func warnOfPayload(nc *nats.Conn, log *slog.Logger) {
 	if limit := nc.MaxPayload(); limit < runlog.MaxFrameBytes {
 		log.Warn("the NATS server refuses large envelopes: raise its max_payload", "max_payload", limit, "needed", runlog.MaxFrameBytes)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,11 +24,11 @@ type natsStores struct {
 	cfg     jetstream.Config
 	needs   []needs
 	monitor *natsmon.Monitor // nil: how the servers write cannot be seen
-	log     logger
+	log     *slog.Logger
 }
 
 // stores is how a service that is told where NATS is opens what it needs there.
-func (o *natsAddress) stores(service string, cfg jetstream.Config, log logger, needs ...needs) *natsStores {
+func (o *natsAddress) stores(service string, cfg jetstream.Config, log *slog.Logger, needs ...needs) *natsStores {
 	cfg.Replicas, cfg.InSync, cfg.Patience = o.replicas, o.inSync, logPatience
 	n := &natsStores{cfg: cfg, needs: needs, log: log}
 	n.dial = func(name string) (*nats.Conn, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"slices"
@@ -77,7 +78,7 @@ func (o *natsAddress) validate() error {
 }
 
 // dial connects to the server under a name that its operator sees.
-func (o *natsAddress) dial(name string, log logger) (*nats.Conn, error) {
+func (o *natsAddress) dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	opts := append(natsOptions(log), nats.Name("waybill "+name))
 	if o.creds != "" {
 		opts = append(opts, nats.UserCredentials(o.creds))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ import (
 
 // loadPacks reads the packs of a folder, none if it has no name, and those that come
 // with the binary. What of them has no effect is logged.
-func loadPacks(dir string, h pack.Host, log logger, own ...pack.Source) ([]*pack.Pack, error) {
+func loadPacks(dir string, h pack.Host, log *slog.Logger, own ...pack.Source) ([]*pack.Pack, error) {
 	sources, done, err := openPacks(dir)
 	defer done()
 	if err != nil {

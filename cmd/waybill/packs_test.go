@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/cli/clitest"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
@@ -19,45 +20,28 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-const (
-	notePack  = `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0"}}`
-	noteKinds = `{"envelopeKinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
-)
-
-// folder writes files and gives the folder that holds them.
-func folder(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-	return dir
-}
-
 func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{
-		"notes/pack.json": notePack, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`, "README.md": "of people", ".git/config": "of git",
+	dir := clitest.Folder(t, map[string]string{
+		"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`, "README.md": "of people", ".git/config": "of git",
 	})
 	require.NoError(t, os.Symlink("note.json", filepath.Join(dir, "notes", "schemas", "same.json")))
 	var logged bytes.Buffer
-	packs, err := loadPacks(dir, sampleOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
+	loaded, err := loadPacks(dir, sampleOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
-	require.Len(t, packs, 1)
-	require.Equal(t, "vendor.acme.note", packs[0].Kinds[0].Name)
+	require.Len(t, loaded, 1)
+	require.Equal(t, "vendor.acme.note", loaded[0].Kinds[0].Name)
 	require.Empty(t, logged.String())
 
-	packs, err = loadPacks("", sampleOffers(), slog.New(slog.DiscardHandler))
+	loaded, err = loadPacks("", sampleOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.Empty(t, packs)
+	require.Empty(t, loaded)
 }
 
 // No link leads out of a pack, not even into the pack beside it.
 func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 	t.Parallel()
-	outside := folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": notePack, "waybill.json": noteKinds})
+	outside := clitest.Folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds})
 	for name, link := range map[string]struct{ at, to string }{
 		"a file outside, absolute":  {"notes/schemas/note.json", filepath.Join(outside, "note.json")},
 		"a file of another pack":    {"notes/schemas/note.json", "../../other/schemas/note.json"},
@@ -68,16 +52,16 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := folder(t, map[string]string{
-				"notes/pack.json": notePack, "notes/waybill.json": noteKinds, "other/pack.json": strings.Replace(notePack, "acme.notes", "other.notes", 1), "other/waybill.json": strings.Replace(noteKinds, "acme.note\"", "other.note\"", 1),
+			dir := clitest.Folder(t, map[string]string{
+				"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds, "other/pack.json": strings.Replace(clitest.NotePack, "acme.notes", "other.notes", 1), "other/waybill.json": strings.Replace(clitest.NoteKinds, "acme.note\"", "other.note\"", 1),
 				"other/schemas/note.json": `{"type":"object"}`,
 			})
 			at := filepath.Join(dir, link.at)
 			require.NoError(t, os.RemoveAll(at))
 			require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
 			require.NoError(t, os.Symlink(link.to, at))
-			packs, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
-			require.Empty(t, packs)
+			loaded, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
+			require.Empty(t, loaded)
 			require.ErrorIs(t, err, errUsage)
 			require.ErrorContains(t, err, "pack ")
 			require.ErrorContains(t, err, "notes")
@@ -89,7 +73,7 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 
 func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
 	t.Parallel()
-	_, err := loadPacks(folder(t, map[string]string{"notes.tgz": "x"}), sampleOffers(), slog.New(slog.DiscardHandler))
+	_, err := loadPacks(clitest.Folder(t, map[string]string{"notes.tgz": "x"}), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "pack notes.tgz: archives are not read; unpack it into a folder")
 	_, err = loadPacks(filepath.Join(t.TempDir(), "none"), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "give an existing directory of packs")
@@ -98,7 +82,7 @@ func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
 // The test process would hang if the pipe were opened.
 func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds})
+	dir := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds})
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "notes", "schemas"), 0o700))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "notes", "schemas", "note.json"), 0o600))
 	_, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
@@ -108,7 +92,7 @@ func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 
 func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"tools/pack.json": `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":"*"},
+	dir := clitest.Folder(t, map[string]string{"tools/pack.json": `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":"*"},
 		"runtime":{"language":"remote","entry":"https://acme.example"},
 		"nodes":[{"typeId":"vendor.acme.write","version":"1","category":"data","role":"pure"}]}`})
 	var logged bytes.Buffer
@@ -120,7 +104,7 @@ func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {
 
 func TestSchemaLint_TakesAPack(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"pack.json": notePack, "waybill.json": noteKinds, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
+	dir := clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
 	out, err := command(t, "", "schema", "lint", "-o", "json", dir)
 	require.ErrorIs(t, err, errFindings)
 	var found []finding
@@ -129,13 +113,13 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "schemas", "note.json"), found[0].File)
 	require.Equal(t, "/properties/a/oneOf", found[0].Path)
 
-	dir = folder(t, map[string]string{"pack.json": notePack, "waybill.json": strings.Replace(noteKinds, "vendor.acme.note\"", "note\"", 1)})
+	dir = clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": strings.Replace(clitest.NoteKinds, "vendor.acme.note\"", "note\"", 1)})
 	out, err = command(t, "", "schema", "lint", dir)
 	require.ErrorIs(t, err, errFindings)
 	require.Contains(t, out, "waybill.json: /envelopeKinds/0/kind: not-a-pack: ")
 	require.Contains(t, out, "vendor.<host>.<kind>")
 
-	dir = folder(t, map[string]string{"pack.json": notePack, "waybill.json": noteKinds, "schemas/note.json": `{"type":"object"}`})
+	dir = clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds, "schemas/note.json": `{"type":"object"}`})
 	out, err = command(t, "", "schema", "lint", dir)
 	require.NoError(t, err)
 	require.Empty(t, out)
@@ -143,7 +127,7 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 
 func TestEnvelopeLint_KnowsTheKindsOfPacks(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object","required":["text"]}`})
+	dir := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object","required":["text"]}`})
 	for payload, ok := range map[string]bool{`{"text":"x"}`: true, `{}`: false} {
 		out, err := command(t, envelopeOf(t, "vendor.acme.note", 2, payload), "envelope", "lint", "-", "--packs", dir)
 		require.Equal(t, ok, err == nil, "%s %v", out, err)
@@ -163,8 +147,8 @@ func envelopeOf(t *testing.T, kind string, version int, payload string) string {
 // A pack may ask for what only other hosts offer; whoever lints it has none.
 func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	t.Parallel()
-	needy := strings.Replace(notePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
-	dir := folder(t, map[string]string{"notes/pack.json": needy, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`})
+	needy := strings.Replace(clitest.NotePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
+	dir := clitest.Folder(t, map[string]string{"notes/pack.json": needy, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`})
 	_, err := command(t, "", "schema", "lint", filepath.Join(dir, "notes"))
 	require.NoError(t, err)
 	_, err = loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
@@ -191,7 +175,7 @@ func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {
 
 func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, ">=1.0", ">=2.0", 1), "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`})
+	dir := clitest.Folder(t, map[string]string{"notes/pack.json": strings.Replace(clitest.NotePack, ">=1.0", ">=2.0", 1), "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`})
 	_, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, `pack.json at "/engines/openwop": this host speaks OpenWOP 1.1`)
 }
@@ -205,7 +189,7 @@ func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
 
 func TestServeAcceptor_ReadsPacks(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": strings.Replace(noteKinds, "vendor.acme.note\"", "note\"", 1)})
+	dir := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": strings.Replace(clitest.NoteKinds, "vendor.acme.note\"", "note\"", 1)})
 	_, err := command(t, "", "serve", "acceptor", "--grpc-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--packs", dir)
 	require.ErrorIs(t, err, errUsage)
 	require.ErrorContains(t, err, "waybill.json at \"/envelopeKinds/0/kind\"")
@@ -236,7 +220,7 @@ func TestDevOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 // Nothing is opened before the packs are read: no port, no data.
 func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
 	t.Parallel()
-	dir, data := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds}), filepath.Join(t.TempDir(), "data")
+	dir, data := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds}), filepath.Join(t.TempDir(), "data")
 	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", data, "--packs", dir)
 	require.ErrorIs(t, err, errUsage)
 	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes): waybill.json at \"/envelopeKinds/0/schemaRef\": schemas/note.json: the pack has no such file")
@@ -247,7 +231,7 @@ func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
 // Each file is named that holds no kind, and they are errors of the command line.
 func TestDev_NamesEachKindThatCannotBeLoaded(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"vendor.acme.note.schema.json": `{"type":7}`, "vendor.acme.memo.schema.json": `{`})
+	dir := clitest.Folder(t, map[string]string{"vendor.acme.note.schema.json": `{"type":7}`, "vendor.acme.memo.schema.json": `{`})
 	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data"), "--kinds", dir)
 	require.ErrorIs(t, err, errUsage)
 	require.ErrorContains(t, err, "vendor.acme.note.schema.json: validation_error: kind vendor.acme.note: not a usable JSON Schema")
@@ -259,11 +243,11 @@ func TestDocs_ShowAPackThatIsTaken(t *testing.T) {
 	t.Parallel()
 	blocks := jsonBlocks(t, "kinds.md")
 	require.Len(t, blocks, 2)
-	packs, err := loadPacks(folder(t, map[string]string{
+	loaded, err := loadPacks(clitest.Folder(t, map[string]string{
 		"notes/pack.json": blocks[0], "notes/waybill.json": blocks[1], "notes/schemas/note.json": `{"type":"object"}`,
 	}), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.Equal(t, "vendor.acme.note", packs[0].Kinds[0].Name)
+	require.Equal(t, "vendor.acme.note", loaded[0].Kinds[0].Name)
 }
 
 // jsonBlocks are the JSON documents that a page of the documentation shows.
@@ -287,9 +271,9 @@ func jsonBlocks(t *testing.T, page string) (blocks []string) {
 func TestExamplePacks_AreTaken(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "examples", "packs")
-	packs, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
+	loaded, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.NotEmpty(t, packs)
+	require.NotEmpty(t, loaded)
 	for i, name := range []string{pack.File, pack.OwnFile} {
 		b, err := os.ReadFile(filepath.Join(dir, "desk", name))
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,7 @@ func (o *promptOptions) validate() (errs []error) {
 
 // config reads the templates of the folder and of the packs. All that is wrong with any
 // of them is told at once.
-func (o *promptOptions) config(packs []*pack.Pack, log logger) (dispatcher.PromptConfig, error) {
+func (o *promptOptions) config(packs []*pack.Pack, log *slog.Logger) (dispatcher.PromptConfig, error) {
 	l := templateLoader{log: log}
 	if err := l.folder(o.dir); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("--prompts %s: %w", o.dir, err))
@@ -63,7 +64,7 @@ func (o *promptOptions) config(packs []*pack.Pack, log logger) (dispatcher.Promp
 
 // templateLoader gathers templates, and what is wrong with them.
 type templateLoader struct {
-	log       logger
+	log       *slog.Logger
 	templates []*prompt.Template
 	errs      []error
 }

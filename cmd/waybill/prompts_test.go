@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/cli/clitest"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
@@ -19,7 +20,7 @@ const clerk = `{"templateId":"clerk","version":"1.0.0","kind":"system","text":"Y
 
 func TestPromptOptions_ReadTheFolderAndThePacks(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"clerk.json": clerk, "README.md": "of people", "old/clerk.json": clerk, ".draft.json": "{"})
+	dir := clitest.Folder(t, map[string]string{"clerk.json": clerk, "README.md": "of people", "old/clerk.json": clerk, ".draft.json": "{"})
 	o := promptOptions{dir: dir, observability: "full", canary: "canary-1"}
 	desk := &pack.Pack{Name: "vendor.acme.desk", Folder: "desk", Prompts: []pack.PromptFile{{File: "ask.json", Document: []byte(strings.Replace(clerk, "clerk", "ask", 1))}}}
 	var logged bytes.Buffer
@@ -42,8 +43,8 @@ func TestPromptOptions_ReadTheFolderAndThePacks(t *testing.T) {
 
 func TestPromptOptions_TellAllThatIsWrong(t *testing.T) {
 	t.Parallel()
-	outside := folder(t, map[string]string{"clerk.json": clerk})
-	dir := folder(t, map[string]string{"a.json": clerk, "b.json": clerk, "c.json": `{"templateId":"c","version":"1","kind":"user","text":"x"}`, "d.json": `{`})
+	outside := clitest.Folder(t, map[string]string{"clerk.json": clerk})
+	dir := clitest.Folder(t, map[string]string{"a.json": clerk, "b.json": clerk, "c.json": `{"templateId":"c","version":"1","kind":"user","text":"x"}`, "d.json": `{`})
 	require.NoError(t, os.Symlink(filepath.Join(outside, "clerk.json"), filepath.Join(dir, "e.json")))
 	theirs := &pack.Pack{Name: "vendor.acme.desk", Folder: "desk", Prompts: []pack.PromptFile{{File: "x.json", Document: []byte(`{}`)}}}
 	o := promptOptions{dir: dir, observability: "hashed"}
@@ -60,7 +61,7 @@ func TestPromptOptions_TellAllThatIsWrong(t *testing.T) {
 
 func TestPromptOptions_LogWhatAnAuthorMayNotHaveMeant(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"w.json": `{"templateId":"w","version":"1.0.0","kind":"user","text":"{{topic}}"}`})
+	dir := clitest.Folder(t, map[string]string{"w.json": `{"templateId":"w","version":"1.0.0","kind":"user","text":"{{topic}}"}`})
 	var logged bytes.Buffer
 	_, err := (&promptOptions{dir: dir, observability: "hashed"}).config(nil, slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestPromptOptions_LogWhatAnAuthorMayNotHaveMeant(t *testing.T) {
 
 func TestSchemaLint_JudgesThePromptTemplatesOfAPack(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"pack.json": notePack, "waybill.json": `{"prompts":["good.json","bad.json"]}`, "good.json": clerk, "bad.json": `{"templateId":"b","version":"1.0.0","kind":"user"}`})
+	dir := clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": `{"prompts":["good.json","bad.json"]}`, "good.json": clerk, "bad.json": `{"templateId":"b","version":"1.0.0","kind":"user"}`})
 	found, err := lintPack(dir, lint{})
 	require.NoError(t, err)
 	b, err := json.Marshal(found)

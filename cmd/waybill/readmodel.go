@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"path/filepath"
 	"runtime/debug"
@@ -30,7 +31,7 @@ func (o *postgresOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.connections, "postgres-connections", def.MaxConns, "connections to PostgreSQL, at most; one of them is kept for writing")
 }
 
-func (o *postgresOptions) config(log logger) postgres.Config {
+func (o *postgresOptions) config(log *slog.Logger) postgres.Config {
 	return postgres.Config{URLFile: o.urlFile, Schema: o.schema, MaxConns: o.connections, Logger: log}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -50,7 +51,7 @@ in PostgreSQL that all share. It may be lost at any time: it is made again from 
 }
 
 // runEventLog serves until ctx ends.
-func runEventLog(ctx context.Context, o eventLogOptions, log logger) error {
+func runEventLog(ctx context.Context, o eventLogOptions, log *slog.Logger) error {
 	began := time.Now()
 	if o.host.postgres.urlFile == "" {
 		if err := os.MkdirAll(o.host.dataDir, 0o700); err != nil {
@@ -105,7 +106,7 @@ func orStopped(ctx context.Context, err error) error {
 
 // newPart begins a service that carries a part of a host: its address is taken, and its
 // metrics and probes are there while it waits for what it needs.
-func newPart(c commonOptions, o devOptions, log logger) (*host, error) {
+func newPart(c commonOptions, o devOptions, log *slog.Logger) (*host, error) {
 	o.secretsFile, o.redactShapes, o.tracing, o.configFile = c.secretsFile, c.redactShapes, c.tracing, c.configFile
 	specs, err := parseKeys(o.apiKeys)
 	if err != nil {
@@ -165,7 +166,7 @@ behind when it dies, another takes up after --lease.`,
 }
 
 // runDispatcher serves until ctx ends.
-func runDispatcher(ctx context.Context, o dispatcherOptions, log logger) error {
+func runDispatcher(ctx context.Context, o dispatcherOptions, log *slog.Logger) error {
 	began := time.Now()
 	if o.host.testSeams {
 		o.host.prompts.canary = canaryValue()
@@ -277,7 +278,7 @@ func (o *gatewayOptions) validate() error {
 }
 
 // runGateway serves until ctx ends.
-func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
+func runGateway(ctx context.Context, o gatewayOptions, log *slog.Logger) error {
 	began := time.Now()
 	h := &host{log: log, opts: o.host, group: &lifecycle.Group{}}
 	h.opts.secretsFile, h.opts.redactShapes = o.secretsFile, o.redactShapes

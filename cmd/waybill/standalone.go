@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -223,7 +224,7 @@ only so it never shows.`,
 }
 
 // prepared reads the settings from all their places, checks them and opens the log.
-func prepared(cmd *cobra.Command, o *commonOptions, validate func() error) (logger, error) {
+func prepared(cmd *cobra.Command, o *commonOptions, validate func() error) (*slog.Logger, error) {
 	if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -238,7 +239,7 @@ func prepared(cmd *cobra.Command, o *commonOptions, validate func() error) (logg
 }
 
 // runRedactor serves until ctx ends.
-func runRedactor(ctx context.Context, o redactorOptions, log logger) error {
+func runRedactor(ctx context.Context, o redactorOptions, log *slog.Logger) error {
 	began := time.Now()
 	h := &host{log: log, opts: o.host}
 	h.opts.secretsFile, h.opts.redactShapes = o.secretsFile, o.redactShapes
@@ -277,7 +278,7 @@ func newRedactor(o commonOptions, assetKeys ...string) (*redactor.Service, error
 }
 
 // runAcceptor serves until ctx ends.
-func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
+func runAcceptor(ctx context.Context, o acceptorOptions, log *slog.Logger) error {
 	began, cfg := time.Now(), o.config()
 	packs, err := loadPacks(o.packs, acceptorOffers(), log)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -37,7 +38,7 @@ func (o *tracingOptions) config(service string) tracing.Config {
 const flushTimeout = 5 * time.Second
 
 // exporter makes the exporter, which later closes; nil: nothing is exported.
-func (o *tracingOptions) exporter(ctx context.Context, service string, log logger, later func(func())) (*tracing.Exporter, error) {
+func (o *tracingOptions) exporter(ctx context.Context, service string, log *slog.Logger, later func(func())) (*tracing.Exporter, error) {
 	if o.endpoint == "" {
 		return nil, nil
 	}

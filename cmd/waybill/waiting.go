@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,7 +48,7 @@ func (s *stores) openWaiting(ctx context.Context, conn *nats.Conn, cfg jetstream
 }
 
 // tenantLimits opens the file of --tenant-limits; nil: there is none.
-func (o *devOptions) openTenantLimits(log logger) (*tenantlimit.Source, error) {
+func (o *devOptions) openTenantLimits(log *slog.Logger) (*tenantlimit.Source, error) {
 	if o.tenantLimits == "" {
 		return nil, nil
 	}

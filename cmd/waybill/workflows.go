@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 // that cannot be used is skipped with a warning that says why.
 type workflowLoader struct {
 	client dispatcherv1.DispatcherClient
-	log    logger
+	log    *slog.Logger
 }
 
 // exampleWorkflow is where an example keeps its definition.
