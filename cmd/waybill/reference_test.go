@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
+
+// Reflection is for those who develop.
+func TestReflection_IsOnInDevAlone(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{"dev": "true", "serve gateway": "false"} {
+		c, _, err := root(io.Discard, io.Discard).Find(strings.Fields(command))
+		require.NoError(t, err)
+		require.Equal(t, want, c.Flag("grpc-reflection").DefValue, command)
+	}
+}
 
 // The page in the tree is the one the commands make: `make gen` was not forgotten.
 func TestReference_IsWrittenDown(t *testing.T) {

@@ -1,0 +1,57 @@
+package dev
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"waybill.dev/waybill/internal/host"
+)
+
+// shownKey is what the output says of a key. What a host writes may be kept, so a key
+// that was given is not part of it.
+func shownKey(key string) string {
+	if key == host.DevKey {
+		return key
+	}
+	return "<your key>"
+}
+
+// banner says where the host is; console is the link to the console, empty if there is
+// none.
+func banner(out io.Writer, o host.Options, r host.ReadyInfo, console string) {
+	durable := "every acknowledged write is on disk"
+	if o.Durability == host.DurabilityProcess {
+		durable = "acknowledged writes survive the process, not a power cut"
+	}
+	fmt.Fprintf(out, "Waybill is ready (%d ms)\n\n", r.ReadyMs)
+	if console != "" {
+		fmt.Fprintf(out, "  web    %s\n", console)
+	}
+	fmt.Fprintf(out, "  REST   %s\n  gRPC   %s\n", r.HTTP, r.GRPC)
+	if r.NATS != "" {
+		fmt.Fprintf(out, "  NATS   %s\n", r.NATS)
+	}
+	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(host.FirstKey(o.APIKeys)), o.DataDir, durable, o.Models.DefaultModel)
+	if strings.HasPrefix(o.Models.DefaultModel, "sample/") {
+		fmt.Fprint(out, "         sample is no model: it makes schema-valid answers out of the input, always the same\n")
+	}
+	fmt.Fprintln(out)
+	if !o.Demo {
+		curls(out, r, host.FirstKey(o.APIKeys), "")
+	}
+}
+
+// curls prints how to go on.
+func curls(out io.Writer, r host.ReadyInfo, key, runID string) {
+	auth := "-H 'Authorization: Bearer " + shownKey(key) + "'"
+	fmt.Fprintln(out, "Go on from here")
+	fmt.Fprintf(out, "  curl -s %s -H 'Content-Type: application/json' \\\n    -d '{\"workflowId\":\"triage\",\"inputs\":{\"mail\":\"I was charged twice for order 1234, please refund me.\"}}' %s/v1/runs\n", auth, r.HTTP)
+	if runID == "" {
+		fmt.Fprintf(out, "  curl -s %s %s/v1/runs\n", auth, r.HTTP)
+		fmt.Fprintf(out, "  curl -s %s/.well-known/openwop\n\n", r.HTTP)
+		return
+	}
+	fmt.Fprintf(out, "  curl -s %s %s/v1/runs/%s\n", auth, r.HTTP, runID)
+	fmt.Fprintf(out, "  curl -sN %s '%s/v1/runs/%s/events?streamMode=debug'\n\nCtrl-C stops the host; its state stays.\n", auth, r.HTTP, runID)
+}

@@ -1,0 +1,117 @@
+// Package peer reaches the other services of a host that is spread over processes.
+package peer
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/mtls"
+	"waybill.dev/waybill/internal/rpc"
+)
+
+// Address is another service, and how it is reached. What is sent to it are texts
+// with secrets in them and a token: they never cross a network in clear, unless
+// the operator says that something else guards it.
+type Address struct {
+	Addr string
+	// CA names the file of who vouches for it; empty: those whom the system trusts.
+	CA string
+	// Cert and key name the files of who we are, where it asks.
+	Cert, Key string
+	TokenFile string
+	Plaintext bool
+}
+
+// tls reports whether TLS is spoken to the peer.
+func (p Address) tls() bool {
+	return !p.Plaintext && (p.CA != "" || p.Cert != "" || p.Key != "" || slices.ContainsFunc(p.addrs(), func(a string) bool { return !OnLoopback(a) }))
+}
+
+// OnLoopback reports an address that no other machine can have.
+func OnLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// addrs are the replicas that the operator names one by one; a name that stands for
+// several is one of them.
+func (p Address) addrs() []string { return strings.Split(p.Addr, ",") }
+
+// Check tells what cannot be dialed.
+func (p Address) Check() error {
+	for _, addr := range p.addrs() {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil || host == "" || port == "" || strings.ContainsAny(host, "/@") {
+			return errors.New("want HOST:PORT, such as redactor.example:9092, or several divided by commas") // not repeated: it may hold a password
+		}
+	}
+	if (p.CA != "" || p.Cert != "") && p.Plaintext {
+		return errors.New("certificates to check it by, and no TLS to check: give one of the two")
+	}
+	return nil
+}
+
+// lookEvery is how long a server that is added under a name may go without calls; and
+// for so long callers may not agree on which of several redactors is a tenant's.
+const lookEvery = 30 * time.Second
+
+// target is what gRPC resolves: a name, again and again, or the addresses of a list.
+func (p Address) target() (string, []grpc.DialOption) {
+	addrs := p.addrs()
+	if len(addrs) == 1 {
+		return "dns:///" + p.Addr, []grpc.DialOption{grpc.WithResolvers(rpc.Lookups(lookEvery))}
+	}
+	list := manual.NewBuilderWithScheme("list")
+	var state resolver.State
+	for _, a := range addrs {
+		host, _, _ := net.SplitHostPort(a) // checked
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a, ServerName: host})
+	}
+	list.InitialState(state)
+	return "list:///", []grpc.DialOption{grpc.WithResolvers(list)}
+}
+
+// Dial makes a connection; whether the peer is there shows with the first call. later
+// ends what reads its certificates.
+func (p Address) Dial(later func(func()), more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	creds := insecure.NewCredentials()
+	if p.tls() {
+		certs, err := mtls.Load(mtls.Files{Cert: p.Cert, Key: p.Key, CA: p.CA}, mtls.Reread)
+		if err != nil {
+			return nil, err
+		}
+		later(certs.Close)
+		if creds, err = certs.Client(); err != nil {
+			return nil, err
+		}
+	}
+	target, opts := p.target()
+	opts = append(append(opts, rpc.ClientOptions()...), grpc.WithTransportCredentials(creds))
+	if p.TokenFile != "" {
+		token, err := p.bearer()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, grpc.WithPerRPCCredentials(token))
+	}
+	return grpc.NewClient(target, append(opts, more...)...)
+}
+
+// bearer is the peer's token.
+func (p Address) bearer() (rpc.Bearer, error) {
+	token, err := hostfile.ReadToken(p.TokenFile)
+	return rpc.Bearer{Token: token, Clear: !p.tls()}, err
+}

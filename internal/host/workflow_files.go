@@ -1,0 +1,133 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/fsnotify/fsnotify"
+
+	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// WorkflowLoader registers definitions from files, for every tenant. A file
+// that cannot be used is skipped with a warning that says why.
+type WorkflowLoader struct {
+	Client dispatcherv1.DispatcherClient
+	Log    *slog.Logger
+}
+
+// exampleWorkflow is where an example keeps its definition.
+const exampleWorkflow = "workflow.json"
+
+// LoadExamples registers the examples.
+func (l *WorkflowLoader) LoadExamples(ctx context.Context) error {
+	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Base(name) != exampleWorkflow {
+			return err
+		}
+		doc, err := fs.ReadFile(examples.FS, name)
+		if err != nil {
+			return err
+		}
+		return l.put(ctx, "examples/"+name, doc)
+	})
+	if err != nil {
+		return fmt.Errorf("load examples: %w", err)
+	}
+	return nil
+}
+
+// LoadDirs registers the *.json files of directories.
+func (l *WorkflowLoader) LoadDirs(ctx context.Context, dirs []string) error {
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+		if err != nil {
+			return fmt.Errorf("--workflows %s: %w", dir, err)
+		}
+		for _, f := range files {
+			if err := l.loadFile(ctx, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *WorkflowLoader) loadFile(ctx context.Context, file string) error {
+	doc, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
+	if err != nil {
+		l.Log.Warn("workflow skipped", "file", file, "error", err)
+		return nil
+	}
+	return l.put(ctx, file, doc)
+}
+
+// put registers one document; only a host that cannot take any is an error.
+func (l *WorkflowLoader) put(ctx context.Context, file string, doc []byte) error {
+	res, err := l.Client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, Replace: true, RequireExecutable: true})
+	if err == nil {
+		l.Log.Debug("workflow loaded", "file", file, "workflow_id", res.GetWorkflowId(), "unchanged", res.GetUnchanged())
+		return nil
+	}
+	if e, ok := fault.As(err); ok && e.Code != fault.ServiceUnavailable && e.Code != fault.InternalError {
+		l.Log.Warn("workflow skipped", "file", file, "code", e.Code, "reason", e.Message)
+		return nil
+	}
+	return fmt.Errorf("load workflow %s: %w", file, err)
+}
+
+// Watch registers files again when they change.
+func (l *WorkflowLoader) Watch(dirs []string) lifecycle.Part {
+	return lifecycle.Part{Name: "workflow watcher", Run: func(ctx context.Context) error {
+		if len(dirs) == 0 {
+			<-ctx.Done()
+			return nil
+		}
+		w, err := fsnotify.NewWatcher()
+		if err != nil {
+			l.Log.Warn("workflow directories are not watched", "error", err)
+			<-ctx.Done()
+			return nil
+		}
+		defer func() { _ = w.Close() }()
+		for _, dir := range dirs {
+			if err := w.Add(dir); err != nil {
+				l.Log.Warn("workflow directory is not watched", "dir", dir, "error", err)
+			}
+		}
+		l.follow(ctx, w)
+		return nil
+	}}
+}
+
+func (l *WorkflowLoader) follow(ctx context.Context, w *fsnotify.Watcher) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-w.Events:
+			if !ok {
+				return
+			}
+			if strings.HasSuffix(e.Name, ".json") && e.Op&(fsnotify.Write|fsnotify.Create) != 0 {
+				if err := l.loadFile(ctx, e.Name); err != nil {
+					l.Log.Warn("workflow not loaded", "file", e.Name, "error", err)
+				}
+			}
+		case err, ok := <-w.Errors:
+			if !ok {
+				return
+			}
+			l.Log.Warn("workflow directories: change lost", "error", err)
+		}
+	}
+}
