@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,50 +13,45 @@ import (
 	"waybill.dev/waybill/internal/host/probe"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/rpc"
-	"waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// listenAssets takes the address of assets.
-func (a *process) listenAssets(addr string) error {
+// listenAssets takes the address of assets; nil: they are not served.
+func (p *process) listenAssets(addr string) (net.Listener, error) {
 	if addr == "" {
-		return nil
+		return nil, nil
 	}
-	lis, err := net.Listen("tcp", addr)
+	lis, err := p.listen("assets-addr", addr)
 	if err != nil {
-		return fmt.Errorf("--assets-addr %s: %w; give another address, or port 0 for a free one", addr, err)
+		return nil, err
 	}
-	a.later(func() { _ = lis.Close() })
-	a.http = "http://" + lis.Addr().String()
-	if a.certs != nil {
-		a.http = "https://" + lis.Addr().String()
-		lis = tls.NewListener(lis, a.certs.Config())
+	p.assetsURL = "http://" + lis.Addr().String()
+	if p.certs != nil {
+		p.assetsURL = "https://" + lis.Addr().String()
+		lis = tls.NewListener(lis, p.certs.Config())
 	}
-	a.assets = lis
-	return nil
+	return lis, nil
 }
 
-// serveAssets serves the assets of an acceptor as a whole host does, and nothing
-// else.
-func (a *process) serveAssets(s *acceptor.Service) {
-	if a.assets == nil {
+// serveAssets serves the assets of an acceptor as a whole host does, and nothing else.
+func (p *process) serveAssets(s *acceptor.Service, lis net.Listener) {
+	if lis == nil {
 		return
 	}
-	local := rpc.NewLocal(a.log, nil, nil)
-	s.Register(local)
-	a.group.Start(lifecycle.Part{Name: "asset calls", Run: local.Serve})
+	local := acceptorv1.NewAcceptorClient(p.serveLocally("asset", s.Register))
 	srv := &http.Server{
-		Handler:           assetHandler(&asset.Handler{Acceptor: acceptorv1.NewAcceptorClient(local)}, a.log),
+		Handler:           assetHandler(&asset.Handler{Acceptor: local}, p.log),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
-	a.group.Start(lifecycle.Part{
+	p.group.Start(lifecycle.Part{
 		Name: "assets",
 		Run: func(context.Context) error {
-			if err := srv.Serve(a.assets); !errors.Is(err, http.ErrServerClosed) {
+			if err := srv.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil

@@ -6,60 +6,55 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
-// auditOptions say whether there is an audit log, and who signs it.
-type auditOptions struct {
-	on      bool
-	keyFile string
+// Audit says whether there is an audit log, and with which key it is signed.
+type Audit struct {
+	On bool
+	// KeyFile is the same for all gateways of a host; empty: the key is a file in the data
+	// directory, made on first use.
+	KeyFile string
 }
 
-func (o *auditOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.on, "audit", true, "keep an audit log of each tenant, which nobody can change unnoticed")
-	f.StringVar(&o.keyFile, "audit-key-file", "", "file with the Ed25519 key (PEM, PKCS #8) that signs checkpoints of the audit log, the same for all replicas and used for nothing else; empty: audit.key in --data-dir, made on first use")
-}
-
-func (o *auditOptions) validate() error {
-	if o.keyFile == "" {
+func (o *Audit) validate() error {
+	if o.KeyFile == "" {
 		return nil
 	}
-	if !o.on {
+	if !o.On {
 		return errors.New("--audit-key-file: signs the audit log, and there is none with --audit=false")
 	}
-	_, err := hostfile.ReadAuditKey(o.keyFile)
+	_, err := hostfile.ReadAuditKey(o.KeyFile)
 	if err != nil {
-		return fmt.Errorf("--audit-key-file %s: %w", o.keyFile, err)
+		return fmt.Errorf("--audit-key-file %s: %w", o.KeyFile, err)
 	}
 	return nil
 }
 
 // key is the operator's, or one of this host's own.
-func (o *auditOptions) key(dataDir string) (*audit.Key, error) {
-	if o.keyFile != "" {
-		return hostfile.ReadAuditKey(o.keyFile)
+func (o *Audit) key(dataDir string) (*audit.Key, error) {
+	if o.KeyFile != "" {
+		return hostfile.ReadAuditKey(o.KeyFile)
 	}
 	return hostfile.AuditKey(dataDir)
 }
 
 // openAudit makes the audit log, and starts what makes its checkpoints; nil: none is kept.
-func (h *Host) openAudit() (*audit.Log, error) {
-	if !h.opts.audit.on {
+func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
+	if !o.On {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	key, err := h.opts.audit.key(h.opts.DataDir)
+	key, err := o.key(dataDir)
 	if err != nil {
 		return nil, err
 	}
 	log := audit.New(audit.DefaultConfig(), audit.Deps{
-		Store: h.stores.Audit, Key: key, Scrub: scrubFor(h.Clients.redactor), Clock: time.Now, Logger: h.Log,
+		Store: c.stores.Audit, Key: key, Scrub: scrubFor(c.clients.Redactor), Clock: time.Now, Logger: c.log,
 	})
-	h.Group.Start(lifecycle.Part{Name: "audit log", Run: log.Run})
+	c.group.Start(lifecycle.Part{Name: "audit log", Run: log.Run})
 	return log, nil
 }
 

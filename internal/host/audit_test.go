@@ -11,7 +11,7 @@ import (
 func TestAuditKey_IsMadeOnceForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var o auditOptions
+	var o Audit
 	first, err := o.key(dir)
 	require.NoError(t, err)
 	again, err := o.key(dir)
@@ -22,7 +22,7 @@ func TestAuditKey_IsMadeOnceForItsOwnerAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), st.Mode().Perm())
 
-	o = auditOptions{on: true, keyFile: path}
+	o = Audit{On: true, KeyFile: path}
 	require.NoError(t, o.validate())
 	given, err := o.key(t.TempDir())
 	require.NoError(t, err)
@@ -32,12 +32,12 @@ func TestAuditKey_IsMadeOnceForItsOwnerAlone(t *testing.T) {
 func TestAuditKey_SaysWhatIsWrongWithIt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.key")
-	require.ErrorContains(t, (&auditOptions{on: true, keyFile: path}).validate(), "--audit-key-file")
+	require.ErrorContains(t, (&Audit{On: true, KeyFile: path}).validate(), "--audit-key-file")
 	require.NoError(t, os.WriteFile(path, []byte("cut sho"), 0o600))
-	require.ErrorContains(t, (&auditOptions{on: true, keyFile: path}).validate(), "openssl genpkey")
-	_, err := (&auditOptions{}).key(filepath.Dir(path))
+	require.ErrorContains(t, (&Audit{On: true, KeyFile: path}).validate(), "openssl genpkey")
+	_, err := (&Audit{}).key(filepath.Dir(path))
 	require.ErrorContains(t, err, "restore it", "one that is damaged is not replaced")
 	require.NoError(t, os.Chmod(path, 0o644))
-	require.ErrorContains(t, (&auditOptions{on: true, keyFile: path}).validate(), "chmod")
-	require.ErrorContains(t, (&auditOptions{keyFile: path}).validate(), "--audit=false")
+	require.ErrorContains(t, (&Audit{On: true, KeyFile: path}).validate(), "chmod")
+	require.ErrorContains(t, (&Audit{KeyFile: path}).validate(), "--audit=false")
 }

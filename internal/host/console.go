@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/internal/host/peer"
 	"waybill.dev/waybill/services/gateway/session"
 )
@@ -16,42 +14,43 @@ import (
 // consolePath is where the console is below the REST API.
 const consolePath = "/console/"
 
-// ConsoleOptions are the flags of what browsers meet.
-type ConsoleOptions struct {
-	basePath     string
-	console      bool
-	stalledAfter time.Duration
-	links        []string
+// Browser says what browsers get.
+type Browser struct {
+	// BasePath is the path below which the REST API and the console are; empty: the root.
+	BasePath string
+	Console  bool
+	// StalledAfter is after how long without news a run is shown as stalled.
+	StalledAfter time.Duration
+	// Links are NAME=URL.
+	Links []string
 }
 
-func (o *ConsoleOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.basePath, "base-path", "", "path below which the REST API and the console are, such as /a/b; probes reach the host without it, too; empty: the root")
-	f.DurationVar(&o.stalledAfter, "stalled-after", stalledAfter, "after how long without news a run that the host works on is shown as stalled")
-	f.StringArrayVar(&o.links, "console-link", nil, "link that the console shows, NAME=URL; {runId}, {workflowId}, {status}, {startedAt} and {completedAt} in the URL are those of a run (repeatable)")
-	f.BoolVar(&o.console, "console", true, "serve the web console at /console/")
-}
+// stalledAfter is longer than models take to begin an answer.
+const stalledAfter = 5 * time.Minute
+
+func defaultBrowser() Browser { return Browser{Console: true, StalledAfter: stalledAfter} }
 
 // basePathForm is what stands in HTML, links and cookies without escapes.
 var basePathForm = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
 
 // validate returns all that is wrong, joined; publicURL is where clients reach the host.
-func (o *ConsoleOptions) validate(publicURL string) error {
-	o.basePath = strings.TrimSuffix(o.basePath, "/")
-	if !basePathForm.MatchString(o.basePath) {
-		return fmt.Errorf("--base-path %q: want a path such as /a/b, of letters, digits and -._~", o.basePath)
+func (o *Browser) validate(publicURL string) error {
+	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
+	if !basePathForm.MatchString(o.BasePath) {
+		return fmt.Errorf("--base-path %q: want a path such as /a/b, of letters, digits and -._~", o.BasePath)
 	}
-	if o.stalledAfter < time.Second {
-		return fmt.Errorf("--stalled-after %s: want at least 1s", o.stalledAfter)
+	if o.StalledAfter < time.Second {
+		return fmt.Errorf("--stalled-after %s: want at least 1s", o.StalledAfter)
 	}
-	if _, err := parseLinks(o.links); err != nil {
+	if _, err := parseLinks(o.Links); err != nil {
 		return err
 	}
 	u, err := url.Parse(publicURL)
-	if err != nil || o.basePath == "" {
-		return nil // told elsewhere
+	if err != nil || o.BasePath == "" {
+		return nil // Public.Validate reports it
 	}
-	if path := strings.TrimSuffix(u.Path, "/"); path != "" && path != o.basePath {
-		return fmt.Errorf("--public-url %s: its path is not --base-path %s; give the same, or no path. A proxy before the host has to keep it", publicURL, o.basePath)
+	if path := strings.TrimSuffix(u.Path, "/"); path != "" && path != o.BasePath {
+		return fmt.Errorf("--public-url %s: its path is not --base-path %s; give the same, or no path. A proxy before the host has to keep it", publicURL, o.BasePath)
 	}
 	return nil
 }
@@ -80,28 +79,20 @@ func parseLinks(specs []string) ([]session.Link, error) {
 	return links, nil
 }
 
-// stalledAfter is after how long without news a run counts as stalled: longer than models
-// take to begin an answer.
-const stalledAfter = 5 * time.Minute
-
 // consoleConfig describes the console; nil: it is not served.
-func (h *Host) consoleConfig() *session.Config {
-	if !h.opts.Console.console {
+func (p *publicServer) consoleConfig(mode string) *session.Config {
+	if !p.opts.Browser.Console {
 		return nil
 	}
-	mode := session.Dev
-	if h.NATS == nil { // the log is elsewhere: a part of a host that is spread
-		mode = session.Production
-	}
-	links, _ := parseLinks(h.opts.Console.links) // validated
-	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(h.baseURL(), "https://"), Links: links}
+	links, _ := parseLinks(p.opts.Browser.Links) // validated
+	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(p.baseURL(), "https://"), Links: links}
 }
 
-// ConsoleLink is the console's address with a code that signs in once. Only who reads
-// this terminal may use it, so a host that others reach gives none.
-func (h *Host) ConsoleLink(r ReadyInfo) string {
-	if r.Console == "" || !peer.OnLoopback(h.opts.HTTPAddr) {
-		return r.Console
+// consoleLink is the console's address with a code that signs in once. The code is for those who
+// read this terminal, so a host that other machines reach gives none.
+func (p *publicServer) consoleLink(a Addresses) string {
+	if a.Console == "" || !peer.OnLoopback(p.opts.HTTPAddr) {
+		return a.Console
 	}
-	return r.Console + "#code=" + h.gateway.MintCode(FirstKey(h.opts.APIKeys))
+	return a.Console + "#code=" + p.gateway.MintCode(FirstKey(p.opts.APIKeys))
 }

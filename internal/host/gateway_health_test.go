@@ -9,13 +9,13 @@ import (
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/host/peer"
 	"waybill.dev/waybill/internal/host/probe"
 	"waybill.dev/waybill/internal/natsmon"
 )
@@ -29,10 +29,13 @@ func TestGateway_IsUnreadyWhileItsWritesAreLessSafe(t *testing.T) {
 	}))
 	t.Cleanup(varz.Close)
 	log := slog.New(slog.DiscardHandler)
-	h := &Host{Log: log, stores: &natsstore.Stores{Monitor: natsmon.New([]string{varz.URL}, log)}}
-	err := h.takes(t.Context())
+	g := &gatewayProcess{
+		core:  core{log: log, stores: &natsstore.Stores{Monitor: natsmon.New([]string{varz.URL}, log)}},
+		peers: &peer.Watch{},
+	}
+	err := g.check(t.Context())
 	require.ErrorIs(t, err, natsmon.ErrLazy)
-	require.ErrorIs(t, h.lacking.Reason(), natsmon.ErrLazy, "waybill_serving tells it")
+	require.ErrorIs(t, g.lacking.Reason(), natsmon.ErrLazy, "waybill_serving tells it")
 	require.ErrorContains(t, err, varz.URL, "for the log")
 	require.EqualError(t, probe.Public(err), natsmon.ErrLazy.Error())
 }
@@ -51,16 +54,16 @@ func TestReadiness_TellsWhetherItReadsWhileAnotherServiceIsSilent(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				a := &process{health: health.NewServer()}
+				p := &process{health: health.NewServer()}
 				silent := func(ctx context.Context) error {
 					<-ctx.Done()
 					return ctx.Err()
 				}
 				ctx, end := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- a.readiness(time.Now(), c.own, silent).Check(ctx) }()
+				go func() { done <- p.readiness(c.own, silent).Check(ctx) }()
 				synctest.Wait()
-				res, err := a.health.Check(t.Context(), &healthv1.HealthCheckRequest{Service: probe.HealthOfReads})
+				res, err := p.health.Check(t.Context(), &healthv1.HealthCheckRequest{Service: probe.HealthOfReads})
 				require.NoError(t, err)
 				require.Equal(t, c.want, res.GetStatus())
 				end()

@@ -12,9 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"waybill.dev/waybill/internal/host/models"
-	"waybill.dev/waybill/internal/host/packs"
-	"waybill.dev/waybill/internal/host/runlimits"
 	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/test/harness"
 )
@@ -26,27 +23,22 @@ func TestMain(m *testing.M) {
 // startHost runs a whole host within the test.
 func startHost(t *testing.T) (*Host, *harness.Client) {
 	t.Helper()
-	o := Options{
-		HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", DataDir: t.TempDir(), Durability: DurabilitySync,
-		Models: models.Options{DefaultModel: "sample/sample-1", UnknownModels: models.RefuseUnknown, Directive: "advisory", RefusalText: models.RedactRefusals}, lease: 3 * time.Second, maxRuns: 8, runLimits: runlimits.Limits{MaxNodeExecutions: 1000, MaxRunDuration: time.Hour}, handedOut: 64, maxBody: 1 << 20, MaxMedia: 1 << 20,
-		Console:  ConsoleOptions{stalledAfter: stalledAfter},
-		KindLint: "warn", Strictness: "warn", prompts: packs.PromptOptions{Observability: "hashed"},
-	}
+	o := DefaultOptions()
+	o.DataDir, o.Public.HTTPAddr, o.Public.GRPCAddr = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	require.NoError(t, o.Validate())
-	h, err := Compose(t.Context(), o, slog.New(slog.DiscardHandler))
+	h, err := New(t.Context(), o, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	h.Start()
+	require.NoError(t, h.Start(t.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- h.Group.Wait(ctx) }()
-	c := &harness.Client{Base: h.ReadyInfo(0).HTTP, Key: "dev-key", HTTP: &http.Client{Transport: &http.Transport{}}}
+	go func() { ended <- h.Wait(ctx) }()
+	c := &harness.Client{Base: h.Addresses().HTTP, Key: "dev-key", HTTP: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(func() {
 		c.HTTP.CloseIdleConnections()
 		cancel()
 		require.NoError(t, <-ended)
 		h.Close()
 	})
-	require.NoError(t, h.UntilReady(t.Context()))
 	return h, c
 }
 
@@ -155,11 +147,11 @@ func TestNATS_GoneAndBack(t *testing.T) {
 		before := k.acknowledged()
 		require.Eventually(t, func() bool { return k.acknowledged() > before+20 }, patience, time.Millisecond, "runs are created")
 		refused := k.refusals()
-		h.NATS.Stop()
+		h.nats.Stop()
 		require.Eventually(t, func() bool { return status(t, c, "/readyz") == http.StatusServiceUnavailable }, patience, time.Millisecond)
 		require.Equal(t, http.StatusOK, status(t, c, "/healthz"), "the process lives")
 		require.Eventually(t, func() bool { return k.refusals() > refused }, patience, time.Millisecond, "creating is refused")
-		require.NoError(t, h.NATS.Restart())
+		require.NoError(t, h.nats.Restart())
 		require.Eventually(t, func() bool { return status(t, c, "/readyz") == http.StatusOK }, patience, time.Millisecond)
 	}
 	before := k.acknowledged()

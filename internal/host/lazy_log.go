@@ -23,7 +23,7 @@ type lazyLog struct {
 	runlog.Late
 
 	assets lazyBlobs
-	open   *natsstore.Opener
+	opener *natsstore.Opener
 
 	mu     sync.Mutex // guards what follows
 	stores *natsstore.Stores
@@ -32,53 +32,53 @@ type lazyLog struct {
 
 // openRunLog gives the run log: that of the server at --nats as soon as it is
 // there, or one of this process's own.
-func (a *process) openRunLog(ctx context.Context, o AcceptorOptions) (*lazyLog, error) {
+func (p *process) openRunLog(ctx context.Context, o *AcceptorProcess) (*lazyLog, error) {
 	var more []natsstore.Needs
 	if o.Assets.PublicURL != "" {
 		more = append(more, natsstore.ForAcceptor)
 	}
 	r := &lazyLog{}
-	a.later(r.close)
+	p.later(r.close)
 	if o.NATS.URL == "" {
-		srv, err := a.embedNATS(o)
+		srv, err := p.embedNATS(o)
 		if err != nil {
 			return nil, err
 		}
 		cfg := jetstream.DefaultConfig()
 		cfg.Patience, cfg.OnDisk = natsstore.Patience, srv.OnDisk
-		r.open = &natsstore.Opener{Dial: srv.Connect, Config: cfg, Needs: more, Log: a.log}
-		s, err := r.open.Try(ctx)
+		r.opener = &natsstore.Opener{Dial: srv.Connect, Config: cfg, Needs: more, Log: p.log}
+		s, err := r.opener.Try(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r.opened(s)
+		r.setStores(s)
 		return r, nil
 	}
-	r.open = o.NATS.Opener("acceptor", jetstream.DefaultConfig(), a.log, more...)
+	r.opener = o.NATS.Opener("acceptor", jetstream.DefaultConfig(), p.log, more...)
 	first, cancel := context.WithTimeout(ctx, natsstore.Patience)
 	defer cancel()
-	switch s, err := r.open.Try(first); {
+	switch s, err := r.opener.Try(first); {
 	case err == nil:
-		r.opened(s)
+		r.setStores(s)
 		return r, nil
 	case natsstore.Hopeless(err):
 		return nil, fmt.Errorf("--nats: %w", err)
 	default:
-		r.waits(err)
+		r.setReason(err)
 	}
-	a.group.Start(lifecycle.Part{Name: "run log", Run: func(ctx context.Context) error {
-		s, err := r.open.Wait(ctx, r.waits)
+	p.group.Start(lifecycle.Part{Name: "run log", Run: func(ctx context.Context) error {
+		s, err := r.opener.Wait(ctx, r.setReason)
 		if err != nil {
-			return orStopped(ctx, err)
+			return ignoreStop(ctx, err)
 		}
-		r.opened(s)
+		r.setStores(s)
 		<-ctx.Done()
 		return nil
 	}})
 	return r, nil
 }
 
-func (a *process) embedNATS(o AcceptorOptions) (*natsd.Server, error) {
+func (p *process) embedNATS(o *AcceptorProcess) (*natsd.Server, error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data-dir %s: %w", o.DataDir, err)
 	}
@@ -86,23 +86,23 @@ func (a *process) embedNATS(o AcceptorOptions) (*natsd.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.later(unlock)
-	srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Hashed: natsstore.HashedStreams, Log: a.log}, rand.Text())
+	p.later(unlock)
+	srv, err := natsd.Start(natsd.Config{Dir: natsDir(o.DataDir), Sync: true, Hashed: natsstore.HashedStreams, Log: p.log}, rand.Text())
 	if err != nil {
 		return nil, err
 	}
-	a.later(srv.Stop)
-	a.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
+	p.later(srv.Stop)
+	p.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
 	return srv, nil
 }
 
-func (r *lazyLog) waits(err error) {
+func (r *lazyLog) setReason(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
 }
 
-func (r *lazyLog) opened(s *natsstore.Stores) {
+func (r *lazyLog) setStores(s *natsstore.Stores) {
 	r.mu.Lock()
 	r.stores, r.err = s, nil
 	r.mu.Unlock()
@@ -112,13 +112,13 @@ func (r *lazyLog) opened(s *natsstore.Stores) {
 	r.Open(s.Log)
 }
 
-// seams opens the state of the test seams; the log's server has to be there.
-func (a *process) seams(ctx context.Context, n *natsstore.Opener) (kv.Store, error) {
+// openSeams opens the state of the test seams; the log's server has to be there.
+func (p *process) openSeams(ctx context.Context, n *natsstore.Opener) (kv.Store, error) {
 	conn, err := n.Dial("seams")
 	if err != nil {
 		return nil, err
 	}
-	a.later(conn.Close)
+	p.later(conn.Close)
 	return jetkv.Open(ctx, conn, natsstore.SeamBucket(n.Config.Replicas))
 }
 

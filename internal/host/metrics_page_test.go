@@ -71,7 +71,7 @@ func typeOf(t *testing.T, c prometheus.Collector) string {
 func metricsPage(t *testing.T) string {
 	t.Helper()
 	h, _ := startHost(t)
-	accepts, err := acceptor.New(acceptor.DefaultConfig(), acceptor.Deps{Log: h.stores.Log, Redactor: h.Clients.redactor})
+	accepts, err := acceptor.New(acceptor.DefaultConfig(), acceptor.Deps{Log: h.stores.Log, Redactor: h.clients.Redactor})
 	require.NoError(t, err)
 	var state probe.Serving
 	state.Set(probe.ErrStarting)
@@ -81,12 +81,12 @@ func metricsPage(t *testing.T) string {
 		Service    string
 		collectors []prometheus.Collector
 	}{
-		{"dispatcher", h.dispatch.Collectors()},
+		{"dispatcher", h.dispatcher.Collectors()},
 		{"eventlog", h.events.Collectors()},
-		{"gateway", h.gateway.Collectors()},
-		{"gateway", h.webhooks.Collectors()},
+		{"gateway", h.public.gateway.Collectors()},
+		{"gateway", h.public.webhooks.Collectors()},
 		{"acceptor", accepts.Collectors()},
-		{"eventlog of `serve`", []prometheus.Collector{lostRecords(h.lost)}},
+		{"eventlog of `serve`", []prometheus.Collector{lostRecords(func() uint64 { return 0 })}},
 		{"all of `serve`", []prometheus.Collector{state.Gauge()}},
 	} {
 		for _, c := range of.collectors {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,22 +16,77 @@ import (
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
-	"waybill.dev/waybill/internal/host/peer"
 	"waybill.dev/waybill/internal/host/probe"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
-	"waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
-	"waybill.dev/waybill/services/redactor"
 )
 
-// process is a service in a process of its own: a gRPC server with health checks
-// and reflection, and what it needs from outside.
+// Process says how a service of its own process is served, and guarded.
+type Process struct {
+	GRPCAddr string
+	// MetricsAddr serves metrics and probes; empty: nothing does.
+	MetricsAddr string
+	// TokenFile holds the bearer token of callers; empty: there is none.
+	TokenFile string
+	TLS       TLS
+	// Insecure: other machines may call without a token or without TLS.
+	Insecure  bool
+	Secrets   Secrets
+	Tracing   Tracing
+	ReadyFile string
+}
+
+// TLS names the files of a server's TLS.
+type TLS struct {
+	Cert, Key string
+	// ClientCA vouches for callers, which then have to show a certificate; empty: they need none.
+	ClientCA string
+}
+
+// DefaultProcess are the settings without flags.
+func DefaultProcess(grpcAddr string) Process {
+	return Process{GRPCAddr: grpcAddr, Secrets: DefaultSecrets(), Tracing: DefaultTracing()}
+}
+
+// Validate returns all that is wrong with the settings, joined. Callers may record envelopes and
+// register secrets, so other machines need a token, and TLS to keep it.
+func (o *Process) Validate() error {
+	var errs []error
+	host, _, err := net.SplitHostPort(o.GRPCAddr)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("--grpc-addr %q: want host:port, such as 127.0.0.1:9091", o.GRPCAddr))
+	}
+	errs = append(errs, o.Tracing.validate(), o.TLS.validate())
+	if o.TLS.ClientCA != "" && o.TLS.Cert == "" {
+		errs = append(errs, errors.New("--tls-client-ca: callers show certificates within TLS; give --tls-cert and --tls-key"))
+	}
+	if ip := net.ParseIP(host); err == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) && !o.Insecure {
+		if o.TokenFile == "" && o.TLS.ClientCA == "" {
+			errs = append(errs, fmt.Errorf("--grpc-addr %s: other machines reach it; give --token-file or --tls-client-ca, or --insecure if something else guards it", o.GRPCAddr))
+		}
+		if o.TLS.Cert == "" {
+			errs = append(errs, fmt.Errorf("--grpc-addr %s: the token would cross the network in clear; give --tls-cert and --tls-key, or --insecure", o.GRPCAddr))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o *TLS) validate() error {
+	if (o.Cert == "") != (o.Key == "") {
+		return errors.New("--tls-cert and --tls-key belong together; give both or neither")
+	}
+	return nil
+}
+
+// process serves one service: a gRPC server with health checks and reflection, and an address for
+// the operator.
 type process struct {
-	opts   ProcessOptions
-	log    *slog.Logger
-	group  lifecycle.Group
+	core
+
+	opts   *Process
+	began  time.Time
 	lis    net.Listener
 	server *grpc.Server
 	health *health.Server
@@ -39,149 +95,126 @@ type process struct {
 	needs []string
 	certs *mtls.Certs // nil: no TLS
 	calls *tracing.Calls
-	// metrics and assets are nil unless they are served; http is the URL of assets.
+	// metrics is nil unless it is served.
 	metrics  net.Listener
-	assets   net.Listener
-	http     string
 	registry *prometheus.Registry
 	serving  probe.Serving
-	// operating says that metrics and probes are served.
+	// operating: metrics and probes are served.
 	operating bool
-	// closers are closed last first.
-	closers []func()
+	// assetsURL is where assets are served; empty: nowhere.
+	assetsURL string
 }
 
-// newProcess takes the address and makes the server; nothing is served before run.
-func newProcess(o ProcessOptions, log *slog.Logger) (*process, error) {
-	a := &process{opts: o, log: log, health: health.NewServer(), registry: probe.NewRegistry(), calls: &tracing.Calls{}}
-	a.serving.Set(probe.ErrStarting)
-	var (
-		opts   []grpc.ServerOption
-		unary  []grpc.UnaryServerInterceptor
-		stream []grpc.StreamServerInterceptor
-	)
-	if o.TLSCert != "" {
-		var err error
-		if a.certs, err = mtls.Load(mtls.Files{Cert: o.TLSCert, Key: o.TLSKey, CA: o.ClientCA}, mtls.Reread); err != nil {
-			return nil, fmt.Errorf("%w: --tls-cert, --tls-key, --tls-client-ca: %w", exit.ErrUsage, err)
-		}
-		a.later(a.certs.Close)
-		creds, err := a.certs.Server()
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, grpc.Creds(creds))
+// newProcess takes the addresses and makes the server; nothing is served before serve.
+func newProcess(o *Process, log *slog.Logger) (*process, error) {
+	p := &process{
+		core: core{log: log}, opts: o, began: time.Now(),
+		health: health.NewServer(), registry: probe.NewRegistry(), calls: &tracing.Calls{},
 	}
-	if o.tokenFile != "" {
-		token, err := hostfile.ReadToken(o.tokenFile)
+	p.serving.Set(probe.ErrStarting)
+	if err := p.open(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) open() error {
+	options, err := p.loadCerts()
+	if err != nil {
+		return err
+	}
+	unary, stream := []grpc.UnaryServerInterceptor{}, []grpc.StreamServerInterceptor{}
+	if p.opts.TokenFile != "" {
+		token, err := hostfile.ReadToken(p.opts.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --token-file: %w", exit.ErrUsage, err)
+			return fmt.Errorf("%w: --token-file: %w", exit.ErrUsage, err)
 		}
 		guard := rpc.BearerToken(token, healthv1.Health_Check_FullMethodName, healthv1.Health_Watch_FullMethodName)
 		unary, stream = append(unary, guard.Unary), append(stream, guard.Stream)
 	}
-	lis, err := net.Listen("tcp", o.GRPCAddr)
-	if err != nil {
-		return nil, fmt.Errorf("--grpc-addr %s: %w; give another address, or port 0 for a free one", o.GRPCAddr, err)
+	if p.lis, err = p.listen("grpc-addr", p.opts.GRPCAddr); err != nil {
+		return err
 	}
-	a.lis = lis
-	a.later(func() { _ = lis.Close() })
-	if o.metricsAddr != "" {
-		if a.metrics, err = net.Listen("tcp", o.metricsAddr); err != nil {
-			a.close()
-			return nil, fmt.Errorf("--metrics-addr %s: %w; give another address, or port 0 for a free one", o.metricsAddr, err)
-		}
-		a.later(func() { _ = a.metrics.Close() })
-	}
-	a.server = rpc.NewServer(log, append(unary, a.calls.Unary), append(stream, a.calls.Stream), opts...)
-	healthv1.RegisterHealthServer(a.server, a.health)
-	reflection.Register(a.server)
-	return a, nil
-}
-
-func (a *process) later(f func()) { a.closers = append(a.closers, f) }
-
-// close ends what still runs, and gives back what was taken.
-func (a *process) close() {
-	_ = a.group.Stop() // nothing, unless the service could not be built
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		a.closers[i]()
-	}
-}
-
-// run serves until ctx ends, then lets the calls that are under way finish.
-// own says what the service lacks itself, and others which other service it does not reach; nil: it
-// needs none.
-func (a *process) run(ctx context.Context, began time.Time, own, others func(context.Context) error) error {
-	for name := range a.server.GetServiceInfo() {
-		a.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
-	}
-	a.setHealth(healthv1.HealthCheckResponse_NOT_SERVING) // until it was looked
-	a.health.SetServingStatus(probe.HealthOfReads, healthv1.HealthCheckResponse_NOT_SERVING)
-	a.group.Start(lifecycle.Part{
-		Name: "grpc",
-		Run: func(ctx context.Context) error {
-			err := a.server.Serve(a.lis)
-			if ctx.Err() != nil {
-				return nil
-			}
+	if p.opts.MetricsAddr != "" {
+		if p.metrics, err = p.listen("metrics-addr", p.opts.MetricsAddr); err != nil {
 			return err
-		},
-		Stop: func(ctx context.Context) {
-			a.health.Shutdown() // balancers look elsewhere from here on
-			stopped := make(chan struct{})
-			go func() { a.server.GracefulStop(); close(stopped) }()
-			select {
-			case <-stopped:
-			case <-ctx.Done():
-				a.server.Stop()
-				<-stopped
-			}
-		},
-	})
-	a.operate()
-	a.group.Start(lifecycle.Part{Name: "health", Run: a.readiness(began, own, others).Watch})
-	return a.group.Wait(ctx)
+		}
+	}
+	p.server = rpc.NewServer(p.log, append(unary, p.calls.Unary), append(stream, p.calls.Stream), options...)
+	healthv1.RegisterHealthServer(p.server, p.health)
+	reflection.Register(p.server)
+	return nil
 }
 
-// operate serves metrics and probes, once: earlier than calls, where what the service
-// needs may be long in coming.
-func (a *process) operate() {
-	if a.metrics == nil || a.operating {
+func (p *process) loadCerts() ([]grpc.ServerOption, error) {
+	if p.opts.TLS.Cert == "" {
+		return nil, nil
+	}
+	var err error
+	if p.certs, err = mtls.Load(mtls.Files{Cert: p.opts.TLS.Cert, Key: p.opts.TLS.Key, CA: p.opts.TLS.ClientCA}, mtls.Reread); err != nil {
+		return nil, fmt.Errorf("%w: --tls-cert, --tls-key, --tls-client-ca: %w", exit.ErrUsage, err)
+	}
+	p.later(p.certs.Close)
+	creds, err := p.certs.Server()
+	if err != nil {
+		return nil, err
+	}
+	return []grpc.ServerOption{grpc.Creds(creds)}, nil
+}
+
+func (p *process) listen(flag, addr string) (net.Listener, error) {
+	lis, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w; give another address, or port 0 for a free one", flag, addr, err)
+	}
+	p.later(func() { _ = lis.Close() })
+	return lis, nil
+}
+
+// close stops what still runs, and gives back what was taken.
+func (p *process) close() {
+	_ = p.group.Stop() // it has stopped already, unless the service could not be built
+	p.core.close()
+}
+
+// exportCalls exports spans of the calls to this service.
+func (p *process) exportCalls(ctx context.Context, service string) (err error) {
+	p.calls.Exporter, err = p.opts.Tracing.exporter(ctx, service, p.log, p.later)
+	return err
+}
+
+// serve serves until ctx ends, then lets calls finish. own says what the service lacks itself, and
+// others which other service it does not reach; nil: it needs none.
+func (p *process) serve(ctx context.Context, own, others func(context.Context) error) error {
+	for name := range p.server.GetServiceInfo() {
+		p.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+	}
+	p.setHealth(healthv1.HealthCheckResponse_NOT_SERVING) // until the first check
+	p.health.SetServingStatus(probe.HealthOfReads, healthv1.HealthCheckResponse_NOT_SERVING)
+	p.group.Start(grpcPart("grpc", p.server, p.lis, p.health.Shutdown)) // balancers call other replicas from then on
+	p.serveOperator()
+	p.group.Start(lifecycle.Part{Name: "health", Run: p.readiness(own, others).Watch})
+	return p.group.Wait(ctx)
+}
+
+// serveOperator serves metrics and probes, once. A service that may wait long for what it needs
+// calls it before serve.
+func (p *process) serveOperator() {
+	if p.metrics == nil || p.operating {
 		return
 	}
-	a.operating = true
-	a.registry.MustRegister(a.serving.Gauge())
-	mux := probe.OperatorMux(a.registry)
-	probe.Handle(mux, a.serving.Reason)
-	a.group.Start(probe.ServeOperator(a.metrics, mux))
+	p.operating = true
+	p.registry.MustRegister(p.serving.Gauge())
+	mux := probe.OperatorMux(p.registry)
+	probe.Handle(mux, p.serving.Reason)
+	p.group.Start(probe.ServeOperator(p.metrics, mux))
 }
 
-// redactor is the client of the redactor service: one elsewhere, or own, which is then
-// served here beside the acceptor.
-func (a *process) redactor(o AcceptorOptions, own *redactor.Service) (redactorv1.RedactorClient, error) {
-	if o.Redactor.Addr == "" {
-		if o.Redactor != (peer.Address{}) {
-			return nil, fmt.Errorf("%w: --redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor", exit.ErrUsage)
-		}
-		own.Register(a.server)
-		local := rpc.NewLocal(a.log, nil, nil)
-		own.Register(local)
-		a.group.Start(lifecycle.Part{Name: "redactor calls", Run: local.Serve})
-		return redactorv1.NewRedactorClient(local), nil
+// ignoreStop drops an error that comes from the end of ctx: the process was told to stop.
+func ignoreStop(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
 	}
-	conn, err := o.Redactor.Dial(a.later, append(peer.ToRedactors(), tracing.Forward()...)...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: --redactor: %w", exit.ErrUsage, err)
-	}
-	a.later(func() { _ = conn.Close() })
-	return redactorv1.NewRedactorClient(conn), nil
-}
-
-// checkRedactor asks the redactor for nothing.
-func checkRedactor(ctx context.Context, r redactorv1.RedactorClient) error {
-	if _, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: "health"}}); err != nil {
-		return fmt.Errorf("redactor: %w", err)
-	}
-	return nil
+	return err
 }

@@ -15,7 +15,7 @@ func TestTenantLimits_AreReadAtStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.json")
 	log := slog.New(slog.DiscardHandler)
-	o := Options{tenantLimits: file}
+	o := Execution{TenantLimits: file}
 	_, err := o.openTenantLimits(log)
 	require.ErrorIs(t, err, exit.ErrUsage)
 	require.ErrorContains(t, err, "--tenant-limits "+file)
@@ -26,7 +26,7 @@ func TestTenantLimits_AreReadAtStart(t *testing.T) {
 	limits, err := o.openTenantLimits(log)
 	require.NoError(t, err)
 	require.Equal(t, 2, limits.Of("acme").Weight)
-	limits, err = (&Options{}).openTenantLimits(log)
+	limits, err = (&Execution{}).openTenantLimits(log)
 	require.NoError(t, err)
 	require.Nil(t, limits)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/egress"
 	"waybill.dev/waybill/internal/lifecycle"
@@ -17,16 +15,12 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook/deliver"
 )
 
-// webhookOptions say which servers outside may be told of events.
-type webhookOptions struct {
-	allow []string
+// Webhooks say which servers webhooks and callbacks may call.
+type Webhooks struct {
+	// Allow are networks, addresses and names that are allowed though they are not public.
+	Allow []string
 	// allowPrivate is the protocol's test switch, which is no flag.
 	allowPrivate bool
-}
-
-func (o *webhookOptions) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.allow, "webhook-allow", nil,
-		"network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks and callbacks may call though it is not public (repeatable); a name's addresses have to be allowed, too")
 }
 
 // allowPrivateEnv is the protocol's switch for its test suite (OpenWOP host contract
@@ -34,9 +28,9 @@ func (o *webhookOptions) flags(f *pflag.FlagSet) {
 const allowPrivateEnv = "OPENWOP_WEBHOOK_ALLOW_PRIVATE"
 
 // validate reads the switch as well: it must not be on in production.
-func (o *webhookOptions) validate(testSeams bool, getenv func(string) (string, bool)) error {
+func (o *Webhooks) validate(testSeams bool, getenv func(string) (string, bool)) error {
 	var errs []error
-	if _, err := egress.NewPolicy(o.allow); err != nil {
+	if _, err := egress.NewPolicy(o.Allow); err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-allow: %w", err))
 	}
 	switch v, _ := getenv(allowPrivateEnv); {
@@ -51,35 +45,34 @@ func (o *webhookOptions) validate(testSeams bool, getenv func(string) (string, b
 	return errors.Join(errs...)
 }
 
-// buildWebhooks makes the webhooks of the gateway.
-func (h *Host) buildWebhooks(hostKey []byte, answers token.Keys) (*webhook.Service, error) {
-	policy, err := egress.NewPolicy(h.opts.webhooks.allow)
+// newWebhooks makes the webhooks of a gateway, and starts to deliver.
+func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) (*webhook.Service, error) {
+	policy, err := egress.NewPolicy(p.opts.Webhooks.Allow)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --webhook-allow: %w", exit.ErrUsage, err)
 	}
-	policy.AllowPrivate = h.opts.webhooks.allowPrivate
+	policy.AllowPrivate = p.opts.Webhooks.allowPrivate
 	if policy.AllowPrivate {
-		h.Log.Warn("webhooks may reach private networks, over http, too: never in production", "environment", allowPrivateEnv)
+		c.log.Warn("webhooks may reach private networks, over http, too: never in production", "environment", allowPrivateEnv)
 	}
 	tokens, err := interrupttoken.New(answers)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --interrupt-keys: %w", exit.ErrUsage, err)
 	}
 	resolve := "" // an address that only this machine has is of no use to a receiver
-	if h.opts.PublicURL != "" {
-		resolve = h.baseURL()
+	if p.opts.URL != "" {
+		resolve = p.baseURL()
 	}
-	st := &h.stores.Webhooks
+	st := &c.stores.Webhooks
 	s, err := webhook.New(webhook.Config{HostKey: hostKey, Egress: policy, Delivery: deliver.DefaultPolicy()}, webhook.Deps{
-		Log: st.Log, Subscriptions: st.Subscriptions, Lanes: st.Lanes, Dead: st.Dead, Clock: time.Now, Logger: h.Log,
+		Log: st.Log, Subscriptions: st.Subscriptions, Lanes: st.Lanes, Dead: st.Dead, Clock: time.Now, Logger: c.log,
 		Questions: &callback.Questions{
-			Dispatcher: h.Clients.Dispatcher, EventLog: h.Clients.events, Tokens: tokens, PublicURL: resolve, Clock: time.Now,
+			Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Tokens: tokens, PublicURL: resolve, Clock: time.Now,
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.webhooks = s
-	h.Group.Start(lifecycle.Part{Name: "webhooks", Run: s.Run})
+	c.group.Start(lifecycle.Part{Name: "webhooks", Run: s.Run})
 	return s, nil
 }

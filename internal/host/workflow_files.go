@@ -14,22 +14,22 @@ import (
 
 	"waybill.dev/waybill/examples"
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// WorkflowLoader registers definitions from files, for every tenant. A file
+// workflowLoader registers definitions from files, for every tenant. A file
 // that cannot be used is skipped with a warning that says why.
-type WorkflowLoader struct {
-	Client dispatcherv1.DispatcherClient
-	Log    *slog.Logger
+type workflowLoader struct {
+	client dispatcherv1.DispatcherClient
+	log    *slog.Logger
 }
 
 // exampleWorkflow is where an example keeps its definition.
 const exampleWorkflow = "workflow.json"
 
-// LoadExamples registers the examples.
-func (l *WorkflowLoader) LoadExamples(ctx context.Context) error {
+// loadExamples registers the examples.
+func (l *workflowLoader) loadExamples(ctx context.Context) error {
 	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Base(name) != exampleWorkflow {
 			return err
@@ -46,8 +46,8 @@ func (l *WorkflowLoader) LoadExamples(ctx context.Context) error {
 	return nil
 }
 
-// LoadDirs registers the *.json files of directories.
-func (l *WorkflowLoader) LoadDirs(ctx context.Context, dirs []string) error {
+// loadDirs registers the *.json files of directories.
+func (l *workflowLoader) loadDirs(ctx context.Context, dirs []string) error {
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil {
@@ -62,31 +62,31 @@ func (l *WorkflowLoader) LoadDirs(ctx context.Context, dirs []string) error {
 	return nil
 }
 
-func (l *WorkflowLoader) loadFile(ctx context.Context, file string) error {
+func (l *workflowLoader) loadFile(ctx context.Context, file string) error {
 	doc, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
 	if err != nil {
-		l.Log.Warn("workflow skipped", "file", file, "error", err)
+		l.log.Warn("workflow skipped", "file", file, "error", err)
 		return nil
 	}
 	return l.put(ctx, file, doc)
 }
 
 // put registers one document; only a host that cannot take any is an error.
-func (l *WorkflowLoader) put(ctx context.Context, file string, doc []byte) error {
-	res, err := l.Client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, Replace: true, RequireExecutable: true})
+func (l *workflowLoader) put(ctx context.Context, file string, doc []byte) error {
+	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, Replace: true, RequireExecutable: true})
 	if err == nil {
-		l.Log.Debug("workflow loaded", "file", file, "workflow_id", res.GetWorkflowId(), "unchanged", res.GetUnchanged())
+		l.log.Debug("workflow loaded", "file", file, "workflow_id", res.GetWorkflowId(), "unchanged", res.GetUnchanged())
 		return nil
 	}
 	if e, ok := fault.As(err); ok && e.Code != fault.ServiceUnavailable && e.Code != fault.InternalError {
-		l.Log.Warn("workflow skipped", "file", file, "code", e.Code, "reason", e.Message)
+		l.log.Warn("workflow skipped", "file", file, "code", e.Code, "reason", e.Message)
 		return nil
 	}
 	return fmt.Errorf("load workflow %s: %w", file, err)
 }
 
-// Watch registers files again when they change.
-func (l *WorkflowLoader) Watch(dirs []string) lifecycle.Part {
+// watch registers files again when they change.
+func (l *workflowLoader) watch(dirs []string) lifecycle.Part {
 	return lifecycle.Part{Name: "workflow watcher", Run: func(ctx context.Context) error {
 		if len(dirs) == 0 {
 			<-ctx.Done()
@@ -94,14 +94,14 @@ func (l *WorkflowLoader) Watch(dirs []string) lifecycle.Part {
 		}
 		w, err := fsnotify.NewWatcher()
 		if err != nil {
-			l.Log.Warn("workflow directories are not watched", "error", err)
+			l.log.Warn("workflow directories are not watched", "error", err)
 			<-ctx.Done()
 			return nil
 		}
 		defer func() { _ = w.Close() }()
 		for _, dir := range dirs {
 			if err := w.Add(dir); err != nil {
-				l.Log.Warn("workflow directory is not watched", "dir", dir, "error", err)
+				l.log.Warn("workflow directory is not watched", "dir", dir, "error", err)
 			}
 		}
 		l.follow(ctx, w)
@@ -109,7 +109,7 @@ func (l *WorkflowLoader) Watch(dirs []string) lifecycle.Part {
 	}}
 }
 
-func (l *WorkflowLoader) follow(ctx context.Context, w *fsnotify.Watcher) {
+func (l *workflowLoader) follow(ctx context.Context, w *fsnotify.Watcher) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -120,14 +120,14 @@ func (l *WorkflowLoader) follow(ctx context.Context, w *fsnotify.Watcher) {
 			}
 			if strings.HasSuffix(e.Name, ".json") && e.Op&(fsnotify.Write|fsnotify.Create) != 0 {
 				if err := l.loadFile(ctx, e.Name); err != nil {
-					l.Log.Warn("workflow not loaded", "file", e.Name, "error", err)
+					l.log.Warn("workflow not loaded", "file", e.Name, "error", err)
 				}
 			}
 		case err, ok := <-w.Errors:
 			if !ok {
 				return
 			}
-			l.Log.Warn("workflow directories: change lost", "error", err)
+			l.log.Warn("workflow directories: change lost", "error", err)
 		}
 	}
 }

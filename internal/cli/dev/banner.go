@@ -19,9 +19,9 @@ func shownKey(key string) string {
 
 // banner says where the host is; console is the link to the console, empty if there is
 // none.
-func banner(out io.Writer, o host.Options, r host.ReadyInfo, console string) {
+func banner(out io.Writer, o options, r host.Addresses, console string) {
 	durable := "every acknowledged write is on disk"
-	if o.Durability == host.DurabilityProcess {
+	if o.host.Log.Durability == host.DurabilityProcess {
 		durable = "acknowledged writes survive the process, not a power cut"
 	}
 	fmt.Fprintf(out, "Waybill is ready (%d ms)\n\n", r.ReadyMs)
@@ -32,18 +32,18 @@ func banner(out io.Writer, o host.Options, r host.ReadyInfo, console string) {
 	if r.NATS != "" {
 		fmt.Fprintf(out, "  NATS   %s\n", r.NATS)
 	}
-	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(host.FirstKey(o.APIKeys)), o.DataDir, durable, o.Models.DefaultModel)
-	if strings.HasPrefix(o.Models.DefaultModel, "sample/") {
+	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(host.FirstKey(o.host.Public.APIKeys)), o.host.DataDir, durable, o.host.Execution.Models.DefaultModel)
+	if strings.HasPrefix(o.host.Execution.Models.DefaultModel, "sample/") {
 		fmt.Fprint(out, "         sample is no model: it makes schema-valid answers out of the input, always the same\n")
 	}
 	fmt.Fprintln(out)
-	if !o.Demo {
-		curls(out, r, host.FirstKey(o.APIKeys), "")
+	if !o.demo {
+		curls(out, r, host.FirstKey(o.host.Public.APIKeys), "")
 	}
 }
 
 // curls prints how to go on.
-func curls(out io.Writer, r host.ReadyInfo, key, runID string) {
+func curls(out io.Writer, r host.Addresses, key, runID string) {
 	auth := "-H 'Authorization: Bearer " + shownKey(key) + "'"
 	fmt.Fprintln(out, "Go on from here")
 	fmt.Fprintf(out, "  curl -s %s -H 'Content-Type: application/json' \\\n    -d '{\"workflowId\":\"triage\",\"inputs\":{\"mail\":\"I was charged twice for order 1234, please refund me.\"}}' %s/v1/runs\n", auth, r.HTTP)

@@ -24,7 +24,7 @@ const (
 
 // demo runs the example over the public API, as a client would, and prints what
 // came out.
-func demo(ctx context.Context, out io.Writer, r host.ReadyInfo, key string) error {
+func demo(ctx context.Context, out io.Writer, r host.Addresses, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	mail, err := examples.FS.ReadFile(demoMail)

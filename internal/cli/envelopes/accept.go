@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/cli/document"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/peer"
-	"waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
-	"waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )

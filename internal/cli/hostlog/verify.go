@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/internal/audit"
 	auditstore "waybill.dev/waybill/internal/audit/jetstream"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/verdict"
 	"waybill.dev/waybill/internal/config"
@@ -47,7 +48,7 @@ type logVerifyOptions struct {
 }
 
 func logVerifyCommand(s *session.Session) *cobra.Command {
-	o := logVerifyOptions{nats: natsstore.Address{Replicas: 1}}
+	o := logVerifyOptions{nats: natsstore.DefaultAddress()}
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Look whether a host's stored log is as it was written",
@@ -87,7 +88,7 @@ Exits with 0 if nothing was found, 1 if something was, 5 if there is no log.`,
 	f := c.Flags()
 	f.StringVar(&o.dataDir, "data-dir", ".waybill", "data directory of a host that is stopped; used without --nats")
 	f.StringVar(&o.auditKey, "audit-key-file", "", "file with the key that signs checkpoints of the audit log; empty: audit.key in --data-dir")
-	o.nats.ConnectFlags(f, "empty: the log is below --data-dir")
+	hostflags.NATSConnection(f, &o.nats, "empty: the log is below --data-dir")
 	s.OutputFlags(f)
 	return c
 }

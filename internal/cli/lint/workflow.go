@@ -9,6 +9,7 @@ import (
 
 	"waybill.dev/waybill/internal/cli/document"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/host/runlimits"
@@ -17,7 +18,7 @@ import (
 )
 
 func Workflow(s *session.Session) *cobra.Command {
-	var limits runlimits.Limits
+	limits := runlimits.Default()
 	c := &cobra.Command{
 		Use:     "lint FILE|-...",
 		Aliases: []string{"validate"},
@@ -45,7 +46,7 @@ Exits with 0 if nothing but warnings were found, 1 if a host would refuse a defi
 			return lintWorkflows(cmd.InOrStdin(), p, node.Limits(limits), files)
 		},
 	}
-	limits.Flags(c.Flags())
+	hostflags.RunLimits(c.Flags(), &limits)
 	s.FormatFlags(c.Flags())
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/host/natsstore"
 	"waybill.dev/waybill/internal/natsperm"
@@ -74,7 +75,7 @@ func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consum
 	f := c.Flags()
 	f.StringVar(&o.consumer.Tenant, "tenant", "", "whose events are read; required")
 	f.StringVar(&o.consumer.Name, "name", subject.DefaultConsumer, "name of the consumer")
-	o.nats.ConnectFlags(f, "required")
+	hostflags.NATSConnection(f, &o.nats, "required")
 	return c
 }
 

@@ -106,7 +106,7 @@ func (o *redactOptions) scrubber() (*redact.Scrubber, error) {
 		return nil, fmt.Errorf("%w: --secrets-file: %w", exit.ErrUsage, err)
 	}
 	models := models.Options{SecretsOnly: true}
-	if _, err := models.Providers(); err != nil {
+	if err := models.CheckKeys(); err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	scrubber := redact.Compile(slices.Concat(models.Secrets(), known))

@@ -2,13 +2,15 @@ package serve
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/host"
-	"waybill.dev/waybill/services/acceptor"
 )
 
-func serveAcceptorCommand() *cobra.Command {
-	var o host.AcceptorOptions
+func acceptorCommand() *cobra.Command {
+	var log hostflags.Log
+	o := host.DefaultAcceptorProcess("127.0.0.1:9091")
 	c := &cobra.Command{
 		Use:   "acceptor",
 		Short: "Take envelopes in for an agent runtime of your own",
@@ -21,19 +23,21 @@ then serves waybill.redactor.v1.Redactor beside it.`,
   waybill serve acceptor --nats nats://nats:4222 --redactor redactor:9092 --kinds ./kinds`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o.ProcessOptions, o.Validate)
+			logger, err := prepare(cmd, &log, o.Validate)
 			if err != nil {
 				return err
 			}
 			if o.NATS.URL == "" {
 				host.AddThreads()
 			}
-			return host.RunAcceptor(cmd.Context(), o, log)
+			return host.RunAcceptor(cmd.Context(), o, logger)
 		},
 	}
-	f, def := c.Flags(), acceptor.DefaultConfig()
-	o.Flags(f, "127.0.0.1:9091")
-	o.NATS.Flags(f, "empty: an embedded one")
+	f := c.Flags()
+	log.Flags(f)
+	hostflags.ConfigFile(f)
+	hostflags.Process(f, &o.Process)
+	hostflags.NATS(f, &o.NATS, "empty: an embedded one")
 	f.StringVar(&o.DataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
 	f.StringVar(&o.Redactor.Addr, "redactor", "", "HOST:PORT of a redactor service; empty: one within this process")
 	f.StringVar(&o.Redactor.TokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
@@ -41,14 +45,27 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	f.StringVar(&o.Redactor.Cert, "redactor-cert", "", "PEM certificate chain to show to --redactor; empty: none")
 	f.StringVar(&o.Redactor.Key, "redactor-key", "", "PEM key of --redactor-cert")
 	f.BoolVar(&o.Redactor.Plaintext, "redactor-plaintext", false, "send secrets and the token to --redactor in clear, because something else guards the way")
-	o.Assets.Flags(f)
-	f.StringVar(&o.Kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
 	f.StringVar(&o.Packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
-	f.StringVar(&o.KindLint, "kind-lint", string(def.Lint), "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
-	f.StringVar(&o.Strictness, "envelope-strictness", string(def.Strictness), "warn or strict: whether a schemaVersion below the advertised one is refused")
-	f.BoolVar(&o.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
-	f.IntVar(&o.EnvelopesPerTurn, "limit-envelopes-per-turn", def.Limits.EnvelopesPerTurn, "envelopes that one turn may hold")
-	f.IntVar(&o.SchemaRounds, "limit-schema-rounds", def.Limits.SchemaRounds, "rounds about schemas that one emission may take")
-	f.IntVar(&o.ClarificationRound, "limit-clarification-rounds", def.Limits.ClarificationRounds, "clarification requests that one node may make")
+	envelopeFlags(f, &o)
+	assetFlags(f, &o)
 	return c
+}
+
+// envelopeFlags are those of what is accepted.
+func envelopeFlags(f *pflag.FlagSet, o *host.AcceptorProcess) {
+	hostflags.Envelopes(f, &o.Envelopes)
+	f.BoolVar(&o.Envelopes.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
+	f.IntVar(&o.Limits.EnvelopesPerTurn, "limit-envelopes-per-turn", o.Limits.EnvelopesPerTurn, "envelopes that one turn may hold")
+	f.IntVar(&o.Limits.SchemaRounds, "limit-schema-rounds", o.Limits.SchemaRounds, "rounds about schemas that one emission may take")
+	f.IntVar(&o.Limits.ClarificationRounds, "limit-clarification-rounds", o.Limits.ClarificationRounds, "clarification requests that one node may make")
+}
+
+// assetFlags are those of images, sounds and files that are too large for the log.
+func assetFlags(f *pflag.FlagSet, o *host.AcceptorProcess) {
+	f.StringVar(&o.Assets.PublicURL, "public-url", "", "URL at which clients reach what serves assets; their URLs begin with it; empty: none are kept, and large ones refused")
+	f.StringVar(&o.Assets.KeyFile, "asset-key-file", "", "file with the secret, of 32 bytes at least, that URLs of assets are signed with; the same for all that serve them; empty: host.key in --data-dir")
+	f.StringArrayVar(&o.Assets.Keys, "asset-keys", nil, "VERSION=KEY that signs URLs of assets, the same for all that serve them (repeatable); default 1=host, the key of --asset-key-file")
+	f.StringVar(&o.Assets.Addr, "assets-addr", "", "address where assets are served over HTTP, GET /v1/assets/{token}; empty: nowhere, others serve them")
+	f.IntVar(&o.Envelopes.MaxInlineBytes, "max-inline-media-bytes", o.Envelopes.MaxInlineBytes, "largest image, sound or file that is recorded within its event")
+	f.IntVar(&o.Envelopes.MaxMediaBytes, "max-media-base64-bytes", o.Envelopes.MaxMediaBytes, "largest image, sound or file that is taken from a model, in characters of base64")
 }

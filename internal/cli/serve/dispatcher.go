@@ -1,15 +1,21 @@
 package serve
 
 import (
-	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/host"
+	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-func serveDispatcherCommand() *cobra.Command {
-	var o host.DispatcherOptions
+// drainTimeout is the default of --drain-timeout.
+const drainTimeout = 30 * time.Second
+
+func dispatcherCommand() *cobra.Command {
+	var log hostflags.Log
+	o := host.DispatcherProcess{Process: host.DefaultProcess("127.0.0.1:9094"), NATS: natsstore.DefaultAddress(), Execution: host.DefaultExecution()}
 	c := &cobra.Command{
 		Use:   "dispatcher",
 		Short: "Carry runs out",
@@ -19,21 +25,21 @@ behind when it dies, another takes up after --lease.`,
 		Example: `  waybill serve dispatcher --nats nats://nats:4222 --redactor redactor:9092 --acceptor acceptor:9091 --eventlog eventlog:9093 --host-key-file /secrets/host.key`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o.ProcessOptions, func() error {
-				return errors.Join(o.Validate(), o.Spread.Validate(host.DispatcherPeers...), o.Host.ValidateExecution(), o.Host.CheckKeyFile())
-			})
+			logger, err := prepare(cmd, &log, o.Validate)
 			if err != nil {
 				return err
 			}
-			return host.RunDispatcher(cmd.Context(), o, log)
+			return host.RunDispatcher(cmd.Context(), o, logger)
 		},
 	}
 	f := c.Flags()
-	o.Flags(f, "127.0.0.1:9094")
-	o.Spread.NATS.Flags(f, "required")
-	o.Spread.PeerFlags(f, host.DispatcherPeers...)
-	o.Host.KeyFileFlag(f)
-	o.Host.ExecutionFlags(f, host.ServeDrain)
-	f.BoolVar(&o.Host.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
+	log.Flags(f)
+	hostflags.ConfigFile(f)
+	hostflags.Process(f, &o.Process)
+	hostflags.NATS(f, &o.NATS, "required")
+	hostflags.Peers(f, &o.Peers, host.DispatcherPeers()...)
+	hostflags.HostKey(f, &o.Key)
+	hostflags.Execution(f, &o.Execution, drainTimeout)
+	f.BoolVar(&o.Execution.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	return c
 }

@@ -1,15 +1,16 @@
 package serve
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/host"
+	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-func serveEventLogCommand() *cobra.Command {
-	var o host.EventLogOptions
+func eventLogCommand() *cobra.Command {
+	var log hostflags.Log
+	o := host.EventLogProcess{Process: host.DefaultProcess("127.0.0.1:9093"), NATS: natsstore.DefaultAddress(), Model: host.DefaultReadModel()}
 	c := &cobra.Command{
 		Use:   "eventlog",
 		Short: "Answer questions about runs: snapshots, events, lists, streams",
@@ -19,17 +20,21 @@ in PostgreSQL that all share. It may be lost at any time: it is made again from 
 		Example: `  waybill serve eventlog --nats nats://nats:4222 --data-dir /var/lib/waybill`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o.ProcessOptions, func() error { return errors.Join(o.Validate(), o.Spread.Validate(), o.Host.Postgres.Validate()) })
+			logger, err := prepare(cmd, &log, o.Validate)
 			if err != nil {
 				return err
 			}
-			return host.RunEventLog(cmd.Context(), o, log)
+			return host.RunEventLog(cmd.Context(), o, logger)
 		},
 	}
 	f := c.Flags()
-	o.Flags(f, "127.0.0.1:9093")
-	o.Spread.NATS.Flags(f, "required")
-	f.StringVar(&o.Host.DataDir, "data-dir", ".eventlog", "directory of the read model; used without --postgres-url-file")
-	o.Host.Postgres.Flags(f)
+	log.Flags(f)
+	hostflags.ConfigFile(f)
+	hostflags.Process(f, &o.Process)
+	hostflags.NATS(f, &o.NATS, "required")
+	f.StringVar(&o.Model.DataDir, "data-dir", ".eventlog", "directory of the read model; used without --postgres-url-file")
+	f.StringVar(&o.Model.PostgresURLFile, "postgres-url-file", "", "file with the URL of the PostgreSQL that all event logs of the host share for their read model; empty: a SQLite file in --data-dir")
+	f.StringVar(&o.Model.PostgresSchema, "postgres-schema", o.Model.PostgresSchema, "begins the names of the schemas in --postgres-url-file's database")
+	f.IntVar(&o.Model.PostgresConnections, "postgres-connections", o.Model.PostgresConnections, "connections to PostgreSQL, at most; one of them is kept for writing")
 	return c
 }

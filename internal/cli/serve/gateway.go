@@ -3,11 +3,14 @@ package serve
 import (
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/host"
+	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-func serveGatewayCommand() *cobra.Command {
-	var o host.GatewayOptions
+func gatewayCommand() *cobra.Command {
+	var log hostflags.Log
+	o := host.GatewayProcess{Public: host.DefaultPublic(), Secrets: host.DefaultSecrets(), Tracing: host.DefaultTracing(), NATS: natsstore.DefaultAddress()}
 	c := &cobra.Command{
 		Use:   "gateway",
 		Short: "Serve the public API: REST, gRPC, event streams, webhooks",
@@ -17,20 +20,23 @@ It keeps nothing: any number of them answer alike.`,
     --host-key-file /secrets/host.key --audit-key-file /secrets/audit.pem --api-key "$KEY=acme:*"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o.ProcessOptions, o.Validate)
+			logger, err := prepare(cmd, &log, o.Validate)
 			if err != nil {
 				return err
 			}
-			return host.RunGateway(cmd.Context(), o, log)
+			return host.RunGateway(cmd.Context(), o, logger)
 		},
 	}
 	f := c.Flags()
-	o.Host.PublicFlags(f, "127.0.0.1:8080", "127.0.0.1:9090")
-	o.TLSFlags(f)
-	o.Tracing.Flags(f)
-	o.ProcessFlags(f)
-	o.Spread.NATS.Flags(f, "required")
-	o.Spread.PeerFlags(f, host.GatewayPeers...)
-	o.Host.KeyFileFlag(f)
+	log.Flags(f)
+	hostflags.ConfigFile(f)
+	hostflags.Public(f, &o.Public)
+	hostflags.TLS(f, &o.TLS)
+	hostflags.Tracing(f, &o.Tracing)
+	hostflags.Secrets(f, &o.Secrets)
+	hostflags.ReadyFile(f, &o.ReadyFile)
+	hostflags.NATS(f, &o.NATS, "required")
+	hostflags.Peers(f, &o.Peers, host.GatewayPeers()...)
+	hostflags.HostKey(f, &o.Key)
 	return c
 }

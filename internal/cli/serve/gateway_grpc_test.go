@@ -25,7 +25,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"waybill.dev/waybill/internal/natsd"
-	"waybill.dev/waybill/proto/gen/go/openwop/v1"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 )
 
 // selfSigned writes a certificate for 127.0.0.1 and its key.

@@ -1,15 +1,20 @@
 package serve
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/host"
+	"waybill.dev/waybill/internal/host/models"
+	"waybill.dev/waybill/internal/host/tools"
 )
 
-func serveRedactorCommand() *cobra.Command {
-	var o host.RedactorOptions
+func redactorCommand() *cobra.Command {
+	var log hostflags.Log
+	o := host.RedactorProcess{
+		Process: host.DefaultProcess("127.0.0.1:9092"),
+		Known:   host.Credentials{Models: &models.Options{SecretsOnly: true}, Tools: &tools.Options{}},
+	}
 	c := &cobra.Command{
 		Use:   "redactor",
 		Short: "Take secrets out of documents, texts and streams",
@@ -22,14 +27,18 @@ only so it never shows.`,
 		Example: `  waybill serve redactor --secrets-file secrets.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o.ProcessOptions, func() error { return errors.Join(o.Validate(), o.Host.ValidateSecrets()) })
+			logger, err := prepare(cmd, &log, o.Validate)
 			if err != nil {
 				return err
 			}
-			return host.RunRedactor(cmd.Context(), o, log)
+			return host.RunRedactor(cmd.Context(), o, logger)
 		},
 	}
-	o.Flags(c.Flags(), "127.0.0.1:9092")
-	o.Host.SecretFlags(c.Flags())
+	f := c.Flags()
+	log.Flags(f)
+	hostflags.ConfigFile(f)
+	hostflags.Process(f, &o.Process)
+	hostflags.Credentials(f, &o.Known)
+	f.BoolVar(&o.TestSeams, "test-seams", false, "know the secret that the protocol's tests plant; never in production")
 	return c
 }

@@ -1,4 +1,5 @@
-// Package serve has the commands that run one service in a process of its own.
+// Package serve has the commands that run one service in a process of its own. Their flags are in
+// internal/cli/hostflags, what they run is in internal/host.
 package serve
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/config"
-	"waybill.dev/waybill/internal/host"
 	"waybill.dev/waybill/internal/obs"
 )
 
@@ -23,19 +24,19 @@ func Command() *cobra.Command {
 than that, or put the services on several machines. All five together, each as often
 as needed, on one NATS are a whole host.`,
 	}
-	c.AddCommand(serveGatewayCommand(), serveAcceptorCommand(), serveDispatcherCommand(), serveEventLogCommand(), serveRedactorCommand())
+	c.AddCommand(gatewayCommand(), acceptorCommand(), dispatcherCommand(), eventLogCommand(), redactorCommand())
 	return c
 }
 
-// prepared reads the settings from all their places, checks them and opens the log.
-func prepared(cmd *cobra.Command, o *host.ProcessOptions, validate func() error) (*slog.Logger, error) {
+// prepare reads the settings from all their places, checks them and opens the log.
+func prepare(cmd *cobra.Command, o *hostflags.Log, validate func() error) (*slog.Logger, error) {
 	if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	if err := validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	log, err := obs.NewLogger(cmd.ErrOrStderr(), o.LogLevel, o.LogFormat)
+	log, err := obs.NewLogger(cmd.ErrOrStderr(), o.Level, o.Format)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}

@@ -10,7 +10,7 @@ import (
 // IDs are the providers that the host will have, but for those of the test seams.
 func (o *Options) IDs() []string {
 	out := []string{sample.ID}
-	all, _ := o.Providers() // checked before
+	all, _ := o.configured() // checked before
 	for _, g := range all {
 		out = append(out, g.id)
 	}
@@ -19,7 +19,7 @@ func (o *Options) IDs() []string {
 
 // SelfHosted are the providers on servers that the operator names and keeps.
 func (o *Options) SelfHosted() (out []string) {
-	all, _ := o.Providers() // checked before
+	all, _ := o.configured() // checked before
 	for _, g := range all {
 		if g.vendor == nil {
 			out = append(out, g.id)
@@ -35,7 +35,7 @@ func (o *Options) Keyed() []string {
 
 // TenantKeyed are the vendors that can be asked with a tenant's key alone.
 func (o *Options) TenantKeyed() (out []string) {
-	all, _ := o.Providers() // checked before
+	all, _ := o.configured() // checked before
 	for _, g := range all {
 		if g.vendor != nil && g.url == "" && g.key == "" {
 			out = append(out, g.id)
@@ -46,7 +46,7 @@ func (o *Options) TenantKeyed() (out []string) {
 
 // Secrets are the keys of the host's own: none of them may ever show.
 func (o *Options) Secrets() (out []redact.Secret) {
-	all, _ := o.Providers() // checked before
+	all, _ := o.configured() // checked before
 	for _, g := range all {
 		if len(g.key) >= redact.MinLength { // shorter ones are not matched
 			out = append(out, redact.Secret{ID: "provider-" + g.id, Value: redact.Value(string(g.key))})

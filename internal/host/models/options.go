@@ -7,40 +7,31 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
-// Options are the flags that say which models are asked, and with whose keys.
+// Options say which models are asked, and with whose keys.
 type Options struct {
-	ProviderFlags  []string
-	DefaultModel   string
-	credentialsDir string
-	PoliciesFile   string
-	SettingsFile   string
-	CatalogueFile  string
-	UnknownModels  string
+	// ProviderFlags are names of vendors and ID=URL of servers. Vendors whose key is in the
+	// environment are there without one.
+	ProviderFlags []string
+	// DefaultModel is PROVIDER/MODEL; empty until Validate settles it.
+	DefaultModel string
+	// CredentialsDir has the keys that tenants bring; empty: they bring none.
+	CredentialsDir string
+	// PoliciesFile, SettingsFile and CatalogueFile are JSON files; empty: the defaults hold.
+	PoliciesFile, SettingsFile, CatalogueFile string
+	UnknownModels, Directive, RefusalText     string
+	// FallbackHidden are tenants whose runs do not record which model was replaced.
 	FallbackHidden []string
-	Directive      string
-	RefusalText    string
-	// SecretsOnly says that no model is asked: where there is no key, there is none to keep.
+	// SecretsOnly: no model is asked here, so a provider without a key is no error.
 	SecretsOnly bool
 }
 
-func (o *Options) Flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.ProviderFlags, "provider", nil,
-		"openai, anthropic or gemini, which is there by itself when its key is; or ID=URL of an OpenAI-compatible server (repeatable); the key is read from WAYBILL_PROVIDER_ID_KEY, or from the file that WAYBILL_PROVIDER_ID_KEY_FILE names")
-	f.StringVar(&o.DefaultModel, "default-model", "", "PROVIDER/MODEL for nodes that name none; empty: one of the first vendor whose key is there, else sample/sample-1")
-	f.StringVar(&o.credentialsDir, "credentials", "", "directory of tenants' own keys, one a file: TENANT/PROVIDER/REF; a run names its key by configurable.ai.credentialRef")
-	f.StringVar(&o.PoliciesFile, "provider-policies", "", "JSON file of who may ask which models of which providers, and with whose keys; empty: everybody may ask all")
-	f.StringVar(&o.SettingsFile, "provider-settings", "", "JSON file with time limits, concurrent calls and requests and tokens per minute of each provider; empty uses the defaults")
-	f.StringVar(&o.CatalogueFile, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
-	f.StringVar(&o.UnknownModels, "unknown-models", RefuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
-	f.StringVar(&o.Directive, "reasoning-directive", string(completion.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
-	f.StringArrayVar(&o.FallbackHidden, "hide-fallback", nil, "tenant whose runs do not tell which model was asked instead of another (repeatable; * is everybody)")
-	f.StringVar(&o.RefusalText, "refusal-text", RedactRefusals, "redacted or none: whether a run records the words in which a model refuses, without secrets and without words of the prompt")
+// DefaultOptions are the settings without flags.
+func DefaultOptions() Options {
+	return Options{UnknownModels: RefuseUnknown, Directive: string(completion.Advisory), RefusalText: RedactRefusals}
 }
 
 // What --refusal-text makes of the words in which a model refuses.
@@ -76,7 +67,7 @@ func (o *Options) Validate() (errs []error) {
 	if o.RefusalText != RedactRefusals && o.RefusalText != NoRefusals {
 		errs = append(errs, fmt.Errorf("--refusal-text %q: want %s or %s", o.RefusalText, RedactRefusals, NoRefusals))
 	}
-	all, err := o.Providers()
+	all, err := o.configured()
 	if err != nil {
 		return append(errs, err)
 	}

@@ -106,7 +106,7 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 	chosen.ProviderFlags = []string{"gemini=http://127.0.0.1:1"}
 	require.Empty(t, chosen.Validate(), "a server of one's own may want none")
 	o := modelsOf("openai")
-	o.credentialsDir = t.TempDir()
+	o.CredentialsDir = t.TempDir()
 	require.Empty(t, o.Validate(), "tenants bring the keys")
 	require.Equal(t, []string{"openai"}, o.TenantKeyed())
 	require.Empty(t, modelsOf("openai=http://h/v1", "x=http://h/v1").TenantKeyed(), "a server of the operator's may want none")

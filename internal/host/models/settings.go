@@ -21,7 +21,7 @@ import (
 // later.
 func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Registry, error) {
 	list := []provider.Provider{sample.New(0)}
-	all, err := o.Providers()
+	all, err := o.configured()
 	errs := []error{err}
 	for _, g := range all {
 		p, err := g.open()
@@ -65,12 +65,12 @@ func (o *Options) Policies() (*providerpolicy.Policies, error) {
 
 // Credentials opens the directory of tenants' keys; nil: there is none.
 func (o *Options) Credentials() (*credential.Store, error) {
-	if o.credentialsDir == "" {
+	if o.CredentialsDir == "" {
 		return nil, nil
 	}
-	s, err := credential.Open(o.credentialsDir)
+	s, err := credential.Open(o.CredentialsDir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --credentials %s: %w", exit.ErrUsage, o.credentialsDir, err)
+		return nil, fmt.Errorf("%w: --credentials %s: %w", exit.ErrUsage, o.CredentialsDir, err)
 	}
 	return s, nil
 }

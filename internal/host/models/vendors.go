@@ -61,8 +61,8 @@ func (g configured) open() (provider.Provider, error) {
 	return compat.New(compat.Config{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})
 }
 
-// Providers lists the providers of the flags, and the vendors whose keys are there.
-func (o *Options) Providers() ([]configured, error) {
+// configured lists the providers of the flags, and the vendors whose keys are there.
+func (o *Options) configured() ([]configured, error) {
 	var (
 		out  []configured
 		errs []error
@@ -81,7 +81,7 @@ func (o *Options) Providers() ([]configured, error) {
 		switch g := out[len(out)-1]; {
 		case !isServer && g.vendor == nil:
 			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini", f))
-		case g.vendor != nil && url == "" && g.key == "" && o.credentialsDir == "" && !o.SecretsOnly:
+		case g.vendor != nil && url == "" && g.key == "" && o.CredentialsDir == "" && !o.SecretsOnly:
 			errs = append(errs, fmt.Errorf("--provider %s: there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials", id, g.vendor.keyEnv, g.keyName, g.keyName+"_FILE"))
 		}
 	}
@@ -117,4 +117,10 @@ func keyOf(id string, v *vendor) (key provider.Secret, name string, err error) {
 		return provider.Secret(os.Getenv(v.keyEnv)), v.keyEnv, nil
 	}
 	return "", name, nil
+}
+
+// CheckKeys returns what is wrong with the keys of the providers.
+func (o *Options) CheckKeys() error {
+	_, err := o.configured()
+	return err
 }

@@ -11,40 +11,26 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
 // Address says where the log is, and how many copies of it there are to be.
 type Address struct {
-	URL, creds, NKey string
-	// ca, cert and key are the files of TLS.
-	CA, cert, key string
+	// URL is that of a server, or several divided by commas.
+	URL string
+	// Creds and NKey are files that say who connects; empty: nothing does.
+	Creds, NKey string
+	// CA, Cert and Key are the files of TLS.
+	CA, Cert, Key string
 	Replicas      int
-	// inSync is how many copies must be in sync for the service to be ready; 0: a majority.
-	inSync int
-	// monitor are the servers' monitoring URLs.
-	monitor []string
+	// InSync is how many copies must be in sync for the service to be ready; 0: a majority.
+	InSync int
+	// Monitors are the servers' monitoring URLs.
+	Monitors []string
 }
 
-// Flags are named alike in every service; without tells what it does without --nats.
-func (o *Address) Flags(f *pflag.FlagSet, without string) {
-	o.ConnectFlags(f, without)
-	f.IntVar(&o.Replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
-	f.IntVar(&o.inSync, "log-in-sync", 0, "how many of these copies must be in sync for the service to be ready; 0: a majority, as NATS needs to take anything")
-	f.StringSliceVar(&o.monitor, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222: a service whose servers do not sync every write is not ready; empty: nobody looks")
-}
-
-// ConnectFlags are those of whoever only reads.
-func (o *Address) ConnectFlags(f *pflag.FlagSet, without string) {
-	f.StringVar(&o.URL, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; "+without)
-	f.StringVar(&o.creds, "nats-creds", "", "credentials file for --nats")
-	f.StringVar(&o.NKey, "nats-nkey", "", "file with the seed of an nkey for --nats")
-	f.StringVar(&o.CA, "nats-ca", "", "PEM certificates that vouch for --nats, over TLS; empty: those that the system trusts")
-	f.StringVar(&o.cert, "nats-cert", "", "PEM certificate chain to show to --nats; empty: none")
-	f.StringVar(&o.key, "nats-key", "", "PEM key of --nats-cert")
-}
+// DefaultAddress are the settings without flags.
+func DefaultAddress() Address { return Address{Replicas: 1} }
 
 // Validate returns all that is wrong, joined.
 func (o *Address) Validate() error {
@@ -53,25 +39,25 @@ func (o *Address) Validate() error {
 		errs = append(errs, checkNATS(o.URL))
 	}
 	for _, f := range []struct{ flag, file string }{
-		{"nats-creds", o.creds}, {"nats-nkey", o.NKey}, {"nats-ca", o.CA}, {"nats-cert", o.cert}, {"nats-key", o.key},
+		{"nats-creds", o.Creds}, {"nats-nkey", o.NKey}, {"nats-ca", o.CA}, {"nats-cert", o.Cert}, {"nats-key", o.Key},
 	} {
 		if _, err := os.ReadFile(f.file); f.file != "" && err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", f.flag, err))
 		}
 	}
-	if o.creds != "" && o.NKey != "" {
+	if o.Creds != "" && o.NKey != "" {
 		errs = append(errs, errors.New("--nats-creds, --nats-nkey: each says who connects; give one of them"))
 	}
-	if (o.cert == "") != (o.key == "") {
+	if (o.Cert == "") != (o.Key == "") {
 		errs = append(errs, errors.New("--nats-cert and --nats-key belong together; give both or neither"))
 	}
 	if o.Replicas != 1 && o.Replicas != 3 && o.Replicas != 5 {
 		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.Replicas))
 	}
-	if o.inSync < 0 || o.inSync > o.Replicas {
-		errs = append(errs, fmt.Errorf("--log-in-sync %d: want 0 to %d, the number of copies", o.inSync, o.Replicas))
+	if o.InSync < 0 || o.InSync > o.Replicas {
+		errs = append(errs, fmt.Errorf("--log-in-sync %d: want 0 to %d, the number of copies", o.InSync, o.Replicas))
 	}
-	for i, m := range o.monitor {
+	for i, m := range o.Monitors {
 		if u, err := url.Parse(m); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 			errs = append(errs, fmt.Errorf("--nats-monitor: URL no. %d cannot be used: want http://HOST:PORT, such as http://nats:8222", i+1))
 		}
@@ -82,8 +68,8 @@ func (o *Address) Validate() error {
 // Dial connects to the server under a name that its operator sees.
 func (o *Address) Dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	opts := append(natsOptions(log), nats.Name("waybill "+name))
-	if o.creds != "" {
-		opts = append(opts, nats.UserCredentials(o.creds))
+	if o.Creds != "" {
+		opts = append(opts, nats.UserCredentials(o.Creds))
 	}
 	if o.NKey != "" {
 		own, err := nats.NkeyOptionFromSeed(o.NKey)
@@ -95,8 +81,8 @@ func (o *Address) Dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	if o.CA != "" {
 		opts = append(opts, nats.RootCAs(o.CA))
 	}
-	if o.cert != "" {
-		opts = append(opts, nats.ClientCert(o.cert, o.key))
+	if o.Cert != "" {
+		opts = append(opts, nats.ClientCert(o.Cert, o.Key))
 	}
 	return nats.Connect(o.URL, opts...)
 }

@@ -70,11 +70,11 @@ func TestNATSAddress_RefusesWhatDoesNotBelongTogether(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for want, o := range map[string]Address{
-		"--nats-creds, --nats-nkey":                {creds: file, NKey: file},
-		"--nats-cert and --nats-key":               {cert: file},
+		"--nats-creds, --nats-nkey":                {Creds: file, NKey: file},
+		"--nats-cert and --nats-key":               {Cert: file},
 		"--nats-ca: open":                          {CA: "no-such-file"},
-		"--log-in-sync 4: want 0 to 3":             {Replicas: 3, inSync: 4},
-		"--nats-monitor: URL no. 2 cannot be used": {monitor: []string{"http://nats:8222", "http://u:hunter2@nats:8222"}},
+		"--log-in-sync 4: want 0 to 3":             {Replicas: 3, InSync: 4},
+		"--nats-monitor: URL no. 2 cannot be used": {Monitors: []string{"http://nats:8222", "http://u:hunter2@nats:8222"}},
 	} {
 		if o.Replicas == 0 {
 			o.Replicas = 1

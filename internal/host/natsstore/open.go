@@ -30,7 +30,7 @@ type Opener struct {
 
 // Opener is how a service that is told where NATS is opens what it needs there.
 func (o *Address) Opener(service string, cfg jetstream.Config, log *slog.Logger, needs ...Needs) *Opener {
-	cfg.Replicas, cfg.InSync, cfg.Patience = o.Replicas, o.inSync, Patience
+	cfg.Replicas, cfg.InSync, cfg.Patience = o.Replicas, o.InSync, Patience
 	n := &Opener{Config: cfg, Needs: needs, Log: log}
 	n.Dial = func(name string) (*nats.Conn, error) {
 		nc, err := o.Dial(service+" "+name, log)
@@ -39,8 +39,8 @@ func (o *Address) Opener(service string, cfg jetstream.Config, log *slog.Logger,
 		}
 		return nc, nil
 	}
-	if len(o.monitor) > 0 {
-		n.monitor = natsmon.New(o.monitor, log)
+	if len(o.Monitors) > 0 {
+		n.monitor = natsmon.New(o.Monitors, log)
 	} else {
 		log.Info("whether the NATS servers sync every write cannot be seen; --nats-monitor has it looked at")
 	}

@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/protocol/pack"
@@ -18,18 +16,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// PromptOptions are the flags of prompt templates.
+// PromptOptions say which prompt templates there are, and what runs record of prompts.
 type PromptOptions struct {
+	// Dir has one template a file; empty: there are none but those of packs.
 	Dir, Observability string
-	// Canary is the value of the test seams' secret; empty without them.
-	Canary string
 }
 
-func (o *PromptOptions) Flags(f *pflag.FlagSet) {
-	f.StringVar(&o.Dir, "prompts", "", "directory of prompt templates, one *.json a file; packs may bring further ones")
-	f.StringVar(&o.Observability, "prompt-observability", string(prompt.Hashed),
-		"off, hashed or full: whether prompt.composed events are recorded, and whether they hold the texts or their hashes only")
-}
+// DefaultPromptOptions are the settings without flags.
+func DefaultPromptOptions() PromptOptions { return PromptOptions{Observability: string(prompt.Hashed)} }
 
 func (o *PromptOptions) Validate() (errs []error) {
 	if !prompt.Observability(o.Observability).Valid() {
@@ -38,9 +32,9 @@ func (o *PromptOptions) Validate() (errs []error) {
 	return errs
 }
 
-// Config reads the templates of the folder and of the packs. All that is wrong with any
-// of them is told at once.
-func (o *PromptOptions) Config(packs []*pack.Pack, log *slog.Logger) (dispatcher.PromptConfig, error) {
+// Config reads the templates of the folder and of the packs. Its error names all that is wrong
+// with any of them. canary is the value of the test seams' secret; empty without them.
+func (o *PromptOptions) Config(packs []*pack.Pack, canary string, log *slog.Logger) (dispatcher.PromptConfig, error) {
 	l := templateLoader{log: log}
 	if err := l.folder(o.Dir); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("--prompts %s: %w", o.Dir, err))
@@ -55,8 +49,8 @@ func (o *PromptOptions) Config(packs []*pack.Pack, log *slog.Logger) (dispatcher
 		return dispatcher.PromptConfig{}, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	cfg := dispatcher.PromptConfig{Library: library, Observability: prompt.Observability(o.Observability)}
-	if o.Canary != "" {
-		cfg.TestSecrets = map[string]string{CanarySecret: o.Canary}
+	if canary != "" {
+		cfg.TestSecrets = map[string]string{CanarySecret: canary}
 	}
 	return cfg, nil
 }

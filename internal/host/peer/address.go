@@ -47,8 +47,8 @@ func OnLoopback(addr string) bool {
 // several is one of them.
 func (p Address) addrs() []string { return strings.Split(p.Addr, ",") }
 
-// Check tells what cannot be dialed.
-func (p Address) Check() error {
+// check tells what cannot be dialed.
+func (p Address) check() error {
 	for _, addr := range p.addrs() {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil || host == "" || port == "" || strings.ContainsAny(host, "/@") {
@@ -84,7 +84,7 @@ func (p Address) target() (string, []grpc.DialOption) {
 // Dial makes a connection; whether the peer is there shows with the first call. later
 // ends what reads its certificates.
 func (p Address) Dial(later func(func()), more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	if err := p.Check(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	creds := insecure.NewCredentials()

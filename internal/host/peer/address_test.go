@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
-	"waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
 // sent is what a call to a peer puts on the wire first. Nobody answers it.

@@ -8,7 +8,7 @@ import (
 
 	"waybill.dev/waybill/internal/host/probe"
 	"waybill.dev/waybill/internal/rpc/sticky"
-	"waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
 // readPolicy retries what only reads, or may be repeated, with a budget: no more than a
@@ -16,9 +16,9 @@ import (
 const readPolicy = `"retryThrottling":{"maxTokens":100,"tokenRatio":0.1},"methodConfig":[{"name":[%s],"retryPolicy":` +
 	`{"maxAttempts":3,"initialBackoff":"0.05s","maxBackoff":"0.5s","backoffMultiplier":3,"retryableStatusCodes":["UNAVAILABLE"]}}]`
 
-// ServiceConfig spreads calls over the replicas that say they are healthy, by one of the names that
+// serviceConfig spreads calls over the replicas that say they are healthy, by one of the names that
 // they have for it.
-func ServiceConfig(balancer, health string, repeatable ...string) grpc.DialOption {
+func serviceConfig(balancer, health string, repeatable ...string) grpc.DialOption {
 	names := make([]string, len(repeatable))
 	for i, full := range repeatable {
 		service, method, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
@@ -31,13 +31,13 @@ func ServiceConfig(balancer, health string, repeatable ...string) grpc.DialOptio
 	return grpc.WithDefaultServiceConfig(cfg + "}")
 }
 
-const RoundRobin = "round_robin"
+const roundRobin = "round_robin"
 
 // ToRedactors is how redactors are called. Secrets are registered with one of them: it
 // has to be found again, by everybody.
 func ToRedactors() []grpc.DialOption {
 	return []grpc.DialOption{
-		ServiceConfig(sticky.Policy, probe.HealthOfAll, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),
+		serviceConfig(sticky.Policy, probe.HealthOfAll, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),
 		grpc.WithChainUnaryInterceptor(sticky.Unary(tenantOf)),
 	}
 }

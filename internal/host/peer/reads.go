@@ -10,19 +10,19 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// Either calls replicas that have all that they need and, for what only reads while there is
+// either calls replicas that have all that they need and, for what only reads while there is
 // none of them, one that can read: no other service is needed for that.
-type Either struct {
+type either struct {
 	grpc.ClientConnInterface
-	Reads   grpc.ClientConnInterface
-	Methods []string
+	reads   grpc.ClientConnInterface
+	methods []string
 }
 
 // Invoke makes a call.
-func (e Either) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+func (e either) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	err := e.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
-	if !errors.Is(err, fault.New(fault.ServiceUnavailable, "")) || !slices.Contains(e.Methods, method) {
+	if !errors.Is(err, fault.New(fault.ServiceUnavailable, "")) || !slices.Contains(e.methods, method) {
 		return err
 	}
-	return e.Reads.Invoke(ctx, method, args, reply, opts...)
+	return e.reads.Invoke(ctx, method, args, reply, opts...)
 }

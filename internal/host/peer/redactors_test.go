@@ -12,7 +12,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"waybill.dev/waybill/internal/rpc"
-	"waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/redactor"

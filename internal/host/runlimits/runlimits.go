@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -14,12 +12,13 @@ import (
 // Limits are the limits of a host on a run.
 type Limits node.Limits
 
-func (l *Limits) Flags(f *pflag.FlagSet) {
+// Default are the limits without flags.
+func Default() Limits {
 	def := dispatcher.DefaultConfig().Limits
-	f.IntVar(&l.MaxNodeExecutions, "max-node-executions", def.MaxNodeExecutions, "node executions of a run, retries included; runs keep the limit they were created with")
-	f.DurationVar(&l.MaxRunDuration, "max-run-duration", def.MaxDuration, "time a run may take, without pauses, waits for an answer and waits of core.delay; runs keep the limit they were created with")
+	return Limits{MaxNodeExecutions: def.MaxNodeExecutions, MaxRunDuration: def.MaxDuration}
 }
 
+// Validate returns all that is wrong.
 func (l *Limits) Validate() (errs []error) {
 	if n := l.MaxNodeExecutions; n < 1 || n > dispatcher.MaxNodeExecutions {
 		errs = append(errs, fmt.Errorf("--max-node-executions %d: want 1 to %d", n, dispatcher.MaxNodeExecutions))

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -18,19 +16,11 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// Options are the flags that name whom workflows may ask beside models.
+// Options name the servers that workflows may call, as ID=URL or ID=stdio:COMMAND.
 type Options struct {
 	MCPServers, A2AAgents []string
-	// idempotent are MCP tools as SERVER/TOOL.
-	idempotent []string
-}
-
-func (o *Options) Flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.MCPServers, "mcp-server", nil,
-		"ID=URL of an MCP server (streamable HTTP), or ID=stdio:COMMAND ARGS (repeatable); its bearer token is read from WAYBILL_MCP_ID_TOKEN, variables of a command from WAYBILL_MCP_ID_ENV_NAME, or WAYBILL_MCP_ID_SECRET_NAME if they are secret")
-	f.StringArrayVar(&o.idempotent, "idempotent-tool", nil,
-		"SERVER/TOOL of an MCP tool whose calls may be sent twice (repeatable); a call whose outcome is unknown after a crash is then sent again instead of failing its node")
-	f.StringArrayVar(&o.A2AAgents, "a2a-agent", nil, "ID=URL of an A2A agent (repeatable); its bearer token is read from WAYBILL_A2A_ID_TOKEN")
+	// Idempotent are MCP tools as SERVER/TOOL.
+	Idempotent []string
 }
 
 // EnvID is an id as names of environment variables have it.
@@ -76,7 +66,7 @@ func (o *Options) mcpConfigs() ([]mcp.Config, error) {
 
 // markIdempotent gives each server the names of its idempotent tools.
 func (o *Options) markIdempotent(servers []mcp.Config) (errs []error) {
-	for _, f := range o.idempotent {
+	for _, f := range o.Idempotent {
 		id, name, _ := strings.Cut(f, "/")
 		i := slices.IndexFunc(servers, func(c mcp.Config) bool { return c.ID == id })
 		switch {

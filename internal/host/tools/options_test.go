@@ -75,12 +75,12 @@ func TestCommandEnv_GivesAToolItsOwnAlone(t *testing.T) {
 
 func TestToolOptions_MarkIdempotentTools(t *testing.T) {
 	t.Parallel()
-	o := Options{MCPServers: []string{"a=http://h", "b=http://h"}, idempotent: []string{"b/look/up", "b/list"}}
+	o := Options{MCPServers: []string{"a=http://h", "b=http://h"}, Idempotent: []string{"b/look/up", "b/list"}}
 	servers, err := o.mcpConfigs()
 	require.NoError(t, err)
 	require.Empty(t, servers[0].Idempotent)
 	require.Equal(t, []string{"look/up", "list"}, servers[1].Idempotent)
-	o.idempotent = []string{"b", "c/list"}
+	o.Idempotent = []string{"b", "c/list"}
 	err = o.Validate()
 	require.ErrorContains(t, err, `--idempotent-tool "b": want SERVER/TOOL`)
 	require.ErrorContains(t, err, `--idempotent-tool "c/list": no --mcp-server has the id "c"`)

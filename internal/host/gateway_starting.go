@@ -13,20 +13,20 @@ import (
 
 // answerProbes serves the public address before there is an API: the process lives, and
 // says what it waits for. stop gives the address back.
-func (h *Host) answerProbes() (stop func()) {
+func (p *publicServer) answerProbes(ready func() error) (stop func()) {
 	mux := http.NewServeMux()
-	probe.Handle(mux, h.ready)
+	probe.Handle(mux, ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		probe.WriteFault(w, fault.New(fault.ServiceUnavailable, "the host starts; try again").After(probe.CheckEvery))
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	own, ok := h.httpAddr.(*net.TCPListener)
+	own, ok := p.httpAddr.(*net.TCPListener)
 	if !ok {
 		return func() {}
 	}
 	var lis net.Listener = borrowed{own}
-	if h.certs != nil {
-		lis = tls.NewListener(lis, h.certs.Config())
+	if p.certs != nil {
+		lis = tls.NewListener(lis, p.certs.Config())
 	}
 	ended := make(chan struct{})
 	go func() {

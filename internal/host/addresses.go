@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// ReadyInfo is where the host can be reached.
-type ReadyInfo struct {
+// Addresses are where the host can be reached.
+type Addresses struct {
 	HTTP    string `json:"http"`
 	GRPC    string `json:"grpc"`
 	NATS    string `json:"nats,omitempty"`
@@ -20,7 +20,7 @@ type ReadyInfo struct {
 }
 
 // Write leaves the addresses in a file, whole or not at all.
-func (r ReadyInfo) Write(file string) error {
+func (r Addresses) Write(file string) error {
 	if file == "" {
 		return nil
 	}

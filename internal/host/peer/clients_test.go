@@ -1,4 +1,4 @@
-package host
+package peer
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (f *flaky) Accept(context.Context, *acceptorv1.AcceptRequest) (*acceptorv1.
 
 // What only reads is tried three times, and nothing else is (docs/services.md, "How calls find
 // replicas").
-func TestReach_TriesAgainWhatOnlyReads(t *testing.T) {
+func TestConnect_TriesAgainWhatOnlyReads(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -50,15 +50,14 @@ func TestReach_TriesAgainWhatOnlyReads(t *testing.T) {
 	alive.SetServingStatus(probe.HealthOfReads, healthv1.HealthCheckResponse_SERVING)
 	go func() { _ = srv.Serve(lis) }()
 	t.Cleanup(srv.Stop)
-	h := &Host{Log: slog.New(slog.DiscardHandler)}
-	t.Cleanup(h.Close)
-	require.NoError(t, h.reach(&Peers{acceptor: lis.Addr().String()}))
+	clients, _, err := Connect(&Options{Acceptor: lis.Addr().String()}, slog.New(slog.DiscardHandler), t.Cleanup)
+	require.NoError(t, err)
 
-	_, err = h.Clients.acceptor.ListKinds(t.Context(), &acceptorv1.ListKindsRequest{})
+	_, err = clients.Acceptor.ListKinds(t.Context(), &acceptorv1.ListKindsRequest{})
 	require.NoError(t, err)
 	require.EqualValues(t, 3, f.calls.Load())
 
-	_, err = h.Clients.acceptor.Accept(t.Context(), &acceptorv1.AcceptRequest{})
+	_, err = clients.Acceptor.Accept(t.Context(), &acceptorv1.AcceptRequest{})
 	require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""))
 	require.EqualValues(t, 4, f.calls.Load())
 }

@@ -32,8 +32,8 @@ func (o *Options) demoPacks() []pack.Source {
 // DemoWorkflows are the files of the demo workflows.
 func DemoWorkflows() ([]string, error) { return fs.Glob(examples.Demo, demoDir+"/*.json") }
 
-// LoadDemo registers the demo workflows.
-func (o *Options) LoadDemo(ctx context.Context, l *WorkflowLoader) error {
+// loadDemo registers the demo workflows.
+func (o *Options) loadDemo(ctx context.Context, l *workflowLoader) error {
 	if !o.DemoRuns {
 		return nil
 	}
