@@ -136,7 +136,7 @@ func help(cmd *cobra.Command, args []string) error {
 	return about.Help()
 }
 
-// counted says how a command is called when it is called with too few or too many arguments.
+// counted gives the error of a wrong number of arguments the usage of the command.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		return nil
@@ -149,7 +149,7 @@ func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// execute runs a command line to its end, and tells how it ended.
+// execute runs a command line and returns the exit status.
 func execute(ctx context.Context, c *cobra.Command) int {
 	began := false
 	started(c, &began)

@@ -26,8 +26,8 @@ type AssetServing struct {
 	Addr string
 }
 
-// validate returns all that is wrong, joined. embedded: the log is this process's
-// own, and the key may be so as well.
+// validate returns all that is wrong, joined. embedded: the log is in this process, so the key may
+// be in its data directory.
 func (o *AssetServing) validate(embedded bool) error {
 	var errs []error
 	if u, err := url.Parse(o.PublicURL); err != nil || o.PublicURL != "" && (u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
@@ -52,7 +52,7 @@ func (o *AssetServing) validate(embedded bool) error {
 	return errors.Join(append(errs, validateAssetKeys(o.Keys))...)
 }
 
-// vault makes the place of assets; nil when none are kept.
+// vault makes the store of assets; nil: none are kept.
 func (o *AssetServing) vault(store blob.Store, dataDir string) (*assets.Vault, error) {
 	if o.PublicURL == "" {
 		return nil, nil

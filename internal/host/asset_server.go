@@ -64,8 +64,8 @@ func (p *process) serveAssets(s *acceptor.Service, lis net.Listener) {
 	})
 }
 
-// assetHandler answers for tokens; everything else is not found. The path holds a
-// credential, so that it is logged nowhere.
+// assetHandler serves the assets of tokens; all other paths are not found. A path holds a
+// credential, so it is never logged.
 func assetHandler(assets rest.Assets, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.URL.Path, rest.AssetsPrefix)

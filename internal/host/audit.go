@@ -34,7 +34,7 @@ func (o *Audit) validate() error {
 	return nil
 }
 
-// key is the operator's, or one of this host's own.
+// key reads the operator's key, or the one in the data directory.
 func (o *Audit) key(dataDir string) (*audit.Key, error) {
 	if o.KeyFile != "" {
 		return hostfile.ReadAuditKey(o.KeyFile)
@@ -42,7 +42,7 @@ func (o *Audit) key(dataDir string) (*audit.Key, error) {
 	return hostfile.AuditKey(dataDir)
 }
 
-// openAudit makes the audit log, and starts what makes its checkpoints; nil: none is kept.
+// openAudit opens the audit log, and starts to make its checkpoints; nil: there is none.
 func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
 	if !o.On {
 		return nil, nil //nolint:nilnil // there is none
@@ -58,10 +58,10 @@ func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
 	return log, nil
 }
 
-// scrubFor takes secrets out of documents about a tenant.
+// scrubFor returns a function that takes secrets out of documents about a tenant.
 func scrubFor(r redactorv1.RedactorClient) func(context.Context, string, []byte) ([]byte, error) {
 	return func(ctx context.Context, tenant string, doc []byte) ([]byte, error) {
-		ctx, cancel := patiently(ctx)
+		ctx, cancel := withPatience(ctx)
 		defer cancel()
 		res, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenant}, Documents: [][]byte{doc}})
 		if err != nil {

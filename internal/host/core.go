@@ -46,7 +46,7 @@ func (c *core) serveLocally(name string, register func(grpc.ServiceRegistrar)) g
 }
 
 // openStores opens what a service keeps in the NATS servers at an address, as soon as they answer.
-// Meanwhile waiting is given the reason.
+// waiting gets the reason for each wait.
 func (c *core) openStores(ctx context.Context, at *natsstore.Address, service string, cfg jetstream.Config, waiting func(error), needs ...natsstore.Needs) error {
 	s, err := at.Opener(service, cfg, c.log, needs...).Wait(ctx, waiting)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 )
 
-// Places of the demo among the examples.
+// Folders of the demo in the examples.
 const (
 	demoDir  = "demo"
 	demoPack = "pack"

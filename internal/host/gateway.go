@@ -16,7 +16,7 @@ import (
 // maxStreams bounds the event streams of one gateway.
 const maxStreams = 10_000
 
-// newGateway makes the gateway and its servers; nothing is served before p.start. ready says why
+// newGateway makes the gateway and its servers; nothing is served before p.start. ready returns why
 // the host cannot serve.
 func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode string, ready func() error) error {
 	specs, err := parseAPIKeys(p.opts.APIKeys)

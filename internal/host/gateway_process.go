@@ -112,7 +112,7 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	return g.newGateway(ctx, g.public, g.opts.Key, session.Production, g.reason)
 }
 
-// reason says why the gateway may get no requests, as anybody may read it; nil: it may.
+// reason is why the gateway may get no requests, in the form for callers; nil: it may.
 func (g *gatewayProcess) reason() error { return probe.Public(g.notReady.Reason()) }
 
 // check finds out why the gateway may get no requests; nil: it may. Once all other services have

@@ -184,7 +184,7 @@ func (h *Host) Addresses() Addresses {
 // can reach it; empty without a console.
 func (h *Host) ConsoleLink() string { return h.public.consoleLink(h.Addresses()) }
 
-// notReady says why the host cannot serve; nil when it can.
+// notReady returns why the host cannot serve; nil: it can.
 func (h *Host) notReady() error {
 	select {
 	case <-h.dispatcher.Ready():

@@ -34,8 +34,8 @@ func (k Key) secret() ([]byte, error) {
 	return hostfile.HostKey(k.DataDir)
 }
 
-// interruptKeys sign the tokens of interrupts: the operator's keys, or one that derives
-// from the host's.
+// interruptKeys are the keys that sign tokens of interrupts: the operator's, or one derived from
+// the host's secret.
 func (k Key) interruptKeys(flags []string) (token.Keys, error) {
 	secret, err := k.secret()
 	if err != nil {
@@ -52,7 +52,7 @@ func (k Key) interruptKeys(flags []string) (token.Keys, error) {
 	return keys, nil
 }
 
-// assetKeys sign the URLs of assets: the operator's keys, or one that derives from a secret.
+// assetKeys are the keys that sign URLs of assets: the operator's, or one derived from a secret.
 func assetKeys(flags []string, secret []byte) (token.Keys, error) {
 	derived, err := assets.DeriveKey(secret)
 	if err != nil {

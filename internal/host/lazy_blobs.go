@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-// lazyBlobs is a store that is opened after those who use it have begun, and that
-// gives up before its callers do.
+// lazyBlobs is a store of assets that is opened after its users have begun to serve. Its calls time
+// out before those of its callers.
 type lazyBlobs struct{ store atomic.Pointer[blob.Store] }
 
 func (l *lazyBlobs) open(s blob.Store) { l.store.Store(&s) }
@@ -24,25 +24,24 @@ func (l *lazyBlobs) Put(ctx context.Context, name string, b blob.Blob) error {
 	if s == nil {
 		return errNoStore
 	}
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := withPatience(ctx)
 	defer cancel()
 	return (*s).Put(ctx, name, b)
 }
 
-// Get gives a blob; see blob.Store.
+// Get returns a blob; see blob.Store.
 func (l *lazyBlobs) Get(ctx context.Context, name string) (blob.Blob, error) {
 	s := l.store.Load()
 	if s == nil {
 		return blob.Blob{}, errNoStore
 	}
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := withPatience(ctx)
 	defer cancel()
 	return (*s).Get(ctx, name)
 }
 
-// patiently bounds a call to a store, so that its caller learns what is wrong and
-// not only that its time is up.
-func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+// withPatience bounds a call to a store, so that its caller gets the reason and not only a timeout.
+func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	d := natsstore.Patience
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)*3/4)

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// lazyLog is the run log of an acceptor, and its assets: it serves before they are open
-// what needs neither.
+// lazyLog is the run log of an acceptor and its store of assets. Both may be opened after the
+// acceptor has begun to serve.
 type lazyLog struct {
 	runlog.Late
 
@@ -27,11 +27,11 @@ type lazyLog struct {
 
 	mu     sync.Mutex // guards what follows
 	stores *natsstore.Stores
-	err    error // why they are not open yet
+	err    error // why the stores are not open yet
 }
 
-// openRunLog gives the run log: that of the server at --nats as soon as it is
-// there, or one of this process's own.
+// openRunLog opens the run log: that of the NATS servers as soon as they answer, or an embedded
+// one.
 func (p *process) openRunLog(ctx context.Context, o *AcceptorProcess) (*lazyLog, error) {
 	var more []natsstore.Needs
 	if o.Assets.PublicURL != "" {
@@ -112,7 +112,7 @@ func (r *lazyLog) setStores(s *natsstore.Stores) {
 	r.Open(s.Log)
 }
 
-// openSeams opens the state of the test seams; the log's server has to be there.
+// openSeams opens the state of the test seams. The NATS server has to be reachable.
 func (p *process) openSeams(ctx context.Context, n *natsstore.Opener) (kv.Store, error) {
 	conn, err := n.Dial("seams")
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *lazyLog) close() {
 	}
 }
 
-// check says why the log cannot be used; nil when it can.
+// check returns why the log cannot be used; nil: it can.
 func (r *lazyLog) check(ctx context.Context) error {
 	r.mu.Lock()
 	s, err := r.stores, r.err

@@ -4,7 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// lostRecords tells what is gone of the run log, in which nothing is ever deleted.
+// lostRecords is the metric of records that are missing in the run log, in which nothing is ever
+// deleted.
 func lostRecords(lost func() uint64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "waybill", Subsystem: "eventlog", Name: "lost_records",

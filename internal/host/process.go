@@ -184,8 +184,8 @@ func (p *process) exportCalls(ctx context.Context, service string) (err error) {
 	return err
 }
 
-// serve serves until ctx ends, then lets calls finish. own says what the service lacks itself, and
-// others which other service it does not reach; nil: it needs none.
+// serve serves until ctx ends, then lets calls finish. own returns what the service lacks itself,
+// others which services it cannot reach; both may be nil.
 func (p *process) serve(ctx context.Context, own, others func(context.Context) error) error {
 	for name := range p.server.GetServiceInfo() {
 		p.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
@@ -211,7 +211,7 @@ func (p *process) serveOperator() {
 	p.group.Start(probe.ServeOperator(p.metrics, mux))
 }
 
-// ignoreStop drops an error that comes from the end of ctx: the process was told to stop.
+// ignoreStop drops an error after the end of ctx: the process is stopping.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

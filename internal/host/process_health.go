@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/internal/host/probe"
 )
 
-// readiness is what a service in a process of its own says of itself.
-// own says what it lacks itself, and others which service it does not reach.
+// readiness checks the service. own returns what it lacks itself, others which services it cannot
+// reach; both may be nil.
 func (p *process) readiness(own, others func(context.Context) error) probe.Readiness {
 	return probe.Readiness{
 		Serving: &p.serving, Log: p.log,
@@ -24,8 +24,7 @@ func (p *process) readiness(own, others func(context.Context) error) probe.Readi
 	}
 }
 
-// reads looks at what is the service's own, and tells at once whether it can read: another one that
-// is silent does not keep that from anybody.
+// reads runs own and publishes the health of reads at once, so that a silent peer cannot delay it.
 func (p *process) reads(own func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (lacking error) {
 		if own != nil {
@@ -36,15 +35,15 @@ func (p *process) reads(own func(context.Context) error) func(context.Context) e
 	}
 }
 
-// setHealth sets the status of the process, which has the empty name, and of the
-// services that need what it needs.
+// setHealth sets the status of the process, whose name is empty, and of the services that need
+// what it needs.
 func (p *process) setHealth(now healthv1.HealthCheckResponse_ServingStatus) {
 	for _, name := range append(p.needs, "") {
 		p.health.SetServingStatus(name, now)
 	}
 }
 
-// ready tells where the service can be reached.
+// ready publishes where the service can be reached.
 func (p *process) ready() error {
 	info := Addresses{HTTP: p.assetsURL, GRPC: p.lis.Addr().String(), Metrics: probe.MetricsURL(p.metrics), PID: os.Getpid(), ReadyMs: time.Since(p.began).Milliseconds()}
 	if err := info.Write(p.opts.ReadyFile); err != nil {

@@ -27,7 +27,7 @@ type Webhooks struct {
 // §10.6).
 const allowPrivateEnv = "OPENWOP_WEBHOOK_ALLOW_PRIVATE"
 
-// validate reads the switch as well: it must not be on in production.
+// validate also reads the test switch, which must not be on in production.
 func (o *Webhooks) validate(testSeams bool, getenv func(string) (string, bool)) error {
 	var errs []error
 	if _, err := egress.NewPolicy(o.Allow); err != nil {

@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// workflowLoader registers definitions from files, for every tenant. A file
-// that cannot be used is skipped with a warning that says why.
+// workflowLoader registers definitions from files, for every tenant. It skips a file that cannot be
+// used, and logs the reason.
 type workflowLoader struct {
 	client dispatcherv1.DispatcherClient
 	log    *slog.Logger
@@ -71,7 +71,7 @@ func (l *workflowLoader) loadFile(ctx context.Context, file string) error {
 	return l.put(ctx, file, doc)
 }
 
-// put registers one document; only a host that cannot take any is an error.
+// put registers one document. It returns an error only if the dispatcher fails, not for a bad file.
 func (l *workflowLoader) put(ctx context.Context, file string, doc []byte) error {
 	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, Replace: true, RequireExecutable: true})
 	if err == nil {

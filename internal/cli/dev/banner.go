@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/internal/host"
 )
 
-// shownKey is what the output says of a key. What a host writes may be kept, so a key
-// that was given is not part of it.
+// shownKey is a key as the output shows it. Output may be stored, so it never contains a key of the
+// operator.
 func shownKey(key string) string {
 	if key == host.DevKey {
 		return key
@@ -17,8 +17,7 @@ func shownKey(key string) string {
 	return "<your key>"
 }
 
-// banner says where the host is; console is the link to the console, empty if there is
-// none.
+// banner prints where the host is. console is the link to the console; empty: there is none.
 func banner(out io.Writer, o options, r host.Addresses, console string) {
 	durable := "every acknowledged write is on disk"
 	if o.host.Log.Durability == host.DurabilityProcess {

@@ -19,7 +19,7 @@ func TestBanner_ShowsNoKeyThatWasGiven(t *testing.T) {
 	t.Parallel()
 	const key = "hk_live_51e07c3d9b2a4f68"
 	var out strings.Builder
-	banner(&out, withKey(key + "=acme:*"), host.Addresses{HTTP: "http://h"}, "")
+	banner(&out, withKey(key+"=acme:*"), host.Addresses{HTTP: "http://h"}, "")
 	curls(&out, host.Addresses{HTTP: "http://h"}, key, "run_1")
 	require.NotContains(t, out.String(), key)
 	require.Contains(t, out.String(), "Authorization: Bearer <your key>")
@@ -28,7 +28,7 @@ func TestBanner_ShowsNoKeyThatWasGiven(t *testing.T) {
 func TestBanner_ShowsTheKeyThatEverybodyKnows(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	banner(&out, withKey(host.DevKey + "=default:*"), host.Addresses{HTTP: "http://h"}, "")
+	banner(&out, withKey(host.DevKey+"=default:*"), host.Addresses{HTTP: "http://h"}, "")
 	require.Contains(t, out.String(), "key    "+host.DevKey+"\n")
 	require.Contains(t, out.String(), "Authorization: Bearer "+host.DevKey+"'")
 }

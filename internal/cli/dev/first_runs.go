@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/host"
 )
 
-// demoRunsTimeout bounds the beginning of the demo runs; the host serves meanwhile.
+// demoRunsTimeout bounds the start of the demo runs.
 const demoRunsTimeout = 10 * time.Second
 
 // empty reports whether a data directory is new.
@@ -24,7 +24,7 @@ func empty(dir string) bool {
 }
 
 // startDemoRuns begins a run of each demo workflow, so that a new host has something to
-// show. A key that may not, such as one that only reads, is no reason to stop.
+// show. A key that may not start runs is no reason to stop.
 func startDemoRuns(ctx context.Context, c *client.Client, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, demoRunsTimeout)
 	defer cancel()

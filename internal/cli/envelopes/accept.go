@@ -25,6 +25,7 @@ type target struct {
 	untrusted                   bool
 }
 
+// Accept sends an envelope to an acceptor.
 func Accept() *cobra.Command {
 	var at target
 	c := &cobra.Command{

@@ -22,9 +22,10 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// errRefused ends a command whose envelope was not accepted, and said why.
+// errRefused ends a command that has printed why its envelope was not accepted.
 var errRefused = errors.New("the envelope was refused")
 
+// Validate runs an envelope through the accept pipeline of this process.
 func Validate(s *session.Session) *cobra.Command {
 	var (
 		folder, packsDir string
@@ -84,7 +85,7 @@ func loadKindFiles(folder, packsDir string) (*kinds.Registry, error) {
 	if _, err := registry.LoadDir(files); err != nil {
 		return nil, fmt.Errorf("%w: --kinds: %w", exit.ErrUsage, err)
 	}
-	// What the packs need of a host is not looked at: there is none here.
+	// The requirements of packs are not checked: there is no host here.
 	all, err := packs.Load(packsDir, pack.Host{Any: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (nothingSecret) Redact(_ context.Context, _ subject.Run, in accept.Texts) (
 	return in, 0, nil
 }
 
-// nothingRecorded is a ledger that forgets what it is told.
+// nothingRecorded is a ledger that keeps nothing.
 type nothingRecorded struct{}
 
 func (nothingRecorded) Recall(context.Context, accept.Place, string) (*accept.Record, error) {

@@ -97,7 +97,7 @@ Exits with 0 if nothing was found, 1 if something was, 5 if there is no log.`,
 type verifiedLog struct {
 	log    *logverify.Report
 	audits map[string]audit.Result
-	// unaudited says why there are none.
+	// unaudited is why there are none.
 	unaudited string
 }
 
@@ -184,8 +184,7 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 	return nil
 }
 
-// key is the one that signs checkpoints; nil: it is not known where it is, or a host without
-// an audit log has none.
+// key is the key that signs checkpoints; nil: its place is unknown, or the host has no audit log.
 func (o *logVerifyOptions) key() (*audit.Key, error) {
 	if o.auditKey != "" {
 		return hostfile.ReadAuditKey(o.auditKey)
@@ -214,7 +213,7 @@ func (r *verifiedLog) checks() []verdict.Check {
 		c := verdict.Check{Name: row[0], Status: verdict.OK, Detail: row[1]}
 		for _, f := range r.log.Findings {
 			if string(f.Rule) == row[0] {
-				c.Found(f, told(f))
+				c.Found(f, describe(f))
 			}
 		}
 		out = append(out, c)
@@ -236,8 +235,8 @@ func (r *verifiedLog) checks() []verdict.Check {
 	return append(out, chain, marks)
 }
 
-// told is a finding for people.
-func told(f logverify.Finding) string {
+// describe is a finding for people.
+func describe(f logverify.Finding) string {
 	var at []string
 	if f.RunID != "" {
 		at = append(at, "tenant "+f.Tenant+", run "+f.RunID)

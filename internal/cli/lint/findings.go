@@ -15,7 +15,7 @@ type finding struct {
 	Path    string   `json:"path"`
 	Rule    string   `json:"rule"`
 	Vendors []string `json:"vendors,omitempty"`
-	// Warning marks what nobody refuses.
+	// Warning marks a finding that no host refuses.
 	Warning bool   `json:"warning,omitempty"`
 	Message string `json:"message"`
 }
@@ -46,5 +46,5 @@ func reportFindings(p *render.Printer, all []finding) error {
 	return nil
 }
 
-// errFindings ends a command that has found something wrong and said it.
+// errFindings ends a command that has printed its findings.
 var errFindings = errors.New("findings")

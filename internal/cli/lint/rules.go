@@ -32,8 +32,7 @@ func vendorsNamed(name string) ([]projection.Vendor, error) {
 	return nil, fmt.Errorf("%w: --vendor %q: want openai, anthropic, gemini or %s", exit.ErrUsage, name, allVendors)
 }
 
-// schema gives the findings of one schema, also that nobody could validate with
-// it.
+// schema returns the findings of one schema. A schema that does not compile is one, too.
 func (l lint) schema(name string, doc []byte) []finding {
 	var out []finding
 	for _, f := range schema.Lint(doc, l.level) {
@@ -48,15 +47,14 @@ func (l lint) schema(name string, doc []byte) []finding {
 	return append(out, l.projected(doc, out)...)
 }
 
-// projected gives the places where vendors cannot be asked for the schema, as far
-// as the static check has not said so. What several vendors have in common is one
-// finding.
-func (l lint) projected(doc []byte, said []finding) []finding {
+// projected returns the places that cannot be projected for a vendor, without those that the static
+// check has found. A problem of several vendors is one finding.
+func (l lint) projected(doc []byte, known []finding) []finding {
 	var out []finding
 	for _, v := range l.vendors {
 		_, problems := projection.Compile(doc, v)
 		for _, p := range problems {
-			if slices.ContainsFunc(said, func(f finding) bool { return f.Rule == p.Rule && strings.HasPrefix(f.Path, p.Path) }) {
+			if slices.ContainsFunc(known, func(f finding) bool { return f.Rule == p.Rule && strings.HasPrefix(f.Path, p.Path) }) {
 				continue
 			}
 			i := slices.IndexFunc(out, func(f finding) bool { return f.Path == p.Path && f.Rule == p.Rule && f.Message == p.Message })

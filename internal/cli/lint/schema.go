@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
+// Schema is the group of commands about JSON Schemas.
 func Schema(s *session.Session) *cobra.Command {
 	c := &cobra.Command{Use: "schema", Short: "Look at JSON Schemas of envelope payloads"}
 	c.AddCommand(schemaLintCommand(s))

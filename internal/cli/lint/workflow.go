@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
+// Workflow checks workflow definitions.
 func Workflow(s *session.Session) *cobra.Command {
 	limits := runlimits.Default()
 	c := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
+// Command is the group of commands about the model catalogue.
 func Command(s *session.Session) *cobra.Command {
 	var overlay string
 	c := &cobra.Command{
@@ -82,7 +83,7 @@ func (l *listing) names() string {
 	return strings.Join(out, "\n")
 }
 
-// only keeps what is said of a provider.
+// only keeps the models of a provider and the rules that apply to it.
 func (l *listing) only(c *catalogue.Catalogue, provider string) error {
 	l.Models = slices.DeleteFunc(l.Models, func(e catalogue.Entry) bool { return e.Provider != provider })
 	_, listed := c.Providers()[provider]
@@ -142,7 +143,7 @@ Exits with 0 if something is, 5 if nothing is; then it suggests names that are n
 	}
 }
 
-// suggestions bounds the names that are suggested for one that is unknown.
+// suggestions bounds the names that are suggested instead of an unknown one.
 const suggestions = 3
 
 func unknownModel(c *catalogue.Catalogue, provider, model string) error {
@@ -185,7 +186,7 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
 	}
 }
 
-// errDifferences ends a command that has found differences and said them.
+// errDifferences ends a command that has printed differences.
 var errDifferences = errors.New("difference(s)")
 
 // compared are the two catalogues that `model diff` holds against each other.

@@ -42,7 +42,7 @@ func (l listing) table(w io.Writer) error {
 	return t.Flush()
 }
 
-// describe tells people all that is known of a model.
+// describe prints all that is known of a model.
 func describe(w io.Writer, c *catalogue.Catalogue, e catalogue.Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {

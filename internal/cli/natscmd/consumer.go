@@ -24,8 +24,8 @@ type natsConsumerOptions struct {
 	nats     natsstore.Address
 }
 
-// Consumer is about the consumers that readers read from. Readers cannot make
-// them: natsperm says why.
+// Consumer is the group of commands about the consumers that readers use. Readers cannot make them;
+// see natsperm.
 func Consumer() *cobra.Command {
 	c := &cobra.Command{Use: "consumer", Short: "Make and delete the consumers that readers of events read from"}
 	var o, d natsConsumerOptions
@@ -48,7 +48,7 @@ Connects as the host does: its account has the log.`
 	return c
 }
 
-// command is one that does something with the consumer that its flags name.
+// command makes a command that calls do with the consumer of its flags.
 func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consumer, context.Context, js.JetStream) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -79,7 +79,7 @@ func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consum
 	return c
 }
 
-// check says what is wrong with the flags.
+// check returns what is wrong with the flags.
 func (o *natsConsumerOptions) check(cmd *cobra.Command) error {
 	if err := config.Load(cmd.LocalFlags(), os.LookupEnv); err != nil {
 		return err

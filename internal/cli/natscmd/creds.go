@@ -23,6 +23,7 @@ type natsCredsOptions struct {
 	seedFile     string
 }
 
+// Creds makes the credentials of a reader.
 func Creds() *cobra.Command {
 	var o natsCredsOptions
 	c := &cobra.Command{
@@ -101,7 +102,7 @@ func (o natsCredsOptions) reader() (natsperm.Reader, error) {
 	return r, nil
 }
 
-// notToken says that a flag's value cannot be a part of a subject.
+// notToken is the error of a flag whose value cannot be a part of a subject.
 func notToken(flag, value string) error {
 	return fmt.Errorf("--%s %q: want letters, digits, _ and -", flag, value)
 }

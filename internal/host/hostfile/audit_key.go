@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/internal/audit"
 )
 
+// ReadAuditKey reads the key that signs the audit log.
 func ReadAuditKey(path string) (*audit.Key, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -17,7 +18,7 @@ func ReadAuditKey(path string) (*audit.Key, error) {
 	return audit.ParseKey(text)
 }
 
-// AuditKey reads the key of this host's own, and makes it on first use.
+// AuditKey reads the audit key in a data directory, and makes it on first use.
 func AuditKey(dataDir string) (*audit.Key, error) {
 	path := filepath.Join(dataDir, "audit.key")
 	k, err := ReadAuditKey(path)

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// minHostSecret is the shortest secret that others may derive from, in bytes.
+// minHostSecret is the length of the shortest secret that keys may derive from, in bytes.
 const minHostSecret = 32
 
 // ReadKey reads a secret that the operator keeps in a file.
@@ -25,7 +25,7 @@ func ReadKey(flag, file string) ([]byte, error) {
 	return secret, nil
 }
 
-// readPrivate reads a file, unless everybody may.
+// readPrivate reads a file, and refuses one that all users of the machine can read.
 func readPrivate(file string) ([]byte, error) {
 	st, err := os.Stat(file)
 	if err != nil {
@@ -37,7 +37,7 @@ func readPrivate(file string) ([]byte, error) {
 	return os.ReadFile(file) //nolint:gosec // G304: the operator names the file
 }
 
-// HostKey is a secret of this host, made on first use: run ids derive from it.
+// HostKey reads the secret in a data directory, and makes it on first use. Run ids derive from it.
 func HostKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, "host.key")
 	key, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the directory
@@ -57,7 +57,7 @@ func HostKey(dir string) ([]byte, error) {
 	return key, WriteKey(path, key)
 }
 
-// WriteKey is durable before the first run derives from it.
+// WriteKey writes a key durably: it has to survive a crash once a run id derives from it.
 func WriteKey(path string, key []byte) error {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // G304: the operator names the directory

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// lockFile keeps two hosts from sharing a data directory.
+// lockPath is the file that keeps two hosts from sharing a data directory.
 func lockPath(dir string) string { return filepath.Join(dir, "lock") }
 
-// LockDir takes the data directory for this process; the kernel gives it back
-// when the process ends, however it ends.
+// LockDir locks the data directory for this process. The kernel releases the lock when the process
+// ends, however it ends.
 func LockDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(lockPath(dir), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // G304: the operator names the directory
 	if err != nil {

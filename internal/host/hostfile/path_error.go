@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// WithoutPath is what befell a file, without its name, which is said already.
+// WithoutPath returns an error of a file without the name of the file, for messages that have it.
 func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err

@@ -53,7 +53,7 @@ func ReadSecrets(file string) ([]redact.Secret, error) {
 	return out, errors.Join(errs...)
 }
 
-// linesOf gives the line of each member of a document that is a map.
+// linesOf maps the members of a document to their lines.
 func linesOf(doc *yaml.Node) map[string]int {
 	lines := map[string]int{}
 	for _, m := range doc.Content {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// minToken is the shortest token that nobody guesses.
+// minToken is the length of the shortest token that is safe from guessing.
 const minToken = 16
 
+// ReadToken reads a bearer token from a file.
 func ReadToken(file string) (string, error) {
 	b, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-// LoadCatalogue is the catalogue that comes with the host, with that of --models
-// laid over it, if the flag names a file.
+// LoadCatalogue returns the built-in catalogue, overlaid with that of a file; empty: there is none.
 func LoadCatalogue(file string) (*catalogue.Catalogue, error) {
 	if file == "" {
 		return catalogue.Builtin(), nil
@@ -22,7 +21,7 @@ func LoadCatalogue(file string) (*catalogue.Catalogue, error) {
 	return catalogue.Builtin().With(own), nil
 }
 
-// OpenCatalogue reads a catalogue as it stands in a file.
+// OpenCatalogue reads the catalogue of a file.
 func OpenCatalogue(file string) (*catalogue.Catalogue, error) {
 	f, err := os.Open(file) //nolint:gosec // G304: the user names the file
 	if err != nil {
@@ -32,7 +31,7 @@ func OpenCatalogue(file string) (*catalogue.Catalogue, error) {
 	return ReadCatalogue(file, f)
 }
 
-// ReadCatalogue reads a catalogue; name is that of its file.
+// ReadCatalogue reads a catalogue; name is the file's, for errors.
 func ReadCatalogue(name string, from io.Reader) (*catalogue.Catalogue, error) {
 	doc, err := io.ReadAll(io.LimitReader(from, catalogue.MaxBytes+1))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// IDs are the providers that the host will have, but for those of the test seams.
+// IDs are the providers of the host, without those of the test seams.
 func (o *Options) IDs() []string {
 	out := []string{sample.ID}
 	all, _ := o.configured() // checked before
@@ -17,7 +17,7 @@ func (o *Options) IDs() []string {
 	return out
 }
 
-// SelfHosted are the providers on servers that the operator names and keeps.
+// SelfHosted are the providers on servers of the operator.
 func (o *Options) SelfHosted() (out []string) {
 	all, _ := o.configured() // checked before
 	for _, g := range all {
@@ -28,7 +28,7 @@ func (o *Options) SelfHosted() (out []string) {
 	return out
 }
 
-// Keyed are the providers that are asked with a key: any but the stand-in.
+// Keyed are the providers that need a key: all but the sample.
 func (o *Options) Keyed() []string {
 	return slices.DeleteFunc(o.IDs(), func(id string) bool { return id == sample.ID })
 }
@@ -44,7 +44,7 @@ func (o *Options) TenantKeyed() (out []string) {
 	return out
 }
 
-// Secrets are the keys of the host's own: none of them may ever show.
+// Secrets are the host's keys of providers. None of them may ever show.
 func (o *Options) Secrets() (out []redact.Secret) {
 	all, _ := o.configured() // checked before
 	for _, g := range all {

@@ -1,5 +1,4 @@
-// Package models reads which models a host may ask: their providers, keys, settings and
-// limits.
+// Package models reads which models a host may call: their providers, keys, settings and limits.
 package models
 
 import (
@@ -11,7 +10,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
-// Options say which models are asked, and with whose keys.
+// Options select the models that are called, and the keys.
 type Options struct {
 	// ProviderFlags are names of vendors and ID=URL of servers. Vendors whose key is in the
 	// environment are there without one.
@@ -25,7 +24,7 @@ type Options struct {
 	UnknownModels, Directive, RefusalText     string
 	// FallbackHidden are tenants whose runs do not record which model was replaced.
 	FallbackHidden []string
-	// SecretsOnly: no model is asked here, so a provider without a key is no error.
+	// SecretsOnly: no model is called here, so a provider without a key is no error.
 	SecretsOnly bool
 }
 
@@ -34,13 +33,13 @@ func DefaultOptions() Options {
 	return Options{UnknownModels: RefuseUnknown, Directive: string(completion.Advisory), RefusalText: RedactRefusals}
 }
 
-// What --refusal-text makes of the words in which a model refuses.
+// Values of --refusal-text: what is recorded of the text of a model's refusal.
 const (
 	RedactRefusals = "redacted"
 	NoRefusals     = "none"
 )
 
-// What --unknown-models makes of what is not known of a model.
+// Values of --unknown-models: whether a model has a capability that the catalogue does not know of.
 const (
 	RefuseUnknown = "refuse"
 	TrustUnknown  = "trust"
@@ -89,7 +88,7 @@ func (o *Options) Validate() (errs []error) {
 	return errs
 }
 
-// HidesFallback reports whether a tenant's runs do not tell what was substituted.
+// HidesFallback reports whether a tenant's runs do not record which model was replaced.
 func (o *Options) HidesFallback(tenant string) bool {
 	return slices.Contains(o.FallbackHidden, "*") || slices.Contains(o.FallbackHidden, tenant)
 }

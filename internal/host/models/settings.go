@@ -16,9 +16,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 )
 
-// Open makes the providers: sample always, the operator's, and the scripted one while
-// test seams are served: scripts is nil without them. Their connections are closed
-// later.
+// Open makes the providers: the sample, the operator's, and the scripted one unless scripts is nil.
+// later gets what closes their connections.
 func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Registry, error) {
 	list := []provider.Provider{sample.New(0)}
 	all, err := o.configured()
@@ -47,7 +46,7 @@ func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Regi
 // maxPolicies limits the files of --provider-policies and --provider-settings, in bytes.
 const maxPolicies = 1 << 20
 
-// Policies reads the rules against providers; nil: there are none.
+// Policies reads which tenants may call which models; nil: all may call all.
 func (o *Options) Policies() (*providerpolicy.Policies, error) {
 	if o.PoliciesFile == "" {
 		return nil, nil

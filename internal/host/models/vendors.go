@@ -19,7 +19,7 @@ type vendor struct {
 	id string
 	// keyEnv is the variable that the vendor's own tools read the key from.
 	keyEnv string
-	// model is asked where nobody chose one.
+	// model is the default model.
 	model string
 	open  func(configured) (provider.Provider, error)
 }
@@ -45,12 +45,12 @@ func vendorOf(id string) *vendor {
 	return nil
 }
 
-// configured is a provider as the operator gives it.
+// configured is a provider of the flags or the environment.
 type configured struct {
 	id, url string
 	vendor  *vendor // nil: an OpenAI-compatible server
 	key     provider.Secret
-	// keyName says where the key is set, or would be.
+	// keyName is the variable of the key, also if it is not set.
 	keyName string
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
@@ -87,10 +88,9 @@ func (o *Address) Dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	return nats.Connect(o.URL, opts...)
 }
 
-// checkNATS says what is wrong with the value of --nats: one URL, or several
-// divided by commas. The URLs may hold passwords, and one that cannot be parsed
-// may hold one anywhere, so that nothing of them is ever repeated: not even the
-// parser's reason, which quotes the place.
+// checkNATS checks the value of --nats: one URL, or several divided by commas. The URLs may hold
+// passwords, and one that cannot be parsed may hold one anywhere. So its error quotes nothing of
+// them, not even the parser's reason.
 func checkNATS(value string) error {
 	urls := strings.Split(value, ",")
 	for i, s := range urls {

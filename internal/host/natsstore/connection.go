@@ -15,15 +15,14 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// A server that has fallen silent is given up after so many pings.
+// A connection to a silent server is closed after so many pings.
 const (
 	pingEvery = 2 * time.Second
 	pingsOut  = 2
 )
 
-// natsOptions are those of a connection that outlives its server: it never gives
-// up, it notices soon, and it keeps nothing back for later, so that callers learn
-// at once that the log is away.
+// natsOptions are the options of a connection that outlives its server: it reconnects forever,
+// detects a loss soon, and buffers nothing, so that callers get an error at once.
 func natsOptions(log *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
@@ -41,25 +40,25 @@ func natsOptions(log *slog.Logger) []nats.Option {
 	}
 }
 
-// warnOfPayload tells when a server takes less at a time than an envelope can
-// cause. It is no reason to end: most envelopes are small.
+// warnOfPayload warns of a server whose messages are too small for the largest envelopes. That is
+// no error: most envelopes are small.
 func warnOfPayload(nc *nats.Conn, log *slog.Logger) {
 	if limit := nc.MaxPayload(); limit < runlog.MaxFrameBytes {
 		log.Warn("the NATS server refuses large envelopes: raise its max_payload", "max_payload", limit, "needed", runlog.MaxFrameBytes)
 	}
 }
 
-// Codes of the server for what no other try changes. That replicas cannot be had
-// from a single server comes as an error of its own, not as one of the request.
+// Error codes of the server that retries do not change. A single server that is asked for replicas
+// answers with a code of its own, not with that of a bad request.
 const (
-	errNoPeers          = 10005 // a cluster that is still gathering says so as well
+	errNoPeers          = 10005 // also the error of a cluster that still forms
 	errNoReplicasHere   = 10074
 	errJetStreamOff     = 10076
 	errJetStreamAccount = 10039
 )
 
-// Hopeless reports that waiting does not mend an error: the server is there, and
-// lets us not in, or cannot keep the log as it must be kept.
+// Hopeless reports whether retries cannot help: the server denies access, or cannot keep the log
+// as it must be kept.
 func Hopeless(err error) bool {
 	if api, ok := errors.AsType[*js.APIError](err); ok {
 		switch int(api.ErrorCode) {
@@ -81,6 +80,6 @@ func Hopeless(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
-	// The client hands this one on as the server's text.
+	// The client passes this error on as text.
 	return strings.Contains(strings.ToLower(err.Error()), nats.AUTHORIZATION_ERR)
 }

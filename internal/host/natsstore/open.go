@@ -19,16 +19,16 @@ import (
 // than a change of leader in a cluster takes, far shorter than callers wait.
 const Patience = 2 * time.Second
 
-// Opener opens what a service keeps in NATS. It may begin before its server does.
+// Opener opens what a service keeps in NATS. It may start before the server.
 type Opener struct {
 	Dial    Dial
 	Config  jetstream.Config
 	Needs   []Needs
-	monitor *natsmon.Monitor // nil: how the servers write cannot be seen
+	monitor *natsmon.Monitor // nil: it is unknown how the servers write
 	Log     *slog.Logger
 }
 
-// Opener is how a service that is told where NATS is opens what it needs there.
+// Opener returns what opens the stores of a service at this address.
 func (o *Address) Opener(service string, cfg jetstream.Config, log *slog.Logger, needs ...Needs) *Opener {
 	cfg.Replicas, cfg.InSync, cfg.Patience = o.Replicas, o.InSync, Patience
 	n := &Opener{Config: cfg, Needs: needs, Log: log}
@@ -47,7 +47,7 @@ func (o *Address) Opener(service string, cfg jetstream.Config, log *slog.Logger,
 	return n
 }
 
-// Try opens the stores, if their server is there.
+// Try opens the stores once.
 func (n *Opener) Try(ctx context.Context) (*Stores, error) {
 	s, err := Open(ctx, n.Dial, n.Config, n.Needs...)
 	if err != nil {
@@ -62,10 +62,10 @@ func (n *Opener) Try(ctx context.Context) (*Stores, error) {
 	return s, nil
 }
 
-// Wait opens the stores as soon as their server is there; meanwhile why is told what they
-// wait for. What waiting does not mend is an error.
-func (n *Opener) Wait(ctx context.Context, why func(error)) (*Stores, error) {
-	told := ""
+// Wait tries to open the stores until it succeeds, ctx ends, or retries cannot help. waiting gets
+// the reason for each wait.
+func (n *Opener) Wait(ctx context.Context, waiting func(error)) (*Stores, error) {
+	logged := ""
 	for {
 		s, err := n.Try(ctx)
 		switch {
@@ -76,9 +76,9 @@ func (n *Opener) Wait(ctx context.Context, why func(error)) (*Stores, error) {
 		case Hopeless(err):
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
-		why(probe.WithPublic("NATS does not open yet", fmt.Errorf("NATS does not open yet: %w", err)))
-		if err.Error() != told {
-			told = err.Error()
+		waiting(probe.WithPublic("NATS does not open yet", fmt.Errorf("NATS does not open yet: %w", err)))
+		if err.Error() != logged {
+			logged = err.Error()
 			n.Log.Warn("NATS does not open yet; it is tried again every second", "error", err)
 		}
 		if !lifecycle.Wait(ctx, probe.CheckEvery) {
@@ -87,7 +87,7 @@ func (n *Opener) Wait(ctx context.Context, why func(error)) (*Stores, error) {
 	}
 }
 
-// Connected reports why the stores cannot be used; nil when they can.
+// Connected returns why the stores cannot be used; nil: they can.
 func (s *Stores) Connected(ctx context.Context) error {
 	for _, nc := range s.conns {
 		if !nc.IsConnected() {

@@ -14,9 +14,9 @@ import (
 // seamStores keep the state of the test seams, for all processes of the host. Both
 // are nil unless test seams are served.
 type seamStores struct {
-	// State outlives the processes: it holds only what has passed the redactor.
+	// State is durable: it holds only what has passed the redactor.
 	State kv.Store
-	// Scripts are never on a disk: tests plant secrets in what a model says.
+	// Scripts are never on a disk: tests plant secrets in the answers of models.
 	Scripts mock.Scripts
 }
 
@@ -31,7 +31,7 @@ func SeamBucket(replicas int) jetkv.Config {
 	return jetkv.Config{Bucket: "waybill_seams", Description: "state of the test seams", Replicas: replicas, TTL: seamStateTTL}
 }
 
-// ForSeams are the buckets of the test seams.
+// ForSeams opens the buckets of the test seams.
 func ForSeams(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "seams")
 	if err != nil {

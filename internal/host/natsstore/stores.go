@@ -30,11 +30,11 @@ type Stores struct {
 	Queue     *jetstream.Queue
 	Workflows kv.Store
 	Claims    kv.Store
-	// Quarantine is which runs were found damaged.
+	// Quarantine has the runs whose log is damaged.
 	Quarantine kv.Store
-	// Waiting has the runs that wait, rates the starts of rate limits.
+	// Waiting has the runs that wait, Rates the starts under rate limits.
 	Waiting, Rates kv.Store
-	// Leases is which dispatchers are alive, and peers how they reach each other.
+	// Leases has the dispatchers that are alive, Peers is how they reach each other.
 	Leases    kv.Store
 	Peers     *notify.Direct
 	Records   kv.Store
@@ -42,32 +42,32 @@ type Stores struct {
 	Snapshots kv.Store
 	Audit     *auditstore.Store
 	AuditKeys kv.Store
-	// Annotations and notices are what is said of runs, kept and told.
+	// Annotations are stored, Notices publish new ones.
 	Annotations kv.Store
 	Notices     *notify.Hub
 	Assets      blob.Store
 	Seams       seamStores
 	Webhooks    webhookStores
 	conns       []*nats.Conn
-	// names are the streams beside the log that hold what was acknowledged, kept how safe they are.
-	// Those of the test seams are none of them.
+	// names are the streams, except the log and those of the test seams, that hold acknowledged data.
+	// kept checks how many copies of them are in sync.
 	names []string
 	kept  *natslink.Kept
-	// Monitor sees how the servers write; nil: nobody does.
+	// Monitor checks how the servers write; nil: nothing does.
 	Monitor *natsmon.Monitor
 }
 
-// HashedStreams chain their messages by hashes of their own.
+// HashedStreams are the streams whose messages form a chain of hashes.
 var HashedStreams = []string{subject.Stream, auditstore.Stream} //nolint:gochecknoglobals // a constant
 
 // Dial connects to NATS under a name that its operator sees.
 type Dial func(name string) (*nats.Conn, error)
 
-// openTries bounds how often the stores are opened.
+// openTries bounds how often OpenEmbedded tries.
 const openTries = 4
 
-// OpenEmbedded opens the stores of an embedded server that may be started anew meanwhile, as
-// after a crash that left a file of the log half written: nobody answers then.
+// OpenEmbedded opens the stores of an embedded server. It tries again if the server does not answer
+// because it restarts, as after a crash that left a half-written file.
 func OpenEmbedded(ctx context.Context, dial Dial, cfg jetstream.Config, needs ...Needs) (s *Stores, err error) {
 	for range openTries {
 		s, err = Open(ctx, dial, cfg, needs...)
@@ -82,8 +82,8 @@ func OpenEmbedded(ctx context.Context, dial Dial, cfg jetstream.Config, needs ..
 	return nil, err
 }
 
-// Open opens the run log and what the services need beside it, over connections
-// of their own so that a busy reader does not hold up appends.
+// Open opens the run log and what the services need, each over its own connection, so that a busy
+// reader does not delay appends. Close the stores that it returns, also after an error.
 func Open(ctx context.Context, dial Dial, cfg jetstream.Config, needs ...Needs) (*Stores, error) {
 	s := &Stores{}
 	logConn, err := s.connect(dial, "log")
@@ -106,18 +106,18 @@ func Open(ctx context.Context, dial Dial, cfg jetstream.Config, needs ...Needs) 
 	return s, nil
 }
 
-// Needs opens what one service needs beside the log.
+// Needs opens what one service needs in addition to the log.
 type Needs func(context.Context, *Stores, Dial, jetstream.Config) error
 
-// bucket is one to open.
+// bucket is a bucket to open.
 type bucket struct {
 	into *kv.Store
 	cfg  jetkv.Config
 }
 
-// openBuckets opens buckets that hold what was acknowledged, as all do but those of the test seams:
-// to lose a claim starts two runs where one was promised, to lose what the audit log tells of keys
-// hides that one is gone, and to lose what webhooks are still to deliver leaves it undelivered.
+// openBuckets opens buckets of acknowledged data, which are all but those of the test seams. A lost
+// claim would start two runs instead of one, a lost key of the audit log would hide that the key is
+// gone, and a lost lane would leave webhooks undelivered.
 func (s *Stores) openBuckets(ctx context.Context, conn *nats.Conn, cfg jetstream.Config, all ...bucket) (err error) {
 	for _, b := range all {
 		b.cfg.Replicas, b.cfg.OnDisk = cfg.Replicas, cfg.OnDisk
@@ -129,7 +129,7 @@ func (s *Stores) openBuckets(ctx context.Context, conn *nats.Conn, cfg jetstream
 	return nil
 }
 
-// ForDispatcher are the queue, and what is kept for the runs that are carried out.
+// ForDispatcher opens the queue, and what is stored for runs in execution.
 func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "queue")
 	if err != nil {
@@ -157,19 +157,19 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 	)
 }
 
-// snapshotTTL is how long the snapshot of a run without events is kept: after that, the run is read
-// from its log once.
+// snapshotTTL is how long the snapshot of a run without new events is kept. After that, the run is
+// read from its log once.
 const snapshotTTL = 30 * 24 * time.Hour
 
-// quarantineMarkerTTL is how long it is remembered that a run is not in quarantine any more:
-// longer than a dispatcher takes to write down that it is.
+// quarantineMarkerTTL is how long the release of a run from quarantine is remembered: longer than a
+// dispatcher takes to put it there.
 const quarantineMarkerTTL = time.Hour
 
-// leaseMarkerTTL is how long it is remembered that the lease of a dead dispatcher was deleted: an
-// observer that was cut off for longer reads the bucket again.
+// leaseMarkerTTL is how long the deletion of a dead dispatcher's lease is remembered. An observer
+// that was disconnected for longer reads the bucket again.
 const leaseMarkerTTL = 10 * time.Minute
 
-// ForAcceptor are assets.
+// ForAcceptor opens the store of assets.
 func ForAcceptor(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "assets")
 	if err != nil {
@@ -182,7 +182,7 @@ func ForAcceptor(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config
 	return err
 }
 
-// ForGateway are what is kept about requests, and for webhooks.
+// ForGateway opens what is stored about requests, and for webhooks.
 func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "requests")
 	if err != nil {
@@ -206,11 +206,11 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 	return s.openWebhooks(ctx, dial, cfg)
 }
 
-// sealedTTL is how long a run with sensitive values may take: they are erased when it
-// ends, and are gone after this in any case. A run may wait for workflow.MaxWait at a node.
+// sealedTTL is how long a run with sensitive values may take. The values are erased when it ends,
+// and after this time in any case. A run may wait for workflow.MaxWait at a node.
 const sealedTTL = 400 * 24 * time.Hour
 
-// assetBucket is where assets are kept, by a whole host and by an acceptor alone.
+// assetBucket is the bucket of assets.
 func assetBucket(replicas int) jetblob.Config {
 	return jetblob.Config{Bucket: "waybill_assets", Description: "images, sounds and files of models", Replicas: replicas}
 }
@@ -224,12 +224,13 @@ func (s *Stores) connect(dial Dial, name string) (*nats.Conn, error) {
 	return nc, nil
 }
 
+// Close closes the connections.
 func (s *Stores) Close() {
 	if s.Queue != nil {
 		s.Queue.Close()
 	}
 	for _, nc := range s.conns {
-		// What was handed back before must still go out.
+		// Runs that were released just now still have to be published.
 		_ = nc.FlushTimeout(time.Second)
 		nc.Close()
 	}

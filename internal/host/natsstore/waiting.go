@@ -19,7 +19,7 @@ import (
 // autoscaler counts these messages, too.
 const waitingMarkerTTL = time.Second
 
-// openWaiting opens what is kept of runs that wait for a slot or a limit.
+// openWaiting opens the buckets of runs that wait for a slot or a limit.
 func (s *Stores) openWaiting(ctx context.Context, conn *nats.Conn, cfg jetstream.Config) error {
 	if err := s.openBuckets(
 		ctx, conn, cfg,

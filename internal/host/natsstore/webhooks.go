@@ -9,13 +9,13 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// webhookStores are what webhooks keep.
+// webhookStores are the stores of webhooks.
 type webhookStores struct {
 	Log                        *jetstream.Log
 	Subscriptions, Lanes, Dead kv.Store
 }
 
-// How long the outbox remembers that something was there, and what was given up.
+// How long the outbox remembers deleted lanes, and deliveries that failed for good.
 const (
 	laneMarkerTTL = 10 * time.Minute
 	deadTTL       = 30 * 24 * time.Hour

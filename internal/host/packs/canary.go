@@ -7,8 +7,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// CanaryValue is that of the secret which the test seams know: the suite's, if it says
-// one that the redactor takes.
+// CanaryValue is the value of that secret: the suite's, if it sets one that the redactor can match.
 func CanaryValue() string {
 	if v := os.Getenv("OPENWOP_CANARY_SECRET_VALUE"); len(v) >= redact.MinLength {
 		return v
@@ -16,5 +15,5 @@ func CanaryValue() string {
 	return "canary-" + rand.Text()
 }
 
-// CanarySecret is the secret that the protocol's suite plants and looks for.
+// CanarySecret is the id of the secret that the protocol's test suite plants and searches for.
 const CanarySecret = "openwop-conformance-canary-secret"

@@ -13,14 +13,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// AcceptorOffers is what packs can count on where there is only an acceptor.
+// AcceptorOffers are the capabilities of an acceptor without a host.
 func AcceptorOffers() pack.Host {
 	return pack.Host{
 		Protocol: wire.ProtocolVersion, InRange: inRange, Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}, Types: node.Builtin().IDs(),
 	}
 }
 
-// inRange holds a version to a range of versions, written as npm writes them.
+// inRange reports whether a version is in a range, in the syntax of npm.
 func inRange(version, versions string) (bool, error) {
 	c, err := semver.NewConstraint(versions)
 	if err != nil {
@@ -33,10 +33,9 @@ func inRange(version, versions string) (bool, error) {
 	return c.Check(v), nil
 }
 
-// HostOffers is what they can count on in a whole host with these providers, whose nodes ask the
-// default model (PROVIDER/MODEL) unless they name another. What the gate could satisfy counts,
-// though it be by a model that only the operator of its server knows to be there (OpenWOP envelope
-// contract §16.5).
+// HostOffers are the capabilities of a whole host with these providers and default model
+// (PROVIDER/MODEL). A capability counts if the model gate could satisfy it, even with a model that
+// only the operator of its server knows of (OpenWOP envelope contract §16.5).
 func HostOffers(c *catalogue.Catalogue, providers []string, defaultModel string) pack.Host {
 	h := AcceptorOffers()
 	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle", "modelCapabilities")

@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 )
 
-// Load reads the packs of a folder, none if it has no name, and those that come
-// with the binary. What of them has no effect is logged.
+// Load reads the packs of a folder and those of the binary; dir may be empty. It logs parts of packs
+// that have no effect.
 func Load(dir string, h pack.Host, log *slog.Logger, own ...pack.Source) ([]*pack.Pack, error) {
 	sources, done, err := openPacks(dir)
 	defer done()
@@ -32,10 +32,9 @@ func Load(dir string, h pack.Host, log *slog.Logger, own ...pack.Source) ([]*pac
 	return packs, nil
 }
 
-// openPacks opens each folder in dir, whose name does not begin with a dot, as a
-// pack of its own: no path and no link in it leads out of it. Files beside the
-// folders are left alone, but for archives, which somebody will have meant. done
-// closes what is open.
+// openPacks opens each folder in dir as a pack, except those whose names begin with a dot. No path
+// or link leads out of a pack. Other files are ignored, except archives, which are an error: they
+// look like packs. done closes what is open.
 func openPacks(dir string) (sources []pack.Source, done func(), err error) {
 	var open []*os.Root
 	done = func() {

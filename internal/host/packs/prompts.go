@@ -25,6 +25,7 @@ type PromptOptions struct {
 // DefaultPromptOptions are the settings without flags.
 func DefaultPromptOptions() PromptOptions { return PromptOptions{Observability: string(prompt.Hashed)} }
 
+// Validate returns all that is wrong.
 func (o *PromptOptions) Validate() (errs []error) {
 	if !prompt.Observability(o.Observability).Valid() {
 		errs = append(errs, fmt.Errorf("--prompt-observability %q: want off, hashed or full", o.Observability))
@@ -41,7 +42,7 @@ func (o *PromptOptions) Config(packs []*pack.Pack, canary string, log *slog.Logg
 	}
 	for _, p := range packs {
 		for _, f := range p.Prompts {
-			l.take(fmt.Sprintf("--packs: pack %s (folder %s): %s", p.Name, p.Folder, f.File), p.Name, f.Document)
+			l.add(fmt.Sprintf("--packs: pack %s (folder %s): %s", p.Name, p.Folder, f.File), p.Name, f.Document)
 		}
 	}
 	library, err := prompt.NewLibrary(l.templates...)
@@ -55,14 +56,14 @@ func (o *PromptOptions) Config(packs []*pack.Pack, canary string, log *slog.Logg
 	return cfg, nil
 }
 
-// templateLoader gathers templates, and what is wrong with them.
+// templateLoader collects templates and errors.
 type templateLoader struct {
 	log       *slog.Logger
 	templates []*prompt.Template
 	errs      []error
 }
 
-// folder reads each *.json file of a folder. No link leads out of it.
+// folder reads the *.json files of a folder. No link leads out of it.
 func (l *templateLoader) folder(dir string) error {
 	if dir == "" {
 		return nil
@@ -86,7 +87,7 @@ func (l *templateLoader) folder(dir string) error {
 			l.errs = append(l.errs, fmt.Errorf("%s: %w", at, err))
 			continue
 		}
-		l.take(at, prompt.HostLibrary, doc)
+		l.add(at, prompt.HostLibrary, doc)
 	}
 	return nil
 }
@@ -100,8 +101,8 @@ func readBounded(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, prompt.MaxBytes+1)) // one more than is taken
 }
 
-// take reads a template; at is where it is from.
-func (l *templateLoader) take(at, library string, doc []byte) {
+// add parses a template; at is its place, for errors.
+func (l *templateLoader) add(at, library string, doc []byte) {
 	t, err := prompt.Parse(doc)
 	if wrong, ok := errors.AsType[*prompt.ParseError](err); ok {
 		for _, p := range wrong.Problems {

@@ -1,4 +1,4 @@
-// Package peer reaches the other services of a host that is spread over processes.
+// Package peer connects to the other services of a host that is spread over processes.
 package peer
 
 import (
@@ -18,36 +18,34 @@ import (
 	"waybill.dev/waybill/internal/rpc"
 )
 
-// Address is another service, and how it is reached. What is sent to it are texts
-// with secrets in them and a token: they never cross a network in clear, unless
-// the operator says that something else guards it.
+// Address is another service, and how it is reached. Calls carry secrets and a token, so they use
+// TLS outside loopback, unless Plaintext says that something else guards the network.
 type Address struct {
 	Addr string
-	// CA names the file of who vouches for it; empty: those whom the system trusts.
+	// CA is a file of the certificates that are trusted; empty: those of the system.
 	CA string
-	// Cert and key name the files of who we are, where it asks.
+	// Cert and Key are files of this process's own certificate, for mutual TLS.
 	Cert, Key string
 	TokenFile string
 	Plaintext bool
 }
 
-// tls reports whether TLS is spoken to the peer.
+// tls reports whether connections use TLS.
 func (p Address) tls() bool {
 	return !p.Plaintext && (p.CA != "" || p.Cert != "" || p.Key != "" || slices.ContainsFunc(p.addrs(), func(a string) bool { return !OnLoopback(a) }))
 }
 
-// OnLoopback reports an address that no other machine can have.
+// OnLoopback reports whether an address is on the loopback interface.
 func OnLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// addrs are the replicas that the operator names one by one; a name that stands for
-// several is one of them.
+// addrs are the addresses in the list. A DNS name of several replicas counts as one.
 func (p Address) addrs() []string { return strings.Split(p.Addr, ",") }
 
-// check tells what cannot be dialed.
+// check returns what is wrong with the address.
 func (p Address) check() error {
 	for _, addr := range p.addrs() {
 		host, port, err := net.SplitHostPort(addr)
@@ -61,15 +59,15 @@ func (p Address) check() error {
 	return nil
 }
 
-// lookEvery is how long a server that is added under a name may go without calls; and
-// for so long callers may not agree on which of several redactors is a tenant's.
-const lookEvery = 30 * time.Second
+// resolveEvery is how often a DNS name is resolved again. A new replica gets no calls for that long,
+// and callers may disagree on which redactor is a tenant's.
+const resolveEvery = 30 * time.Second
 
-// target is what gRPC resolves: a name, again and again, or the addresses of a list.
+// target is what gRPC resolves: a DNS name, or the addresses of a list.
 func (p Address) target() (string, []grpc.DialOption) {
 	addrs := p.addrs()
 	if len(addrs) == 1 {
-		return "dns:///" + p.Addr, []grpc.DialOption{grpc.WithResolvers(rpc.Lookups(lookEvery))}
+		return "dns:///" + p.Addr, []grpc.DialOption{grpc.WithResolvers(rpc.Lookups(resolveEvery))}
 	}
 	list := manual.NewBuilderWithScheme("list")
 	var state resolver.State
@@ -81,8 +79,8 @@ func (p Address) target() (string, []grpc.DialOption) {
 	return "list:///", []grpc.DialOption{grpc.WithResolvers(list)}
 }
 
-// Dial makes a connection; whether the peer is there shows with the first call. later
-// ends what reads its certificates.
+// Dial makes a connection without waiting for the peer. later gets what stops the reading of its
+// certificates.
 func (p Address) Dial(later func(func()), more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := p.check(); err != nil {
 		return nil, err

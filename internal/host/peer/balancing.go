@@ -11,13 +11,12 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
-// readPolicy retries what only reads, or may be repeated, with a budget: no more than a
-// tenth of the calls, so that a service in trouble is not called all the more.
+// readPolicy retries methods that may be repeated, for at most a tenth of the calls: a service in
+// trouble must not get more load.
 const readPolicy = `"retryThrottling":{"maxTokens":100,"tokenRatio":0.1},"methodConfig":[{"name":[%s],"retryPolicy":` +
 	`{"maxAttempts":3,"initialBackoff":"0.05s","maxBackoff":"0.5s","backoffMultiplier":3,"retryableStatusCodes":["UNAVAILABLE"]}}]`
 
-// serviceConfig spreads calls over the replicas that say they are healthy, by one of the names that
-// they have for it.
+// serviceConfig spreads calls over the replicas whose health check of the given name succeeds.
 func serviceConfig(balancer, health string, repeatable ...string) grpc.DialOption {
 	names := make([]string, len(repeatable))
 	for i, full := range repeatable {
@@ -31,10 +30,11 @@ func serviceConfig(balancer, health string, repeatable ...string) grpc.DialOptio
 	return grpc.WithDefaultServiceConfig(cfg + "}")
 }
 
+// roundRobin is the name of gRPC's load balancer.
 const roundRobin = "round_robin"
 
-// ToRedactors is how redactors are called. Secrets are registered with one of them: it
-// has to be found again, by everybody.
+// ToRedactors are the options of connections to redactors. The secrets of a tenant are registered
+// with one replica, so all callers have to send the tenant's calls to that one.
 func ToRedactors() []grpc.DialOption {
 	return []grpc.DialOption{
 		serviceConfig(sticky.Policy, probe.HealthOfAll, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),
@@ -42,8 +42,7 @@ func ToRedactors() []grpc.DialOption {
 	}
 }
 
-// tenantOf is the key of calls to the redactor: secrets are a tenant's, or of a run of
-// one, and are looked for together.
+// tenantOf is the key by which calls to redactors are routed.
 func tenantOf(req any) string {
 	if r, ok := req.(interface{ GetScope() *redactorv1.Scope }); ok {
 		return r.GetScope().GetTenant()

@@ -20,8 +20,8 @@ type Watch struct {
 	services []*service
 }
 
-// Check asks all services at once. The log is told which of them stop and begin to serve, and
-// at which address; what is returned may be shown to anybody.
+// Check asks all services at once. It logs which of them begin or cease to serve, with their
+// addresses; the error that it returns has only their names.
 func (w *Watch) Check(ctx context.Context) error {
 	var wg sync.WaitGroup
 	changed := make([]bool, len(w.services))

@@ -4,7 +4,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// HealthOf is how gRPC's health service tells that something is lacking; nil: nothing is.
+// HealthOf is the status of gRPC's health service for a process that lacks something; nil: it lacks
+// nothing.
 func HealthOf(lacking error) healthv1.HealthCheckResponse_ServingStatus {
 	if lacking != nil {
 		return healthv1.HealthCheckResponse_NOT_SERVING
@@ -12,8 +13,8 @@ func HealthOf(lacking error) healthv1.HealthCheckResponse_ServingStatus {
 	return healthv1.HealthCheckResponse_SERVING
 }
 
-// The names of what gRPC's health service tells of a process: whether it has all that it needs,
-// and whether it has what it needs to read, which is its own stores and no other service.
+// Names of the health checks of a process: whether it has all that it needs, and whether it has
+// what reads need, which is its own stores and no other service.
 const (
 	HealthOfAll   = ""
 	HealthOfReads = "reads"

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// WriteFault answers with an error.
+// WriteFault writes an error response.
 func WriteFault(w http.ResponseWriter, e *fault.Error) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -32,15 +32,14 @@ func WriteFault(w http.ResponseWriter, e *fault.Error) {
 	_, _ = w.Write(e.Envelope()) //nolint:gosec // G705: JSON, and not sniffed; the client may have gone
 }
 
-// NewRegistry makes the metrics that every process has.
+// NewRegistry makes a registry with the metrics that every process has.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
 
-// OperatorMux serves what is for the operator only: metrics, and profiles beside
-// them.
+// OperatorMux serves metrics and profiles, which are for the operator only.
 func OperatorMux(reg *prometheus.Registry) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
@@ -72,7 +71,7 @@ func MetricsURL(lis net.Listener) string {
 	return "http://" + lis.Addr().String() + "/metrics"
 }
 
-// Handle answer an orchestrator: whether the process lives, and whether it serves.
+// Handle adds the probes of an orchestrator: whether the process lives, and whether it serves.
 func Handle(mux *http.ServeMux, ready func() error) {
 	healthy := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

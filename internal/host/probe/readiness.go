@@ -9,31 +9,31 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// Readiness looks again and again at what a service lacks.
+// Readiness checks every second whether a service can serve.
 type Readiness struct {
 	Serving *Serving
 	Log     *slog.Logger
-	// Check says what the service lacks.
+	// Check returns what the service lacks; nil: nothing.
 	Check func(context.Context) error
-	// Changed is told when the service begins, or ceases, to be able to serve; nil: nobody.
+	// Changed is called when the service becomes able, or unable, to serve; it may be nil.
 	Changed func(error)
 	// First is called when it can serve for the first time.
 	First func() error
 }
 
-// Watch keeps it up to date until ctx ends: from then on the service is none to send calls to.
+// Watch keeps Serving up to date until ctx ends. After that the service counts as not serving.
 func (r Readiness) Watch(ctx context.Context) error {
-	looked, ready := false, false
+	checked, ready := false, false
 	for ctx.Err() == nil {
-		err := Within(ctx, r.Check)
+		err := within(ctx, r.Check)
 		if ctx.Err() != nil {
 			break
 		}
 		before := r.Serving.Reason()
 		r.Serving.Set(err)
-		if !looked || (before == nil) != (err == nil) {
-			looked = true
-			r.tell(err)
+		if !checked || (before == nil) != (err == nil) {
+			checked = true
+			r.report(err)
 		}
 		if err == nil && !ready {
 			ready = true
@@ -50,7 +50,7 @@ func (r Readiness) Watch(ctx context.Context) error {
 	return nil
 }
 
-func (r Readiness) tell(err error) {
+func (r Readiness) report(err error) {
 	if r.Changed != nil {
 		r.Changed(err)
 	}
@@ -67,20 +67,20 @@ const (
 	checkTimeout = 5 * time.Second
 )
 
-func Within(ctx context.Context, check func(context.Context) error) error {
+func within(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	return check(ctx)
 }
 
-// Both looks at what is a service's own and at the others at the same time: one that is silent
-// leaves time for the rest.
-func Both(ctx context.Context, own, others func(context.Context) error) (mine, theirs error) {
+// Both checks the service itself and the other services at the same time, so that a silent one
+// leaves time for the rest. others may be nil.
+func Both(ctx context.Context, own, others func(context.Context) error) (ownErr, othersErr error) {
 	var wg sync.WaitGroup
 	if others != nil {
-		wg.Go(func() { theirs = others(ctx) })
+		wg.Go(func() { othersErr = others(ctx) })
 	}
-	mine = own(ctx)
+	ownErr = own(ctx)
 	wg.Wait()
-	return mine, theirs
+	return ownErr, othersErr
 }

@@ -23,14 +23,14 @@ type Options struct {
 	Idempotent []string
 }
 
-// EnvID is an id as names of environment variables have it.
+// EnvID is an id in the form that it has in names of environment variables.
 func EnvID(id string) string { return strings.ToUpper(strings.ReplaceAll(id, "-", "_")) }
 
 func mcpTokenEnv(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_TOKEN" }
 
 func a2aTokenEnv(id string) string { return "WAYBILL_A2A_" + EnvID(id) + "_TOKEN" }
 
-// mcpConfigs reads the servers and what the environment says of them.
+// mcpConfigs reads the servers of the flags and their variables.
 func (o *Options) mcpConfigs() ([]mcp.Config, error) {
 	var (
 		out           []mcp.Config
@@ -64,7 +64,7 @@ func (o *Options) mcpConfigs() ([]mcp.Config, error) {
 	return out, errors.Join(errs...)
 }
 
-// markIdempotent gives each server the names of its idempotent tools.
+// markIdempotent sets the idempotent tools of each server.
 func (o *Options) markIdempotent(servers []mcp.Config) (errs []error) {
 	for _, f := range o.Idempotent {
 		id, name, _ := strings.Cut(f, "/")
@@ -104,7 +104,7 @@ func (o *Options) a2aConfigs() ([]a2a.Config, error) {
 	return out, errors.Join(errs...)
 }
 
-// checkToken refuses what no header carries; the token is not repeated.
+// checkToken refuses characters that no header can carry. Its error does not contain the token.
 func checkToken(name, token string) error {
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("%s: has a space, a line end or a sign that no token has; set it again", name)
@@ -112,8 +112,8 @@ func checkToken(name, token string) error {
 	return nil
 }
 
-// inherited are the variables that every program gets. What else is in the host's
-// environment, keys of others among it, is not for a tool.
+// inherited are the variables that every command gets. The rest of the host's environment, such as
+// keys of other services, stays hidden from tools.
 var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"}
 
 // commandEnv is the environment of a server that is a command.
@@ -152,8 +152,8 @@ func (o *Options) Secrets() []redact.Secret {
 	return out
 }
 
-// hostSecrets are the secrets, each with the variable that it is read from. Their
-// ids show in events; those of variables say nothing of what they are.
+// hostSecrets are the secrets, each with the variable that it is read from. Their ids are visible in
+// events, so those of variables do not contain the names.
 func (o *Options) hostSecrets() []namedSecret {
 	var out []namedSecret
 	add := func(id, from, value string) {
@@ -161,7 +161,7 @@ func (o *Options) hostSecrets() []namedSecret {
 			out = append(out, namedSecret{redact.Secret{ID: id, Value: redact.Value(value)}, from})
 		}
 	}
-	servers, _ := o.mcpConfigs() // what is wrong with them is told by validate
+	servers, _ := o.mcpConfigs() // Validate reports what is wrong with them
 	for n, c := range servers {
 		add("mcp-"+c.ID, c.TokenName, c.Token)
 		if c.URL != nil {
@@ -180,7 +180,7 @@ func (o *Options) hostSecrets() []namedSecret {
 	return out
 }
 
-// Runners make the node types of what is configured, and nothing for what is not.
+// Runners makes the runners of the node types that have a server.
 func (o *Options) Runners(later func(func())) (tool.Runners, error) {
 	out := tool.Runners{}
 	servers, err := o.mcpConfigs()

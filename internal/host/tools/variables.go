@@ -8,16 +8,16 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// variable is what the operator gives to a server that is a command.
+// variable is an environment variable for a server that is a command.
 type variable struct {
-	// from is the host's variable, name and value are the command's.
+	// from is the name in the host's environment, name that in the command's.
 	from, name, value string
-	// secret: the value may never show; told: the operator says so, not only the name.
-	secret, told bool
+	// secret: the value may never show; declared: by the prefix of the variable, not only its name.
+	secret, declared bool
 }
 
-// mcpVariable is before the names of the variables that a command is given, and
-// mcpSecret before those of which no name says that they are secrets.
+// mcpVariable is the prefix of a command's variables, mcpSecret that of variables that are secret
+// whatever their names.
 func mcpVariable(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_ENV_" }
 
 func mcpSecret(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_SECRET_" }
@@ -28,43 +28,43 @@ func variablesOf(id string, environ []string) []variable {
 	for _, kv := range environ {
 		from, value, _ := strings.Cut(kv, "=")
 		if name, ok := strings.CutPrefix(from, mcpVariable(id)); ok && name != "" {
-			out = append(out, variable{from: from, name: name, value: value, secret: saysSecret(name)})
+			out = append(out, variable{from: from, name: name, value: value, secret: hasSecretName(name)})
 		}
 		if name, ok := strings.CutPrefix(from, mcpSecret(id)); ok && name != "" {
-			out = append(out, variable{from: from, name: name, value: value, secret: true, told: true})
+			out = append(out, variable{from: from, name: name, value: value, secret: true, declared: true})
 		}
 	}
 	slices.SortFunc(out, func(a, b variable) int { return strings.Compare(a.name+"="+a.from, b.name+"="+b.from) })
 	return out
 }
 
-// secretNames are the last words of names whose values are secrets. Anything else,
-// a user or a mode, is a word that texts may hold.
+// secretNames are the last words of names whose values are secrets. Other values, such as a user or
+// a mode, are words that occur in texts.
 var secretNames = []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS", "DSN"}
 
-// saysSecret reports whether a variable's name says that it is a secret. PAT counts
-// as a word of its own alone: other words end like it.
-func saysSecret(name string) bool {
+// hasSecretName reports whether a variable's name is that of a secret. PAT counts only as a whole
+// word: other words end in it.
+func hasSecretName(name string) bool {
 	name = strings.ToUpper(name)
 	return name == "PAT" || strings.HasSuffix(name, "_PAT") ||
 		slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// checkVariables refuses what is given twice, and what could not be hidden.
+// checkVariables refuses variables that are set twice, and secrets that are too short to be hidden.
 func checkVariables(list []variable) (errs []error) {
 	for i, v := range list {
 		if i > 0 && list[i-1].name == v.name {
 			errs = append(errs, fmt.Errorf("%s and %s are both set; keep one of the two", list[i-1].from, v.from))
 		}
-		if v.told && len(v.value) < redact.MinLength {
+		if v.declared && len(v.value) < redact.MinLength {
 			errs = append(errs, fmt.Errorf("%s: a secret of less than %d bytes cannot be hidden; set a longer one", v.from, redact.MinLength))
 		}
 	}
 	return errs
 }
 
-// overlaps refuses ids whose variables have the same names: what is for the one
-// would reach the program of the other.
+// overlaps refuses ids whose variables could have the same name: a variable for one command would
+// reach the other.
 func overlaps(programs, all []string) (errs []error) {
 	for _, a := range programs {
 		for _, b := range all {
@@ -85,9 +85,9 @@ type namedSecret struct {
 	from string
 }
 
-// check says which variable has a value that nothing can stand in place of.
+// check refuses a value that is a part of its own placeholder.
 func (s namedSecret) check() error {
-	if s.Validate() != nil { // the ids are sound, so it is the value
+	if s.Validate() != nil { // the ids are valid, so it is the value
 		return fmt.Errorf("%s: its value is a part of the id that stands in its place; set one that is harder to guess", s.from)
 	}
 	return nil

@@ -33,15 +33,15 @@ func TestToolOptions_HideOnlyVariablesThatAreSecrets(t *testing.T) { //nolint:pa
 	}
 }
 
-func TestSaysSecret(t *testing.T) {
+func TestHasSecretName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"TOKEN", "github_token", "API_KEY", "ApiKey", "CLIENT_SECRET", "PGPASSWORD", "DB_PASSWD", "AWS_CREDENTIALS", "PAT", "GITHUB_PAT", "SENTRY_DSN",
 	} {
-		require.True(t, saysSecret(name), name)
+		require.True(t, hasSecretName(name), name)
 	}
 	for _, name := range []string{"PGUSER", "NODE_ENV", "COMPAT", "PATH", "TOKEN_COUNT", "KEYBOARD", "PASSWORD_FILE"} {
-		require.False(t, saysSecret(name), name)
+		require.False(t, hasSecretName(name), name)
 	}
 }
 
