@@ -164,7 +164,7 @@ gen: $(CODEGEN) ## generate the code of the proto files, and the pages and table
 	buf generate
 	mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
 	go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
-	go test -count=1 -run TestGenerated ./cmd/waybill -args -update
+	go test -count=1 -run TestGenerated ./cmd/waybill ./internal/host -args -update
 	go run ./tools/gendocs
 
 .PHONY: gen-check

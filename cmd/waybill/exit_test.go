@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,32 +10,7 @@ import (
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/acceptor/accept"
 )
-
-func TestExitStatus_TellsEndsApart(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		err  error
-		want int
-	}{
-		"done":                     {nil, 0},
-		"accepted":                 {judged(accept.Accepted), 0},
-		"a bad flag":               {fmt.Errorf("%w: --x", errUsage), 2},
-		"anything else":            {errors.New("boom"), 1},
-		"invalid":                  {judged(accept.Invalid), 6},
-		"gated":                    {judged(accept.Gated), 6},
-		"breached":                 {judged(accept.Breached), 6},
-		"an outcome of the future": {judged("postponed"), 6},
-		"away":                     {fmt.Errorf("open run: %w", fault.New(fault.ServiceUnavailable, "away")), 7},
-		"silent":                   {context.DeadlineExceeded, 7},
-		"a run that is not open":   {fault.New(fault.RunNotFound, "none"), 5},
-		"no such model":            {fmt.Errorf("model x: %w", errUnknownModel), 5},
-	} {
-		require.Equal(t, tc.want, exit.Status(tc.err), name)
-	}
-	require.ErrorIs(t, judged(accept.Gated), errRefused)
-}
 
 // A command line that cannot be used ends with 2, whoever finds out, and names the way to help.
 func TestExecute_RefusesAWrongCommandLine(t *testing.T) {

@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/cli/dev"
+	"waybill.dev/waybill/internal/cli/envelopes"
+	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/config"
-	"waybill.dev/waybill/services/acceptor"
 )
 
 var update = flag.Bool("update", false, "write what is generated anew")
@@ -54,8 +55,8 @@ type documented struct {
 }
 
 func servers() []documented {
-	all := []documented{{"dev", devCommand().Flags()}}
-	serve := serveCommand().Commands()
+	all := []documented{{"dev", dev.Command().Flags()}}
+	serve := serve.Command().Commands()
 	slices.SortFunc(serve, func(a, b *cobra.Command) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, c := range serve {
 		all = append(all, documented{c.Name(), c.Flags()})
@@ -166,103 +167,22 @@ func TestGenerated_FlagsForTheChart(t *testing.T) {
 	generated(t, "deploy/helm/waybill/files/flags.yaml", text)
 }
 
-const metricsHead = `# Metrics
-
-Generated from what the services register by ` + "`make gen`" + `; do not edit. Every metric, as it is served at ` + "`GET /metrics`" + ` of ` + "`--metrics-addr`" + `, for Prometheus. How they are counted, and what
-is never in a label: [operations.md](../operations.md#health-and-metrics). What to do about them: [runbook.md](../runbook.md).
-
-Beside these, every process serves those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `). A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `.
-In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event log and gateway.
-
-| metric | type | labels | of | meaning |
-|---|---|---|---|---|
-`
-
-// labels are those of the metrics, with what they say.
-var labels = map[string]string{
-	"code":                   "an [error code](../errors.md)",
-	"result":                 "`hit`, `missing`, `unavailable` or `rejected` for a read, `written`, `too_large`, `dropped` or `failed` for a write",
-	"direction":              "`input` or `output`",
-	"limit":                  "the member of `--provider-settings`: `maxConcurrent`, `requestsPerMinute` or `tokensPerMinute`",
-	"openwop_cap_kind":       "the cap, as `cap.breached` names it",
-	"openwop_interrupt_kind": "the kind of the [question](../waiting.md): `approval`, `clarification` and so on",
-	"openwop_node_status":    "`completed`, `failed` or `cancelled`",
-	"openwop_node_type":      "type id of the node; the first 200 that a process meets, then `other`",
-	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
-	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
-	"outcome":                "`accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before",
-	"reason":                 "of a refusal: `requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin. Of a [waiting run](../fair-shares.md): `capacity`, `concurrency` or `rate`",
-	"provider":               "who was asked; the first 50 that a process meets, then `other`",
-}
-
-// description is what a collector says of a metric of its.
-var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
-
-// typeOf is the type of what a collector collects.
-func typeOf(t *testing.T, c prometheus.Collector) string {
-	t.Helper()
-	switch c.(type) { // those that have no series before something happens
-	case *prometheus.CounterVec:
-		return "counter"
-	case *prometheus.GaugeVec:
-		return "gauge"
-	case *prometheus.HistogramVec:
-		return "histogram"
-	}
-	reg := prometheus.NewRegistry()
-	require.NoError(t, reg.Register(c))
-	families, err := reg.Gather()
-	require.NoError(t, err)
-	require.Len(t, families, 1)
-	return strings.ToLower(families[0].GetType().String())
-}
-
-func metricsPage(t *testing.T) string {
-	t.Helper()
-	h, _ := startHost(t)
-	accepts, err := acceptor.New(acceptor.DefaultConfig(), acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor})
-	require.NoError(t, err)
-	var state serving
-	state.set(errStarting)
-	var rows []string
-	told := map[string]bool{}
-	for _, of := range []struct {
-		service    string
-		collectors []prometheus.Collector
-	}{
-		{"dispatcher", h.dispatch.Collectors()},
-		{"eventlog", h.events.Collectors()},
-		{"gateway", h.gateway.Collectors()},
-		{"gateway", h.webhooks.Collectors()},
-		{"acceptor", accepts.Collectors()},
-		{"eventlog of `serve`", []prometheus.Collector{lostRecords(h.lost)}},
-		{"all of `serve`", []prometheus.Collector{state.gauge()}},
-	} {
-		for _, c := range of.collectors {
-			descs := make(chan *prometheus.Desc, 1)
-			c.Describe(descs)
-			m := description.FindStringSubmatch((<-descs).String())
-			require.NotNil(t, m)
-			var has []string
-			for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
-				require.NotEmpty(t, labels[label], "%s: what does the label %s say?", m[1], label)
-				told[label] = true
-				has = append(has, "`"+label+"`")
-			}
-			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), strings.Join(has, ", "), of.service, inCell(m[2])))
-		}
-	}
-	slices.Sort(rows)
-	page := metricsHead + strings.Join(rows, "") + "\n| label | says |\n|---|---|\n"
-	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		require.True(t, told[label], "no metric has the label %s", label)
-		page += fmt.Sprintf("| `%s` | %s |\n", label, labels[label])
-	}
-	return page
-}
-
-// The metrics reference has each metric that a service registers.
-func TestGenerated_Metrics(t *testing.T) {
+func TestServe_DocumentsEveryFlag(t *testing.T) {
 	t.Parallel()
-	generated(t, "docs/reference/metrics.md", metricsPage(t))
+	var doc []byte
+	for _, page := range []string{"acceptor-api.md", "reference/configuration.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		require.NoError(t, err)
+		doc = append(doc, text...)
+	}
+	missing := []string{}
+	for _, c := range append(serve.Command().Commands(), envelopes.Accept()) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			told := c.Name() == "accept" && f.Name != "ca" && f.Name != "plaintext" // by its help
+			if !told && !strings.Contains(string(doc), "`--"+f.Name+"`") {
+				missing = append(missing, c.Name()+" --"+f.Name)
+			}
+		})
+	}
+	require.Empty(t, missing)
 }

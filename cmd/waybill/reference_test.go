@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,14 +12,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Reflection is for those who develop.
+func TestReflection_IsOnInDevAlone(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{"dev": "true", "serve gateway": "false"} {
+		c, _, err := root(io.Discard, io.Discard).Find(strings.Fields(command))
+		require.NoError(t, err)
+		require.Equal(t, want, c.Flag("grpc-reflection").DefValue, command)
+	}
+}
+
 // The page in the tree is the one the commands make: `make gen` was not forgotten.
 func TestReference_IsWrittenDown(t *testing.T) {
 	t.Parallel()
 	committed, err := os.ReadFile("../../docs/reference/cli.md")
 	require.NoError(t, err)
-	var page bytes.Buffer
-	require.NoError(t, reference(&page, root(&bytes.Buffer{}, &bytes.Buffer{})))
-	require.Zero(t, bytes.Compare(page.Bytes(), committed), "docs/reference/cli.md is of other commands: run make gen") // not printed: it is long
+	page, err := command(t, "", "reference", "markdown")
+	require.NoError(t, err)
+	require.Zero(t, strings.Compare(page, string(committed)), "docs/reference/cli.md is of other commands: run make gen") // not printed: it is long
 }
 
 func TestReference_WritesAManPageForEachCommand(t *testing.T) {

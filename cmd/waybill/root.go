@@ -12,12 +12,22 @@ import (
 	"waybill.dev/waybill/internal/cli/capabilities"
 	"waybill.dev/waybill/internal/cli/conformance"
 	"waybill.dev/waybill/internal/cli/contextcmd"
+	"waybill.dev/waybill/internal/cli/dev"
 	"waybill.dev/waybill/internal/cli/doctor"
+	"waybill.dev/waybill/internal/cli/envelopes"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostlog"
 	"waybill.dev/waybill/internal/cli/interrupts"
 	"waybill.dev/waybill/internal/cli/learn"
+	"waybill.dev/waybill/internal/cli/lint"
+	"waybill.dev/waybill/internal/cli/model"
+	"waybill.dev/waybill/internal/cli/natscmd"
+	"waybill.dev/waybill/internal/cli/redactcmd"
+	"waybill.dev/waybill/internal/cli/reference"
 	"waybill.dev/waybill/internal/cli/runs"
+	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/workflowlist"
 	"waybill.dev/waybill/internal/version"
 )
 
@@ -49,7 +59,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 	c.SetOut(stdout)
 	c.SetErr(stderr)
 	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %w (see %s --help)", errUsage, err, cmd.CommandPath())
+		return fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath())
 	})
 	s := session.New()
 	c.AddGroup(&cobra.Group{ID: groupHost, Title: "A host:"}, &cobra.Group{ID: groupRuns, Title: "Runs:"},
@@ -60,13 +70,15 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 			c.AddCommand(one)
 		}
 	}
-	add(groupHost, devCommand(), serveCommand(), natsCommand(), logCommand(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
-	add(groupRuns, runs.Command(s), interrupts.Command(s), envelopeCommand(s))
-	add(groupFiles, workflowCommand(s), schemaCommand(s), modelCommand(s), redactCommand(s))
+	add(groupHost, dev.Command(), serve.Command(), group("nats", "Let readers of events into your NATS server", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
+	add(groupRuns, runs.Command(s), interrupts.Command(s),
+		group("envelope", "Explain envelopes, check them, hand them to an acceptor", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
+	add(groupFiles,
+		group("workflow", "Check workflow definitions, and register them", lint.Workflow(s), workflowlist.List(s), workflowlist.Register(s)), lint.Schema(s), model.Command(s), redactcmd.Command(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)
-	c.AddCommand(referenceCommand())
+	c.AddCommand(reference.Command())
 	c.AddCommand(learn.Topics()...)
 	c.InitDefaultHelpCmd()
 	c.InitDefaultCompletionCmd()
@@ -78,6 +90,13 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 		}
 	}
 	strict(c)
+	return c
+}
+
+// group is a command that only holds others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short}
+	c.AddCommand(commands...)
 	return c
 }
 
@@ -104,7 +123,7 @@ func strict(c *cobra.Command) {
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = "; did you mean " + strings.Join(near, " or ") + "?"
 		}
-		return fmt.Errorf("%w: %s has no command %q%s", errUsage, cmd.CommandPath(), args[0], hint)
+		return fmt.Errorf("%w: %s has no command %q%s", exit.ErrUsage, cmd.CommandPath(), args[0], hint)
 	}
 }
 
@@ -112,12 +131,12 @@ func strict(c *cobra.Command) {
 func help(cmd *cobra.Command, args []string) error {
 	about, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 && about.HasSubCommands() {
-		return fmt.Errorf("%w: there is no help on %q; waybill help topics says what there is", errUsage, strings.Join(args, " "))
+		return fmt.Errorf("%w: there is no help on %q; waybill help topics says what there is", exit.ErrUsage, strings.Join(args, " "))
 	}
 	return about.Help()
 }
 
-// counted says how a command is called when it is called with too few or too many arguments.
+// counted gives the error of a wrong number of arguments the usage of the command.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		return nil
@@ -130,13 +149,13 @@ func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// execute runs a command line to its end, and tells how it ended.
+// execute runs a command line and returns the exit status.
 func execute(ctx context.Context, c *cobra.Command) int {
 	began := false
 	started(c, &began)
 	cmd, err := c.ExecuteContextC(ctx)
 	if _, own := errors.AsType[*exit.Error](err); err != nil && !own && !began {
-		err = fmt.Errorf("%w: %w (see %s --help)", errUsage, err, cmd.CommandPath()) // arguments, or flags that are missing
+		err = fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath()) // arguments, or flags that are missing
 	}
 	exit.Report(c.ErrOrStderr(), err, session.WantsJSON(cmd))
 	return exit.Status(err)

@@ -220,13 +220,13 @@ func commented(t *testing.T, file string) bool {
 	return found && bytes.Contains(append([]byte("\n"), head...), []byte("\n// Package "))
 }
 
-// Services meet in three places: the command that composes them, the one that measures
+// Services meet in three places: the host that composes them, the command that measures
 // the pipeline together with the redactor's engine, and the test that simulates the engine.
-func TestServices_MeetInCommandsOnly(t *testing.T) {
+func TestServices_MeetInTheHostOnly(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	for _, p := range ours {
-		if under([]string{root + "/cmd", root + "/bench", root + "/test/sim"}, p.ImportPath) {
+		if under([]string{root + "/internal/host", root + "/bench", root + "/test/sim"}, p.ImportPath) {
 			continue
 		}
 		met := map[string]string{}

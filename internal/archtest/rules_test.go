@@ -73,7 +73,13 @@ func rules() []rule {
 		},
 		{
 			name: "plumbing holds no rule of the protocol and knows no service",
-			from: []string{"internal/..."}, direct: []string{root + "/services", root + "/cmd", root + "/examples"},
+			from: []string{"internal/..."}, but: []string{"internal/host/...", "internal/cli/..."},
+			direct: []string{root + "/services", root + "/internal/host", root + "/internal/cli", root + "/cmd", root + "/examples"},
+		},
+		{
+			name:   "what puts services together knows no command",
+			from:   []string{"internal/host/..."},
+			direct: []string{root + "/internal/cli/dev", root + "/internal/cli/serve", root + "/internal/cli/session", root + "/internal/cli/render"},
 		},
 		{
 			name: "the client is for builders: it knows the vocabulary, and nothing of the host",
@@ -86,6 +92,7 @@ func rules() []rule {
 		{name: "pure code reads no files and throws no dice", from: pure, direct: []string{"os", "math/rand", "math/rand/v2", "crypto/rand"}},
 		{name: "code that decides opens no file and asks no environment", from: domain, direct: []string{"os", "os/exec", "syscall"}},
 		{name: "nobody imports a command", from: []string{"..."}, direct: []string{root + "/cmd", root + "/tools", root + "/bench"}},
+		{name: "services know no host", from: []string{"services/..."}, direct: []string{root + "/internal/host", root + "/internal/cli"}},
 		{
 			name: "the product does not import its tests", from: []string{"..."},
 			but:    []string{"test/...", "bench/...", "examples/models", "protocol/schematest"},

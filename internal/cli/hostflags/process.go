@@ -1,0 +1,59 @@
+package hostflags
+
+import (
+	"github.com/spf13/pflag"
+
+	"waybill.dev/waybill/internal/host"
+	"waybill.dev/waybill/internal/obs"
+)
+
+// Process are the flags of a service in a process of its own.
+func Process(f *pflag.FlagSet, o *host.Process) {
+	f.StringVar(&o.GRPCAddr, "grpc-addr", o.GRPCAddr, "address of the gRPC API; port 0 takes a free one")
+	f.StringVar(&o.MetricsAddr, "metrics-addr", "", "address of the Prometheus metrics, of /healthz and /readyz, and of profiles; no token guards it; empty: nowhere")
+	f.StringVar(&o.TokenFile, "token-file", "", "file with the bearer token that callers must send; empty: none, on loopback only")
+	TLS(f, &o.TLS)
+	f.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "PEM certificates that vouch for callers: only those that show a certificate of theirs are heard; empty: --token-file decides")
+	f.BoolVar(&o.Insecure, "insecure", false, "serve other machines without a token or without TLS")
+	Tracing(f, &o.Tracing)
+	Secrets(f, &o.Secrets)
+	ReadyFile(f, &o.ReadyFile)
+}
+
+// TLS are the flags of a server's certificate.
+func TLS(f *pflag.FlagSet, o *host.TLS) {
+	f.StringVar(&o.Cert, "tls-cert", "", "PEM certificate chain to serve with; empty: no TLS")
+	f.StringVar(&o.Key, "tls-key", "", "PEM key of --tls-cert")
+}
+
+// Tracing are the flags of the export of spans.
+func Tracing(f *pflag.FlagSet, o *host.Tracing) {
+	f.StringVar(&o.Endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector to send spans to, such as http://localhost:4318; empty: nowhere")
+	f.StringVar(&o.Protocol, "otlp-protocol", o.Protocol, "http/protobuf or http/json")
+	f.Float64Var(&o.Ratio, "trace-ratio", o.Ratio, "share of the traces to send, 0 to 1, for requests that do not say themselves")
+}
+
+// Secrets are the flags of what a redactor takes out.
+func Secrets(f *pflag.FlagSet, o *host.Secrets) {
+	f.StringVar(&o.File, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
+	f.BoolVar(&o.Shapes, "redact-shapes", o.Shapes, "also take out text that looks like a secret, though nobody has registered it")
+}
+
+// ReadyFile is the flag of the file that a service writes once it is ready.
+func ReadyFile(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, "ready-file", "", "file to write the addresses to, as JSON, once the service is ready")
+}
+
+// Log are the settings of a command's log.
+type Log struct{ Level, Format string }
+
+// Flags are those of the log.
+func (o *Log) Flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Level, "log-level", "warn", "debug, info, warn or error")
+	f.StringVar(&o.Format, "log-format", obs.FormatText, "text or json")
+}
+
+// ConfigFile is the flag of the file of flag names and values, which config.Load reads.
+func ConfigFile(f *pflag.FlagSet) {
+	f.String("config", "", "YAML file of flag names and values")
+}

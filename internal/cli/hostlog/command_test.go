@@ -1,0 +1,14 @@
+package hostlog
+
+import (
+	"testing"
+
+	"waybill.dev/waybill/internal/cli/clitest"
+	"waybill.dev/waybill/internal/cli/session"
+)
+
+// command runs the command line of this package's command.
+func command(t *testing.T, stdin string, args ...string) (stdout string, err error) {
+	t.Helper()
+	return clitest.Run(t, Command(session.New()), stdin, args...)
+}

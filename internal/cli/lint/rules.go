@@ -1,0 +1,69 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// allVendors stands for every vendor of the table.
+const allVendors = "all"
+
+// lint is what schemas are held to: the static check at a level, and a projection
+// for each vendor.
+type lint struct {
+	level   schema.Level
+	vendors []projection.Vendor
+}
+
+// vendorsNamed reads --vendor.
+func vendorsNamed(name string) ([]projection.Vendor, error) {
+	known := projection.Vendors()
+	if name == allVendors {
+		return known, nil
+	}
+	if v := projection.Vendor(name); slices.Contains(known, v) {
+		return []projection.Vendor{v}, nil
+	}
+	return nil, fmt.Errorf("%w: --vendor %q: want openai, anthropic, gemini or %s", exit.ErrUsage, name, allVendors)
+}
+
+// schema returns the findings of one schema. A schema that does not compile is one, too.
+func (l lint) schema(name string, doc []byte) []finding {
+	var out []finding
+	for _, f := range schema.Lint(doc, l.level) {
+		out = append(out, finding{Path: f.Path, Rule: f.Rule, Vendors: f.Vendors, Message: f.Message})
+	}
+	if len(out) > 0 && out[0].Rule == schema.RuleNotSchema {
+		return out
+	}
+	if _, err := schema.Compile(name, doc); err != nil {
+		return append(out, finding{Rule: schema.RuleNotSchema, Message: err.Error()})
+	}
+	return append(out, l.projected(doc, out)...)
+}
+
+// projected returns the places that cannot be projected for a vendor, without those that the static
+// check has found. A problem of several vendors is one finding.
+func (l lint) projected(doc []byte, known []finding) []finding {
+	var out []finding
+	for _, v := range l.vendors {
+		_, problems := projection.Compile(doc, v)
+		for _, p := range problems {
+			if slices.ContainsFunc(known, func(f finding) bool { return f.Rule == p.Rule && strings.HasPrefix(f.Path, p.Path) }) {
+				continue
+			}
+			i := slices.IndexFunc(out, func(f finding) bool { return f.Path == p.Path && f.Rule == p.Rule && f.Message == p.Message })
+			if i < 0 {
+				i = len(out)
+				out = append(out, finding{Path: p.Path, Rule: p.Rule, Message: p.Message})
+			}
+			out[i].Vendors = append(out[i].Vendors, string(v))
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package natscmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostflags"
+	"waybill.dev/waybill/internal/config"
+	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// natsConsumerOptions are the flags of `waybill nats consumer`.
+type natsConsumerOptions struct {
+	consumer natsperm.Consumer
+	nats     natsstore.Address
+}
+
+// Consumer is the group of commands about the consumers that readers use. Readers cannot make them;
+// see natsperm.
+func Consumer() *cobra.Command {
+	c := &cobra.Command{Use: "consumer", Short: "Make and delete the consumers that readers of events read from"}
+	var o, d natsConsumerOptions
+	o.nats.Replicas, d.nats.Replicas = 1, 1 // nothing here makes a log
+	// delete has no flags for what a consumer is made with, and would fail the check of them.
+	d.consumer.AckWait, d.consumer.MaxPending = natsperm.DefaultAckWait, 1
+	create := o.command("create", "Make a durable consumer of a tenant's events", natsperm.Consumer.Make)
+	create.Long = `Makes a durable pull consumer of a tenant's events, which the server knows as TENANT=NAME, for
+the readers that "waybill nats creds" lets in. One that is there already stays as it is.
+
+Connects as the host does: its account has the log.`
+	create.Example = `  waybill nats consumer create --tenant acme --name billing --nats nats://nats:4222 --nats-creds host.creds`
+	f := create.Flags()
+	f.BoolVar(&o.consumer.New, "new", false, "leave out the events that are there already")
+	f.DurationVar(&o.consumer.AckWait, "ack-wait", natsperm.DefaultAckWait, "how long a reader may take with a frame before it is handed out again")
+	f.IntVar(&o.consumer.MaxPending, "max-pending", 1, "how many frames are with readers at a time; with more than one, what comes again may come after what follows it")
+	del := d.command("delete", "Delete a consumer, and where its readers are in the log", natsperm.Consumer.Delete)
+	del.Example = `  waybill nats consumer delete --tenant acme --name billing --nats nats://nats:4222 --nats-creds host.creds`
+	c.AddCommand(create, del)
+	return c
+}
+
+// command makes a command that calls do with the consumer of its flags.
+func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consumer, context.Context, js.JetStream) error) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			}
+			log, err := obs.NewLogger(cmd.ErrOrStderr(), "error", obs.FormatText)
+			if err != nil {
+				return err
+			}
+			nc, err := o.nats.Dial("nats consumer", log)
+			if err != nil {
+				return exit.With(exit.Unreachable, fmt.Errorf("--nats: cannot connect: %w", err))
+			}
+			defer nc.Close()
+			api, err := js.New(nc)
+			if err != nil {
+				return err
+			}
+			return consumerError(do(o.consumer, cmd.Context(), api))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.consumer.Tenant, "tenant", "", "whose events are read; required")
+	f.StringVar(&o.consumer.Name, "name", subject.DefaultConsumer, "name of the consumer")
+	hostflags.NATSConnection(f, &o.nats, "required")
+	return c
+}
+
+// check returns what is wrong with the flags.
+func (o *natsConsumerOptions) check(cmd *cobra.Command) error {
+	if err := config.Load(cmd.LocalFlags(), os.LookupEnv); err != nil {
+		return err
+	}
+	var errs []error
+	if o.nats.URL == "" {
+		errs = append(errs, errors.New("--nats: say where the log is"))
+	}
+	for _, f := range []struct{ flag, value string }{{"tenant", o.consumer.Tenant}, {"name", o.consumer.Name}} {
+		if !subject.Token(f.value) {
+			errs = append(errs, notToken(f.flag, f.value))
+		}
+	}
+	if o.consumer.AckWait <= 0 {
+		errs = append(errs, fmt.Errorf("--ack-wait %s: want more than 0s", o.consumer.AckWait))
+	}
+	if o.consumer.MaxPending < 1 {
+		errs = append(errs, fmt.Errorf("--max-pending %d: want 1 or more", o.consumer.MaxPending))
+	}
+	return errors.Join(append(errs, o.nats.Validate())...)
+}
+
+// consumerError gives an error of the server the status of its kind.
+func consumerError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, js.ErrConsumerNotFound):
+		return exit.With(exit.NotFound, err)
+	case errors.Is(err, natsperm.ErrOther):
+		return exit.With(exit.Refused, err)
+	default:
+		return natsstore.ReadError(err)
+	}
+}

@@ -1,0 +1,87 @@
+// Package reference has the hidden command that writes manuals of all commands.
+package reference
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/version"
+)
+
+// Command writes pages about all commands; the docs and packages are made with it.
+func Command() *cobra.Command {
+	c := &cobra.Command{
+		Use:    "reference",
+		Short:  "Write the reference of all commands",
+		Hidden: true,
+	}
+	c.AddCommand(&cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write a man page for each command to a directory",
+		Example: `  waybill reference man /usr/local/share/man/man1`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // G301: manuals are for everybody
+				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			}
+			epoch := time.Unix(0, 0).UTC() // the same build gives the same pages
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: version.Name + " " + version.Version, Manual: "Waybill", Date: &epoch}, args[0])
+		},
+	}, &cobra.Command{
+		Use:   "markdown",
+		Short: "Write the page of docs/reference/cli.md to standard output",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reference(cmd.OutOrStdout(), cmd.Root())
+		},
+	})
+	return c
+}
+
+const referenceHead = `# Commands
+
+Generated from the commands by ` + "`make gen`" + `; do not edit. Every command with its flags; ` + "`waybill COMMAND --help`" + ` says the same. The options of a group of
+commands hold for each command of it.
+`
+
+// reference writes one page of all commands.
+func reference(w io.Writer, root *cobra.Command) error {
+	if _, err := io.WriteString(w, referenceHead); err != nil {
+		return err
+	}
+	return pageOf(w, root)
+}
+
+func pageOf(w io.Writer, c *cobra.Command) error {
+	if c.Hidden || c.IsAdditionalHelpTopicCommand() || c.Name() == "help" || c.Name() == "completion" {
+		return nil
+	}
+	var b strings.Builder
+	text := c.Long
+	if text == "" {
+		text = c.Short + "."
+	}
+	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(text), c.UseLine())
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\n```text\n%s\n```\n", c.Example)
+	}
+	if flags := c.NonInheritedFlags().FlagUsages(); c.NonInheritedFlags().HasAvailableFlags() {
+		fmt.Fprintf(&b, "\n```text\n%s```\n", flags)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	for _, sub := range c.Commands() {
+		if err := pageOf(w, sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/internal/cli/hostflags"
+	"waybill.dev/waybill/internal/host"
+	"waybill.dev/waybill/internal/host/natsstore"
+)
+
+// drainTimeout is the default of --drain-timeout.
+const drainTimeout = 30 * time.Second
+
+func dispatcherCommand() *cobra.Command {
+	var log hostflags.Log
+	o := host.DispatcherProcess{Process: host.DefaultProcess("127.0.0.1:9094"), NATS: natsstore.DefaultAddress(), Execution: host.DefaultExecution()}
+	c := &cobra.Command{
+		Use:   "dispatcher",
+		Short: "Carry runs out",
+		Long: `Serves waybill.dispatcher.v1.Dispatcher over gRPC, with health checks, and takes
+runs from the queue in --nats: as many processes as there is work. What one leaves
+behind when it dies, another takes up after --lease.`,
+		Example: `  waybill serve dispatcher --nats nats://nats:4222 --redactor redactor:9092 --acceptor acceptor:9091 --eventlog eventlog:9093 --host-key-file /secrets/host.key`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logger, err := prepare(cmd, &log, o.Validate)
+			if err != nil {
+				return err
+			}
+			return host.RunDispatcher(cmd.Context(), o, logger)
+		},
+	}
+	f := c.Flags()
+	log.Flags(f)
+	hostflags.ConfigFile(f)
+	hostflags.Process(f, &o.Process)
+	hostflags.NATS(f, &o.NATS, "required")
+	hostflags.Peers(f, &o.Peers, host.DispatcherPeers()...)
+	hostflags.HostKey(f, &o.Key)
+	hostflags.Execution(f, &o.Execution, drainTimeout)
+	f.BoolVar(&o.Execution.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
+	return c
+}

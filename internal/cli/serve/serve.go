@@ -1,0 +1,44 @@
+// Package serve has the commands that run one service in a process of its own. Their flags are in
+// internal/cli/hostflags, what they run is in internal/host.
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/hostflags"
+	"waybill.dev/waybill/internal/config"
+	"waybill.dev/waybill/internal/obs"
+)
+
+// Command runs one service in a process of its own.
+func Command() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one service in a process of its own",
+		Long: `Runs one service in a process of its own, for those who want no more of Waybill
+than that, or put the services on several machines. All five together, each as often
+as needed, on one NATS are a whole host.`,
+	}
+	c.AddCommand(gatewayCommand(), acceptorCommand(), dispatcherCommand(), eventLogCommand(), redactorCommand())
+	return c
+}
+
+// prepare reads the settings from all their places, checks them and opens the log.
+func prepare(cmd *cobra.Command, o *hostflags.Log, validate func() error) (*slog.Logger, error) {
+	if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	if err := validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	log, err := obs.NewLogger(cmd.ErrOrStderr(), o.Level, o.Format)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	return log, nil
+}

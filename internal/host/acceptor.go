@@ -1,0 +1,117 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/acceptor/kinds"
+	"waybill.dev/waybill/services/gateway/rest"
+)
+
+// Envelopes say which envelopes an acceptor takes.
+type Envelopes struct {
+	// Kinds is a directory of further kinds; empty: there are none.
+	Kinds                string
+	KindLint, Strictness string
+	// MaxInlineBytes bounds an asset within its event, MaxMediaBytes one that a model sends.
+	MaxInlineBytes, MaxMediaBytes int
+	TestSeams                     bool
+}
+
+// DefaultEnvelopes are the settings without flags.
+func DefaultEnvelopes() Envelopes {
+	def := acceptor.DefaultConfig()
+	return Envelopes{
+		KindLint: string(def.Lint), Strictness: string(def.Strictness),
+		MaxInlineBytes: accept.DefaultMaxInlineBytes, MaxMediaBytes: accept.DefaultMaxMediaBytes,
+	}
+}
+
+func (o *Envelopes) validate() error {
+	var errs []error
+	if !kinds.Lint(o.KindLint).Valid() {
+		errs = append(errs, fmt.Errorf("--kind-lint %q: want strict, warn or off", o.KindLint))
+	}
+	if s := acceptor.Strictness(o.Strictness); s != acceptor.StrictnessWarn && s != acceptor.StrictnessStrict {
+		errs = append(errs, fmt.Errorf("--envelope-strictness %q: want warn or strict", o.Strictness))
+	}
+	return errors.Join(append(errs, o.validateMedia(), o.validateKinds())...)
+}
+
+func (o *Envelopes) validateMedia() error {
+	var errs []error
+	if o.MaxInlineBytes < 0 || o.MaxInlineBytes > accept.MaxPayloadBytes {
+		errs = append(errs, fmt.Errorf("--max-inline-media-bytes %d: want 0 to %d", o.MaxInlineBytes, accept.MaxPayloadBytes))
+	}
+	if o.MaxMediaBytes < 1 || o.MaxMediaBytes > accept.DefaultMaxMediaBytes {
+		errs = append(errs, fmt.Errorf("--max-media-base64-bytes %d: want 1 to %d", o.MaxMediaBytes, accept.DefaultMaxMediaBytes))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Envelopes) validateKinds() error {
+	if st, err := os.Stat(o.Kinds); o.Kinds != "" && (err != nil || !st.IsDir()) {
+		return fmt.Errorf("--kinds %q: give an existing directory", o.Kinds)
+	}
+	return nil
+}
+
+func (o *Envelopes) config() acceptor.Config {
+	cfg := acceptor.DefaultConfig()
+	cfg.Lint, cfg.Strictness = kinds.Lint(o.KindLint), acceptor.Strictness(o.Strictness)
+	cfg.MaxInlineBytes, cfg.MaxMediaBytes = o.MaxInlineBytes, o.MaxMediaBytes
+	cfg.TestSeams = o.TestSeams
+	return cfg
+}
+
+// newAcceptor makes the acceptor of a whole host, which knows the kinds of the examples, too.
+func (c *core) newAcceptor(o *Envelopes, loaded []*pack.Pack, vault *assets.Store) (*acceptor.Service, error) {
+	cfg := o.config()
+	cfg.Packs = loaded
+	var err error
+	if cfg.KindsDir, err = packs.KindFiles(o.Kinds); err != nil {
+		return nil, err
+	}
+	deps := acceptor.Deps{
+		Log: c.stores.Log, Redactor: c.clients.Redactor, Clock: time.Now, Logger: c.log,
+		Assets: vault, Seam: c.stores.Seams.State,
+	}
+	if c.spans != nil {
+		deps.Spans = c.spans
+	}
+	s, err := acceptor.New(cfg, deps)
+	return s, usageOfFiles(err)
+}
+
+// newVault makes the store of assets that clients reach below a base URL.
+func (c *core) newVault(key Key, flags []string, baseURL func() string) (*assets.Store, error) {
+	secret, err := key.secret()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := assetKeys(flags, secret)
+	if err != nil {
+		return nil, err
+	}
+	return assets.New(c.stores.Assets, keys, func() string { return baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
+}
+
+// usageOfFiles marks what is wrong with files that the command line names as errors of it.
+func usageOfFiles(err error) error {
+	_, unread := errors.AsType[*fs.PathError](err)
+	if _, refused := fault.As(err); refused || unread {
+		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/blob"
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/gateway/rest"
+)
+
+// AssetServing says where an acceptor of its own keeps images, sounds and files that are too
+// large for the log, and whether it serves them.
+type AssetServing struct {
+	// PublicURL is where clients reach what serves assets; empty: none are kept.
+	PublicURL string
+	// KeyFile and Keys sign the URLs of assets.
+	KeyFile string
+	Keys    []string
+	// Addr is where this process serves assets; empty: another process does.
+	Addr string
+}
+
+// validate returns all that is wrong, joined. embedded: the log is in this process, so the key may
+// be in its data directory.
+func (o *AssetServing) validate(embedded bool) error {
+	var errs []error
+	if u, err := url.Parse(o.PublicURL); err != nil || o.PublicURL != "" && (u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, errors.New("--public-url: want a URL such as https://waybill.example, without a user"))
+	}
+	switch {
+	case o.KeyFile != "" && o.PublicURL == "":
+		errs = append(errs, errors.New("--asset-key-file: signs URLs of assets, and there are none without --public-url"))
+	case o.KeyFile == "" && len(o.Keys) == 0 && o.PublicURL != "" && !embedded:
+		errs = append(errs, errors.New("--public-url: whoever serves assets there must know the key that signs their URLs; give it to --asset-key-file or --asset-keys"))
+	}
+	if _, _, err := net.SplitHostPort(o.Addr); o.Addr != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--assets-addr %q: want host:port, such as 127.0.0.1:8081", o.Addr))
+	}
+	if o.Addr != "" && o.PublicURL == "" {
+		errs = append(errs, errors.New("--assets-addr: there are no assets without --public-url"))
+	}
+	if o.KeyFile != "" {
+		_, err := hostfile.ReadKey("--asset-key-file", o.KeyFile)
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, validateAssetKeys(o.Keys))...)
+}
+
+// vault makes the store of assets; nil: none are kept.
+func (o *AssetServing) vault(store blob.Store, dataDir string) (*assets.Store, error) {
+	if o.PublicURL == "" {
+		return nil, nil
+	}
+	secret, err := o.secret(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := assetKeys(o.Keys, secret)
+	if err != nil {
+		return nil, err
+	}
+	base := strings.TrimSuffix(o.PublicURL, "/") + strings.TrimSuffix(rest.AssetsPrefix, "/")
+	return assets.New(store, keys, func() string { return base }, time.Now)
+}
+
+func (o *AssetServing) secret(dataDir string) ([]byte, error) {
+	if o.KeyFile == "" {
+		return hostfile.HostKey(dataDir)
+	}
+	return hostfile.ReadKey("--asset-key-file", o.KeyFile)
+}

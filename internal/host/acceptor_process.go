@@ -1,0 +1,137 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/internal/host/peer"
+	"waybill.dev/waybill/internal/obs/tracing"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/redactor"
+)
+
+// AcceptorProcess are the settings of an acceptor in a process of its own, for runs of others.
+type AcceptorProcess struct {
+	Process
+	// NATS has the run log; without URL it is embedded, below DataDir.
+	NATS    natsstore.Address
+	DataDir string
+	// Redactor is another process; without Addr it is in this one.
+	Redactor  peer.Address
+	Envelopes Envelopes
+	Limits    acceptor.Limits
+	Packs     string
+	Assets    AssetServing
+}
+
+// DefaultAcceptorProcess are the settings without flags.
+func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
+	return AcceptorProcess{Process: DefaultProcess(grpcAddr), NATS: natsstore.DefaultAddress(), Envelopes: DefaultEnvelopes(), Limits: acceptor.DefaultConfig().Limits}
+}
+
+// Validate returns all that is wrong, joined.
+func (o *AcceptorProcess) Validate() error {
+	errs := []error{o.Process.Validate(), o.Assets.validate(o.NATS.URL == ""), o.Envelopes.validateMedia(), o.NATS.Validate()}
+	if addr := o.Assets.Addr; addr != "" && !peer.OnLoopback(addr) && o.TLS.Cert == "" && !o.Insecure {
+		errs = append(errs, fmt.Errorf("--assets-addr %s: URLs of assets are credentials, and would cross the network in clear; give --tls-cert and --tls-key, or --insecure", addr))
+	}
+	return errors.Join(append(errs, o.Envelopes.validateKinds(), o.config().Validate())...)
+}
+
+// config is the acceptor's; its own validation names what is unusable.
+func (o *AcceptorProcess) config() acceptor.Config {
+	cfg := o.Envelopes.config()
+	cfg.Limits = o.Limits
+	if o.Envelopes.Kinds != "" {
+		cfg.KindsDir = os.DirFS(o.Envelopes.Kinds)
+	}
+	return cfg
+}
+
+// RunAcceptor serves until ctx ends.
+func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error {
+	cfg := o.config()
+	var err error
+	if cfg.Packs, err = packs.Load(o.Packs, packs.AcceptorOffers(), log); err != nil {
+		return err
+	}
+	own, log, err := newRedactor(o.Secrets, Credentials{AssetKeys: o.Assets.Keys}, log)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(&o.Process, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	assets, err := p.listenAssets(o.Assets.Addr)
+	if err != nil {
+		return err
+	}
+	runs, err := p.openRunLog(ctx, &o)
+	if err != nil {
+		return err
+	}
+	deps := acceptor.Deps{Log: runs, Clock: time.Now, Logger: p.log}
+	if deps.Redactor, err = p.connectRedactor(o.Redactor, own); err != nil {
+		return err
+	}
+	if deps.Assets, err = o.Assets.vault(&runs.assets, o.DataDir); err != nil {
+		return err
+	}
+	if cfg.TestSeams {
+		if deps.Seam, err = p.openSeams(ctx, runs.opener); err != nil {
+			return fmt.Errorf("--test-seams: %w", err)
+		}
+	}
+	if p.spans, err = o.Tracing.exporter(ctx, "waybill-acceptor", p.log, p.later); err != nil {
+		return err
+	}
+	if p.spans != nil {
+		deps.Spans = p.spans
+	}
+	s, err := acceptor.New(cfg, deps)
+	if err != nil {
+		return usageOfFiles(err)
+	}
+	s.Register(p.server)
+	p.serveAssets(s, assets)
+	p.registry.MustRegister(s.Collectors()...)
+	p.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
+	return p.serve(ctx, runs.check, func(ctx context.Context) error { return checkRedactor(ctx, deps.Redactor) })
+}
+
+// connectRedactor makes the client of another redactor process or, without an address, of own,
+// which is then served here.
+func (p *process) connectRedactor(at peer.Address, own *redactor.Service) (redactorv1.RedactorClient, error) {
+	if at.Addr == "" {
+		if at != (peer.Address{}) {
+			return nil, fmt.Errorf("%w: --redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor", exit.ErrUsage)
+		}
+		own.Register(p.server)
+		return redactorv1.NewRedactorClient(p.serveLocally("redactor", own.Register)), nil
+	}
+	conn, err := at.Dial(p.later, append(peer.ToRedactors(), tracing.Forward()...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --redactor: %w", exit.ErrUsage, err)
+	}
+	p.later(func() { _ = conn.Close() })
+	return redactorv1.NewRedactorClient(conn), nil
+}
+
+// checkRedactor sends the redactor an empty request.
+func checkRedactor(ctx context.Context, r redactorv1.RedactorClient) error {
+	if _, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: "health"}}); err != nil {
+		return fmt.Errorf("redactor: %w", err)
+	}
+	return nil
+}

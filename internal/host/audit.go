@@ -1,0 +1,75 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/internal/audit"
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/lifecycle"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+)
+
+// Audit says whether there is an audit log, and with which key it is signed.
+type Audit struct {
+	On bool
+	// KeyFile is the same for all gateways of a host; empty: the key is a file in the data
+	// directory, made on first use.
+	KeyFile string
+}
+
+func (o *Audit) validate() error {
+	if o.KeyFile == "" {
+		return nil
+	}
+	if !o.On {
+		return errors.New("--audit-key-file: signs the audit log, and there is none with --audit=false")
+	}
+	_, err := hostfile.ReadAuditKey(o.KeyFile)
+	if err != nil {
+		return fmt.Errorf("--audit-key-file %s: %w", o.KeyFile, err)
+	}
+	return nil
+}
+
+// key reads the operator's key, or the one in the data directory.
+func (o *Audit) key(dataDir string) (*audit.Key, error) {
+	if o.KeyFile != "" {
+		return hostfile.ReadAuditKey(o.KeyFile)
+	}
+	return hostfile.AuditKey(dataDir)
+}
+
+// openAudit opens the audit log, and starts to make its checkpoints; nil: there is none.
+func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
+	if !o.On {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	key, err := o.key(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	log := audit.New(audit.DefaultConfig(), audit.Deps{
+		Store: c.stores.Audit, Key: key, Scrub: scrubFor(c.clients.Redactor), Clock: time.Now, Logger: c.log,
+	})
+	c.group.Start(lifecycle.Part{Name: "audit log", Run: log.Run})
+	return log, nil
+}
+
+// scrubFor returns a function that takes secrets out of documents about a tenant.
+func scrubFor(r redactorv1.RedactorClient) func(context.Context, string, []byte) ([]byte, error) {
+	return func(ctx context.Context, tenant string, doc []byte) ([]byte, error) {
+		ctx, cancel := withPatience(ctx)
+		defer cancel()
+		res, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenant}, Documents: [][]byte{doc}})
+		if err != nil {
+			return nil, err
+		}
+		if len(res.GetDocuments()) != 1 {
+			return nil, errors.New("the redactor gave no document back")
+		}
+		return res.GetDocuments()[0], nil
+	}
+}

@@ -1,0 +1,98 @@
+package host
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/host/peer"
+	"waybill.dev/waybill/services/gateway/session"
+)
+
+// consolePath is where the console is below the REST API.
+const consolePath = "/console/"
+
+// Browser says what browsers get.
+type Browser struct {
+	// BasePath is the path below which the REST API and the console are; empty: the root.
+	BasePath string
+	Console  bool
+	// StalledAfter is after how long without news a run is shown as stalled.
+	StalledAfter time.Duration
+	// Links are NAME=URL.
+	Links []string
+}
+
+// stalledAfter is longer than models take to begin an answer.
+const stalledAfter = 5 * time.Minute
+
+func defaultBrowser() Browser { return Browser{Console: true, StalledAfter: stalledAfter} }
+
+// basePathForm is what stands in HTML, links and cookies without escapes.
+var basePathForm = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
+
+// validate returns all that is wrong, joined; publicURL is where clients reach the host.
+func (o *Browser) validate(publicURL string) error {
+	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
+	if !basePathForm.MatchString(o.BasePath) {
+		return fmt.Errorf("--base-path %q: want a path such as /a/b, of letters, digits and -._~", o.BasePath)
+	}
+	if o.StalledAfter < time.Second {
+		return fmt.Errorf("--stalled-after %s: want at least 1s", o.StalledAfter)
+	}
+	if _, err := parseLinks(o.Links); err != nil {
+		return err
+	}
+	u, err := url.Parse(publicURL)
+	if err != nil || o.BasePath == "" {
+		return nil // Public.Validate reports it
+	}
+	if path := strings.TrimSuffix(u.Path, "/"); path != "" && path != o.BasePath {
+		return fmt.Errorf("--public-url %s: its path is not --base-path %s; give the same, or no path. A proxy before the host has to keep it", publicURL, o.BasePath)
+	}
+	return nil
+}
+
+// linkPlaces are what of a run may stand in the URL of a link.
+var linkPlaces = strings.NewReplacer("{runId}", "", "{workflowId}", "", "{status}", "", "{startedAt}", "", "{completedAt}", "")
+
+// parseLinks reads NAME=URL.
+func parseLinks(specs []string) ([]session.Link, error) {
+	var links []session.Link
+	for _, spec := range specs {
+		name, to, found := strings.Cut(spec, "=")
+		u, err := url.Parse(linkPlaces.Replace(to))
+		switch {
+		case !found || strings.TrimSpace(name) == "":
+			return nil, fmt.Errorf("--console-link %q: want NAME=URL", spec)
+		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
+			return nil, fmt.Errorf("--console-link %s: want a URL that begins with https:// or http://", name)
+		case u.User != nil:
+			return nil, fmt.Errorf("--console-link %s: a password in a URL would be shown to everybody who signs in", name)
+		case strings.ContainsAny(u.String(), "{}") || strings.Contains(u.String(), "%7B"):
+			return nil, fmt.Errorf("--console-link %s: of a run there are {runId}, {workflowId}, {status}, {startedAt} and {completedAt}", name)
+		}
+		links = append(links, session.Link{Name: strings.TrimSpace(name), URL: to})
+	}
+	return links, nil
+}
+
+// consoleConfig describes the console; nil: it is not served.
+func (p *publicServer) consoleConfig(mode string) *session.Config {
+	if !p.opts.Browser.Console {
+		return nil
+	}
+	links, _ := parseLinks(p.opts.Browser.Links) // validated
+	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(p.baseURL(), "https://"), Links: links}
+}
+
+// consoleLink is the console's address with a code that signs in once. The code is for those who
+// read this terminal, so a host that other machines reach gives none.
+func (p *publicServer) consoleLink(a Addresses) string {
+	if a.Console == "" || !peer.OnLoopback(p.opts.HTTPAddr) {
+		return a.Console
+	}
+	return a.Console + "#code=" + p.gateway.MintCode(FirstKey(p.opts.APIKeys))
+}

@@ -1,0 +1,66 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/host/peer"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/obs/tracing"
+	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+)
+
+// core is what the builders of all services work with. It belongs to one process.
+type core struct {
+	log    *slog.Logger
+	group  lifecycle.Group
+	stores *natsstore.Stores
+	// clients call the services of the host, in this process or in others.
+	clients peer.Clients
+	// spans is nil unless spans are exported.
+	spans *tracing.Exporter
+	// closers run last first.
+	closers []func()
+}
+
+// later runs f when the process ends.
+func (c *core) later(f func()) { c.closers = append(c.closers, f) }
+
+func (c *core) close() {
+	for i := len(c.closers) - 1; i >= 0; i-- {
+		c.closers[i]()
+	}
+	c.closers = nil
+}
+
+// serveLocally serves a service to this process, and returns the connection to it.
+func (c *core) serveLocally(name string, register func(grpc.ServiceRegistrar)) grpc.ClientConnInterface {
+	srv := rpc.NewLocal(c.log, nil, nil)
+	register(srv)
+	c.group.Start(lifecycle.Part{Name: name + " calls", Run: srv.Serve})
+	return srv
+}
+
+// openStores opens what a service keeps in the NATS servers at an address, as soon as they answer.
+// waiting gets the reason for each wait.
+func (c *core) openStores(ctx context.Context, at *natsstore.Address, service string, cfg jetstream.Config, waiting func(error), needs ...natsstore.Needs) error {
+	s, err := at.Opener(service, cfg, c.log, needs...).Wait(ctx, waiting)
+	if err != nil {
+		return err
+	}
+	c.stores = s
+	c.later(s.Close)
+	return nil
+}
+
+// withSeams adds the stores of the test seams, if they are served.
+func withSeams(testSeams bool, needs ...natsstore.Needs) []natsstore.Needs {
+	if testSeams {
+		return append(needs, natsstore.ForSeams)
+	}
+	return needs
+}

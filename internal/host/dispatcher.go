@@ -1,0 +1,148 @@
+package host
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/host/models"
+	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
+	"waybill.dev/waybill/services/dispatcher/tenantlimit"
+	"waybill.dev/waybill/services/dispatcher/vault"
+)
+
+// executables are what the files of a host let it execute: models, packs and prompt templates.
+type executables struct {
+	catalogue *catalogue.Catalogue
+	packs     []*pack.Pack
+	prompts   dispatcher.PromptConfig
+}
+
+// loadExecutables reads them. builtin are packs that come with the binary; canary is the secret of
+// the test seams, empty without them.
+func loadExecutables(o *Execution, canary string, log *slog.Logger, builtin ...pack.Source) (x executables, err error) {
+	if x.catalogue, err = models.LoadCatalogue(o.Models.CatalogueFile); err != nil {
+		return x, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	offers := packs.HostOffers(x.catalogue, o.Models.IDs(), o.Models.DefaultModel)
+	if x.packs, err = packs.Load(o.Packs, offers, log, builtin...); err != nil {
+		return x, err
+	}
+	x.prompts, err = o.Prompts.Config(x.packs, canary, log)
+	return x, err
+}
+
+// newDispatcher makes the dispatcher, and starts to execute runs. sole: no other dispatcher can be
+// running.
+func (c *core) newDispatcher(o *Execution, key Key, x executables, sole bool) (*dispatcher.Service, error) {
+	cfg, err := o.dispatcherConfig(x, sole)
+	if err != nil {
+		return nil, err
+	}
+	deps, err := c.dispatcherDeps(o, key)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := deps.Providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
+		return nil, fmt.Errorf(
+			"%w: --default-model %q: no such provider; there are %v, and --provider adds one",
+			exit.ErrUsage, o.Models.DefaultModel, deps.Providers.IDs(),
+		)
+	}
+	deps.Catalogue = x.catalogue
+	s, err := dispatcher.New(cfg, deps)
+	if err != nil {
+		return nil, err
+	}
+	c.group.Start(lifecycle.Part{
+		Name: "dispatcher", Run: s.Run,
+		Quiesce: s.Quiesce, Stop: s.Drain, StopWithin: max(o.DrainTimeout, time.Millisecond),
+	})
+	return s, nil
+}
+
+func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Config, error) {
+	cfg := dispatcher.DefaultConfig()
+	settings, err := o.Models.Settings()
+	if err != nil {
+		return cfg, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	name, _ := os.Hostname() // for people; a pod's name
+	cfg.Lease = lease.Config{Duration: o.Lease, Host: name, Sole: sole}
+	cfg.MaxRuns, cfg.Intake.MaxWait, cfg.TestSeams = o.MaxRuns, o.MaxQueueWait, o.TestSeams
+	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
+	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()
+	cfg.Packs, cfg.Prompts, cfg.RuntimeCapabilities = x.packs, x.prompts, o.RuntimeCapabilities
+	ask := &cfg.Completion
+	ask.TenantKeyed, ask.Providers = o.Models.TenantKeyed(), settings
+	ask.TrustsUnknown = o.Models.UnknownModels == models.TrustUnknown
+	ask.Directive = model.Directive(o.Models.Directive)
+	ask.HidesFallback = o.Models.HidesFallback
+	ask.WithholdsRefusals = o.Models.RefusalText == models.NoRefusals
+	ask.Defaults.Provider, ask.Defaults.Model, _ = strings.Cut(o.Models.DefaultModel, "/")
+	return cfg, nil
+}
+
+func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
+	st := c.stores
+	deps := dispatcher.Deps{
+		Log: st.Log, Queue: st.Queue, Workflows: st.Workflows, Claims: st.Claims, Quarantine: st.Quarantine,
+		Leases: st.Leases, Peers: st.Peers, Waiting: st.Waiting, Rates: st.Rates, Scripts: st.Seams.Scripts,
+		Acceptor: c.clients.Acceptor, Redactor: c.clients.Redactor, EventLog: c.clients.EventLog,
+		Clock: time.Now, Logger: c.log,
+	}
+	if c.spans != nil {
+		deps.Spans = c.spans
+	}
+	var err error
+	if deps.Providers, err = o.Models.Open(st.Seams.Scripts, c.later); err != nil {
+		return deps, err
+	}
+	credentials, err := o.Models.Credentials()
+	if err != nil {
+		return deps, err
+	}
+	c.later(func() { _ = credentials.Close() })
+	deps.Credentials = credentials
+	if deps.Policies, err = o.Models.Policies(); err != nil {
+		return deps, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	if deps.TenantLimits, err = o.openTenantLimits(c.log); err != nil {
+		return deps, err
+	}
+	if deps.Tools, err = o.Tools.Runners(c.later); err != nil {
+		return deps, err
+	}
+	secret, err := key.secret()
+	if err != nil {
+		return deps, err
+	}
+	if deps.Vault, err = vault.New(st.Sealed, secret); err != nil {
+		return deps, err
+	}
+	deps.Snapshots, err = snapshot.NewStore(st.Snapshots, secret)
+	return deps, err
+}
+
+// openTenantLimits opens the file of --tenant-limits; nil: there is none.
+func (o *Execution) openTenantLimits(log *slog.Logger) (*tenantlimit.Source, error) {
+	if o.TenantLimits == "" {
+		return nil, nil
+	}
+	limits, err := tenantlimit.Open(o.TenantLimits, log)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --tenant-limits %s: %w", exit.ErrUsage, o.TenantLimits, hostfile.WithoutPath(err))
+	}
+	return limits, nil
+}

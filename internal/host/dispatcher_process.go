@@ -1,0 +1,92 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/host/peer"
+	"waybill.dev/waybill/internal/lifecycle"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+)
+
+// DispatcherProcess are the settings of a dispatcher in a process of its own.
+type DispatcherProcess struct {
+	Process
+	NATS      natsstore.Address
+	Peers     peer.Options
+	Key       Key
+	Execution Execution
+}
+
+// DispatcherPeers returns the services that a dispatcher calls.
+func DispatcherPeers() []string { return []string{peer.Redactor, peer.Acceptor, peer.EventLog} }
+
+// Validate returns all that is wrong, joined.
+func (o *DispatcherProcess) Validate() error {
+	return errors.Join(
+		o.Process.Validate(), validateSharedNATS(&o.NATS), o.Peers.Validate(DispatcherPeers()...), o.Execution.Validate(), o.Key.Validate(),
+	)
+}
+
+// RunDispatcher serves until ctx ends.
+func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) error {
+	known := Credentials{Models: &o.Execution.Models, Tools: &o.Execution.Tools, canary: canary(o.Execution.TestSeams)}
+	_, log, err := newRedactor(o.Secrets, known, log)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(&o.Process, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	p.serveOperator()
+	x, err := loadExecutables(&o.Execution, known.canary, p.log)
+	if err != nil {
+		return err
+	}
+	clients, peers, err := peer.Connect(&o.Peers, p.log, p.later)
+	if err != nil {
+		return err
+	}
+	p.clients = clients
+	needs := withSeams(o.Execution.TestSeams, natsstore.ForDispatcher)
+	if err := p.openStores(ctx, &o.NATS, peer.Dispatcher, o.Execution.logConfig(), p.serving.Set, needs...); err != nil {
+		return ignoreStop(ctx, err)
+	}
+	if p.spans, err = o.Tracing.exporter(ctx, "waybill-dispatcher", p.log, p.later); err != nil {
+		return err
+	}
+	s, err := p.newDispatcher(&o.Execution, o.Key, x, false)
+	if err != nil {
+		return err
+	}
+	s.Register(p.server)
+	p.registry.MustRegister(s.Collectors()...)
+	// Definitions are registered through the same handlers as callers use.
+	local := dispatcherv1.NewDispatcherClient(p.serveLocally("dispatcher", s.Register))
+	loader := &workflowLoader{client: local, log: p.log}
+	loaded := make(chan struct{})
+	p.group.Start(lifecycle.Part{Name: "workflows", Run: func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.Ready():
+		}
+		if err := loader.loadDirs(ctx, o.Execution.Workflows); err != nil {
+			return err
+		}
+		close(loaded)
+		return loader.watch(o.Execution.Workflows).Run(ctx)
+	}})
+	return p.serve(ctx, func(ctx context.Context) error {
+		select {
+		case <-loaded: // a ready dispatcher runs the definitions of its files
+		default:
+			return errors.New("it reads the workflow definitions")
+		}
+		return p.stores.Connected(ctx)
+	}, peers.Check)
+}

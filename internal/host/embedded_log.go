@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// The two promises of --durability.
+const (
+	DurabilitySync    = "sync"
+	DurabilityProcess = "process"
+)
+
+// EmbeddedLog says how a whole host keeps its log.
+type EmbeddedLog struct {
+	// NATSAddr is where readers of events connect; empty: nowhere.
+	NATSAddr   string
+	Durability string
+}
+
+func (o *EmbeddedLog) validate() error {
+	if o.Durability != DurabilitySync && o.Durability != DurabilityProcess {
+		return fmt.Errorf("--durability %q: want %s or %s", o.Durability, DurabilitySync, DurabilityProcess)
+	}
+	return nil
+}
+
+// openLog starts a NATS server and opens what is kept in it.
+func (h *Host) openLog(ctx context.Context) error {
+	var users []natsd.User
+	if h.opts.Log.NATSAddr != "" {
+		specs, err := parseAPIKeys(h.opts.Public.APIKeys)
+		if err != nil {
+			return err
+		}
+		users = natsUsers(specs)
+	}
+	var err error
+	h.nats, err = natsd.Start(natsd.Config{
+		Dir: natsDir(h.opts.DataDir), Sync: h.opts.Log.Durability == DurabilitySync, Hashed: natsstore.HashedStreams,
+		Addr: h.opts.Log.NATSAddr, Users: users, Log: h.log,
+	}, rand.Text())
+	if err != nil {
+		return err
+	}
+	h.later(h.nats.Stop)
+	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
+	cfg := h.opts.Execution.logConfig()
+	cfg.OnDisk = h.nats.OnDisk
+	needs := withSeams(h.opts.Public.TestSeams, natsstore.ForDispatcher, natsstore.ForAcceptor, natsstore.ForGateway)
+	if h.stores, err = natsstore.OpenEmbedded(ctx, h.nats.Connect, cfg, needs...); err != nil {
+		return err
+	}
+	h.later(h.stores.Close)
+	return h.makeConsumers(ctx, users)
+}
+
+// natsDir is where the files of an embedded NATS server are.
+func natsDir(dataDir string) string { return filepath.Join(dataDir, "nats") }
+
+// makeConsumers makes the consumers that the users read from.
+func (h *Host) makeConsumers(ctx context.Context, users []natsd.User) error {
+	if len(users) == 0 {
+		return nil
+	}
+	nc, err := h.nats.Connect("consumers of readers")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	api, err := js.New(nc)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if err := (natsperm.Consumer{Tenant: u.Tenant, Name: subject.DefaultConsumer}).Make(ctx, api); err != nil {
+			return fmt.Errorf("--nats-addr: %w", err)
+		}
+	}
+	return nil
+}
+
+// natsUsers lets the first key of each tenant that may read runs read them over
+// NATS.
+func natsUsers(specs []auth.Spec) []natsd.User {
+	var users []natsd.User
+	seen := map[string]bool{}
+	for _, s := range specs {
+		readable := s.All
+		for _, scope := range s.Scopes {
+			readable = readable || scope == auth.RunsRead
+		}
+		if readable && !seen[s.Tenant] {
+			seen[s.Tenant] = true
+			users = append(users, natsd.User{Name: s.Tenant, Password: s.Key, Tenant: s.Tenant})
+		}
+	}
+	return users
+}

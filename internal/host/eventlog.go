@@ -1,0 +1,82 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/services/eventlog"
+	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/postgres"
+	"waybill.dev/waybill/services/eventlog/store/sqlite"
+	"waybill.dev/waybill/services/eventlog/store/writebehind"
+)
+
+// ReadModel says where an event log keeps what it has read.
+type ReadModel struct {
+	// DataDir holds a SQLite file; used without PostgresURLFile.
+	DataDir string
+	// PostgresURLFile holds the URL of a PostgreSQL that all event logs of the host share.
+	PostgresURLFile, PostgresSchema string
+	PostgresConnections             int
+}
+
+// DefaultReadModel are the settings without flags.
+func DefaultReadModel() ReadModel {
+	def := postgres.DefaultConfig()
+	return ReadModel{PostgresSchema: def.Schema, PostgresConnections: def.MaxConns}
+}
+
+// Validate returns all that is wrong, joined.
+func (o *ReadModel) Validate() error {
+	if o.PostgresURLFile == "" {
+		return nil
+	}
+	if err := o.postgres(nil).Validate(); err != nil {
+		return fmt.Errorf("--postgres-url-file, --postgres-schema, --postgres-connections: %w", err)
+	}
+	return nil
+}
+
+func (o *ReadModel) postgres(log *slog.Logger) postgres.Config {
+	return postgres.Config{URLFile: o.PostgresURLFile, Schema: o.PostgresSchema, MaxConns: o.PostgresConnections, Logger: log}
+}
+
+// newEventLog makes the event log, and starts to read the run log.
+func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service, error) {
+	model, err := c.openReadModel(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := eventlog.New(eventlog.DefaultConfig(), eventlog.Deps{Log: c.stores.Log, Store: model, Logger: c.log})
+	if err != nil {
+		return nil, err
+	}
+	c.group.Start(lifecycle.Part{Name: "event log", Run: s.Run})
+	return s, nil
+}
+
+// openReadModel opens PostgreSQL, which other processes fill as well, or a file of this process,
+// written behind.
+func (c *core) openReadModel(ctx context.Context, o *ReadModel) (store.Store, error) {
+	if o.PostgresURLFile != "" {
+		st, err := postgres.Open(ctx, o.postgres(c.log))
+		if err != nil {
+			return nil, err
+		}
+		c.later(func() { _ = st.Close() })
+		return st, nil
+	}
+	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(o.DataDir, "waybill.db")}, c.log, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	reserveMemory(sqlite.OutsideBytes)
+	model := writebehind.New(st, writebehind.DefaultConfig())
+	c.later(func() { _ = model.Close() })
+	c.group.Start(lifecycle.Part{Name: "read model", Run: model.Write})
+	return model, nil
+}

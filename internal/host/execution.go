@@ -1,0 +1,82 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"waybill.dev/waybill/internal/host/models"
+	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/internal/host/runlimits"
+	"waybill.dev/waybill/internal/host/tools"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/services/dispatcher"
+)
+
+// Execution says what a dispatcher executes, and how.
+type Execution struct {
+	// Workflows are directories of definitions, Packs is one of packs; empty: there are none.
+	Workflows           []string
+	Packs               string
+	Prompts             packs.PromptOptions
+	Models              models.Options
+	Tools               tools.Options
+	RuntimeCapabilities []string
+
+	Lease, DrainTimeout time.Duration
+	// MaxRuns bounds the runs of one dispatcher, MaxHandedOut those of all of them.
+	MaxRuns, MaxHandedOut int
+	MaxQueueWait          time.Duration
+	RunLimits             runlimits.Limits
+	// TenantLimits is a file; empty: all tenants are alike.
+	TenantLimits string
+	TestSeams    bool
+}
+
+// DefaultExecution are the settings without flags.
+func DefaultExecution() Execution {
+	def := dispatcher.DefaultConfig()
+	return Execution{
+		Prompts: packs.DefaultPromptOptions(), Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
+		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
+		MaxHandedOut: jetstream.DefaultConfig().MaxPending,
+	}
+}
+
+// minLease is the shortest --lease.
+const minLease = 200 * time.Millisecond
+
+// Validate returns all that is wrong, joined. It settles the default model.
+func (o *Execution) Validate() error {
+	errs := append(o.Models.Validate(), o.Prompts.Validate()...)
+	if o.Lease < minLease {
+		errs = append(errs, fmt.Errorf("--lease %s: want at least %s, so that renewals can keep it", o.Lease, minLease))
+	}
+	if o.DrainTimeout < 0 {
+		errs = append(errs, fmt.Errorf("--drain-timeout %s: want at least 0s", o.DrainTimeout))
+	}
+	if o.MaxRuns < 1 {
+		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.MaxRuns))
+	}
+	errs = append(errs, o.RunLimits.Validate()...)
+	if o.MaxHandedOut < 1 {
+		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.MaxHandedOut))
+	}
+	if o.MaxQueueWait < 0 {
+		errs = append(errs, fmt.Errorf("--max-queue-wait %s: want at least 0, which is no bound", o.MaxQueueWait))
+	}
+	for _, d := range append([]string{o.Packs, o.Prompts.Dir}, o.Workflows...) {
+		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {
+			errs = append(errs, fmt.Errorf("directory %q cannot be read: give an existing directory to --workflows, --packs or --prompts", d))
+		}
+	}
+	return errors.Join(append(errs, o.Tools.Validate())...)
+}
+
+// logConfig is how runs are handed out.
+func (o *Execution) logConfig() jetstream.Config {
+	cfg := jetstream.DefaultConfig()
+	cfg.MaxPending = o.MaxHandedOut
+	return cfg
+}

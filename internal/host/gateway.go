@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/services/gateway"
+	"waybill.dev/waybill/services/gateway/rest"
+)
+
+// maxStreams bounds the event streams of one gateway.
+const maxStreams = 10_000
+
+// newGateway makes the gateway and its servers; nothing is served before p.start. ready returns why
+// the host cannot serve.
+func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode string, ready func() error) error {
+	specs, err := parseAPIKeys(p.opts.APIKeys)
+	if err != nil {
+		return err
+	}
+	secret, err := key.secret()
+	if err != nil {
+		return err
+	}
+	answers, err := key.interruptKeys(p.opts.InterruptKeys)
+	if err != nil {
+		return err
+	}
+	log, err := c.openAudit(&p.opts.Audit, key.DataDir)
+	if err != nil {
+		return err
+	}
+	if p.webhooks, err = c.newWebhooks(p, secret, answers); err != nil {
+		return err
+	}
+	p.gateway, err = gateway.New(gateway.Config{
+		Keys: specs, InterruptKeys: answers, RunKey: secret,
+		REST: rest.Config{MaxBodyBytes: p.opts.MaxBodyBytes}, Admission: p.opts.Admission, MaxStreams: maxStreams,
+		BaseURL: p.baseURL, GRPCEndpoint: p.grpcEndpoint, BasePath: p.opts.Browser.BasePath,
+		StalledAfter: p.opts.Browser.StalledAfter, Console: p.consoleConfig(mode),
+		TestSeams: p.opts.TestSeams, Reflection: p.opts.Reflection,
+	}, gateway.Deps{
+		Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Acceptor: c.clients.Acceptor, Redactor: c.clients.Redactor,
+		Annotations: c.stores.Annotations, Notices: c.stores.Notices, Records: c.stores.Records,
+		Audit: log, AuditKeys: c.stores.AuditKeys, Webhooks: p.webhooks,
+		Spans: c.spans, Ready: ready, Clock: time.Now, Logger: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	c.group.Start(lifecycle.Part{Name: "audit of keys", Run: p.gateway.AuditKeys})
+	return c.newServers(ctx, p)
+}
+
+// newServers makes the servers of the public API: one for the network, one within the process for
+// the REST side.
+func (c *core) newServers(ctx context.Context, p *publicServer) error {
+	var opts []grpc.ServerOption
+	if p.certs != nil {
+		creds, err := p.certs.Server()
+		if err != nil {
+			return err
+		}
+		opts = append(opts, grpc.Creds(creds))
+	}
+	p.grpc = p.gateway.Server(opts...)
+	local := p.gateway.Local()
+	c.group.Start(lifecycle.Part{Name: "gateway calls", Run: local.Serve})
+	handler, err := p.gateway.Handler(ctx, local)
+	if err != nil {
+		return err
+	}
+	p.http = &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+	}
+	return nil
+}

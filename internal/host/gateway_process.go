@@ -1,0 +1,125 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/host/models"
+	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/internal/host/peer"
+	"waybill.dev/waybill/internal/host/probe"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/mtls"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/services/gateway/session"
+)
+
+// GatewayProcess are the settings of a gateway in a process of its own.
+type GatewayProcess struct {
+	Public    Public
+	TLS       TLS
+	Secrets   Secrets
+	Tracing   Tracing
+	ReadyFile string
+	NATS      natsstore.Address
+	Peers     peer.Options
+	Key       Key
+}
+
+// GatewayPeers returns the services that a gateway calls.
+func GatewayPeers() []string {
+	return []string{peer.Redactor, peer.Acceptor, peer.Dispatcher, peer.EventLog}
+}
+
+// Validate returns all that is wrong, joined.
+func (o *GatewayProcess) Validate() error {
+	errs := []error{
+		o.TLS.validate(), o.Tracing.validate(), validateSharedNATS(&o.NATS),
+		o.Peers.Validate(GatewayPeers()...), o.Public.Validate(), o.Key.Validate(),
+	}
+	if len(o.Public.APIKeys) == 0 {
+		errs = append(errs, errors.New("--api-key: nobody could call; give KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*"))
+	}
+	if o.Public.Audit.On && o.Public.Audit.KeyFile == "" {
+		errs = append(errs, errors.New("--audit-key-file: all gateways sign the audit log with one key; give its file, or --audit=false"))
+	}
+	return errors.Join(errs...)
+}
+
+// gatewayProcess is a gateway whose other services are in other processes.
+type gatewayProcess struct {
+	core
+
+	opts   *GatewayProcess
+	began  time.Time
+	public *publicServer
+	peers  *peer.Watch
+	// notReady is why it may get no requests, lacking what it lacks.
+	notReady, lacking probe.Serving
+}
+
+// RunGateway serves until ctx ends.
+func RunGateway(ctx context.Context, o GatewayProcess, log *slog.Logger) error {
+	g := &gatewayProcess{core: core{log: log}, opts: &o, began: time.Now(), public: &publicServer{opts: &o.Public}}
+	defer g.close()
+	defer func() { _ = g.group.Stop() }() // it has stopped already, unless the gateway could not be built
+	if err := g.build(ctx); err != nil {
+		return ignoreStop(ctx, err)
+	}
+	g.public.start(&g.group, g.lacking.Gauge())
+	g.group.Start(lifecycle.Part{Name: "health", Run: probe.Readiness{
+		Serving: &g.notReady, Log: g.log,
+		Check:   g.check,
+		Changed: func(err error) { g.public.gateway.SetServing(err == nil) },
+		First:   func() error { return g.public.addresses(time.Since(g.began)).Write(o.ReadyFile) },
+	}.Watch})
+	return g.group.Wait(ctx)
+}
+
+// build makes the gateway as soon as NATS answers; until then its address answers probes.
+func (g *gatewayProcess) build(ctx context.Context) (err error) {
+	g.notReady.Set(probe.ErrStarting)
+	g.lacking.Set(probe.ErrStarting)
+	known := Credentials{APIKeys: g.opts.Public.APIKeys, InterruptKeys: g.opts.Public.InterruptKeys, Models: &models.Options{}}
+	if _, g.log, err = newRedactor(g.opts.Secrets, known, g.log); err != nil {
+		return err
+	}
+	if err := g.public.listen(g.later); err != nil {
+		return err
+	}
+	if files := g.opts.TLS; files.Cert != "" {
+		if g.public.certs, err = mtls.Load(mtls.Files{Cert: files.Cert, Key: files.Key}, mtls.Reread); err != nil {
+			return fmt.Errorf("%w: --tls-cert, --tls-key: %w", exit.ErrUsage, err)
+		}
+		g.later(g.public.certs.Close)
+	}
+	if g.spans, err = g.opts.Tracing.exporter(ctx, "waybill-gateway", g.log, g.later); err != nil {
+		return err
+	}
+	if g.clients, g.peers, err = peer.Connect(&g.opts.Peers, g.log, g.later); err != nil {
+		return err
+	}
+	stop := g.public.answerProbes(g.reason)
+	defer stop()
+	needs := withSeams(g.opts.Public.TestSeams, natsstore.ForGateway)
+	if err := g.openStores(ctx, &g.opts.NATS, "gateway", jetstream.DefaultConfig(), g.notReady.Set, needs...); err != nil {
+		return err
+	}
+	return g.newGateway(ctx, g.public, g.opts.Key, session.Production, g.reason)
+}
+
+// reason is why the gateway may get no requests, in the form for callers; nil: it may.
+func (g *gatewayProcess) reason() error { return probe.Public(g.notReady.Reason()) }
+
+// check finds out why the gateway may get no requests; nil: it may. Once all other services have
+// served, the lack of one is no reason: what needs it is answered with 503, as by any other gateway,
+// and the rest is served. Only what it writes itself, such as idempotency records, has to be safe.
+func (g *gatewayProcess) check(ctx context.Context) error {
+	own, others := probe.Both(ctx, g.stores.Connected, g.peers.Check)
+	g.lacking.Set(errors.Join(own, others))
+	return errors.Join(own, g.peers.NeverServed())
+}

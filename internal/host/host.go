@@ -1,0 +1,226 @@
+// Package host puts services together: all of a host in one process (Host), or one service in a
+// process of its own (process, and the Run functions). The commands build the options from flags.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/internal/natsd"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/eventlog"
+	"waybill.dev/waybill/services/gateway/session"
+	"waybill.dev/waybill/services/redactor"
+)
+
+// Options are the settings of a whole host.
+type Options struct {
+	// DataDir holds all state.
+	DataDir   string
+	Log       EmbeddedLog
+	Secrets   Secrets
+	AssetKeys []string
+	Public    Public
+	Envelopes Envelopes
+	Execution Execution
+	Tracing   Tracing
+	// DemoRuns: the demo workflows are registered.
+	DemoRuns bool
+}
+
+// DefaultOptions are the settings without flags.
+func DefaultOptions() Options {
+	return Options{
+		Log: EmbeddedLog{Durability: DurabilitySync}, Secrets: DefaultSecrets(),
+		Public: DefaultPublic(), Envelopes: DefaultEnvelopes(), Execution: DefaultExecution(), Tracing: DefaultTracing(),
+	}
+}
+
+// Validate returns all that is wrong with the settings, joined; each error names the flag, the
+// value and the remedy. A host without an API key gets DevKey.
+func (o *Options) Validate() error {
+	if len(o.Public.APIKeys) == 0 {
+		o.Public.APIKeys = []string{DevKey + "=default:*"}
+	}
+	errs := []error{o.Log.validate(), o.Envelopes.validate(), validateAssetKeys(o.AssetKeys), o.Tracing.validate()}
+	return errors.Join(append(errs, o.Public.Validate(), o.Execution.Validate())...)
+}
+
+// Host is the five services in one process: each behind its own gRPC server, wired as they are when
+// each has a process of its own.
+type Host struct {
+	core
+
+	opts       Options
+	began      time.Time
+	key        Key
+	nats       *natsd.Server
+	redactor   *redactor.Service
+	events     *eventlog.Service
+	dispatcher *dispatcher.Service
+	public     *publicServer
+}
+
+// New takes the data directory and builds everything; nothing is served before Start. What was
+// opened is closed again if a later part cannot be built.
+func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
+	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir}}
+	h.opts.Envelopes.TestSeams, h.opts.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
+	h.public = &publicServer{opts: &h.opts.Public}
+	if err := h.build(ctx); err != nil {
+		err = errors.Join(err, h.group.Stop())
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close gives back what the host has taken.
+func (h *Host) Close() { h.close() }
+
+func (h *Host) build(ctx context.Context) error {
+	if err := os.MkdirAll(h.opts.DataDir, 0o700); err != nil {
+		return fmt.Errorf("--data-dir %s: %w", h.opts.DataDir, err)
+	}
+	unlock, err := hostfile.LockDir(h.opts.DataDir)
+	if err != nil {
+		return err
+	}
+	h.later(unlock)
+	known := Credentials{
+		APIKeys: h.opts.Public.APIKeys, AssetKeys: h.opts.AssetKeys, InterruptKeys: h.opts.Public.InterruptKeys,
+		Models: &h.opts.Execution.Models, Tools: &h.opts.Execution.Tools, canary: canary(h.opts.Public.TestSeams),
+	}
+	if _, err := parseAPIKeys(known.APIKeys); err != nil {
+		return err
+	}
+	x, err := loadExecutables(&h.opts.Execution, known.canary, h.log, h.opts.demoPacks()...)
+	if err != nil {
+		return err
+	}
+	if h.redactor, h.log, err = newRedactor(h.opts.Secrets, known, h.log); err != nil {
+		return err
+	}
+	if err := h.public.listen(h.later); err != nil {
+		return err
+	}
+	if err := h.openLog(ctx); err != nil {
+		return err
+	}
+	if h.spans, err = h.opts.Tracing.exporter(ctx, "waybill", h.log, h.later); err != nil {
+		return err
+	}
+	return h.buildServices(ctx, x)
+}
+
+// buildServices makes the services in the order in which they call each other.
+func (h *Host) buildServices(ctx context.Context, x executables) error {
+	h.clients.Redactor = redactorv1.NewRedactorClient(h.serveLocally("redactor", h.redactor.Register))
+	vault, err := h.newVault(h.key, h.opts.AssetKeys, h.public.baseURL)
+	if err != nil {
+		return err
+	}
+	acceptor, err := h.newAcceptor(&h.opts.Envelopes, x.packs, vault)
+	if err != nil {
+		return err
+	}
+	h.clients.Acceptor = acceptorv1.NewAcceptorClient(h.serveLocally("acceptor", acceptor.Register))
+	if h.events, err = h.newEventLog(ctx, &ReadModel{DataDir: h.opts.DataDir}); err != nil {
+		return err
+	}
+	h.clients.EventLog = eventlogv1.NewEventLogClient(h.serveLocally("event log", h.events.Register))
+	if h.dispatcher, err = h.newDispatcher(&h.opts.Execution, h.key, x, true); err != nil {
+		return err
+	}
+	h.clients.Dispatcher = dispatcherv1.NewDispatcherClient(h.serveLocally("dispatcher", h.dispatcher.Register))
+	return h.newGateway(ctx, h.public, h.key, session.Dev, h.notReady)
+}
+
+// Start serves, registers the workflows of files, and returns once the host can execute runs. The
+// host has stopped if it returns an error.
+func (h *Host) Start(ctx context.Context) error {
+	h.public.start(&h.group, append(h.dispatcher.Collectors(), h.events.Collectors()...)...)
+	if err := h.untilReady(ctx); err != nil {
+		return h.Stop(err)
+	}
+	loader := &workflowLoader{client: h.clients.Dispatcher, log: h.log}
+	dirs := h.opts.Execution.Workflows
+	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx, dirs)); err != nil {
+		return h.Stop(err)
+	}
+	h.group.Start(loader.watch(dirs))
+	return nil
+}
+
+// Wait serves until ctx ends or a part fails.
+func (h *Host) Wait(ctx context.Context) error { return h.group.Wait(ctx) }
+
+// Stop stops serving because of an error, and returns it.
+func (h *Host) Stop(why error) error { return errors.Join(why, h.group.Stop()) }
+
+// Log is the host's log, in which no secret shows.
+func (h *Host) Log() *slog.Logger { return h.log }
+
+// Addresses are where the host can be reached.
+func (h *Host) Addresses() Addresses {
+	a := h.public.addresses(time.Since(h.began))
+	if h.nats.Addr() != "" {
+		a.NATS = "nats://" + h.nats.Addr()
+	}
+	return a
+}
+
+// ConsoleLink is the address of the console, with a code that signs in once if only this machine
+// can reach it; empty without a console.
+func (h *Host) ConsoleLink() string { return h.public.consoleLink(h.Addresses()) }
+
+// notReady returns why the host cannot serve; nil: it can.
+func (h *Host) notReady() error {
+	select {
+	case <-h.dispatcher.Ready():
+	default:
+		return errors.New("the dispatcher reads its workflow definitions")
+	}
+	if err := h.nats.Ready(); err != nil {
+		return err
+	}
+	return h.events.Ready()
+}
+
+// readyPoll is how often readiness is checked while the host starts.
+const readyPoll = 2 * time.Millisecond
+
+// untilReady waits until the host can serve.
+func (h *Host) untilReady(ctx context.Context) error {
+	t := time.NewTicker(readyPoll)
+	defer t.Stop()
+	for {
+		err := h.notReady()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stopped while starting: %w", err)
+		case <-t.C:
+		}
+	}
+}
+
+// canary is the value of the secret that the protocol's tests plant; empty without test seams.
+func canary(testSeams bool) string {
+	if testSeams {
+		return packs.CanaryValue()
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+package host
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/host/probe"
+	"waybill.dev/waybill/services/acceptor"
+)
+
+const metricsHead = `# Metrics
+
+Generated from what the services register by ` + "`make gen`" + `; do not edit. Every metric, as it is served at ` + "`GET /metrics`" + ` of ` + "`--metrics-addr`" + `, for Prometheus. How they are counted, and what
+is never in a label: [operations.md](../operations.md#health-and-metrics). What to do about them: [runbook.md](../runbook.md).
+
+Beside these, every process serves those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `). A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `.
+In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event log and gateway.
+
+| metric | type | labels | of | meaning |
+|---|---|---|---|---|
+`
+
+// labels are those of the metrics, with what they say.
+var labels = map[string]string{
+	"code":                   "an [error code](../errors.md)",
+	"result":                 "`hit`, `missing`, `unavailable` or `rejected` for a read, `written`, `too_large`, `dropped` or `failed` for a write",
+	"direction":              "`input` or `output`",
+	"limit":                  "the member of `--provider-settings`: `maxConcurrent`, `requestsPerMinute` or `tokensPerMinute`",
+	"openwop_cap_kind":       "the cap, as `cap.breached` names it",
+	"openwop_interrupt_kind": "the kind of the [question](../waiting.md): `approval`, `clarification` and so on",
+	"openwop_node_status":    "`completed`, `failed` or `cancelled`",
+	"openwop_node_type":      "type id of the node; the first 200 that a process meets, then `other`",
+	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
+	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
+	"outcome":                "`accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before",
+	"reason":                 "of a refusal: `requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin. Of a [waiting run](../fair-shares.md): `capacity`, `concurrency` or `rate`",
+	"provider":               "who was asked; the first 50 that a process meets, then `other`",
+}
+
+// description is what a collector says of a metric of its.
+var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+
+// typeOf is the type of what a collector collects.
+func typeOf(t *testing.T, c prometheus.Collector) string {
+	t.Helper()
+	switch c.(type) { // those that have no series before something happens
+	case *prometheus.CounterVec:
+		return "counter"
+	case *prometheus.GaugeVec:
+		return "gauge"
+	case *prometheus.HistogramVec:
+		return "histogram"
+	}
+	reg := prometheus.NewRegistry()
+	require.NoError(t, reg.Register(c))
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1)
+	return strings.ToLower(families[0].GetType().String())
+}
+
+func metricsPage(t *testing.T) string {
+	t.Helper()
+	h, _ := startHost(t)
+	accepts, err := acceptor.New(acceptor.DefaultConfig(), acceptor.Deps{Log: h.stores.Log, Redactor: h.clients.Redactor})
+	require.NoError(t, err)
+	var state probe.Serving
+	state.Set(probe.ErrStarting)
+	var rows []string
+	told := map[string]bool{}
+	for _, of := range []struct {
+		Service    string
+		collectors []prometheus.Collector
+	}{
+		{"dispatcher", h.dispatcher.Collectors()},
+		{"eventlog", h.events.Collectors()},
+		{"gateway", h.public.gateway.Collectors()},
+		{"gateway", h.public.webhooks.Collectors()},
+		{"acceptor", accepts.Collectors()},
+		{"eventlog of `serve`", []prometheus.Collector{lostRecords(func() uint64 { return 0 })}},
+		{"all of `serve`", []prometheus.Collector{state.Gauge()}},
+	} {
+		for _, c := range of.collectors {
+			descs := make(chan *prometheus.Desc, 1)
+			c.Describe(descs)
+			m := description.FindStringSubmatch((<-descs).String())
+			require.NotNil(t, m)
+			var has []string
+			for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
+				require.NotEmpty(t, labels[label], "%s: what does the label %s say?", m[1], label)
+				told[label] = true
+				has = append(has, "`"+label+"`")
+			}
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), strings.Join(has, ", "), of.Service, inCell(m[2])))
+		}
+	}
+	slices.Sort(rows)
+	page := metricsHead + strings.Join(rows, "") + "\n| label | says |\n|---|---|\n"
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		require.True(t, told[label], "no metric has the label %s", label)
+		page += fmt.Sprintf("| `%s` | %s |\n", label, labels[label])
+	}
+	return page
+}
+
+// The metrics reference has each metric that a service registers.
+func TestGenerated_Metrics(t *testing.T) {
+	t.Parallel()
+	generated(t, "docs/reference/metrics.md", metricsPage(t))
+}
+
+var update = flag.Bool("update", false, "write what is generated anew")
+
+// generated holds a generated file against the one in the tree, or writes it.
+func generated(t *testing.T, name, want string) {
+	t.Helper()
+	path := "../../" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
+	}
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "run make gen")
+}
+
+// inCell keeps a text from ending its cell.
+func inCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -1,0 +1,105 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/provider/sample"
+)
+
+// Open makes the providers: the sample, the operator's, and the scripted one unless scripts is nil.
+// later gets what closes their connections.
+func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Registry, error) {
+	list := []provider.Provider{sample.New(0)}
+	all, err := o.configured()
+	errs := []error{err}
+	for _, g := range all {
+		p, err := g.open()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--provider: %w", err))
+			continue
+		}
+		if c, ok := p.(interface{ Close() }); ok {
+			later(c.Close)
+		}
+		list = append(list, p)
+	}
+	if scripts != nil {
+		list = append(list, mock.New(scripts))
+	}
+	reg, err := provider.NewRegistry(list...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	return reg, nil
+}
+
+// maxPolicies limits the files of --provider-policies and --provider-settings, in bytes.
+const maxPolicies = 1 << 20
+
+// Policies reads which tenants may call which models; nil: all may call all.
+func (o *Options) Policies() (*model.Policies, error) {
+	if o.PoliciesFile == "" {
+		return nil, nil
+	}
+	doc, err := readSettingsFile(o.PoliciesFile)
+	if err != nil {
+		return nil, fmt.Errorf("--provider-policies %s: %w", o.PoliciesFile, hostfile.WithoutPath(err))
+	}
+	p, err := model.ParsePolicies(doc)
+	if err != nil {
+		return nil, fmt.Errorf("--provider-policies %s:\n%w", o.PoliciesFile, err)
+	}
+	return p, nil
+}
+
+// Credentials opens the directory of tenants' keys; nil: there is none.
+func (o *Options) Credentials() (*credential.Store, error) {
+	if o.CredentialsDir == "" {
+		return nil, nil
+	}
+	s, err := credential.Open(o.CredentialsDir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --credentials %s: %w", exit.ErrUsage, o.CredentialsDir, err)
+	}
+	return s, nil
+}
+
+// Settings reads the settings of providers; nil uses the defaults.
+func (o *Options) Settings() (*limit.All, error) {
+	if o.SettingsFile == "" {
+		return nil, nil
+	}
+	doc, err := readSettingsFile(o.SettingsFile)
+	if err != nil {
+		return nil, fmt.Errorf("--provider-settings %s: %w", o.SettingsFile, hostfile.WithoutPath(err))
+	}
+	all, err := limit.Parse(doc, append(o.IDs(), mock.ID))
+	if err != nil {
+		return nil, fmt.Errorf("--provider-settings %s:\n%w", o.SettingsFile, err)
+	}
+	return all, nil
+}
+
+// readSettingsFile reads a file of at most maxPolicies bytes.
+func readSettingsFile(path string) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // G304: the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	doc, err := io.ReadAll(io.LimitReader(f, maxPolicies+1))
+	if err == nil && len(doc) > maxPolicies {
+		err = fmt.Errorf("the file is longer than %d bytes", maxPolicies)
+	}
+	return doc, err
+}

@@ -1,0 +1,100 @@
+package models
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
+)
+
+// The override in the documentation is one, and does what is said of it.
+// jsonOfModelsPage is a JSON block of docs/models.md, counted from 0.
+func jsonOfModelsPage(t *testing.T, n int) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "models.md"))
+	require.NoError(t, err)
+	blocks := strings.Split(string(b), "```json\n")
+	require.Greater(t, len(blocks), n+1)
+	doc, _, found := strings.Cut(blocks[n+1], "```")
+	require.True(t, found)
+	return doc
+}
+
+func TestDocs_ShowPoliciesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	p, err := (&Options{PoliciesFile: modelsFile(t, jsonOfModelsPage(t, 0))}).Policies()
+	require.NoError(t, err)
+	require.Equal(t, modelgate.Restricted, p.Of("acme", "openai").Mode)
+	require.Equal(t, modelgate.Required, p.Of("acme", "gemini").Mode)
+	require.Equal(t, modelgate.Disabled, p.Of("other", "gemini").Mode)
+}
+
+func TestPolicies_SaysWhatIsWrongWithTheFile(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		filepath.Join(t.TempDir(), "none.json"):             "no such file",
+		modelsFile(t, `{"tenants":{"a":{"b":{}}}}`):         `"/tenants/a/b": required member missing: mode`,
+		modelsFile(t, strings.Repeat(" ", maxPolicies)+"x"): "longer than",
+	} {
+		_, err := (&Options{PoliciesFile: file}).Policies()
+		require.ErrorContains(t, err, "--provider-policies "+file)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestDocs_ShowModelsThatAreTaken(t *testing.T) {
+	t.Parallel()
+	c, err := LoadCatalogue(modelsFile(t, jsonOfModelsPage(t, 1)))
+	require.NoError(t, err)
+	for _, e := range []string{"lab/house-7b", "openai/gpt-4o"} {
+		provider, model, _ := strings.Cut(e, "/")
+		got, ok := c.Lookup(provider, model)
+		require.True(t, ok, e)
+		require.Empty(t, got.Rule)
+		require.NotNil(t, got.Prices)
+	}
+	ruled, ok := c.Lookup("lab", "Qwen/Qwen3-32B")
+	require.True(t, ok)
+	require.Equal(t, catalogue.StructuredFormat, ruled.StructuredOutput, "the rule of the file speaks before the built-in one")
+}
+
+func TestProviderSettings(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	for name, tc := range map[string]struct{ doc, wrong string }{
+		"whole":            {`{"providers":{"box":{"maxConcurrent":4,"timeouts":{"callMs":3600000}},"*":{"requestsPerMinute":60}}}`, ""},
+		"unknown provider": {`{"providers":{"bax":{}}}`, `at "/providers/bax": no such provider; there are [sample box mock], and * for all others`},
+		"unknown member":   {`{"providers":{"box":{"maxCalls":4}}}`, `at "/providers/box/maxCalls": unknown member`},
+		"no JSON":          {`{`, "--provider-settings "},
+	} {
+		file := filepath.Join(t.TempDir(), "settings.json")
+		require.NoError(t, os.WriteFile(file, []byte(tc.doc), 0o600))
+		o := modelsOf("box=http://h/v1")
+		o.SettingsFile = file
+		err := errors.Join(o.Validate()...)
+		if tc.wrong == "" {
+			require.NoError(t, err, name)
+			all, err := o.Settings()
+			require.NoError(t, err)
+			require.Equal(t, 4, all.Of("box").MaxConcurrent)
+			require.Equal(t, 60, all.Of("sample").RequestsPerMinute)
+			continue
+		}
+		require.ErrorContains(t, err, tc.wrong, name)
+	}
+	o := modelsOf()
+	o.SettingsFile = filepath.Join(t.TempDir(), "away.json")
+	require.ErrorContains(t, errors.Join(o.Validate()...), "away.json: no such file or directory")
+}
+
+func modelsFile(t *testing.T, doc string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "models.json")
+	require.NoError(t, os.WriteFile(file, []byte(doc), 0o600))
+	return file
+}

@@ -1,0 +1,76 @@
+package packs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"waybill.dev/waybill/examples"
+)
+
+// KindFiles joins the examples' kinds and the operator's folder into one.
+func KindFiles(dir string) (fs.FS, error) {
+	files := flatFS{}
+	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(name, ".schema.json") {
+			files[path.Base(name)] = located{examples.FS, name}
+		}
+		return err
+	})
+	if err != nil || dir == "" {
+		return files, err
+	}
+	own := os.DirFS(dir)
+	entries, err := fs.ReadDir(own, ".")
+	if err != nil {
+		return nil, fmt.Errorf("--kinds %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			files[e.Name()] = located{own, e.Name()} // the operator's file beats an example's
+		}
+	}
+	return files, nil
+}
+
+// flatFS is one folder of files from several places.
+type flatFS map[string]located
+
+type located struct {
+	fs   fs.FS
+	name string
+}
+
+// Open opens a file of the folder.
+func (f flatFS) Open(name string) (fs.File, error) {
+	l, ok := f[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return l.fs.Open(l.name)
+}
+
+// ReadDir lists the folder; the only one there is.
+func (f flatFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name != "." {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	var out []fs.DirEntry
+	for file, l := range f {
+		info, err := fs.Stat(l.fs, l.name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, renamed{fs.FileInfoToDirEntry(info), file})
+	}
+	return out, nil
+}
+
+type renamed struct {
+	fs.DirEntry
+	name string
+}
+
+func (r renamed) Name() string { return r.name }

@@ -1,0 +1,87 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"waybill.dev/waybill/internal/host/probe"
+)
+
+// Watch checks the health of the other services.
+type Watch struct {
+	log      *slog.Logger
+	services []*service
+}
+
+// Check asks all services at once. It logs which of them begin or cease to serve, with their
+// addresses; the error that it returns has only their names.
+func (w *Watch) Check(ctx context.Context) error {
+	var wg sync.WaitGroup
+	changed := make([]bool, len(w.services))
+	for i, s := range w.services {
+		wg.Go(func() { changed[i] = s.check(ctx) })
+	}
+	wg.Wait()
+	for i, s := range w.services {
+		switch {
+		case !changed[i]:
+		case s.failure != nil:
+			w.log.Warn("another service is away", "peer", s.name, "error", s.failure)
+		default:
+			w.log.Info("another service is there", "peer", s.name)
+		}
+	}
+	return w.report(func(s *service) bool { return s.failure != nil })
+}
+
+// NeverServed names the services that no Check has found serving yet; nil: there are none.
+func (w *Watch) NeverServed() error { return w.report(func(s *service) bool { return !s.served }) }
+
+// report names the services that are missing; nil: none is.
+func (w *Watch) report(missing func(*service) bool) error {
+	var names []string
+	for _, s := range w.services {
+		if missing(s) {
+			names = append(names, s.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no %s service can be reached", strings.Join(names, ", no "))
+}
+
+// service is another service whose health is checked.
+type service struct {
+	name   string
+	health healthv1.HealthClient
+	// served: it has served once since this process began.
+	served bool
+	// failure is why the last check failed; nil: it serves.
+	failure error
+}
+
+func newService(name string, conn grpc.ClientConnInterface) *service {
+	return &service{name: name, health: healthv1.NewHealthClient(conn)}
+}
+
+// check asks the service, and reports whether the answer differs from the last one.
+func (s *service) check(ctx context.Context) (changed bool) {
+	res, err := s.health.Check(ctx, &healthv1.HealthCheckRequest{Service: probe.HealthOfAll})
+	if errors.Is(ctx.Err(), context.Canceled) { // this process ends, which says nothing of others
+		return false
+	}
+	if err == nil && res.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		err = errors.New("it is not serving")
+	}
+	changed = (err == nil) != (s.failure == nil)
+	s.failure, s.served = err, s.served || err == nil
+	return changed
+}

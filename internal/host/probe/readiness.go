@@ -1,0 +1,86 @@
+package probe
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"waybill.dev/waybill/internal/lifecycle"
+)
+
+// Readiness checks every second whether a service can serve.
+type Readiness struct {
+	Serving *Serving
+	Log     *slog.Logger
+	// Check returns what the service lacks; nil: nothing.
+	Check func(context.Context) error
+	// Changed is called when the service becomes able, or unable, to serve; it may be nil.
+	Changed func(error)
+	// First is called when it can serve for the first time.
+	First func() error
+}
+
+// Watch keeps Serving up to date until ctx ends. After that the service counts as not serving.
+func (r Readiness) Watch(ctx context.Context) error {
+	checked, ready := false, false
+	for ctx.Err() == nil {
+		err := within(ctx, r.Check)
+		if ctx.Err() != nil {
+			break
+		}
+		before := r.Serving.Reason()
+		r.Serving.Set(err)
+		if !checked || (before == nil) != (err == nil) {
+			checked = true
+			r.report(err)
+		}
+		if err == nil && !ready {
+			ready = true
+			if err := r.First(); err != nil {
+				return err
+			}
+		}
+		lifecycle.Wait(ctx, CheckEvery)
+	}
+	r.Serving.Set(errEnding)
+	if r.Changed != nil {
+		r.Changed(errEnding)
+	}
+	return nil
+}
+
+func (r Readiness) report(err error) {
+	if r.Changed != nil {
+		r.Changed(err)
+	}
+	if err != nil {
+		r.Log.Warn("not serving", "error", err)
+		return
+	}
+	r.Log.Info("serving")
+}
+
+// Times of the health checks.
+const (
+	CheckEvery   = time.Second
+	checkTimeout = 5 * time.Second
+)
+
+func within(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return check(ctx)
+}
+
+// Both checks the service itself and the other services at the same time, so that a silent one
+// leaves time for the rest. others may be nil.
+func Both(ctx context.Context, own, others func(context.Context) error) (ownErr, othersErr error) {
+	var wg sync.WaitGroup
+	if others != nil {
+		wg.Go(func() { othersErr = others(ctx) })
+	}
+	ownErr = own(ctx)
+	wg.Wait()
+	return ownErr, othersErr
+}

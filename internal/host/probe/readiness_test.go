@@ -1,0 +1,30 @@
+package probe
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadiness_EndsBeforeTheService(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	var s Serving
+	s.Set(ErrStarting)
+	var told []error
+	r := Readiness{
+		Serving: &s, Log: slog.New(slog.DiscardHandler),
+		Check:   func(context.Context) error { return nil },
+		Changed: func(err error) { told = append(told, err) },
+		First: func() error {
+			require.NoError(t, s.Reason())
+			end()
+			return nil
+		},
+	}
+	require.NoError(t, r.Watch(ctx))
+	require.Equal(t, []error{nil, errEnding}, told)
+	require.ErrorIs(t, s.Reason(), errEnding)
+}

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/token"
+	"waybill.dev/waybill/services/gateway/admission"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// Public says how a gateway serves the public API.
+type Public struct {
+	HTTPAddr, GRPCAddr string
+	// MetricsAddr is the operator's; empty: there is none.
+	MetricsAddr string
+	// URL and GRPC are where clients reach the APIs; empty: at the addresses.
+	URL, GRPC              string
+	APIKeys, InterruptKeys []string
+	TestSeams, Reflection  bool
+	MaxBodyBytes           int64
+	Audit                  Audit
+	Webhooks               Webhooks
+	Browser                Browser
+	Admission              admission.Config
+}
+
+// DefaultPublic are the settings without flags.
+func DefaultPublic() Public {
+	return Public{MaxBodyBytes: 1 << 20, Audit: Audit{On: true}, Browser: defaultBrowser(), Admission: admission.DefaultConfig()}
+}
+
+// maxBodyBytes keeps a run's record within one NATS message.
+const maxBodyBytes = 6 << 20
+
+// Validate returns all that is wrong, joined.
+func (o *Public) Validate() error {
+	var errs []error
+	if u, err := url.Parse(o.URL); err != nil || o.URL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, fmt.Errorf("--public-url %q: want a URL such as https://waybill.example", o.URL))
+	}
+	if _, _, err := net.SplitHostPort(o.GRPC); o.GRPC != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--public-grpc-addr %q: want HOST:PORT, such as grpc.waybill.example:443", o.GRPC))
+	}
+	if _, err := token.ParseKeys(o.InterruptKeys, nil); err != nil {
+		errs = append(errs, fmt.Errorf("--interrupt-keys: %w", err))
+	}
+	if o.MaxBodyBytes < 1 || o.MaxBodyBytes > maxBodyBytes {
+		errs = append(errs, fmt.Errorf("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.MaxBodyBytes, maxBodyBytes))
+	}
+	errs = append(errs, o.Browser.validate(o.URL))
+	if err := o.Admission.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --start-delay: %w", err))
+	}
+	return errors.Join(append(errs, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))...)
+}
+
+// DevKey is the API key of a host that was given none. It is no secret.
+const DevKey = "dev-key"
+
+// FirstKey is the key of the first KEY=TENANT:SCOPES.
+func FirstKey(specs []string) string {
+	key, _, _ := strings.Cut(specs[0], "=")
+	return key
+}
+
+func parseAPIKeys(flags []string) ([]auth.Spec, error) {
+	var (
+		specs []auth.Spec
+		errs  []error
+	)
+	for i, f := range flags {
+		s, err := auth.ParseSpec(f)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--api-key no. %d: %w", i+1, err))
+		}
+		specs = append(specs, s)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	return specs, nil
+}

@@ -1,0 +1,167 @@
+package host
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/host/probe"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/mtls"
+	"waybill.dev/waybill/services/gateway"
+	"waybill.dev/waybill/services/gateway/webhook"
+)
+
+// publicServer serves the public API: REST and event streams over HTTP, and gRPC.
+type publicServer struct {
+	opts *Public
+	// metrics is nil unless it is served.
+	httpAddr, grpcAddr, metrics net.Listener
+	certs                       *mtls.Certs // nil: no TLS
+	gateway                     *gateway.Service
+	webhooks                    *webhook.Service
+	grpc                        *grpc.Server
+	http                        *http.Server
+}
+
+// listen takes the addresses before anything else is opened, so that a busy port is an error at once.
+func (p *publicServer) listen(later func(func())) error {
+	for _, l := range []struct {
+		flag, addr string
+		into       *net.Listener
+	}{{"http-addr", p.opts.HTTPAddr, &p.httpAddr}, {"grpc-addr", p.opts.GRPCAddr, &p.grpcAddr}, {"metrics-addr", p.opts.MetricsAddr, &p.metrics}} {
+		if l.addr == "" {
+			continue
+		}
+		lis, err := net.Listen("tcp", l.addr)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w; give another address, or port 0 for a free one", l.flag, l.addr, err)
+		}
+		*l.into = lis
+		later(func() { _ = lis.Close() })
+	}
+	return nil
+}
+
+// start accepts requests. It is called last, so that the servers stop first.
+func (p *publicServer) start(group *lifecycle.Group, collectors ...prometheus.Collector) {
+	group.Start(grpcPart("public grpc", p.grpc, p.grpcAddr, func() {}))
+	group.Start(lifecycle.Part{
+		Name: "http",
+		Run: func(context.Context) error {
+			lis := p.httpAddr
+			if p.certs != nil {
+				lis = tls.NewListener(lis, p.certs.Config())
+			}
+			if err := p.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		},
+		Stop: func(ctx context.Context) {
+			p.gateway.Drain() // streams end, their readers resume
+			if err := p.http.Shutdown(ctx); err != nil {
+				_ = p.http.Close() // requests that did not end in time are cut
+			}
+		},
+	})
+	if p.metrics == nil {
+		return
+	}
+	reg := probe.NewRegistry()
+	reg.MustRegister(collectors...)
+	reg.MustRegister(p.gateway.Collectors()...)
+	reg.MustRegister(p.webhooks.Collectors()...)
+	group.Start(probe.ServeOperator(p.metrics, probe.OperatorMux(reg)))
+}
+
+// grpcPart serves gRPC until the group stops, then lets calls finish. stopping is called first.
+func grpcPart(name string, srv *grpc.Server, lis net.Listener, stopping func()) lifecycle.Part {
+	return lifecycle.Part{
+		Name: name,
+		Run: func(ctx context.Context) error {
+			err := srv.Serve(lis)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		},
+		Stop: func(ctx context.Context) {
+			stopping()
+			stopped := make(chan struct{})
+			go func() { srv.GracefulStop(); close(stopped) }()
+			select {
+			case <-stopped:
+			case <-ctx.Done():
+				srv.Stop()
+				<-stopped
+			}
+		},
+	}
+}
+
+// addresses are where clients on this machine reach the server.
+func (p *publicServer) addresses(took time.Duration) Addresses {
+	a := Addresses{
+		HTTP: p.localURL(), GRPC: reachable(p.grpcAddr.Addr()), Metrics: probe.MetricsURL(p.metrics),
+		PID: os.Getpid(), ReadyMs: took.Milliseconds(),
+	}
+	if p.opts.Browser.Console {
+		a.Console = a.HTTP + consolePath
+	}
+	return a
+}
+
+// baseURL is where clients reach the REST API. A public URL with a path has the base path
+// already.
+func (p *publicServer) baseURL() string {
+	if p.opts.URL == "" {
+		return p.localURL()
+	}
+	public := strings.TrimSuffix(p.opts.URL, "/")
+	if base := p.opts.Browser.BasePath; !strings.HasSuffix(public, base) {
+		return public + base
+	}
+	return public
+}
+
+// localURL is where this process serves the REST API.
+func (p *publicServer) localURL() string {
+	scheme := "http://"
+	if p.certs != nil {
+		scheme = "https://"
+	}
+	return scheme + reachable(p.httpAddr.Addr()) + p.opts.Browser.BasePath
+}
+
+// grpcEndpoint is where clients reach the gRPC API.
+func (p *publicServer) grpcEndpoint() string {
+	scheme := "grpc://"
+	if p.certs != nil {
+		scheme = "grpcs://"
+	}
+	if p.opts.GRPC != "" {
+		return scheme + p.opts.GRPC
+	}
+	return scheme + reachable(p.grpcAddr.Addr())
+}
+
+// reachable is an address that a client on this machine can use, also if the listener's stands
+// for every address.
+func reachable(a net.Addr) string {
+	t, ok := a.(*net.TCPAddr)
+	if !ok || !t.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(t.Port))
+}

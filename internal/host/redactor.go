@@ -1,0 +1,31 @@
+package host
+
+import (
+	"fmt"
+	"log/slog"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/services/redactor"
+)
+
+// newRedactor makes the redactor of a process, and a log that passes it. It is made before all
+// else: nothing that a process writes shows a secret of its settings.
+func newRedactor(s Secrets, known Credentials, log *slog.Logger) (*redactor.Service, *slog.Logger, error) {
+	cfg := redactor.DefaultConfig()
+	cfg.Shapes = s.Shapes
+	ofFile, err := hostfile.ReadSecrets(s.File)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: --secrets-file: %w", exit.ErrUsage, err)
+	}
+	if cfg.HostSecrets, err = known.list(); err != nil {
+		return nil, nil, err
+	}
+	cfg.HostSecrets = append(cfg.HostSecrets, ofFile...)
+	r, err := redactor.New(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, obs.Clean(log, r.Clean), nil
+}

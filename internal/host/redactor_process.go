@@ -1,0 +1,39 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+)
+
+// RedactorProcess are the settings of a redactor in a process of its own.
+type RedactorProcess struct {
+	Process
+	// Known are the secrets in the settings of all services of the host.
+	Known     Credentials
+	TestSeams bool
+}
+
+// Validate returns all that is wrong, joined.
+func (o *RedactorProcess) Validate() error {
+	return errors.Join(o.Process.Validate(), o.Known.Validate())
+}
+
+// RunRedactor serves until ctx ends.
+func RunRedactor(ctx context.Context, o RedactorProcess, log *slog.Logger) error {
+	o.Known.canary = canary(o.TestSeams)
+	r, log, err := newRedactor(o.Secrets, o.Known, log)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(&o.Process, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.exportCalls(ctx, "waybill-redactor"); err != nil {
+		return err
+	}
+	r.Register(p.server)
+	return p.serve(ctx, nil, nil)
+}

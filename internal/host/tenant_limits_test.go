@@ -1,0 +1,32 @@
+package host
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/cli/exit"
+)
+
+func TestTenantLimits_AreReadAtStart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "limits.json")
+	log := slog.New(slog.DiscardHandler)
+	o := Execution{TenantLimits: file}
+	_, err := o.openTenantLimits(log)
+	require.ErrorIs(t, err, exit.ErrUsage)
+	require.ErrorContains(t, err, "--tenant-limits "+file)
+	require.NoError(t, os.WriteFile(file, []byte(`{"tenants":{"acme":{"weight":0.5}}}`), 0o600))
+	_, err = o.openTenantLimits(log)
+	require.ErrorContains(t, err, "/tenants/acme/weight")
+	require.NoError(t, os.WriteFile(file, []byte(`{"tenants":{"acme":{"weight":2}}}`), 0o600))
+	limits, err := o.openTenantLimits(log)
+	require.NoError(t, err)
+	require.Equal(t, 2, limits.Of("acme").Weight)
+	limits, err = (&Execution{}).openTenantLimits(log)
+	require.NoError(t, err)
+	require.Nil(t, limits)
+}

@@ -1,0 +1,211 @@
+// Package tools reads which MCP servers and A2A agents workflows may call.
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/tool/a2a"
+	"waybill.dev/waybill/services/dispatcher/tool/mcp"
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// Options name the servers that workflows may call, as ID=URL or ID=stdio:COMMAND.
+type Options struct {
+	MCPServers, A2AAgents []string
+	// Idempotent are MCP tools as SERVER/TOOL.
+	Idempotent []string
+}
+
+// EnvID is an id in the form that it has in names of environment variables.
+func EnvID(id string) string { return strings.ToUpper(strings.ReplaceAll(id, "-", "_")) }
+
+func mcpTokenEnv(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_TOKEN" }
+
+func a2aTokenEnv(id string) string { return "WAYBILL_A2A_" + EnvID(id) + "_TOKEN" }
+
+// mcpConfigs reads the servers of the flags and their variables.
+func (o *Options) mcpConfigs() ([]mcp.Config, error) {
+	var (
+		out           []mcp.Config
+		ids, programs []string
+		errs          []error
+	)
+	for _, f := range o.MCPServers {
+		c, err := mcp.Parse(f)
+		c.TokenName = mcpTokenEnv(c.ID)
+		c.Token = os.Getenv(c.TokenName)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("--mcp-server: %w", err))
+			continue
+		case c.URL == nil && c.Token != "":
+			errs = append(errs, fmt.Errorf("%s: a command takes no bearer token; give it a variable with %sNAME", c.TokenName, mcpVariable(c.ID)))
+		}
+		if err := checkToken(c.TokenName, c.Token); err != nil {
+			errs = append(errs, err)
+		}
+		if c.URL == nil {
+			c.Env = commandEnv(c.ID, os.Environ())
+			errs = append(errs, checkVariables(variablesOf(c.ID, os.Environ()))...)
+			programs = append(programs, c.ID)
+		}
+		ids = append(ids, c.ID)
+		out = append(out, c)
+	}
+	errs = append(errs, overlaps(programs, ids)...)
+	errs = append(errs, o.markIdempotent(out)...)
+	return out, errors.Join(errs...)
+}
+
+// markIdempotent sets the idempotent tools of each server.
+func (o *Options) markIdempotent(servers []mcp.Config) (errs []error) {
+	for _, f := range o.Idempotent {
+		id, name, _ := strings.Cut(f, "/")
+		i := slices.IndexFunc(servers, func(c mcp.Config) bool { return c.ID == id })
+		switch {
+		case name == "":
+			errs = append(errs, fmt.Errorf("--idempotent-tool %q: want SERVER/TOOL", f))
+		case i < 0:
+			errs = append(errs, fmt.Errorf("--idempotent-tool %q: no --mcp-server has the id %q", f, id))
+		default:
+			servers[i].Idempotent = append(servers[i].Idempotent, name)
+		}
+	}
+	return errs
+}
+
+// a2aConfigs reads the agents.
+func (o *Options) a2aConfigs() ([]a2a.Config, error) {
+	var (
+		out  []a2a.Config
+		errs []error
+	)
+	for _, f := range o.A2AAgents {
+		id, target, _ := strings.Cut(f, "=")
+		c, err := a2a.Parse(id, target)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--a2a-agent: %w", err))
+			continue
+		}
+		c.TokenName = a2aTokenEnv(id)
+		c.Token = os.Getenv(c.TokenName)
+		if err := checkToken(c.TokenName, c.Token); err != nil {
+			errs = append(errs, err)
+		}
+		out = append(out, c)
+	}
+	return out, errors.Join(errs...)
+}
+
+// checkToken refuses characters that no header can carry. Its error does not contain the token.
+func checkToken(name, token string) error {
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%s: has a space, a line end or a sign that no token has; set it again", name)
+	}
+	return nil
+}
+
+// inherited are the variables that every command gets. The rest of the host's environment, such as
+// keys of other services, stays hidden from tools.
+var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"}
+
+// commandEnv is the environment of a server that is a command.
+func commandEnv(id string, environ []string) []string {
+	var out []string
+	for _, kv := range environ {
+		for _, name := range inherited {
+			if strings.HasPrefix(kv, name+"=") {
+				out = append(out, kv)
+			}
+		}
+	}
+	for _, v := range variablesOf(id, environ) {
+		out = append(out, v.name+"="+v.value)
+	}
+	return out
+}
+
+// Validate returns all that is wrong with the flags, joined.
+func (o *Options) Validate() error {
+	_, mcpErr := o.mcpConfigs()
+	_, a2aErr := o.a2aConfigs()
+	errs := []error{mcpErr, a2aErr}
+	for _, s := range o.hostSecrets() {
+		errs = append(errs, s.check())
+	}
+	return errors.Join(errs...)
+}
+
+// Secrets are the tokens, and the variables of commands that are secret.
+func (o *Options) Secrets() []redact.Secret {
+	var out []redact.Secret
+	for _, s := range o.hostSecrets() {
+		out = append(out, s.Secret)
+	}
+	return out
+}
+
+// hostSecrets are the secrets, each with the variable that it is read from. Their ids are visible in
+// events, so those of variables do not contain the names.
+func (o *Options) hostSecrets() []namedSecret {
+	var out []namedSecret
+	add := func(id, from, value string) {
+		if len(value) >= redact.MinLength { // shorter ones are not matched
+			out = append(out, namedSecret{redact.Secret{ID: id, Value: redact.Value(value)}, from})
+		}
+	}
+	servers, _ := o.mcpConfigs() // Validate reports what is wrong with them
+	for n, c := range servers {
+		add("mcp-"+c.ID, c.TokenName, c.Token)
+		if c.URL != nil {
+			continue
+		}
+		for m, v := range variablesOf(c.ID, os.Environ()) {
+			if v.secret {
+				add(fmt.Sprintf("mcp-%d-env-%d", n+1, m+1), v.from, v.value)
+			}
+		}
+	}
+	agents, _ := o.a2aConfigs()
+	for _, c := range agents {
+		add("a2a-"+c.ID, c.TokenName, c.Token)
+	}
+	return out
+}
+
+// Runners makes the runners of the node types that have a server.
+func (o *Options) Runners(later func(func())) (tool.Runners, error) {
+	out := tool.Runners{}
+	servers, err := o.mcpConfigs()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	agents, err := o.a2aConfigs()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	if len(servers) > 0 {
+		r, err := mcp.New(servers...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --mcp-server: %w", exit.ErrUsage, err)
+		}
+		later(r.Close)
+		out[node.TypeMCPCallTool] = r
+	}
+	if len(agents) > 0 {
+		r, err := a2a.New(agents...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --a2a-agent: %w", exit.ErrUsage, err)
+		}
+		later(r.Close)
+		out[node.TypeA2ASendMessage] = r
+	}
+	return out, nil
+}
