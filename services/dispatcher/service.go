@@ -251,8 +251,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.openLimiter()
 	s.loop = model.New(cfg.Completion, model.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
-		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, Called: s.metrics.Called,
-		Limiter: s.limiter, Refused: s.metrics.NoCapacity,
+		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, OnCall: s.metrics.Called,
+		Limiter: s.limiter, OnRefused: s.metrics.NoCapacity,
 	})
 	s.starter = create.New(create.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,

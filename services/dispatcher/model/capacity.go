@@ -14,10 +14,10 @@ const (
 	maxAsked = 15 * time.Minute
 )
 
-// pause is how long to wait for a model without capacity: as long as the vendor asks, and
+// retryPause is how long to wait for a model without capacity: as long as the vendor asks, and
 // then a random part of a window that grows with each wait (full jitter), so that runs
 // refused together do not return together. The caller records the result.
-func (c *call) pause(asked time.Duration) time.Duration {
+func (c *call) retryPause(asked time.Duration) time.Duration {
 	window := maxWindow
 	if c.task.Waits < 8 {
 		window = min(firstWindow<<max(c.task.Waits, 0), maxWindow)

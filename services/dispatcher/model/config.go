@@ -43,8 +43,8 @@ type config struct {
 
 	// composed is set while templates say what System and Prompt would.
 	composed *prompt.Composition
-	// told is what the log gets of it; nil: nothing.
-	told *told
+	// compositionRecord is what the log gets of it; nil: nothing.
+	compositionRecord *compositionRecord
 }
 
 // maxTokens is more than any model takes; it keeps a huge number within an int, also
@@ -80,49 +80,49 @@ type configs struct {
 	cache[[sha256.Size]byte, config]
 }
 
-// of reads a config. What it gives is others' as well: it is not to be written to but at its
+// parse reads a config. What it gives is others' as well: it is not to be written to but at its
 // top.
-func (m *configs) of(raw json.RawMessage) (config, *wire.NodeError) {
+func (c *configs) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	if len(raw) == 0 {
 		return config{}, nil
 	}
-	c, err := m.cache.of(sha256.Sum256(raw), func() (c config, size int, err error) {
-		err = strictjson.Read(raw, &c)
-		return c, len(raw), err
+	parsed, err := c.cache.getOrCompile(sha256.Sum256(raw), func() (parsed config, size int, err error) {
+		err = strictjson.Read(raw, &parsed)
+		return parsed, len(raw), err
 	})
 	if err != nil {
-		return c, node.Invalid("/config: %s", describe(err))
+		return parsed, node.Invalid("/config: %s", jsonProblem(err))
 	}
-	return c, nil
+	return parsed, nil
 }
 
-func describe(err error) string {
+func jsonProblem(err error) string {
 	if te, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // json returns it unwrapped
 		return fmt.Sprintf("member %s has the wrong type: want %s", te.Field, te.Type)
 	}
 	return "not a JSON object"
 }
 
-// active is the model that is asked: the node's, else the run's, else the host's
+// activeModel is the model that is asked: the node's, else the run's, else the host's
 // (OpenWOP envelope contract §16.3).
-func (c config) active(o overlay, d Defaults) modelgate.Model {
-	m := modelgate.Model{Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
+func (c config) activeModel(o overlay, d Defaults) modelgate.Model {
+	m := modelgate.Model{Provider: firstNonEmpty(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
 	fallback := ""
 	if m.Provider == d.Provider { // the default model belongs to the default provider
 		fallback = d.Model
 	}
-	m.Model = first(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
+	m.Model = firstNonEmpty(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
 	return m
 }
 
-// request turns config, overlay and ports into the first call of the loop. The
+// newRequest turns config, overlay and ports into the first call of the loop. The
 // trust is that of what the prompt was made of.
-func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
-	active := c.active(o, d)
+func (c config) newRequest(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
+	active := c.activeModel(o, d)
 	req := provider.Request{
 		Provider: active.Provider, Model: active.Model,
 		System: c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
-		MaxTokens: min(firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
+		MaxTokens: min(firstPositive(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
 	}
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature
@@ -136,7 +136,7 @@ func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request,
 	return req, m.trust, bad
 }
 
-func first(values ...string) string {
+func firstNonEmpty(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v
@@ -145,7 +145,7 @@ func first(values ...string) string {
 	return ""
 }
 
-func firstInt(values ...int) int {
+func firstPositive(values ...int) int {
 	for _, v := range values {
 		if v > 0 {
 			return v
@@ -169,7 +169,7 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, g.Role) {
 				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
 			}
-			msgs = append(msgs, m.message(provider.Message{Role: g.Role, Content: g.Content}))
+			msgs = append(msgs, m.fenceMessage(provider.Message{Role: g.Role, Content: g.Content}))
 		}
 	}
 	if c.Prompt != "" {
@@ -186,7 +186,7 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 		return msgs, nil
 	}
 	// A node that says nothing hands the model its ports.
-	return []provider.Message{userMessage(m.ports())}, nil
+	return []provider.Message{userMessage(m.portsText())}, nil
 }
 
 // portMessages is the port of a conversation.
@@ -212,7 +212,7 @@ func render(template string, from *material) (string, *wire.NodeError) {
 			return ""
 		}
 		name := placeholder.FindStringSubmatch(m)[1]
-		text, ok := from.value(name)
+		text, ok := from.lookup(name)
 		if !ok {
 			missing = append(missing, name)
 		}

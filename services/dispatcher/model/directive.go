@@ -22,10 +22,10 @@ const (
 // Valid reports whether there is such a strength.
 func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d == Off }
 
-// directive asks for the payload's reasoning, where the schema has a place for it.
-func (c *call) directive() string {
+// reasoningHint asks for the payload's reasoning, where the schema has a place for it.
+func (c *call) reasoningHint() string {
 	switch {
-	case c.Loop.cfg.Directive == Off, !c.reasonings.of(c.req.Schema):
+	case c.Loop.cfg.Directive == Off, !c.reasonings.hasReasoning(c.req.Schema):
 		return ""
 	case c.Loop.cfg.Directive == Mandatory:
 		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
@@ -39,11 +39,11 @@ type reasonings struct {
 	cache[[sha256.Size]byte, bool]
 }
 
-func (m *reasonings) of(schema json.RawMessage) bool {
+func (c *reasonings) hasReasoning(schema json.RawMessage) bool {
 	if !bytes.Contains(schema, []byte(`"reasoning"`)) {
 		return false
 	}
-	found, _ := m.cache.of(sha256.Sum256(schema), func() (bool, int, error) {
+	found, _ := c.cache.getOrCompile(sha256.Sum256(schema), func() (bool, int, error) {
 		var s struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}

@@ -17,9 +17,9 @@ type emission struct {
 	doc  document
 	body map[string]json.RawMessage // top-level members
 	kind string
-	// unsound: the document breaks a rule that its members, put together anew,
+	// malformed: the document breaks a rule that its members, put together anew,
 	// would not show any more, such as a member named twice.
-	unsound bool
+	malformed bool
 }
 
 // fragment reports that the envelope is one piece of several, and not the last.
@@ -30,50 +30,50 @@ func (e emission) fragment() bool {
 	return strictjson.Read(e.body["partial"], &partial) == nil && partial.IsPartial
 }
 
-// recognise reads a model's document as envelopes: an object with type and
+// findEnvelopes reads a model's document as envelopes: an object with type and
 // payload is one, an array of such is several, any other object is the payload
 // of the kind the node asked for (OpenWOP envelope contract §2.2).
-func recognise(docs []document, asked string) []emission {
+func findEnvelopes(docs []document, asked string) []emission {
 	var out []emission
 	for _, d := range docs {
 		if bytes.HasPrefix(d.raw, []byte("[")) {
-			out = append(out, recogniseArray(d, asked)...)
+			out = append(out, findInArray(d, asked)...)
 			continue
 		}
-		if e, ok := recogniseOne(d, asked); ok {
+		if e, ok := readEnvelope(d, asked); ok {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-func recogniseArray(d document, asked string) []emission {
+func findInArray(d document, asked string) []emission {
 	var items []json.RawMessage
 	if json.Unmarshal(d.raw, &items) != nil {
 		return nil
 	}
 	var out []emission
 	for _, raw := range items {
-		e, ok := recogniseOne(document{raw: raw, path: d.path, offset: d.offset}, "")
+		e, ok := readEnvelope(document{raw: raw, path: d.path, offset: d.offset}, "")
 		if !ok {
-			return one(d, asked) // an array that is no list of envelopes is a payload
+			return payloadOnly(d, asked) // an array that is no list of envelopes is a payload
 		}
 		out = append(out, e)
 	}
 	if len(out) == 0 {
-		return one(d, asked)
+		return payloadOnly(d, asked)
 	}
 	return out
 }
 
-func one(d document, asked string) []emission {
-	if e, ok := asPayload(d, asked); ok {
+func payloadOnly(d document, asked string) []emission {
+	if e, ok := payloadEmission(d, asked); ok {
 		return []emission{e}
 	}
 	return nil
 }
 
-func recogniseOne(d document, asked string) (emission, bool) {
+func readEnvelope(d document, asked string) (emission, bool) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(d.raw, &body) != nil {
 		return emission{}, false
@@ -81,18 +81,18 @@ func recogniseOne(d document, asked string) (emission, bool) {
 	var kind string
 	_, hasPayload := body["payload"]
 	if hasPayload && json.Unmarshal(body["type"], &kind) == nil && kind != "" {
-		return emission{doc: d, body: body, kind: kind, unsound: strictjson.Check(d.raw, unbounded(d.raw)) != nil}, true
+		return emission{doc: d, body: body, kind: kind, malformed: strictjson.Check(d.raw, unlimited(d.raw)) != nil}, true
 	}
-	return asPayload(d, asked)
+	return payloadEmission(d, asked)
 }
 
-// unbounded are limits that doc cannot exceed: on size and depth the shape step
+// unlimited are limits that doc cannot exceed: on size and depth the shape step
 // has the say.
-func unbounded(doc []byte) strictjson.Limits {
+func unlimited(doc []byte) strictjson.Limits {
 	return strictjson.Limits{MaxBytes: len(doc), MaxDepth: len(doc)}
 }
 
-func asPayload(d document, asked string) (emission, bool) {
+func payloadEmission(d document, asked string) (emission, bool) {
 	if asked == "" {
 		return emission{}, false
 	}
@@ -101,9 +101,9 @@ func asPayload(d document, asked string) (emission, bool) {
 	}}, true
 }
 
-// place is where an envelope stands: what its ids derive from, so that a
+// envelopePosition is where an envelope stands: what its ids derive from, so that a
 // recovered run gives it the same ones.
-type place struct {
+type envelopePosition struct {
 	runID, nodeID string
 	attempt       int // the node's attempt: one turn, however often a wrong answer is asked for again
 	answered      int // questions of the model's that were answered: after each it begins anew
@@ -113,7 +113,7 @@ type place struct {
 
 // correlationID is the envelope's dedup key within the run (OpenWOP envelope
 // contract §2.1).
-func (p place) correlationID(kind string) string {
+func (p envelopePosition) correlationID(kind string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + strconv.Itoa(p.index)))
 	turn := strconv.Itoa(p.attempt)
 	if p.answered > 0 {
@@ -132,15 +132,15 @@ func (p place) correlationID(kind string) string {
 
 const maxID = 128
 
-func (p place) envelopeID(kind string) string {
+func (p envelopePosition) envelopeID(kind string) string {
 	sum := sha256.Sum256([]byte(p.correlationID(kind)))
 	return "env_" + hex.EncodeToString(sum[:12])
 }
 
-// cause is the correlationId of the envelope at p; empty for an unsound one, which has
+// causationID is the correlationId of the envelope at p; empty for an unsound one, which has
 // none.
-func (e emission) cause(p place) string {
-	if e.unsound {
+func (e emission) causationID(p envelopePosition) string {
+	if e.malformed {
 		return ""
 	}
 	return p.correlationID(e.kind)
@@ -150,8 +150,8 @@ func (e emission) cause(p place) string {
 // decide: the ids that replay depends on, the node, and the trust. A model must
 // not be able to declare itself trusted (OpenWOP envelope contract §12). An
 // unsound document stays as it is, for the shape step to refuse (§26 case 5).
-func (e emission) complete(p place, version int, trust wire.Trust, now time.Time) []byte {
-	if e.unsound {
+func (e emission) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
+	if e.malformed {
 		return e.doc.raw
 	}
 	body := map[string]json.RawMessage{}

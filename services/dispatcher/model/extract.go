@@ -22,19 +22,19 @@ const (
 	pathBraces = "brace-walker"
 )
 
-// extract finds the JSON documents of an answer, leniently and
+// extractDocuments finds the JSON documents of an answer, leniently and
 // deterministically: the whole text; else every fenced block that parses; else
 // the first balanced object or array. None found: nil (OpenWOP envelope
 // contract §14.6).
-func extract(text string) []document {
+func extractDocuments(text string) []document {
 	trimmed := strings.TrimSpace(text)
 	if json.Valid([]byte(trimmed)) && trimmed != "" {
 		return []document{{raw: json.RawMessage(trimmed), path: pathDirect, offset: strings.Index(text, trimmed)}}
 	}
-	if docs := fenced(text); len(docs) > 0 {
+	if docs := fencedDocuments(text); len(docs) > 0 {
 		return docs
 	}
-	if d, ok := balanced(text); ok {
+	if d, ok := firstBalanced(text); ok {
 		return []document{d}
 	}
 	return nil
@@ -42,8 +42,8 @@ func extract(text string) []document {
 
 const fence = "```"
 
-// fenced collects the blocks between fences that are JSON.
-func fenced(text string) []document {
+// fencedDocuments collects the blocks between fences that are JSON.
+func fencedDocuments(text string) []document {
 	var docs []document
 	for pos := 0; ; {
 		open := strings.Index(text[pos:], fence)
@@ -74,9 +74,9 @@ func fenced(text string) []document {
 // answer of nested brackets costs no more than that many passes.
 const maxOpenings = 64
 
-// balanced finds the first object or array that is closed and valid; braces
+// firstBalanced finds the first object or array that is closed and valid; braces
 // inside strings do not count.
-func balanced(text string) (document, bool) {
+func firstBalanced(text string) (document, bool) {
 	b := []byte(text)
 	start := 0
 	for range maxOpenings {
@@ -85,7 +85,7 @@ func balanced(text string) (document, bool) {
 			return document{}, false
 		}
 		start += i
-		end := closing(b, start)
+		end := closingIndex(b, start)
 		if end > 0 && json.Valid(b[start:end]) {
 			return document{raw: json.RawMessage(b[start:end]), path: pathBraces, offset: start}, true
 		}
@@ -97,8 +97,8 @@ func balanced(text string) (document, bool) {
 	return document{}, false
 }
 
-// closing is the index after the bracket that closes the one at start; -1 if none does.
-func closing(b []byte, start int) int {
+// closingIndex is the index after the bracket that closes the one at start; -1 if none does.
+func closingIndex(b []byte, start int) int {
 	depth, inString := 0, false
 	for i := start; i < len(b); i++ {
 		switch c := b[i]; {

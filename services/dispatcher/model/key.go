@@ -22,16 +22,16 @@ type Keys interface {
 	Hide(ctx context.Context, tenant, runID, provider, ref string, key provider.Secret) error
 }
 
-// credential finds the tenant's own key for a call to a provider; empty: the host's is
+// tenantKey finds the tenant's own key for a call to a provider; empty: the host's is
 // used. A run that names one does not fall back to the host's for the provider that it
 // chose; another provider, such as that of a fallback model, is asked with the host's
 // key if the tenant has none for it.
-func (l *Loop) credential(t Task, id string, o overlay) (provider.Secret, *wire.NodeError) {
+func (l *Loop) tenantKey(t Task, id string, o overlay) (provider.Secret, *wire.NodeError) {
 	if t.CredentialRef == "" || l.deps.Keys == nil {
 		return "", nil
 	}
 	key, err := l.deps.Keys.Key(t.Tenant, id, t.CredentialRef)
-	switch chosen := first(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
+	switch chosen := firstNonEmpty(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
 	case err == nil:
 		return key, nil
 	case !errors.Is(err, credential.ErrNone):
@@ -46,11 +46,11 @@ func (l *Loop) credential(t Task, id string, o overlay) (provider.Secret, *wire.
 	return "", nil
 }
 
-// pay puts the tenant's own key into the call. It may have been changed since the run
+// attachTenantKey puts the tenant's own key into the call. It may have been changed since the run
 // was taken up, so it is hidden before anybody is asked with it who could repeat it.
 // The error is not the node's.
-func (l *Loop) pay(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
-	key, bad := l.credential(t, req.Provider, o)
+func (l *Loop) attachTenantKey(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
+	key, bad := l.tenantKey(t, req.Provider, o)
 	if bad != nil || key == "" {
 		return bad, nil
 	}
@@ -63,7 +63,7 @@ func (l *Loop) pay(ctx context.Context, t Task, req *provider.Request, o overlay
 // of providers.
 func (l *Loop) Secrets(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError {
 	for _, s := range needed {
-		if bad := l.secret(r, s, in); bad != nil {
+		if bad := l.checkSecret(r, s, in); bad != nil {
 			return bad
 		}
 	}
@@ -73,7 +73,7 @@ func (l *Loop) Secrets(r *wire.RunRecord, needed []pack.Secret, in node.Input) *
 // kindProvider is the kind of secret that is a key of a provider.
 const kindProvider = "ai-provider"
 
-func (l *Loop) secret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
+func (l *Loop) checkSecret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
 	fail := func(code fault.Code, details map[string]any, format string, args ...any) *wire.NodeError {
 		return &wire.NodeError{Code: string(code), Message: fmt.Sprintf("the node needs the secret %q: ", s.ID) + fmt.Sprintf(format, args...), Details: details}
 	}
@@ -83,7 +83,7 @@ func (l *Loop) secret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.Nod
 	}
 	id := s.Provider
 	if id == "" {
-		id = l.active(in).Provider
+		id = l.activeModel(in).Provider
 	}
 	if !slices.Contains(l.cfg.BYOK, id) {
 		return fail(fault.CredentialForbidden, map[string]any{"provider": id}, "provider %q takes no caller's own credential here", id)

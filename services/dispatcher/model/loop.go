@@ -76,13 +76,13 @@ type Deps struct {
 	// Policies say who may ask which models; nil: everybody may ask all.
 	Policies *Policies
 	Clock    func() time.Time
-	// Called is told of each call of a model that went out, and how long it took; nil:
+	// OnCall is told of each call of a model that went out, and how long it took; nil:
 	// nobody is.
-	Called func(provider string, took time.Duration)
+	OnCall func(provider string, took time.Duration)
 	// Limiter admits calls; nil admits all.
 	Limiter *limit.Limiter
-	// Refused is called when a provider had no capacity for a call; nil disables it.
-	Refused func(provider string)
+	// OnRefused is called when a provider had no capacity for a call; nil disables it.
+	OnRefused func(provider string)
 	// Jitter chooses a duration in [0, limit); nil uses a random one.
 	Jitter func(limit time.Duration) time.Duration
 	// Canned makes the provider of a run-level configurable.mockProvider; nil
@@ -92,12 +92,12 @@ type Deps struct {
 
 // Loop executes model nodes. It is safe for concurrent use.
 type Loop struct {
-	cfg         Config
-	deps        Deps
-	projections projections
-	values      values
-	reasonings  reasonings
-	configs     configs
+	cfg           Config
+	deps          Deps
+	projections   projections
+	outputSchemas outputSchemas
+	reasonings    reasonings
+	configs       configs
 }
 
 // New makes a loop.
@@ -183,30 +183,30 @@ type Result struct {
 
 // Run executes a model node.
 func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
-	c, bad, err := l.begin(ctx, t, j)
+	c, bad, err := l.newCall(ctx, t, j)
 	if bad != nil || err != nil {
 		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}
-	if res, ok := c.fromLog(); ok { // whoever would be asked now, and with which key
+	if res, ok := c.resultFromLog(); ok { // whoever would be asked now, and with which key
 		return res
 	}
-	for _, step := range []func(context.Context) (*wire.NodeError, error){c.address, c.expect, c.fit} {
+	for _, step := range []func(context.Context) (*wire.NodeError, error){c.prepareRequest, c.setExpectation, c.fitRequest} {
 		if bad, err := step(ctx); bad != nil || err != nil {
 			return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 		}
 	}
-	if err := c.announce(ctx); err != nil {
+	if err := c.recordComposition(ctx); err != nil {
 		return Result{Interrupted: err}
 	}
-	res := c.loop(ctx)
-	c.tag(res.Drafts)
+	res := c.runAttempts(ctx)
+	c.markUntrusted(res.Drafts)
 	res.Trust = c.task.Trust
 	return res
 }
 
-// tag marks events as what they are made of: they tell of an answer to the
+// markUntrusted marks events as what they are made of: they tell of an answer to the
 // prompt, and can repeat some of it.
-func (c *call) tag(drafts []wire.Draft) {
+func (c *call) markUntrusted(drafts []wire.Draft) {
 	if c.task.Trust != wire.Untrusted {
 		return
 	}
@@ -215,9 +215,9 @@ func (c *call) tag(drafts []wire.Draft) {
 	}
 }
 
-// begin reads what the node and the host say of the emission.
-func (l *Loop) begin(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
-	cfg, bad := l.configs.of(t.Input.Config)
+// newCall reads what the node and the host say of the emission.
+func (l *Loop) newCall(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
+	cfg, bad := l.configs.parse(t.Input.Config)
 	if bad != nil {
 		return nil, bad, nil
 	}
@@ -225,47 +225,47 @@ func (l *Loop) begin(ctx context.Context, t Task, j Journal) (*call, *wire.NodeE
 	if err != nil {
 		return nil, nil, err
 	}
-	return &call{Loop: l, task: t, journal: j, cfg: cfg, limits: limits, tries: min(l.cfg.MaxAttempts, limits.SchemaRounds+1)}, nil, nil
+	return &call{Loop: l, task: t, journal: j, cfg: cfg, limits: limits, maxAttempts: min(l.cfg.MaxAttempts, limits.SchemaRounds+1)}, nil, nil
 }
 
-// address makes the prompt, and finds the model that is asked, its provider and the key.
-func (c *call) address(ctx context.Context) (bad *wire.NodeError, err error) {
+// prepareRequest makes the prompt, and finds the model that is asked, its provider and the key.
+func (c *call) prepareRequest(ctx context.Context) (bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(c.task.Input.Configurable, &o) // checked at creation
-	if bad, err := c.compose(ctx, c.task, &c.cfg); bad != nil || err != nil {
+	if bad, err := c.composePrompt(ctx, c.task, &c.cfg); bad != nil || err != nil {
 		return bad, err
 	}
 	var trust wire.Trust
-	if c.req, trust, bad = c.cfg.request(c.task.Input, o, c.Loop.cfg.Defaults); bad != nil {
+	if c.req, trust, bad = c.cfg.newRequest(c.task.Input, o, c.Loop.cfg.Defaults); bad != nil {
 		return bad, nil
 	}
 	if bad := c.substitute(c.task, &c.req); bad != nil {
 		return bad, nil
 	}
-	c.req.Messages = append(c.req.Messages, conversation(c.task.Answered)...)
-	c.req.Tenant, c.author = c.task.Tenant, c.req.System
-	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.trust())
-	if c.provider, bad = c.Loop.provider(&c.req, o); bad != nil {
+	c.req.Messages = append(c.req.Messages, clarificationMessages(c.task.Answered)...)
+	c.req.Tenant, c.authorSystem = c.task.Tenant, c.req.System
+	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.promptTrust())
+	if c.provider, bad = c.Loop.resolveProvider(&c.req, o); bad != nil {
 		return bad, nil
 	}
-	if bad, err := c.pay(ctx, c.task, &c.req, o); bad != nil || err != nil {
+	if bad, err := c.attachTenantKey(ctx, c.task, &c.req, o); bad != nil || err != nil {
 		return bad, err
 	}
 	if c.req.Timeouts, bad = c.timeouts(); bad != nil {
 		return bad, nil
 	}
-	c.verbosity = first(o.Verbosity, thoughtsFull)
-	c.req.Thoughts = c.cfg.Thoughts && c.verbosity != thoughtsOff && c.streams()
+	c.verbosity = firstNonEmpty(o.Verbosity, thoughtsFull)
+	c.req.Thoughts = c.cfg.Thoughts && c.verbosity != thoughtsOff && c.streamsAnswer()
 	return nil, nil
 }
 
-// fit makes the request one that the model and its vendor take.
-func (c *call) fit(context.Context) (*wire.NodeError, error) {
-	c.suit()
-	return c.project(), nil
+// fitRequest makes the request one that the model and its vendor take.
+func (c *call) fitRequest(context.Context) (*wire.NodeError, error) {
+	c.fitToModel()
+	return c.projectSchema(), nil
 }
 
-func (l *Loop) provider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {
+func (l *Loop) resolveProvider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {
 	if len(o.MockProvider) > 0 && l.deps.Canned != nil {
 		p, err := l.deps.Canned(o.MockProvider)
 		if err != nil {
@@ -298,87 +298,87 @@ type call struct {
 	cfg      config
 	req      provider.Request
 	provider provider.Provider
-	// author is the system text as the node's author has it, before the host's hint.
-	author string
-	limits Limits
-	tries  int
+	// authorSystem is the system text as the node's author has it, before the host's hint.
+	authorSystem string
+	limits       Limits
+	maxAttempts  int
 	// verbosity is how much of the model's thoughts is shown.
 	verbosity string
 	// ceiling is the longest answer that the model can give, in tokens; 0: unknown.
 	ceiling int
 	// projection is set while the model is told the schema in its vendor's words.
 	projection *projection.Projection
-	want       want
+	expected   expectation
 	// round is how many turns of this emission went by in talk about schemas.
 	round int
-	// taught are the kinds whose schemas are in the model's context.
-	taught []string
-	// calls counts the calls of the model that were made here, ordinal all of the
+	// addedSchemas are the kinds whose schemas are in the model's context.
+	addedSchemas []string
+	// callsMade counts the calls of the model that were made here, ordinal all of the
 	// emission's before this one, whoever made them.
-	calls, ordinal int
-	// told says that the answer which is asked for has been shown, and its usage told: it is
+	callsMade, ordinal int
+	// answerShown says that the answer which is asked for has been shown, and its usage told: it is
 	// asked for once more.
-	told bool
+	answerShown bool
 	// drafts are events decided and not yet appended: they go with the next frame.
 	drafts []wire.Draft
 }
 
-// loop asks until the answer is taken, refused, or no attempt is left.
-func (c *call) loop(ctx context.Context) Result {
+// runAttempts asks until the answer is taken, refused, or no attempt is left.
+func (c *call) runAttempts(ctx context.Context) Result {
 	base := c.req.Messages
 	attempt, err := c.resume(ctx, base)
 	switch {
 	case err != nil:
 		return Result{Interrupted: err}
-	case c.proseLost():
-		return c.proseAgain(ctx, attempt, base)
-	case attempt > c.tries: // the executor was lost before it could say that none is left
-		return c.usedUp(talkFailure(), c.tries)
+	case c.reformatPending():
+		return c.repeatReformat(ctx, attempt, base)
+	case attempt > c.maxAttempts: // the executor was lost before it could say that none is left
+		return c.failExhausted(schemaTalkFailure(), c.maxAttempts)
 	}
-	for c.told = c.partly(); ; attempt++ {
-		c.ordinal = c.nth(attempt - 1)
-		res, fail := c.ask(ctx)
+	for c.answerShown = c.partiallyRecorded(); ; attempt++ {
+		c.ordinal = c.callOrdinal(attempt - 1)
+		res, fail := c.callModel(ctx)
 		if fail != nil {
 			return *fail
 		}
-		v := c.judge(ctx, res, attempt)
+		v := c.judgeAnswer(ctx, res, attempt)
 		if v.done != nil {
 			return *v.done
 		}
-		c.told = false
-		if attempt >= c.tries || c.full(v.failure) {
-			return c.exhausted(ctx, v.failure, attempt, res, base)
+		c.answerShown = false
+		if attempt >= c.maxAttempts || c.atOutputCeiling(v.failure) {
+			return c.handleExhausted(ctx, v.failure, attempt, res, base)
 		}
-		if v.goOn {
-			if err := c.flush(ctx); err != nil { // each call's usage is recorded before the next goes out
+		if v.continues {
+			if err := c.flushEvents(ctx); err != nil { // each call's usage is recorded before the next goes out
 				return Result{Interrupted: err}
 			}
 			c.round++
 			c.req.Messages = base
 			continue
 		}
-		c.add(wire.EventEnvelopeRetryAttempted, retryPayload{
+		c.addEvent(wire.EventEnvelopeRetryAttempted, retryPayload{
 			NodeID: c.task.Input.NodeID, Attempt: attempt + 1, Reason: v.failure.reason, PreviousError: optional(v.failure.detail),
 		})
-		if err := c.flush(ctx); err != nil { // recorded before the call goes out
+		if err := c.flushEvents(ctx); err != nil { // recorded before the call goes out
 			return Result{Interrupted: err}
 		}
-		c.adapt(v.failure, base)
+		c.prepareRetry(v.failure, base)
 	}
 }
 
-// nth counts a call of this emission among all that the node makes: each answer is followed
+// callOrdinal counts a call of this emission among all that the node makes: each answer is followed
 // by another emission, and each emission can have one call more than attempts, for prose
 // (OpenWOP host contract §5.5).
-func (c *call) nth(n int) int { return n + len(c.task.Answered)*(c.tries+1) }
+func (c *call) callOrdinal(n int) int { return n + len(c.task.Answered)*(c.maxAttempts+1) }
 
-// adapt prepares the next attempt: more room after a truncation and nothing else,
+// prepareRetry prepares the next attempt: more room after a truncation and nothing else,
 // not even the correction that the truncated attempt had; the correction after
 // anything else, at the same budget.
-func (c *call) adapt(f failure, base []provider.Message) {
+func (c *call) prepareRetry(f failure, base []provider.Message) {
 	c.req.Messages = base
 	if f.reason == reasonTruncation {
-		c.req.MaxTokens = c.within(c.req.MaxTokens * c.Loop.cfg.Multiplier)
+		c.req.MaxTokens = c.capTokens(c.req.MaxTokens * c.Loop.cfg.Multiplier)
 		return
 	}
 	if text := f.correction(); text != "" {
@@ -389,84 +389,84 @@ func (c *call) adapt(f failure, base []provider.Message) {
 // verdict is the end of the node, a turn that another one follows, or a failed
 // attempt.
 type verdict struct {
-	done *Result
-	goOn bool
+	done      *Result
+	continues bool
 	// failure is also what a turn that could go on came to if no attempt is left.
 	failure failure
 }
 
-// judge applies the truth table to one answer.
-func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verdict {
-	if !c.told {
+// judgeAnswer applies the truth table to one answer.
+func (c *call) judgeAnswer(ctx context.Context, res provider.Result, attempt int) verdict {
+	if !c.answerShown {
 		c.drafts = append(c.drafts, c.usageDraft(res))
 	}
 	f, refused, failed := classify(res)
 	switch {
 	case refused:
-		told, err := c.refused(ctx, res)
+		told, err := c.refusalDraft(ctx, res)
 		if err != nil {
 			return verdict{done: &Result{Interrupted: err}}
 		}
 		c.drafts = append(c.drafts, told)
-		return c.end(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
+		return c.failNode(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
 	case failed:
-		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
+		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.expected.containsDocument(res.Text)))
 		return verdict{failure: f}
 	}
-	v := c.take(ctx, res, attempt)
-	if v.done == nil && !v.goOn {
+	v := c.acceptAnswer(ctx, res, attempt)
+	if v.done == nil && !v.continues {
 		v.failure = contentFailure(res, v.failure)
 		if v.failure.reason == reasonTruncation {
-			c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
+			c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.expected.containsDocument(res.Text)))
 		}
 	}
 	return v
 }
 
-// end fails the node; what was decided so far goes with it.
-func (c *call) end(e *wire.NodeError) verdict {
+// failNode fails the node; what was decided so far goes with it.
+func (c *call) failNode(e *wire.NodeError) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Err: e}}
 }
 
-func (c *call) succeed(out node.Output) verdict {
+func (c *call) completeNode(out node.Output) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}}
 }
 
-// ask calls the model once. A failed call is no failed attempt: it carries no
+// callModel calls the model once. A failed call is no failed attempt: it carries no
 // envelope event (OpenWOP envelope contract §14.1).
-func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
+func (c *call) callModel(ctx context.Context) (provider.Result, *Result) {
 	if ctx.Err() != nil { // the run ended between two attempts
 		return provider.Result{}, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err := replayguard.Check(ctx); err != nil {
-		return provider.Result{}, c.unsent(err)
+		return provider.Result{}, c.unsentResult(err)
 	}
-	release, err := c.admitted(ctx)
+	release, err := c.acquireSlot(ctx)
 	if _, refused := provider.As(err); refused {
-		return provider.Result{}, &Result{Drafts: c.drafts, Err: c.unanswered(err)}
+		return provider.Result{}, &Result{Drafts: c.drafts, Err: c.callFailure(err)}
 	}
 	if err != nil {
-		return provider.Result{}, c.unsent(err)
+		return provider.Result{}, c.unsentResult(err)
 	}
 	out := limit.Outcome{Tokens: unreported, Aborted: true}
 	defer func() { release(out) }()
 	callCtx, cancel := context.WithTimeout(ctx, c.req.Timeouts.Call)
 	defer cancel()
-	emit, wait, closeStream, err := c.open(ctx)
+	emit, wait, closeStream, err := c.openStream(ctx)
 	if err != nil {
-		return provider.Result{}, c.unsent(err)
+		return provider.Result{}, c.unsentResult(err)
 	}
 	defer closeStream()
 	req := c.req
-	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.calls)
+	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.callsMade)
 	req.InvocationID = InvocationID(c.task, c.ordinal, req.Provider+":"+req.Model)
-	c.calls++
+	c.callsMade++
 	began := c.deps.Clock()
-	res, err := c.provider.Call(callCtx, req, c.bounded(emit))
-	if c.deps.Called != nil {
-		c.deps.Called(req.Provider, c.deps.Clock().Sub(began))
+	res, err := c.provider.Call(callCtx, req, c.boundAnswer(emit))
+	if c.deps.OnCall != nil {
+		c.deps.OnCall(req.Provider, c.deps.Clock().Sub(began))
 	}
-	out = c.outcome(ctx, res, err)
+	out = c.limiterOutcome(ctx, res, err)
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}
@@ -474,7 +474,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 		return res, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err != nil {
-		return res, &Result{Drafts: c.drafts, Err: c.unanswered(err)}
+		return res, &Result{Drafts: c.drafts, Err: c.callFailure(err)}
 	}
 	return res, nil
 }

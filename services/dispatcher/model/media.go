@@ -31,14 +31,14 @@ func mediaKind(mime string) string {
 	}
 }
 
-// paints reports that the node asks for a kind that its model makes itself. Such an
+// generatesMedia reports that the node asks for a kind that its model makes itself. Such an
 // answer is held to no schema: it is no JSON.
-func (c *call) paints() bool {
-	capability := map[string]modelgate.Capability{kindImage: modelgate.ImageOutput, kindAudio: modelgate.AudioOutput}[c.want.kind]
+func (c *call) generatesMedia() bool {
+	capability := map[string]modelgate.Capability{kindImage: modelgate.ImageOutput, kindAudio: modelgate.AudioOutput}[c.expected.kind]
 	if capability == "" {
 		return false
 	}
-	has, _ := c.has(modelgate.Model{Provider: c.req.Provider, Model: c.req.Model}, capability)
+	has, _ := c.hasCapability(modelgate.Model{Provider: c.req.Provider, Model: c.req.Model}, capability)
 	return has
 }
 
@@ -52,18 +52,18 @@ type mediaPayload struct {
 // maxAlt bounds the words that go with an image, in bytes.
 const maxAlt = 1024
 
-// alt is what the model said with what it made, and describes it.
-func (c *call) alt(ctx context.Context, said string) (string, error) {
+// altText is what the model said with what it made, and describes it.
+func (c *call) altText(ctx context.Context, said string) (string, error) {
 	said = strings.TrimSpace(said)
 	if len(said) <= maxAlt {
 		return said, nil
 	}
-	clean, err := c.beginning(ctx, said, maxAlt)
-	return upTo(clean, maxAlt), err
+	clean, err := c.redactPrefix(ctx, said, maxAlt)
+	return truncateBytes(clean, maxAlt), err
 }
 
-// painted are the envelopes of what the model made besides text.
-func painted(media []provider.Media, alt string) []emission {
+// mediaEmissions are the envelopes of what the model made besides text.
+func mediaEmissions(media []provider.Media, alt string) []emission {
 	out := make([]emission, 0, len(media))
 	for _, m := range media {
 		payload, err := json.Marshal(mediaPayload{base64.StdEncoding.EncodeToString(m.Data), len(m.Data), m.MIME, alt})
@@ -78,19 +78,19 @@ func painted(media []provider.Media, alt string) []emission {
 	return out
 }
 
-// emissions are the envelopes of an answer: those of its text, and what the model made
+// findEmissions are the envelopes of an answer: those of its text, and what the model made
 // besides. The text of an answer that was to be an image is no envelope.
-func (c *call) emissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
+func (c *call) findEmissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
 	if len(res.Media) == 0 {
-		return recognise(docs, c.want.kind), nil
+		return findEnvelopes(docs, c.expected.kind), nil
 	}
-	alt, err := c.alt(ctx, res.Text)
+	alt, err := c.altText(ctx, res.Text)
 	if err != nil {
 		return nil, err
 	}
-	made := painted(res.Media, alt)
-	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.want.kind }) {
+	made := mediaEmissions(res.Media, alt)
+	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.expected.kind }) {
 		return made, nil
 	}
-	return append(recognise(docs, c.want.kind), made...), nil
+	return append(findEnvelopes(docs, c.expected.kind), made...), nil
 }

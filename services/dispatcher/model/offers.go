@@ -22,8 +22,8 @@ func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
 	if fallback != nil {
 		fallbacks = append(fallbacks, *fallback)
 	}
-	return slices.ContainsFunc(l.known(fallbacks), func(m modelgate.Model) bool {
-		has, _ := l.has(m, id)
+	return slices.ContainsFunc(l.knownModels(fallbacks), func(m modelgate.Model) bool {
+		has, _ := l.hasCapability(m, id)
 		return has
 	})
 }
@@ -37,15 +37,15 @@ func (l *Loop) Capable(tenant string, id modelgate.Capability, fallbacks []model
 		fallbacks = nil
 	}
 	var out []Offer
-	for _, m := range l.known(fallbacks) {
-		if has, _ := l.has(m, id); !has || m.Model == "" { // no model: each node names its own
+	for _, m := range l.knownModels(fallbacks) {
+		if has, _ := l.hasCapability(m, id); !has || m.Model == "" { // no model: each node names its own
 			continue
 		}
 		o := Offer{Model: m, OwnKey: slices.Contains(l.cfg.TenantKeyed, m.Provider)}
 		rule := l.deps.Policies.Of(tenant, m.Provider)
 		if rule.Mode == modelgate.Required {
 			o.OwnKey = true
-		} else if l.denies(tenant, "", m) != nil {
+		} else if l.denial(tenant, "", m) != nil {
 			continue
 		}
 		out = append(out, o)
@@ -59,8 +59,8 @@ func (l *Loop) Models() *catalogue.Catalogue { return l.deps.Catalogue }
 // TrustsUnknown says that what is not known of a model counts as there.
 func (l *Loop) TrustsUnknown() bool { return l.cfg.TrustsUnknown }
 
-// known are the models that there is a name of, each once.
-func (l *Loop) known(fallbacks []modelgate.Model) []modelgate.Model {
+// knownModels are the models that there is a name of, each once.
+func (l *Loop) knownModels(fallbacks []modelgate.Model) []modelgate.Model {
 	out := append([]modelgate.Model{{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}}, fallbacks...)
 	out = append(out, l.deps.Catalogue.Known()...)
 	seen := map[modelgate.Model]bool{}

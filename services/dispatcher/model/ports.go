@@ -41,13 +41,13 @@ type AcceptRequest struct {
 
 // Outcome is what the accept pipeline decided: an EnvelopeOutcome.
 type Outcome struct {
-	Status       string            `json:"status"` // accepted | gated | invalid | breached
-	Reason       string            `json:"reason"`
-	EnvelopeID   string            `json:"envelopeId"`
-	CapKind      string            `json:"capKind"`
-	AllowedKinds []string          `json:"allowedKinds"`
-	Gate         *Gate             `json:"gate"`
-	Details      []json.RawMessage `json:"details"`
+	Status       wire.EnvelopeStatus `json:"status"`
+	Reason       string              `json:"reason"`
+	EnvelopeID   string              `json:"envelopeId"`
+	CapKind      string              `json:"capKind"`
+	AllowedKinds []string            `json:"allowedKinds"`
+	Gate         *Gate               `json:"gate"`
+	Details      []json.RawMessage   `json:"details"`
 	// Payload is the payload as it was recorded, and Sequence that of the event which
 	// records it; no members of the document.
 	Payload  json.RawMessage `json:"-"`
@@ -59,9 +59,9 @@ type Outcome struct {
 
 // Gate says which contract refused.
 type Gate struct {
-	RefusedType   string   `json:"refusedType"`
-	AcceptedTypes []string `json:"acceptedTypes"`
-	RefusalMode   string   `json:"refusalMode"`
+	RefusedType   string           `json:"refusedType"`
+	AcceptedTypes []string         `json:"acceptedTypes"`
+	RefusalMode   wire.RefusalMode `json:"refusalMode"`
 }
 
 // Schemas answers what the payload of a kind must look like.

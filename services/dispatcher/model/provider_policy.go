@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// anyPrincipal stands for every tenant, or every provider, that has no rule of its own.
-const anyPrincipal = "*"
+// wildcard stands for every tenant, or every provider, that has no rule of its own.
+const wildcard = "*"
 
 // PolicyRule is what holds for one provider.
 type PolicyRule struct {
@@ -26,7 +26,7 @@ type PolicyRule struct {
 	AllowedModels []string `json:"allowedModels"`
 }
 
-// Policies are the policyRules of a host. The nil Policies have none. They never change, and are
+// Policies are the provider rules of a host. The nil Policies have none. They never change, and are
 // safe for concurrent use.
 type Policies struct {
 	tenants map[string]map[string]PolicyRule
@@ -35,8 +35,8 @@ type Policies struct {
 //go:embed policies.schema.json
 var policySchema []byte
 
-// policyForm is compiled on first use; the document is part of the binary and tests compile it.
-var policyForm = sync.OnceValue(func() *schema.Schema {
+// compiledPolicySchema is compiled on first use; the document is part of the binary and tests compile it.
+var compiledPolicySchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("provider policies", policySchema)
 	if err != nil {
 		panic("providerpolicy: embedded schema: " + err.Error())
@@ -53,7 +53,7 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 	}
 	var errs []error
 	malformed := map[string]bool{} // policyRules of which something could not be read: the rest proves nothing
-	for _, v := range policyForm().Validate(doc) {
+	for _, v := range compiledPolicySchema().Validate(doc) {
 		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, v.Message))
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
@@ -66,11 +66,11 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
-			at := "/tenants/" + escapeKey(tenant) + "/" + escapeKey(provider)
+			at := "/tenants/" + escapePointer(tenant) + "/" + escapePointer(provider)
 			if malformed[at] {
 				continue
 			}
-			if err := file.Tenants[tenant][provider].check(at + "/allowedModels"); err != nil {
+			if err := file.Tenants[tenant][provider].validate(at + "/allowedModels"); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -81,17 +81,19 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 	return &Policies{file.Tenants}, nil
 }
 
-// escapeKey makes a name a part of a JSON pointer.
-func escapeKey(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+// escapePointer makes a name a part of a JSON pointer.
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
 
-// check finds what a rule, whose allowedModels stand at that place, contradicts itself in.
-func (r PolicyRule) check(at string) error {
+// validate finds what a rule, whose allowedModels stand at that place, contradicts itself in.
+func (r PolicyRule) validate(at string) error {
 	if r.Mode != modelgate.Restricted && r.AllowedModels != nil {
 		return fmt.Errorf("at %q: only the mode %s has them, and this is %s", at, modelgate.Restricted, r.Mode)
 	}
 	var errs []error
 	for i, p := range r.AllowedModels {
-		if _, err := policyMatches(p, ""); err != nil {
+		if _, err := matchModel(p, ""); err != nil {
 			errs = append(errs, fmt.Errorf("at \"%s/%d\": %q: %w; want a model's name, with * for any part of it", at, i, p, err))
 		}
 	}
@@ -101,8 +103,8 @@ func (r PolicyRule) check(at string) error {
 // Of is the rule of a tenant for a provider.
 func (p *Policies) Of(tenant, provider string) PolicyRule {
 	if p != nil {
-		for _, t := range []string{tenant, anyPrincipal} {
-			for _, id := range []string{provider, anyPrincipal} {
+		for _, t := range []string{tenant, wildcard} {
+			for _, id := range []string{provider, wildcard} {
 				if r, ok := p.tenants[t][id]; ok {
 					return r
 				}
@@ -137,9 +139,9 @@ func (r PolicyRule) Judge(m modelgate.Model, key PolicyKey) *Denial {
 	case modelgate.Disabled:
 		return &Denial{Reason: "provider_disabled", Message: fmt.Sprintf("provider %q is switched off for this tenant; choose another", m.Provider)}
 	case modelgate.Required:
-		return r.keyed(m, key)
+		return r.judgeKey(m, key)
 	case modelgate.Restricted:
-		if r.allows(m.Model) {
+		if r.allowsModel(m.Model) {
 			return nil
 		}
 		return &Denial{
@@ -151,7 +153,7 @@ func (r PolicyRule) Judge(m modelgate.Model, key PolicyKey) *Denial {
 	}
 }
 
-func (r PolicyRule) keyed(m modelgate.Model, key PolicyKey) *Denial {
+func (r PolicyRule) judgeKey(m modelgate.Model, key PolicyKey) *Denial {
 	switch key {
 	case KeyFound:
 		return nil
@@ -162,16 +164,16 @@ func (r PolicyRule) keyed(m modelgate.Model, key PolicyKey) *Denial {
 	}
 }
 
-func (r PolicyRule) allows(model string) bool {
+func (r PolicyRule) allowsModel(model string) bool {
 	return slices.ContainsFunc(r.AllowedModels, func(pattern string) bool {
-		ok, err := policyMatches(pattern, model)
+		ok, err := matchModel(pattern, model)
 		return err == nil && ok
 	})
 }
 
-// policyMatches holds a model to a pattern. The names of models are no paths: * stands for
+// matchModel holds a model to a pattern. The names of models are no paths: * stands for
 // slashes, too.
-func policyMatches(pattern, model string) (bool, error) {
+func matchModel(pattern, model string) (bool, error) {
 	flat := strings.NewReplacer("/", "\x00")
 	return path.Match(flat.Replace(pattern), flat.Replace(model))
 }

@@ -8,36 +8,65 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
+
+// openStream prepares recording the answer as it arrives, when the node wants that.
+func (c *call) openStream(ctx context.Context) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
+	if !c.streamsAnswer() || c.answerShown {
+		return nil, func() error { return nil }, func() {}, nil
+	}
+	scrubber := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "")
+	s, err := scrubber.Open(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	th := c.newThoughtRecorder(scrubber)
+	st := newStreamer(c.journal, s, c.newAnswerFilter(), th, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	closeAll := func() {
+		s.Close()
+		th.close()
+	}
+	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, closeAll, nil
+}
+
+// streamsAnswer reports whether the node shows its answer while it arrives: a prompt
+// does unless told not to, a structured value only if told to.
+func (c *call) streamsAnswer() bool {
+	if c.cfg.ExpectsStreaming != nil {
+		return *c.cfg.ExpectsStreaming
+	}
+	return c.task.TypeID == node.TypeCallPrompt
+}
 
 // streamer records a model's text as output.chunk events while it arrives.
 // What is let go of a piece is one event, a token is always one; those that come while
 // an append is on its way share the next frame. Secrets are taken out before anything is recorded, also
 // those cut over pieces, and so are assets that are too large for the log.
 type streamer struct {
-	journal Journal
-	assets  *assetFilter // nil: what is streamed can hold no asset
-	thinker *thinker     // nil: thoughts are not shown
-	scrub   Scrub
-	nodeID  string
-	runID   string
-	trust   wire.Trust
+	journal  Journal
+	assets   *assetFilter     // nil: what is streamed can hold no asset
+	thoughts *thoughtRecorder // nil: thoughts are not shown
+	scrub    Scrub
+	nodeID   string
+	runID    string
+	trust    wire.Trust
 
 	// held are tokens whose text is not settled yet, and settled what the
 	// redactor has let go of theirs. Only emit touches them.
 	held    []provider.Delta
 	settled string
 
-	mu      sync.Mutex // guards all below
-	pending []wire.Draft
-	err     error
-	busy    bool
-	idle    *sync.Cond // signals that busy fell, or that less is pending
+	mu       sync.Mutex // guards all below
+	pending  []wire.Draft
+	err      error
+	flushing bool
+	idle     *sync.Cond // signals that busy fell, or that less is pending
 }
 
-func newStreamer(j Journal, s Scrub, f *assetFilter, th *thinker, runID, nodeID string, trust wire.Trust) *streamer {
-	st := &streamer{journal: j, assets: f, thinker: th, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
+func newStreamer(j Journal, s Scrub, f *assetFilter, th *thoughtRecorder, runID, nodeID string, trust wire.Trust) *streamer {
+	st := &streamer{journal: j, assets: f, thoughts: th, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
 	st.idle = sync.NewCond(&st.mu)
 	return st
 }
@@ -45,7 +74,7 @@ func newStreamer(j Journal, s Scrub, f *assetFilter, th *thinker, runID, nodeID 
 // emit takes one piece. An error, which may be that of an earlier append,
 // aborts the call.
 func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
-	chunks, err := s.show(ctx, d)
+	chunks, err := s.eventsOf(ctx, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -58,9 +87,9 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 		return err
 	}
 	s.pending = append(s.pending, chunks...)
-	if !s.busy && len(s.pending) > 0 {
-		s.busy = true
-		go s.flush(ctx)
+	if !s.flushing && len(s.pending) > 0 {
+		s.flushing = true
+		go s.flushPending(ctx)
 	}
 	for len(s.pending) > maxPending && s.err == nil { // the model is faster than the log
 		s.idle.Wait()
@@ -76,23 +105,23 @@ const (
 	maxPending = 4 * maxShared
 )
 
-// show gives what can be shown of a piece.
-func (s *streamer) show(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
-	chunks, err := s.thinker.think(ctx, d)
+// eventsOf gives what can be shown of a piece.
+func (s *streamer) eventsOf(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
+	chunks, err := s.thoughts.thoughtEvents(ctx, d)
 	if err != nil || d.Text == "" && !d.Last && len(d.ToolCalls) == 0 {
 		return chunks, err
 	}
-	said, err := s.say(d)
+	said, err := s.answerEvents(d)
 	return append(chunks, said...), err
 }
 
-// say takes a piece of the answer, which ends the thoughts before it.
-func (s *streamer) say(d provider.Delta) ([]wire.Draft, error) {
-	out, err := s.thinker.conclude()
+// answerEvents takes a piece of the answer, which ends the thoughts before it.
+func (s *streamer) answerEvents(d provider.Delta) ([]wire.Draft, error) {
+	out, err := s.thoughts.endBlock()
 	if err != nil {
 		return nil, err
 	}
-	d, ok := s.assets.pass(d)
+	d, ok := s.assets.filterDelta(d)
 	if !ok {
 		return out, nil
 	}
@@ -102,18 +131,18 @@ func (s *streamer) say(d provider.Delta) ([]wire.Draft, error) {
 	}
 	switch {
 	case d.Token:
-		return append(out, s.settle(d, text)...), nil
+		return append(out, s.settleTokens(d, text)...), nil
 	case text == "" && !d.Last && len(d.ToolCalls) == 0:
 		return out, nil // all of the piece is held back
 	}
-	return append(out, s.chunk(d, text)), nil
+	return append(out, s.chunkDraft(d, text)), nil
 }
 
-// settle gives the tokens that can be shown. The redactor holds back what may
+// settleTokens gives the tokens that can be shown. The redactor holds back what may
 // begin a secret; a token waits until all of it was let go, so that chunks are
 // the model's tokens, text for text. Where something was redacted the tokens are
 // gone: what was let go is shown with the first token that waits for it.
-func (s *streamer) settle(d provider.Delta, released string) []wire.Draft {
+func (s *streamer) settleTokens(d provider.Delta, released string) []wire.Draft {
 	s.held = append(s.held, d)
 	s.settled += released
 	var out []wire.Draft
@@ -129,14 +158,14 @@ func (s *streamer) settle(d provider.Delta, released string) []wire.Draft {
 		default:
 			text = s.settled
 		}
-		out = append(out, s.chunk(p, text))
+		out = append(out, s.chunkDraft(p, text))
 		s.settled = s.settled[len(text):]
 		s.held = s.held[1:]
 	}
 	return out
 }
 
-func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {
+func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
 	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last}
 	if d.Model != "" || d.FinishReason != "" || d.Usage != nil || len(d.ToolCalls) > 0 {
 		p.Meta = &chunkMeta{FinishReason: d.FinishReason, Model: d.Model}
@@ -150,8 +179,8 @@ func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {
 	return draft(wire.EventOutputChunk, s.nodeID, s.trust, p)
 }
 
-// flush records what is pending until nothing is; wait joins it.
-func (s *streamer) flush(ctx context.Context) {
+// flushPending records what is pending until nothing is; wait joins it.
+func (s *streamer) flushPending(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.pending) > 0 && s.err == nil {
@@ -165,7 +194,7 @@ func (s *streamer) flush(ctx context.Context) {
 		}
 		s.idle.Broadcast()
 	}
-	s.busy = false
+	s.flushing = false
 	s.idle.Broadcast()
 }
 
@@ -173,7 +202,7 @@ func (s *streamer) flush(ctx context.Context) {
 func (s *streamer) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.busy {
+	for s.flushing {
 		s.idle.Wait()
 	}
 	return s.err
@@ -185,16 +214,16 @@ func (s *streamer) wait() error {
 // answer that no frame holds would be asked for again and again.
 const maxRecorded = 2 << 20
 
-// bounded ends a call whose answer could not be recorded. emit may be nil.
-func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) error {
-	room, assets := maxRecorded, c.assets()
+// boundAnswer ends a call whose answer could not be recorded. emit may be nil.
+func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta) error {
+	room, assets := maxRecorded, c.newAnswerFilter()
 	var written []byte // room for one piece, used again for the next
 	take := func(text string) {
 		written = wire.AppendString(written[:0], text)
 		room -= len(written)
 	}
 	return func(d provider.Delta) error {
-		shown, _ := assets.pass(d)
+		shown, _ := assets.filterDelta(d)
 		take(shown.Text)
 		take(shown.Thought)
 		for _, t := range shown.ToolCalls {
@@ -212,10 +241,10 @@ func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) err
 	}
 }
 
-// assets is the filter of what the node shows: nil where the text is the node's
+// newAnswerFilter is the filter of what the node shows: nil where the text is the node's
 // output as it is, and no envelope.
-func (c *call) assets() *assetFilter {
-	if c.want.kind == "" && c.contract() == nil {
+func (c *call) newAnswerFilter() *assetFilter {
+	if c.expected.kind == "" && c.contract() == nil {
 		return nil
 	}
 	return newAssetFilter(c.limits.MaxInlineBytes)
@@ -232,8 +261,8 @@ func newAssetFilter(maxBytes int) *assetFilter {
 	return &assetFilter{max: maxBytes, text: NewMediaFilter(maxBytes)}
 }
 
-// pass gives the piece as it may be shown; ok is false when nothing of it is.
-func (f *assetFilter) pass(d provider.Delta) (shown provider.Delta, ok bool) {
+// filterDelta gives the piece as it may be shown; ok is false when nothing of it is.
+func (f *assetFilter) filterDelta(d provider.Delta) (shown provider.Delta, ok bool) {
 	if f == nil {
 		return d, true
 	}

@@ -10,16 +10,16 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// unanswered is the failure of a call without an answer. It names the provider, unless the
+// callFailure is the failure of a call without an answer. It names the provider, unless the
 // tenant's readers must not see it, and has the pause before the next call if the provider
 // had no capacity.
-func (c *call) unanswered(err error) *wire.NodeError {
+func (c *call) callFailure(err error) *wire.NodeError {
 	out := callError(err)
 	switch {
 	case out.Capacity:
-		out.RetryAfter = c.pause(out.RetryAfter)
+		out.RetryAfter = c.retryPause(out.RetryAfter)
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Message = c.tooSlow()
+		out.Message = c.timeoutMessage()
 	}
 	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
 		out.Details = map[string]any{"provider": c.req.Provider}

@@ -15,9 +15,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// want is what the node asks the model for: a value of a schema, an envelope of
+// expectation is what the node asks the model for: a value of a schema, an envelope of
 // a kind, or text.
-type want struct {
+type expectation struct {
 	// kind is the envelope kind asked for; empty for a bare value or text.
 	kind    string
 	version int
@@ -27,11 +27,13 @@ type want struct {
 	name string
 }
 
-// text reports that any answer is right.
-func (w want) text() bool { return w.kind == "" && w.value == nil }
+// acceptsAnyText reports that any answer is right.
+func (w expectation) acceptsAnyText() bool { return w.kind == "" && w.value == nil }
 
-// holds reports that a cut-off answer still contains a usable document.
-func (w want) holds(text string) bool { return !w.text() && len(extract(text)) > 0 }
+// containsDocument reports that a cut-off answer still contains a usable document.
+func (w expectation) containsDocument(text string) bool {
+	return !w.acceptsAnyText() && len(extractDocuments(text)) > 0
+}
 
 // unsafeName finds what a schema's name may not contain at a vendor.
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
@@ -41,10 +43,10 @@ func schemaName(s string) string {
 	return s[:min(len(s), 64)]
 }
 
-// expect works out what the node wants and puts its schema into the request.
-func (c *call) expect(ctx context.Context) (*wire.NodeError, error) {
+// setExpectation works out what the node wants and puts its schema into the request.
+func (c *call) setExpectation(ctx context.Context) (*wire.NodeError, error) {
 	if c.task.TypeID == node.TypeStructuredOutput {
-		return c.expectValue(), nil
+		return c.setValueExpectation(), nil
 	}
 	if c.cfg.EnvelopeType == "" {
 		return nil, nil
@@ -58,30 +60,30 @@ func (c *call) expect(ctx context.Context) (*wire.NodeError, error) {
 			Code: string(fault.UnknownEnvelopeKind), Message: fmt.Sprintf("/config/envelopeType: this host does not advertise the kind %q", c.cfg.EnvelopeType),
 		}, nil
 	}
-	c.want = want{kind: k.Name, version: k.Version, name: k.Name}
+	c.expected = expectation{kind: k.Name, version: k.Version, name: k.Name}
 	c.req.Schema, c.req.SchemaName = k.Schema, schemaName(k.Name)
-	c.instruct("Answer with one JSON document: the payload of an envelope of type " + k.Name + ".")
+	c.prependInstruction("Answer with one JSON document: the payload of an envelope of type " + k.Name + ".")
 	return nil, nil
 }
 
-func (c *call) expectValue() *wire.NodeError {
+func (c *call) setValueExpectation() *wire.NodeError {
 	if len(c.cfg.OutputSchema) == 0 {
 		return node.Invalid("/config/outputSchema: core.ai.structuredOutput needs the JSON Schema of its output")
 	}
-	v, err := c.values.of(c.cfg.OutputSchema)
+	v, err := c.outputSchemas.compile(c.cfg.OutputSchema)
 	if err != nil {
 		return node.Invalid("/config/outputSchema: %s", err)
 	}
-	c.want = want{value: v.schema, name: v.name}
-	c.req.Schema, c.req.SchemaName = c.cfg.OutputSchema, schemaName(c.want.name)
-	c.instruct("Answer with one JSON document that satisfies the given schema.")
+	c.expected = expectation{value: v.schema, name: v.name}
+	c.req.Schema, c.req.SchemaName = c.cfg.OutputSchema, schemaName(c.expected.name)
+	c.prependInstruction("Answer with one JSON document that satisfies the given schema.")
 	return nil
 }
 
-// instruct puts the schema hint before the author's system text. It stays the
+// prependInstruction puts the schema hint before the author's system text. It stays the
 // same on every attempt (OpenWOP envelope contract §14.4).
-func (c *call) instruct(what string) {
-	hint := what + c.directive()
+func (c *call) prependInstruction(what string) {
+	hint := what + c.reasoningHint()
 	if c.req.System == "" {
 		c.req.System = hint
 		return
@@ -89,9 +91,9 @@ func (c *call) instruct(what string) {
 	c.req.System = hint + "\n\n" + c.req.System
 }
 
-// valueName is how events name a bare value: the last segment of the schema's
+// outputSchemaName is how events name a bare value: the last segment of the schema's
 // $id, else its title (OpenWOP envelope contract §14.7).
-func valueName(raw json.RawMessage) string {
+func outputSchemaName(raw json.RawMessage) string {
 	var s struct {
 		ID    string `json:"$id"`
 		Title string `json:"title"`
@@ -100,5 +102,5 @@ func valueName(raw json.RawMessage) string {
 	if id := strings.TrimSuffix(path.Base(s.ID), ".schema.json"); s.ID != "" && id != "" {
 		return id
 	}
-	return first(s.Title, "structured-output")
+	return firstNonEmpty(s.Title, "structured-output")
 }

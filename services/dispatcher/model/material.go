@@ -18,8 +18,8 @@ type material struct {
 	trust wire.Trust
 }
 
-// value gives a port, else a variable, as text.
-func (m *material) value(name string) (text string, ok bool) {
+// lookup gives a port, else a variable, as text.
+func (m *material) lookup(name string) (text string, ok bool) {
 	raw, isPort := m.in.Ports[name]
 	tainted, kind := m.in.UntrustedPorts[name], "input"
 	if !isPort {
@@ -29,16 +29,16 @@ func (m *material) value(name string) (text string, ok bool) {
 		tainted, kind = m.in.UntrustedVariables[name], kindVariable
 	}
 	if tainted {
-		return m.fenced(raw, kind, name), true
+		return m.fence(raw, kind, name), true
 	}
-	return shown(raw), true
+	return promptText(raw), true
 }
 
 // kindVariable is what a fence calls a variable; everything else is a port.
 const kindVariable = "variable"
 
-// fenced uses something untrusted.
-func (m *material) fenced(raw json.RawMessage, kind, name string) string {
+// fence uses something untrusted.
+func (m *material) fence(raw json.RawMessage, kind, name string) string {
 	m.trust = wire.Untrusted
 	mark := untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}}
 	if kind != kindVariable {
@@ -47,8 +47,8 @@ func (m *material) fenced(raw json.RawMessage, kind, name string) string {
 	return untrusted.Prompt(raw, wire.Untrusted, mark)
 }
 
-// shown is a value in a prompt: a string as it is, anything else as JSON.
-func shown(raw json.RawMessage) string {
+// promptText is a value in a prompt: a string as it is, anything else as JSON.
+func promptText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -56,22 +56,22 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// ports is what a node hands to its model that says nothing itself.
-func (m *material) ports() string {
+// portsText is what a node hands to its model that says nothing itself.
+func (m *material) portsText() string {
 	raw, err := json.Marshal(m.in.Ports)
 	if err != nil || len(m.in.Ports) == 0 {
 		raw = []byte("{}")
 	}
 	if len(m.in.UntrustedPorts) > 0 {
-		return m.fenced(raw, "input", "all")
+		return m.fence(raw, "input", "all")
 	}
 	return string(raw)
 }
 
-// message fences all text of an untrusted one, text in its files among it. Images
+// fenceMessage fences all text of an untrusted one, text in its files among it. Images
 // and sounds stay, what is neither is fenced as a whole, and nobody untrusted speaks
 // for the system.
-func (m *material) message(g provider.Message) provider.Message {
+func (m *material) fenceMessage(g provider.Message) provider.Message {
 	if !m.in.UntrustedPorts[portMessages] {
 		return g
 	}
@@ -81,16 +81,16 @@ func (m *material) message(g provider.Message) provider.Message {
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(g.Content, &parts) != nil {
-		g.Content = wire.AppendString(nil, m.fenced(g.Content, "message", portMessages))
+		g.Content = wire.AppendString(nil, m.fence(g.Content, "message", portMessages))
 		return g
 	}
 	said := make([]json.RawMessage, 0, len(parts))
 	for _, p := range parts {
-		said = append(said, m.part(p)...)
+		said = append(said, m.fencePart(p)...)
 	}
 	out, err := json.Marshal(said)
 	if err != nil { // it came out of JSON
-		out = wire.AppendString(nil, m.fenced(g.Content, "message", portMessages))
+		out = wire.AppendString(nil, m.fence(g.Content, "message", portMessages))
 	}
 	g.Content = out
 	return g

@@ -13,19 +13,19 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// project puts the request's schema into the vendor's words. The answer comes back in
+// projectSchema puts the request's schema into the vendor's words. The answer comes back in
 // them, too: see restore.
-func (c *call) project() *wire.NodeError {
+func (c *call) projectSchema() *wire.NodeError {
 	s, ok := c.provider.(provider.Strict)
 	if !ok || len(c.req.Schema) == 0 {
 		return nil
 	}
-	p, problems := c.projections.of(c.req.Schema, s.Dialect())
+	p, problems := c.projections.compile(c.req.Schema, s.Dialect())
 	if p == nil && !s.Insists() {
 		return nil
 	}
 	if p == nil {
-		return unsayable(c.req.Provider, problems)
+		return schemaNotAccepted(c.req.Provider, problems)
 	}
 	c.projection, c.req.Schema = p, p.Schema()
 	return nil
@@ -34,7 +34,7 @@ func (c *call) project() *wire.NodeError {
 // Check finds what keeps a node from ever being answered: a schema of its own that the
 // provider it names cannot be held to, unless its model is held to none. What a run may still decide is not looked at.
 func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
-	cfg, bad := l.configs.of(raw)
+	cfg, bad := l.configs.parse(raw)
 	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
 		return nil // the node says it when it starts
 	}
@@ -43,22 +43,22 @@ func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 	if !ok || !s.Insists() || l.deps.Catalogue.Unheld(cfg.Provider, cfg.Model) {
 		return nil
 	}
-	if found, problems := l.projections.of(cfg.OutputSchema, s.Dialect()); found == nil {
-		return unsayable(cfg.Provider, problems)
+	if found, problems := l.projections.compile(cfg.OutputSchema, s.Dialect()); found == nil {
+		return schemaNotAccepted(cfg.Provider, problems)
 	}
 	return nil
 }
 
-// unsayable fails a node whose schema its provider cannot be told.
-func unsayable(id string, problems []projection.Problem) *wire.NodeError {
+// schemaNotAccepted fails a node whose schema its provider cannot be told.
+func schemaNotAccepted(id string, problems []projection.Problem) *wire.NodeError {
 	return &wire.NodeError{
-		Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + explained(problems),
+		Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + problemList(problems),
 		Details: map[string]any{"provider": id},
 	}
 }
 
-// explained lists the reasons, so many that somebody can mend them.
-func explained(problems []projection.Problem) string {
+// problemList lists the reasons, so many that somebody can mend them.
+func problemList(problems []projection.Problem) string {
 	var parts []string
 	for _, p := range problems[:min(len(problems), maxViolations)] {
 		parts = append(parts, fmt.Sprintf("%s at %q: %s", p.Vendor, p.Path, p.Message))
@@ -66,9 +66,9 @@ func explained(problems []projection.Problem) string {
 	return strings.Join(parts, "; ")
 }
 
-// restore brings documents of a projected answer back to what the schema is about.
+// restoreDocuments brings documents of a projected answer back to what the schema is about.
 // One that is no answer under the projection stays: judging it says what is wrong.
-func (c *call) restore(docs []document) []document {
+func (c *call) restoreDocuments(docs []document) []document {
 	if c.projection == nil {
 		return docs
 	}
@@ -108,8 +108,8 @@ func (p projected) size() int {
 	return n
 }
 
-func (m *projections) of(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
-	found, _ := m.cache.of(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
+func (c *projections) compile(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
+	found, _ := c.cache.getOrCompile(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
 		made.projection, made.problems = projection.Compile(schema, v)
 		return made, len(schema) + made.size(), nil
 	})

@@ -74,7 +74,7 @@ const maxViolations = 8
 func schemaFailure(violations []schema.Violation) failure {
 	var parts []string
 	for _, v := range violations[:min(len(violations), maxViolations)] {
-		parts = append(parts, violated(v.Message, v.SchemaPath))
+		parts = append(parts, violationText(v.Message, v.SchemaPath))
 	}
 	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: strings.Join(parts, "; ")}
 }
@@ -100,7 +100,7 @@ func outcomeDetail(o Outcome) string {
 	for _, raw := range o.Details[:min(len(o.Details), maxViolations)] {
 		var d struct{ Message, SchemaPath string }
 		if json.Unmarshal(raw, &d) == nil && d.Message != "" {
-			parts = append(parts, violated(d.Message, d.SchemaPath))
+			parts = append(parts, violationText(d.Message, d.SchemaPath))
 		}
 	}
 	if len(parts) > 0 {
@@ -112,9 +112,9 @@ func outcomeDetail(o Outcome) string {
 	return "it is not a valid envelope"
 }
 
-// violated puts a violation into words: what would be right, and the rule's place if one
+// violationText puts a violation into words: what would be right, and the rule's place if one
 // of the schema's is broken.
-func violated(message, schemaPath string) string {
+func violationText(message, schemaPath string) string {
 	if schemaPath == "" {
 		return message
 	}

@@ -23,18 +23,18 @@ func (c *call) timeouts() (provider.Timeouts, *wire.NodeError) {
 	return t.Or(provider.DefaultTimeouts()), nil
 }
 
-// tooSlow describes a call that ran into the limit of the whole call.
-func (c *call) tooSlow() string {
+// timeoutMessage describes a call that ran into the limit of the whole call.
+func (c *call) timeoutMessage() string {
 	return fmt.Sprintf("the model did not end its answer in time (limit call: %s); raise timeouts.callMs of the provider in --provider-settings, or in the node's config", c.req.Timeouts.Call)
 }
 
 // unreported leaves the limiter's estimate of a call's tokens as it is.
 const unreported = -1
 
-// admitted waits until the provider has room for the call. The wait counts against the
+// acquireSlot waits until the provider has room for the call. The wait counts against the
 // run's time, and not against the time limits of the call. Errors: that of ctx, a
 // *provider.Error if the provider refuses calls for longer than a call waits here.
-func (c *call) admitted(ctx context.Context) (release func(limit.Outcome), err error) {
+func (c *call) acquireSlot(ctx context.Context) (release func(limit.Outcome), err error) {
 	if c.deps.Limiter == nil {
 		return func(limit.Outcome) {}, nil
 	}
@@ -50,21 +50,21 @@ func (c *call) admitted(ctx context.Context) (release func(limit.Outcome), err e
 	return slot.Release, nil
 }
 
-// outcome is how a call ended, for the limiter.
-func (c *call) outcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
+// limiterOutcome is how a call ended, for the limiter.
+func (c *call) limiterOutcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
 	out := limit.Outcome{Tokens: usedTokens(res, err), Aborted: ctx.Err() != nil}
 	if pe, ok := provider.As(err); ok && pe.Capacity {
 		out.Refused = pe
-		if c.deps.Refused != nil {
-			c.deps.Refused(c.req.Provider)
+		if c.deps.OnRefused != nil {
+			c.deps.OnRefused(c.req.Provider)
 		}
 	}
 	return out
 }
 
-// unsent is the end of a node before its next call. If that is its first, nothing was sent.
-func (c *call) unsent(err error) *Result {
-	return &Result{Interrupted: err, Unsent: c.calls == 0}
+// unsentResult is the end of a node before its next call. If that is its first, nothing was sent.
+func (c *call) unsentResult(err error) *Result {
+	return &Result{Interrupted: err, Unsent: c.callsMade == 0}
 }
 
 const (
