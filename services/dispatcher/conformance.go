@@ -48,10 +48,10 @@ func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Re
 	}
 }
 
-// withoutPlanted is a definition without the attributes that the suite's node for costs
+// withoutPlantedSecret is a definition without the attributes that the suite's node for costs
 // is given: one of them looks like a key on purpose, and the test is that the node
 // tells it to nobody.
-func withoutPlanted(raw []byte) []byte {
+func withoutPlantedSecret(raw []byte) []byte {
 	var def map[string]json.RawMessage
 	var nodes []map[string]json.RawMessage
 	if json.Unmarshal(raw, &def) != nil || json.Unmarshal(def["nodes"], &nodes) != nil {

@@ -49,7 +49,7 @@ func (s *Service) beginDelay() int64 { return s.begins.Mean(s.deps.Clock()).Mill
 func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {
 	st, already, err := s.executor.Cancel(ctx, req.GetTenant(), req.GetRunId(), req.GetReason(), req.GetCancelledBy())
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
 }
@@ -57,8 +57,8 @@ func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequ
 // retryUnavailable is the hint to a caller whose change the log could not take.
 const retryUnavailable = 3 * time.Second
 
-// asFault maps errors of the log: it is unavailable, it is damaged, or a change is too large for it.
-func (s *Service) asFault(err error) error {
+// logFault maps errors of the log: it is unavailable, it is damaged, or a change is too large for it.
+func (s *Service) logFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(retryUnavailable).Wrap(err)
 	}
@@ -74,13 +74,13 @@ func (s *Service) asFault(err error) error {
 // PauseRun stops a run until it is resumed.
 func (s *Service) PauseRun(ctx context.Context, req *dispatcherv1.PauseRunRequest) (*dispatcherv1.PauseRunResponse, error) {
 	at, err := s.executor.Pause(ctx, req.GetTenant(), req.GetRunId(), wire.DrainPolicy(req.GetDrainPolicy()), req.GetReason(), req.GetPausedBy())
-	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.asFault(err)
+	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.logFault(err)
 }
 
 // ResumeRun lets a paused run go on.
 func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequest) (*dispatcherv1.ResumeRunResponse, error) {
 	at, err := s.executor.Resume(ctx, req.GetTenant(), req.GetRunId(), req.GetReason())
-	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.asFault(err)
+	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.logFault(err)
 }
 
 // RedactTexts takes secrets out of what somebody says of a run. Without the redactor, or
@@ -88,13 +88,13 @@ func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequ
 func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
 	out, err := s.executor.Words(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
 	if err != nil {
-		return nil, unkept(err)
+		return nil, redactorFault(err)
 	}
 	return &dispatcherv1.RedactTextsResponse{Texts: out}, nil
 }
 
-// unkept says that nothing was kept, because the redactor could not look at it.
-func unkept(err error) error {
+// redactorFault says that nothing was kept, because the redactor could not look at it.
+func redactorFault(err error) error {
 	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").After(time.Second).Wrap(err)
 }
 
@@ -105,7 +105,7 @@ func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.Resolv
 		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: responder(req)},
 	})
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	out := &dispatcherv1.ResolveInterruptResponse{
 		NodeId: r.NodeID, Status: string(r.Status), Kind: string(r.Kind), Outcome: string(r.Decision.Outcome),
@@ -133,7 +133,7 @@ func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
 func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterruptRequest) (*dispatcherv1.GetInterruptResponse, error) {
 	q, ended, err := s.executor.Interrupt(ctx, req.GetTenant(), req.GetRunId(), req.GetNodeId(), req.GetInterruptId())
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	payload, err := json.Marshal(q.Request)
 	out := &dispatcherv1.GetInterruptResponse{
@@ -171,7 +171,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 			return nil, err
 		}
 	}
-	if err := s.holdsNoSecret(ctx, req.GetTenant(), def.Raw); err != nil {
+	if err := s.checkSecrets(ctx, req.GetTenant(), def.Raw); err != nil {
 		return nil, err
 	}
 	ref, change, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
@@ -179,7 +179,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		return nil, err
 	}
 	return &dispatcherv1.PutWorkflowResponse{
-		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknown(ref.Types),
+		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknownTypes(ref.Types),
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
 		Warnings: warnings(slices.Concat(warned, s.unknownChildren(ctx, req.GetTenant(), def), s.unmaskable(def))),
 	}, nil
@@ -198,30 +198,30 @@ func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
 	return out
 }
 
-// everybody is the redactor's scope of a definition that belongs to no tenant. It
+// sharedScope is the redactor's scope of a definition that belongs to no tenant. It
 // cannot be the name of one.
-const everybody = "="
+const sharedScope = "="
 
-// holdsNoSecret refuses a definition that the redactor would change.
-func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) error {
+// checkSecrets refuses a definition that the redactor would change.
+func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) error {
 	if tenant == "" {
-		tenant = everybody
+		tenant = sharedScope
 	}
 	if s.cfg.TestSeams {
-		raw = withoutPlanted(raw)
+		raw = withoutPlantedSecret(raw)
 	}
 	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
-		return unkept(err)
+		return redactorFault(err)
 	case changed:
-		return definition.HoldsSecret(raw, clean[0])
+		return definition.NewSecretFault(raw, clean[0])
 	default:
 		return nil
 	}
 }
 
-func (s *Service) unknown(types []string) []string {
+func (s *Service) unknownTypes(types []string) []string {
 	var out []string
 	for _, t := range types {
 		if _, ok := s.types[t]; !ok {
@@ -257,7 +257,7 @@ func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkf
 }
 
 func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {
-	if len(s.unknown(r.Types)) > 0 {
+	if len(s.unknownTypes(r.Types)) > 0 {
 		return false, nil
 	}
 	e, err := s.definitions.ByDigest(ctx, r.Digest)
@@ -292,7 +292,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 			if f := t.Needs.Fallback; f != nil {
 				described.FallbackProvider, described.FallbackModel = f.Provider, f.Model
 			}
-			out.ModelCapabilities = s.offered(out.ModelCapabilities, t.Needs)
+			out.ModelCapabilities = s.addOffered(out.ModelCapabilities, t.Needs)
 		}
 		out.NodeTypes = append(out.NodeTypes, described)
 	}
@@ -309,9 +309,9 @@ func (s *Service) byok() []string {
 	return slices.DeleteFunc(s.deps.Providers.IDs(), func(id string) bool { return !slices.Contains(s.cfg.Keyed, id) })
 }
 
-// offered adds the capabilities that are required somewhere and that some model has
+// addOffered adds the capabilities that are required somewhere and that some model has
 // which can be asked: no others may be advertised (OpenWOP envelope contract §16.4).
-func (s *Service) offered(list []string, needs *modelgate.Needs) []string {
+func (s *Service) addOffered(list []string, needs *modelgate.Needs) []string {
 	for _, id := range needs.Required {
 		if !slices.Contains(list, id) && s.loop.Offers(id, needs.Fallback) {
 			list = append(list, id)

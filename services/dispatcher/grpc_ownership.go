@@ -29,13 +29,13 @@ func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnersh
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	out := &dispatcherv1.GetOwnershipResponse{State: OwnerNone, Epoch: int64(o.Epoch)} //nolint:gosec // G115: a run has far fewer epochs
 	if o.Owner == "" {
 		last, err := s.deps.Log.Last(ctx, run)
 		if err != nil {
-			return nil, s.asFault(err)
+			return nil, s.logFault(err)
 		}
 		out.Ended = last.Kind == subject.End
 		return out, nil

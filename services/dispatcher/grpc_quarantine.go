@@ -87,6 +87,6 @@ func (s *Service) quarantineFault(err error) error {
 	case errors.Is(err, kv.ErrConflict):
 		return fault.New(fault.Conflict, "a dispatcher is checking the run; try again").Wrap(err)
 	default:
-		return s.asFault(err)
+		return s.logFault(err)
 	}
 }

@@ -24,18 +24,18 @@ type Peers interface {
 	Ask(ctx context.Context, process string, data []byte) ([]byte, error)
 }
 
-// askFor bounds a request to another dispatcher.
-const askFor = time.Second
+// peerTimeout bounds a request to another dispatcher.
+const peerTimeout = time.Second
 
 // answers are those of a dispatcher that was asked about a run, by what they mean.
 var answers = map[engine.Held]string{engine.Executes: "executes", engine.Covers: "covers"}
 
-// toPeers implements engine.Peers: the request is a run id and a position, the answer one of answers;
+// peerClient implements engine.Peers: the request is a run id and a position, the answer one of answers;
 // any other is engine.NotHeld.
-type toPeers struct{ Peers }
+type peerClient struct{ Peers }
 
-func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (engine.Held, error) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+func (p peerClient) Moved(ctx context.Context, process, runID string, pos uint64) (engine.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	answer, err := p.Ask(ctx, process, fmt.Append(nil, runID, " ", pos))
 	for held, is := range answers {
@@ -51,7 +51,7 @@ func (s *Service) peers() engine.Peers {
 	if s.deps.Peers == nil {
 		return nil
 	}
-	return toPeers{s.deps.Peers}
+	return peerClient{s.deps.Peers}
 }
 
 // answerPeers takes the requests of other dispatchers.
@@ -103,8 +103,8 @@ func (s successor) Lost(string) {
 const (
 	// ownedPage is how many runs of a dead process are read at a time.
 	ownedPage = 500
-	// requeuedAtOnce is how many of them are appended to at a time.
-	requeuedAtOnce = 64
+	// requeueParallelism is how many of them are appended to at a time.
+	requeueParallelism = 64
 )
 
 // Orphaned puts the runs that a dead process owned back into the queue. It reads them from the read
@@ -121,7 +121,7 @@ func (s successor) Orphaned(ctx context.Context, process string) error {
 			return err
 		}
 		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(requeuedAtOnce)
+		g.SetLimit(requeueParallelism)
 		for _, r := range runs {
 			g.Go(func() error {
 				if err := s.executor.Requeue(gctx, r.Run); err != nil {
@@ -155,8 +155,8 @@ func (s *Service) logEnd(ctx context.Context) (uint64, error) {
 	return f.End(ctx)
 }
 
-// cutWithin is how long runs may take to be released after the time for their effects is over.
-const cutWithin = 3 * time.Second
+// releaseTimeout is how long runs may take to be released after the time for their effects is over.
+const releaseTimeout = 3 * time.Second
 
 // Quiesce takes no further runs and begins no further effects; calls are still served. Drain ends
 // what is under way.
@@ -189,10 +189,10 @@ func (s *Service) Drain(ctx context.Context) {
 		s.executor.Cut()
 		select {
 		case <-idle:
-		case <-time.After(cutWithin):
+		case <-time.After(releaseTimeout):
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := s.leases.Release(ctx); err != nil && !errors.Is(err, runlog.ErrUnavailable) {
 		s.deps.Logger.Warn("dispatcher lease not released; it expires", "error", err)

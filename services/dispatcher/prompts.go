@@ -60,7 +60,7 @@ func (s *Service) promptSupport() *dispatcherv1.PromptSupport {
 
 // ComposePrompt fills a template in (OpenWOP envelope contract §23.4).
 func (s *Service) ComposePrompt(ctx context.Context, req *dispatcherv1.ComposePromptRequest) (*dispatcherv1.ComposePromptResponse, error) {
-	if err := s.seams(req.GetTenant()); err != nil {
+	if err := s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	level := cmp.Or(prompt.Observability(req.GetObservability()), s.prompts.Observability)

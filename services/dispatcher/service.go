@@ -224,22 +224,22 @@ type Service struct {
 // holdResults is how long results of effects are held while the log cannot be reached.
 const holdResults = 5 * time.Minute
 
-// begunWithin is the time of which is told how long runs took to begin.
-const begunWithin = 200 * time.Millisecond
+// beginWindow is the time of which is told how long runs took to begin.
+const beginWindow = 200 * time.Millisecond
 
 // New checks the configuration and builds the service; it starts nothing.
 func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: queuetime.New(begunWithin), intake: queue.NewGuard(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: queuetime.New(beginWindow), intake: queue.NewGuard(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
 	s.types = s.types.With(cfg.Packs)
-	told := clients.NewTold(d.Redactor)
-	s.credentials = clients.Secrets{Told: told, Store: d.Credentials, Logger: d.Logger}
-	redactor := clients.Redactor{Client: d.Redactor, Told: told}
+	registrations := clients.NewRegistrations(d.Redactor)
+	s.credentials = clients.Secrets{Registrations: registrations, Store: d.Credentials, Logger: d.Logger}
+	redactor := clients.Redactor{Client: d.Redactor, Registrations: registrations}
 	s.redactor = redactor
 	var err error
 	if s.prompts, err = cfg.prompts(redactor); err != nil {
@@ -264,8 +264,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{Log: d.Log, Store: d.Snapshots, Logger: d.Logger, Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) }})
 	s.executor = engine.New(engine.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether}, engine.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: clients.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
-		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
+		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: clients.Acceptor{Client: d.Acceptor, Registrations: registrations}, Definitions: s.definitions,
+		Models: tool.Router{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
 		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
@@ -379,8 +379,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// unready is the channel to close once definitions have been read; nil if it is closed.
-func (s *Service) unready() chan<- struct{} {
+// readyChannel is the channel to close once definitions have been read; nil if it is closed.
+func (s *Service) readyChannel() chan<- struct{} {
 	select {
 	case <-s.ready:
 		return nil
@@ -389,17 +389,17 @@ func (s *Service) unready() chan<- struct{} {
 	}
 }
 
-// followRetry is the pause after the definitions' store was lost.
-const followRetry = 500 * time.Millisecond
+// watchRetry is the pause after the definitions' store was lost.
+const watchRetry = 500 * time.Millisecond
 
 func (s *Service) followDefinitions(ctx context.Context) error {
 	for {
-		err := s.definitions.Run(ctx, s.unready())
+		err := s.definitions.Run(ctx, s.readyChannel())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		s.deps.Logger.Warn("workflow definitions not followed; trying again", "error", err)
-		t := time.NewTimer(followRetry)
+		t := time.NewTimer(watchRetry)
 		select {
 		case <-ctx.Done():
 			t.Stop()

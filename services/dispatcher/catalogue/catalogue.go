@@ -51,11 +51,11 @@ var builtin = sync.OnceValue(func() *Catalogue {
 // Builtin is the catalogue that comes with the host.
 func Builtin() *Catalogue { return builtin() }
 
-// index sorts the models and finds their names.
-func index(doc document) *Catalogue {
+// newCatalogue sorts the models and finds their names.
+func newCatalogue(doc document) *Catalogue {
 	slices.SortFunc(doc.Models, byProviderAndModel)
 	c := &Catalogue{doc: doc, byName: map[name]int{}}
-	c.digest = sync.OnceValue(c.sum)
+	c.digest = sync.OnceValue(c.computeDigest)
 	for i, e := range doc.Models {
 		for _, n := range e.names() {
 			c.byName[name{e.Provider, n}] = i
@@ -64,18 +64,18 @@ func index(doc document) *Catalogue {
 	return c
 }
 
-// sort puts lists in order whose order says nothing, so that it cannot tell two
+// sortLists puts lists in order whose order says nothing, so that it cannot tell two
 // catalogues apart.
-func (d *document) sort() {
+func (d *document) sortLists() {
 	for _, e := range d.Models {
 		slices.Sort(e.Aliases)
 		slices.Sort(e.Snapshots)
-		inOrder(e.Capabilities)
-		inOrder(e.Unsure)
+		sortCapabilities(e.Capabilities)
+		sortCapabilities(e.Unsure)
 	}
 	for _, r := range d.Rules {
-		inOrder(r.Capabilities)
-		inOrder(r.Lacks)
+		sortCapabilities(r.Capabilities)
+		sortCapabilities(r.Lacks)
 	}
 }
 
@@ -83,8 +83,8 @@ func byProviderAndModel(a, b Entry) int {
 	return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.Model, b.Model))
 }
 
-// inOrder sorts capabilities as the protocol lists them, the host's own last.
-func inOrder(ids []modelgate.Capability) {
+// sortCapabilities sorts capabilities as the protocol lists them, the host's own last.
+func sortCapabilities(ids []modelgate.Capability) {
 	known := Capabilities()
 	rank := func(id modelgate.Capability) int {
 		if i := slices.Index(known, id); i >= 0 {
@@ -127,7 +127,7 @@ func (c *Catalogue) Known() []modelgate.Model {
 func (c *Catalogue) Possible(provider string) []modelgate.Model {
 	out := slices.DeleteFunc(c.Known(), func(m modelgate.Model) bool { return m.Provider != provider })
 	for _, r := range c.doc.Rules {
-		if r.Provider == "" && c.binds(r, provider) {
+		if r.Provider == "" && c.ruleApplies(r, provider) {
 			out = append(out, modelgate.Model{Provider: provider, Model: r.Match})
 		}
 	}
@@ -145,16 +145,16 @@ func (c *Catalogue) Lookup(provider, model string) (Entry, bool) {
 	}
 	plain := plainName(model)
 	for _, r := range c.doc.Rules {
-		if c.binds(r, provider) && r.matches(plain) {
+		if c.ruleApplies(r, provider) && r.matches(plain) {
 			return r.entry(provider, model), true
 		}
 	}
 	return Entry{}, false
 }
 
-// binds reports whether a rule speaks for models of a provider: the models of a
+// ruleApplies reports whether a rule speaks for models of a provider: the models of a
 // provider that is listed are listed too, or unknown.
-func (c *Catalogue) binds(r Rule, provider string) bool {
+func (c *Catalogue) ruleApplies(r Rule, provider string) bool {
 	if r.Provider != "" {
 		return r.Provider == provider
 	}
@@ -191,8 +191,8 @@ func (c *Catalogue) Has(m modelgate.Model, id modelgate.Capability) (has, known 
 	return e.Has(id)
 }
 
-// Unheld reports whether a model is known to be held to no schema: it is told one in words.
-func (c *Catalogue) Unheld(provider, model string) bool {
+// WithoutSchema reports whether a model is known to be held to no schema: it is told one in words.
+func (c *Catalogue) WithoutSchema(provider, model string) bool {
 	e, ok := c.Lookup(provider, model)
 	return ok && e.StructuredOutput == StructuredNone
 }

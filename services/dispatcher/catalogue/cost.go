@@ -32,8 +32,8 @@ type Prices struct {
 	Then  *Prices `json:"then,omitempty"`
 }
 
-// of are the rates of a call with so much input.
-func (p *Prices) of(inputTokens int) Rates {
+// ratesFor are the rates of a call with so much input.
+func (p *Prices) ratesFor(inputTokens int) Rates {
 	if p.Long != nil && inputTokens > p.Long.Over {
 		return p.Long.Rates
 	}
@@ -56,7 +56,7 @@ func (e Entry) Cost(u provider.Usage) (usd float64, ok bool) {
 	if u.CacheApart {
 		plain, all = u.InputTokens, u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens
 	}
-	rates := e.Prices.of(all)
+	rates := e.Prices.ratesFor(all)
 	sum := new(big.Int)
 	for _, part := range []struct {
 		tokens int

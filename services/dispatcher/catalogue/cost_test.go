@@ -108,7 +108,7 @@ func TestOn_ChoosesThePricesOfTheDay(t *testing.T) {
 	} {
 		now, err := time.Parse(time.RFC3339, at)
 		require.NoError(t, err)
-		usd, ok := e.On(now).Cost(used(1_000_000, 0, 0, 0))
+		usd, ok := e.At(now).Cost(used(1_000_000, 0, 0, 0))
 		require.Equal(t, want.ok, ok, at)
 		require.Equal(t, want.usd, usd, at)
 	}

@@ -38,10 +38,10 @@ func (c Change) String() string {
 	if c.Member == "" {
 		return fmt.Sprintf("%s: %s", c.Subject, c.Kind)
 	}
-	return fmt.Sprintf("%s: %s: %s -> %s", c.Subject, c.Member, shown(c.Old), shown(c.New))
+	return fmt.Sprintf("%s: %s: %s -> %s", c.Subject, c.Member, formatValue(c.Old), formatValue(c.New))
 }
 
-func shown(v json.RawMessage) string {
+func formatValue(v json.RawMessage) string {
 	if v == nil {
 		return "nothing"
 	}

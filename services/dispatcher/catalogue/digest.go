@@ -13,7 +13,7 @@ import (
 // capabilities were, makes no difference.
 func (c *Catalogue) Digest() string { return c.digest() }
 
-func (c *Catalogue) sum() string {
+func (c *Catalogue) computeDigest() string {
 	b, err := json.Marshal(c.doc)
 	if err == nil {
 		b, err = jcs.Transform(b)

@@ -104,9 +104,9 @@ func (e Entry) Has(id modelgate.Capability) (has, known bool) {
 	}
 }
 
-// On is the entry with the prices of a day, those of UTC. An entry without prices
+// At is the entry with the prices of a day, those of UTC. An entry without prices
 // comes out if none are known for it.
-func (e Entry) On(day time.Time) Entry {
+func (e Entry) At(day time.Time) Entry {
 	date := day.UTC().Format(time.DateOnly)
 	for e.Prices != nil && e.Prices.Until != "" && e.Prices.Until < date {
 		e.Prices = e.Prices.Then

@@ -25,7 +25,7 @@ func (c *Catalogue) With(override *Catalogue) *Catalogue {
 		if _, taken := override.byName[name{e.Provider, e.Model}]; taken {
 			continue
 		}
-		e.Aliases, e.Snapshots = override.without(e.Provider, e.Aliases), override.without(e.Provider, e.Snapshots)
+		e.Aliases, e.Snapshots = override.withoutTaken(e.Provider, e.Aliases), override.withoutTaken(e.Provider, e.Snapshots)
 		out.Models = append(out.Models, e)
 	}
 	for _, r := range c.doc.Rules {
@@ -33,11 +33,11 @@ func (c *Catalogue) With(override *Catalogue) *Catalogue {
 			out.Rules = append(out.Rules, r)
 		}
 	}
-	return index(out)
+	return newCatalogue(out)
 }
 
-// without leaves out the names that the catalogue has for models of its own.
-func (c *Catalogue) without(provider string, names []string) []string {
+// withoutTaken leaves out the names that the catalogue has for models of its own.
+func (c *Catalogue) withoutTaken(provider string, names []string) []string {
 	var out []string
 	for _, n := range names {
 		if _, taken := c.byName[name{provider, n}]; !taken {

@@ -23,9 +23,9 @@ const maxDepth = 16
 //go:embed models.schema.json
 var schemaJSON []byte
 
-// form is compiled on first use; the document is part of the binary and tests
+// documentSchema is compiled on first use; the document is part of the binary and tests
 // compile it.
-var form = sync.OnceValue(func() *schema.Schema {
+var documentSchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("model catalogue", schemaJSON)
 	if err != nil {
 		panic("catalogue: embedded schema: " + err.Error())
@@ -54,13 +54,13 @@ func (e *ParseError) Error() string {
 func Parse(doc []byte) (*Catalogue, error) {
 	limits := strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}
 	if err := strictjson.Check(doc, limits); err != nil {
-		return nil, unsound(err)
+		return nil, newParseError(err)
 	}
-	wrong := form().Validate(doc)
+	wrong := documentSchema().Validate(doc)
 	var d document
 	if err := strictjson.Decode(doc, limits, &d); err != nil {
 		if len(wrong) == 0 {
-			return nil, unsound(err)
+			return nil, newParseError(err)
 		}
 		_ = strictjson.Read(doc, &d) // what can be read of it
 	}
@@ -68,7 +68,7 @@ func Parse(doc []byte) (*Catalogue, error) {
 	malformed := map[string]bool{}
 	for _, v := range wrong {
 		e.Problems = append(e.Problems, Problem{v.InstancePath, v.Message})
-		malformed[element(v.InstancePath)] = true
+		malformed[elementPointer(v.InstancePath)] = true
 	}
 	if len(wrong) < maxMalformed { // else there may be more that nobody tells of
 		e.Problems = append(e.Problems, d.check(malformed)...)
@@ -76,18 +76,18 @@ func Parse(doc []byte) (*Catalogue, error) {
 	if len(e.Problems) > 0 {
 		return nil, e
 	}
-	d.sort()
-	return index(d), nil
+	d.sortLists()
+	return newCatalogue(d), nil
 }
 
-// element is the part of a pointer that leads to a model or a rule.
-func element(pointer string) string {
+// elementPointer is the part of a pointer that leads to a model or a rule.
+func elementPointer(pointer string) string {
 	parts := strings.SplitN(pointer, "/", 4)
 	return strings.Join(parts[:min(len(parts), 3)], "/")
 }
 
-// unsound carries an error of strictjson over.
-func unsound(err error) *ParseError {
+// newParseError carries an error of strictjson over.
+func newParseError(err error) *ParseError {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return &ParseError{[]Problem{{e.Path, e.Reason}}}
 	}

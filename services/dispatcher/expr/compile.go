@@ -18,20 +18,20 @@ type Program struct {
 // Compile makes a program of an expression. The error is an *Error.
 func Compile(scope Scope, source string) (*Program, error) {
 	if n := utf8.RuneCountInString(source); n > MaxSource {
-		return nil, refuse("the expression has %d characters, want at most %d", n, MaxSource)
+		return nil, newError("the expression has %d characters, want at most %d", n, MaxSource)
 	}
 	if !utf8.ValidString(source) {
-		return nil, refuse("the expression is not UTF-8")
+		return nil, newError("the expression is not UTF-8")
 	}
 	env := environments()[scope]
 	ast, iss := env.Compile(source)
 	if iss != nil && iss.Err() != nil {
-		return nil, notCompiled(scope, iss)
+		return nil, compileError(scope, iss)
 	}
 	prg, err := env.Program(ast,
-		cel.CustomDecoratorV2(bounded), cel.CostTracking(callCost{}), cel.CostLimit(MaxCost))
+		cel.CustomDecoratorV2(boundStep), cel.CostTracking(callCost{}), cel.CostLimit(MaxCost))
 	if err != nil {
-		return nil, asError(err)
+		return nil, ownError(err)
 	}
 	return &Program{scope: scope, ast: ast, program: prg, reads: readsOf(ast), boolean: ast.OutputType() == cel.BoolType}, nil
 }
@@ -44,13 +44,13 @@ func CompileBool(scope Scope, source string) (*Program, error) {
 		return nil, err
 	}
 	if t := p.ast.OutputType(); !p.boolean && t.Kind() != cel.DynKind && t.Kind() != cel.AnyKind {
-		return nil, refuse("the expression gives %s, want true or false", t)
+		return nil, newError("the expression gives %s, want true or false", t)
 	}
 	return p, nil
 }
 
-// asError keeps an error of this package as it is.
-func asError(err error) *Error {
+// ownError keeps an error of this package as it is.
+func ownError(err error) *Error {
 	for e := err; e != nil; {
 		if own, ok := e.(*Error); ok { //nolint:errorlint // walked by hand: what is around it repeats it
 			return own
@@ -61,7 +61,7 @@ func asError(err error) *Error {
 		}
 		e = u.Unwrap()
 	}
-	return refuse("%s", oneLine(err.Error()))
+	return newError("%s", oneLine(err.Error()))
 }
 
 // Reads is what a program looks at.

@@ -48,8 +48,8 @@ const (
 	MaxResult = 1 << 20
 )
 
-// names are the roots that expressions of each scope see.
-var names = map[Scope][]string{
+// rootsOf are the roots that expressions of each scope see.
+var rootsOf = map[Scope][]string{
 	Condition: {"outputs", "variables"},
 	Port:      {"inputs", "variables", "nodes"},
 	Node:      {"inputs", "variables"},
@@ -58,8 +58,8 @@ var names = map[Scope][]string{
 
 // environments are made on first use; they never change.
 var environments = sync.OnceValue(func() map[Scope]*cel.Env {
-	out := make(map[Scope]*cel.Env, len(names))
-	for scope, roots := range names {
+	out := make(map[Scope]*cel.Env, len(rootsOf))
+	for scope, roots := range rootsOf {
 		opts := []cel.EnvOption{
 			cel.StdLib(cel.StdLibSubset(standard())),
 			cel.CustomTypeAdapter(adapter{}),
@@ -113,5 +113,5 @@ func typeOf(root string) *cel.Type {
 	}
 }
 
-// sees says what an expression of a scope may name.
-func (s Scope) sees() string { return strings.Join(names[s], ", ") }
+// rootNames says what an expression of a scope may name.
+func (s Scope) rootNames() string { return strings.Join(rootsOf[s], ", ") }

@@ -27,19 +27,21 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-func refuse(format string, args ...any) *Error { return &Error{Message: fmt.Sprintf(format, args...)} }
+func newError(format string, args ...any) *Error {
+	return &Error{Message: fmt.Sprintf(format, args...)}
+}
 
 // tooMuchWork is how an evaluation says that it was ended for its work.
 const tooMuchWork = "work limit exceeded"
 
-// tooMuch ends an evaluation at once. An error would not: an operator such as ||
+// cancelWork ends an evaluation at once. An error would not: an operator such as ||
 // goes on after one.
-func tooMuch() ref.Val {
+func cancelWork() ref.Val {
 	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuchWork})
 }
 
-// notCompiled gives the first issue; those that follow are often its consequence.
-func notCompiled(scope Scope, iss *cel.Issues) *Error {
+// compileError gives the first issue; those that follow are often its consequence.
+func compileError(scope Scope, iss *cel.Issues) *Error {
 	first := iss.Errors()[0]
 	e := &Error{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: oneLine(first.Message)}
 	if e.Line < 1 {
@@ -47,11 +49,11 @@ func notCompiled(scope Scope, iss *cel.Issues) *Error {
 	}
 	for _, sign := range []string{"recursion", "node count exceeds", "nesting depth"} {
 		if strings.Contains(e.Message, sign) {
-			return refuse("the expression is too large: written out it may have %d parts, %d deep; compute some of it in a node before", maxNodes, maxDepth)
+			return newError("the expression is too large: written out it may have %d parts, %d deep; compute some of it in a node before", maxNodes, maxDepth)
 		}
 	}
 	if strings.HasPrefix(e.Message, "undeclared reference to") {
-		e.Message = strings.TrimSuffix(e.Message, " (in container '')") + "; an expression here sees " + scope.sees()
+		e.Message = strings.TrimSuffix(e.Message, " (in container '')") + "; an expression here sees " + scope.rootNames()
 	}
 	return e
 }
@@ -84,14 +86,14 @@ var classes = []struct{ sign, message string }{
 	{"no such overload", "an operator or a function is given values of types it does not take; double(x), int(x) and string(x) convert"},
 }
 
-// notEvaluated names the class of an error and its place, and no value.
-func notEvaluated(err error, ast *cel.Ast) *Error {
+// evalError names the class of an error and its place, and no value.
+func evalError(err error, ast *cel.Ast) *Error {
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case errors.As(err, &cancelled) && cancelled.Message == tooMuchWork:
-		return refuse("comparing, holding or matching so large values exceeds the limit of an expression")
+		return newError("comparing, holding or matching so large values exceeds the limit of an expression")
 	case errors.As(err, &cancelled):
-		return refuse("the evaluation costs more than %d steps", MaxCost)
+		return newError("the evaluation costs more than %d steps", MaxCost)
 	}
 	e := &Error{Message: "the expression cannot be evaluated over the values it is given"}
 	var at *types.Err

@@ -17,20 +17,20 @@ type Object = map[string]json.RawMessage
 // not at once.
 type Values struct{ roots map[string]any }
 
-// Over makes the values of roots for some programs, which are all they may be used
+// NewValues makes the values of roots for some programs, which are all they may be used
 // with: what none of them reads is not looked at. nodes are the outputs of nodes by
 // id; nil where the scope does not have them.
-func Over(roots map[string]Object, nodes map[string]Object, programs ...*Program) *Values {
+func NewValues(roots map[string]Object, nodes map[string]Object, programs ...*Program) *Values {
 	v := &Values{roots: make(map[string]any, len(roots)+1)}
 	for name, members := range roots {
-		v.roots[name] = adapter{}.NativeToValue(read(members, membersOf(name, programs)))
+		v.roots[name] = adapter{}.NativeToValue(parseMembers(members, membersOf(name, programs)))
 	}
 	if nodes != nil {
 		all := map[string]any{}
 		of := membersOf("nodes", programs)
 		for id, outputs := range nodes {
 			if of.Has(id) {
-				all[id] = read(outputs, Members{All: true})
+				all[id] = parseMembers(outputs, Members{All: true})
 			}
 		}
 		v.roots["nodes"] = adapter{}.NativeToValue(all)
@@ -38,12 +38,12 @@ func Over(roots map[string]Object, nodes map[string]Object, programs ...*Program
 	return v
 }
 
-// read parses the members that are looked at.
-func read(members Object, which Members) map[string]any {
+// parseMembers parses the members that are looked at.
+func parseMembers(members Object, which Members) map[string]any {
 	out := make(map[string]any, len(members))
 	for name, raw := range members {
 		if which.Has(name) {
-			out[name] = tree(raw)
+			out[name] = parseValue(raw)
 		}
 	}
 	return out
@@ -60,8 +60,8 @@ func membersOf(root string, programs []*Program) Members {
 	return m
 }
 
-// tree parses a value that was checked when it came in.
-func tree(raw json.RawMessage) any {
+// parseValue parses a value that was checked when it came in.
+func parseValue(raw json.RawMessage) any {
 	v, err := strictjson.Value(raw, strictjson.Limits{MaxBytes: len(raw) + 1, MaxDepth: 256})
 	if err != nil {
 		return types.NewErr("not JSON")
@@ -71,7 +71,7 @@ func tree(raw json.RawMessage) any {
 
 // Set gives a root another value.
 func (v *Values) Set(name string, raw json.RawMessage) {
-	v.roots[name] = adapter{}.NativeToValue(tree(raw))
+	v.roots[name] = adapter{}.NativeToValue(parseValue(raw))
 }
 
 // SetInt gives a root a number.
@@ -80,7 +80,7 @@ func (v *Values) SetInt(name string, n int64) { v.roots[name] = types.Int(n) }
 // activation is Values with the budget of one evaluation.
 type activation struct {
 	values *Values
-	budget *budget
+	budget *workBudget
 }
 
 // ResolveName implements interpreter.Activation.
@@ -116,13 +116,13 @@ func (p *Program) Holds(v *Values) (bool, Cost, error) {
 	}
 	holds, ok := out.(types.Bool)
 	if !ok {
-		return false, cost, refuse("the expression gave %s, want true or false", kind(out))
+		return false, cost, newError("the expression gave %s, want true or false", kind(out))
 	}
 	return bool(holds), cost, nil
 }
 
-func (p *Program) run(v *Values) (ref.Val, *budget, Cost, error) {
-	b := &budget{left: maxWork}
+func (p *Program) run(v *Values) (ref.Val, *workBudget, Cost, error) {
+	b := &workBudget{left: maxWork}
 	out, det, err := p.program.Eval(activation{v, b})
 	cost := Cost(MaxCost)
 	if det != nil && det.ActualCost() != nil {
@@ -131,7 +131,7 @@ func (p *Program) run(v *Values) (ref.Val, *budget, Cost, error) {
 	// Work counts, too: whoever evaluates many times adds the costs up.
 	cost += Cost(maxWork-max(b.left, 0)) / (maxWork / MaxCost) //nolint:gosec // G115: from 0 to maxWork
 	if err != nil {
-		return nil, b, cost, notEvaluated(err, p.ast)
+		return nil, b, cost, evalError(err, p.ast)
 	}
 	return out, b, cost, nil
 }

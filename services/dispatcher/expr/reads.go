@@ -46,7 +46,7 @@ func readsOf(a *cel.Ast) Reads {
 				note(s.Operand(), s.FieldName())
 			}
 		case ast.CallKind:
-			if root, member, ok := indexed(e.AsCall()); ok {
+			if root, member, ok := indexedMember(e.AsCall()); ok {
 				note(root, member)
 			}
 		case ast.IdentKind:
@@ -60,8 +60,8 @@ func readsOf(a *cel.Ast) Reads {
 	return out
 }
 
-// indexed reads x["name"], x[?"name"] and x.?name.
-func indexed(call ast.CallExpr) (root ast.Expr, member string, ok bool) {
+// indexedMember reads x["name"], x[?"name"] and x.?name.
+func indexedMember(call ast.CallExpr) (root ast.Expr, member string, ok bool) {
 	switch call.FunctionName() {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 	default:

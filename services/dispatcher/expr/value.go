@@ -23,9 +23,9 @@ func (a adapter) NativeToValue(v any) ref.Val {
 	case json.Number:
 		return number(v)
 	case map[string]any:
-		return ordered{types.NewStringInterfaceMap(a, v), v}
+		return mapValue{types.NewStringInterfaceMap(a, v), v}
 	case []any:
-		return listed{types.NewDynamicList(a, v), v}
+		return listValue{types.NewDynamicList(a, v), v}
 	default:
 		return types.DefaultTypeAdapter.NativeToValue(v)
 	}
@@ -43,23 +43,23 @@ func number(n json.Number) ref.Val {
 	return types.Double(f)
 }
 
-// ordered is a map that is walked by its keys. Go's order is random, and a run must
+// mapValue is a map that is walked by its keys. Go's order is random, and a run must
 // come to the same on every replay.
-type ordered struct {
+type mapValue struct {
 	traits.Mapper
 
 	given map[string]any // what it was made of; nil for one that an expression made
 }
 
-// listed is a list that knows what it was made of.
-type listed struct {
+// listValue is a list that knows what it was made of.
+type listValue struct {
 	traits.Lister
 
 	given []any
 }
 
 // Iterator implements traits.Iterable.
-func (m ordered) Iterator() traits.Iterator {
+func (m mapValue) Iterator() traits.Iterator {
 	var keys []ref.Val
 	for it := m.Mapper.Iterator(); it.HasNext() == types.True; {
 		keys = append(keys, it.Next())
@@ -69,15 +69,15 @@ func (m ordered) Iterator() traits.Iterator {
 }
 
 // Equal lets maps be compared whichever of them is ordered.
-func (m ordered) Equal(other ref.Val) ref.Val {
-	if o, ok := other.(ordered); ok {
+func (m mapValue) Equal(other ref.Val) ref.Val {
+	if o, ok := other.(mapValue); ok {
 		other = o.Mapper
 	}
 	return m.Mapper.Equal(other)
 }
 
 // ConvertToNative implements ref.Val.
-func (m ordered) ConvertToNative(t reflect.Type) (any, error) { return m.Mapper.ConvertToNative(t) }
+func (m mapValue) ConvertToNative(t reflect.Type) (any, error) { return m.Mapper.ConvertToNative(t) }
 
 // compareKeys sorts by the kind of key, then by value.
 func compareKeys(a, b ref.Val) int {

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// nodeType are the series of a type of nodes.
-type nodeType struct {
+// typeCounters are the series of a type of nodes.
+type typeCounters struct {
 	attempts                     prometheus.Counter
 	completed, failed, cancelled prometheus.Counter
 	seconds                      prometheus.Observer
@@ -22,35 +22,35 @@ type nodeType struct {
 // them.
 func (m *Metrics) Appended(st *runstate.State, events []wire.Event) {
 	for i := range events {
-		m.event(st, &events[i])
+		m.countEvent(st, &events[i])
 	}
 }
 
-func (m *Metrics) event(st *runstate.State, e *wire.Event) {
+func (m *Metrics) countEvent(st *runstate.State, e *wire.Event) {
 	switch e.Type {
 	case wire.EventRunStarted:
-		m.backlogSeconds.Observe(between(st.Record.CreatedAt, e.Timestamp))
+		m.backlogSeconds.Observe(secondsBetween(st.Record.CreatedAt, e.Timestamp))
 	case wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunCancelled:
-		m.ended(st, e)
+		m.countRunEnd(st, e)
 	case wire.EventNodeStarted:
 		if n := st.Nodes[e.NodeID]; n != nil {
-			m.ofType(n.TypeID).attempts.Inc()
+			m.typeSeries(n.TypeID).attempts.Inc()
 		}
 	case wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeCancelled:
-		m.nodeEnded(st, e)
+		m.countNodeEnd(st, e)
 	}
 	if !st.Record.Replays() { // it asks nobody and pays for nothing: its source's events are told again
-		m.outside(st, e)
+		m.countExternal(st, e)
 	}
 }
 
-// outside counts what has reached somebody outside the run.
-func (m *Metrics) outside(st *runstate.State, e *wire.Event) {
+// countExternal counts what has reached somebody outside the run.
+func (m *Metrics) countExternal(st *runstate.State, e *wire.Event) {
 	switch e.Type {
 	case wire.EventProviderUsage:
-		m.used(e)
+		m.addUsage(e)
 	case wire.EventLogAppended:
-		m.told(e)
+		m.addNodeCost(e)
 	case wire.EventCapBreached:
 		var p struct {
 			Kind string `json:"kind"`
@@ -58,18 +58,18 @@ func (m *Metrics) outside(st *runstate.State, e *wire.Event) {
 		_ = json.Unmarshal(e.Payload, &p) // one that cannot be read is of no kind
 		m.caps.WithLabelValues(p.Kind).Inc()
 	case wire.EventInterruptRequested:
-		if q := question(st, e); q != nil {
+		if q := findInterrupt(st, e); q != nil {
 			m.interrupts.WithLabelValues(string(q.Kind)).Inc()
 		}
 	case wire.EventInterruptResolved:
-		if q := question(st, e); q != nil {
-			m.interruptsSeconds.WithLabelValues(string(q.Kind)).Observe(between(q.RequestedAt, e.Timestamp))
+		if q := findInterrupt(st, e); q != nil {
+			m.interruptsSeconds.WithLabelValues(string(q.Kind)).Observe(secondsBetween(q.RequestedAt, e.Timestamp))
 		}
 	}
 }
 
-// question is the interrupt that an event is about; nil: nobody could answer it.
-func question(st *runstate.State, e *wire.Event) *runstate.Interrupt {
+// findInterrupt is the interrupt that an event is about; nil: nobody could answer it.
+func findInterrupt(st *runstate.State, e *wire.Event) *runstate.Interrupt {
 	var p struct {
 		InterruptID string `json:"interruptId"`
 	}
@@ -77,19 +77,19 @@ func question(st *runstate.State, e *wire.Event) *runstate.Interrupt {
 	return st.Find(p.InterruptID)
 }
 
-func (m *Metrics) ended(st *runstate.State, e *wire.Event) {
-	labels := [...]string{m.workflows.of(st.Record.WorkflowID), string(st.Status)}
+func (m *Metrics) countRunEnd(st *runstate.State, e *wire.Event) {
+	labels := [...]string{m.workflows.value(st.Record.WorkflowID), string(st.Status)}
 	m.completed.WithLabelValues(labels[:]...).Inc()
-	m.runSeconds.WithLabelValues(labels[:]...).Observe(between(st.StartedAt, e.Timestamp))
+	m.runSeconds.WithLabelValues(labels[:]...).Observe(secondsBetween(st.StartedAt, e.Timestamp))
 }
 
-// nodeEnded counts a node that had begun: one that was refused before had no attempt.
-func (m *Metrics) nodeEnded(st *runstate.State, e *wire.Event) {
+// countNodeEnd counts a node that had begun: one that was refused before had no attempt.
+func (m *Metrics) countNodeEnd(st *runstate.State, e *wire.Event) {
 	n := st.Nodes[e.NodeID]
 	if n == nil || n.Began == "" {
 		return
 	}
-	t := m.ofType(n.TypeID)
+	t := m.typeSeries(n.TypeID)
 	switch e.Type {
 	case wire.EventNodeCompleted:
 		t.completed.Inc()
@@ -98,16 +98,16 @@ func (m *Metrics) nodeEnded(st *runstate.State, e *wire.Event) {
 	default:
 		t.cancelled.Inc()
 	}
-	t.seconds.Observe(between(n.Began, e.Timestamp))
+	t.seconds.Observe(secondsBetween(n.Began, e.Timestamp))
 }
 
-// ofType gives the series of a type, found once: every node comes here.
-func (m *Metrics) ofType(id string) *nodeType {
+// typeSeries gives the series of a type, found once: every node comes here.
+func (m *Metrics) typeSeries(id string) *typeCounters {
 	if t, ok := m.byType.Load(id); ok {
-		return t.(*nodeType) //nolint:forcetypeassert // nothing else is stored
+		return t.(*typeCounters) //nolint:forcetypeassert // nothing else is stored
 	}
-	name := m.types.of(id)
-	t := &nodeType{
+	name := m.types.value(id)
+	t := &typeCounters{
 		attempts:  m.attempts.WithLabelValues(name),
 		completed: m.nodes.WithLabelValues(name, string(runstate.NodeCompleted)),
 		failed:    m.nodes.WithLabelValues(name, string(runstate.NodeFailed)),
@@ -120,8 +120,8 @@ func (m *Metrics) ofType(id string) *nodeType {
 	return t
 }
 
-// used counts what a call of a model took, as its run's costs count it.
-func (m *Metrics) used(e *wire.Event) {
+// addUsage counts what a call of a model took, as its run's costs count it.
+func (m *Metrics) addUsage(e *wire.Event) {
 	var p struct {
 		Provider     string   `json:"provider"`
 		InputTokens  int64    `json:"inputTokens"`
@@ -129,14 +129,14 @@ func (m *Metrics) used(e *wire.Event) {
 		CostUSD      *float64 `json:"costEstimateUsd"`
 	}
 	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
-	m.spent(p.Provider, p.InputTokens, p.OutputTokens)
+	m.addTokens(p.Provider, p.InputTokens, p.OutputTokens)
 	if p.CostUSD != nil {
-		add(m.usd.WithLabelValues(m.providers.of(p.Provider)), *p.CostUSD)
+		add(m.usd.WithLabelValues(m.providers.value(p.Provider)), *p.CostUSD)
 	}
 }
 
-// told counts what a node says that it has cost besides calls of models.
-func (m *Metrics) told(e *wire.Event) {
+// addNodeCost counts what a node says that it has cost besides calls of models.
+func (m *Metrics) addNodeCost(e *wire.Event) {
 	if e.CausationID != "" { // it tells of an envelope
 		return
 	}
@@ -149,21 +149,21 @@ func (m *Metrics) told(e *wire.Event) {
 		return
 	}
 	provider, _ := a[cost.Provider].(string)
-	m.spent(provider, a.Tokens(cost.Input), a.Tokens(cost.Output))
+	m.addTokens(provider, a.Tokens(cost.Input), a.Tokens(cost.Output))
 	if usd, ok := a.Dollars(); ok {
-		add(m.usd.WithLabelValues(m.providers.of(provider)), usd)
+		add(m.usd.WithLabelValues(m.providers.value(provider)), usd)
 	}
 }
 
-func (m *Metrics) spent(provider string, input, output int64) {
-	name := m.providers.of(provider)
+func (m *Metrics) addTokens(provider string, input, output int64) {
+	name := m.providers.value(provider)
 	add(m.tokens.WithLabelValues(name, "input"), float64(input))
 	add(m.tokens.WithLabelValues(name, "output"), float64(output))
 }
 
-// between is the time from one timestamp of a log to another, in seconds; 0 where the
+// secondsBetween is the time from one timestamp of a log to another, in seconds; 0 where the
 // clocks of two machines disagree.
-func between(from, to string) float64 {
+func secondsBetween(from, to string) float64 {
 	if from == to { // one frame told both, as of most nodes
 		return 0
 	}

@@ -65,7 +65,7 @@ type Metrics struct {
 	inFlight, queued, holds, limits    *prometheus.GaugeVec
 	refused                            *prometheus.CounterVec
 
-	workflows, types, providers *names
+	workflows, types, providers *labelValues
 	byType                      sync.Map // of *nodeType, by type id as it is in the log
 }
 
@@ -114,7 +114,7 @@ func New() *Metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_provider_no_capacity_total", Help: "Calls of models that the provider had no capacity for: rate limited, overloaded or unreachable.",
 		}, []string{labelProvider}),
-		workflows: newNames(maxWorkflows), types: newNames(maxTypes), providers: newNames(maxProviders),
+		workflows: newLabelValues(maxWorkflows), types: newLabelValues(maxTypes), providers: newLabelValues(maxProviders),
 	}
 }
 
@@ -163,7 +163,7 @@ func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 
 // Created counts a run that has come to be, and is in the queue with that.
 func (m *Metrics) Created(workflowID string) {
-	m.created.WithLabelValues(m.workflows.of(workflowID)).Inc()
+	m.created.WithLabelValues(m.workflows.value(workflowID)).Inc()
 	m.Enqueued()
 }
 
@@ -181,7 +181,7 @@ func (m *Metrics) Quarantined(reason string) { m.quarantined.WithLabelValues(rea
 
 // Called counts a call of a model that went out, whatever came of it.
 func (m *Metrics) Called(provider string, took time.Duration) {
-	name := m.providers.of(provider)
+	name := m.providers.value(provider)
 	m.invocations.WithLabelValues(name).Inc()
 	m.activitySeconds.WithLabelValues(name).Observe(max(took, 0).Seconds())
 }

@@ -11,19 +11,21 @@ const other = "other"
 // maxName is the longest value, in bytes.
 const maxName = 128
 
-// names are the values that an attribute may have: the first that come, as many as there
+// labelValues are the values that an attribute may have: the first that come, as many as there
 // is room for. What tenants choose would otherwise make series without an end (OpenWOP
 // host contract §10.3).
-type names struct {
+type labelValues struct {
 	room  int
 	mu    sync.RWMutex // guards known
 	known map[string]string
 }
 
-func newNames(room int) *names { return &names{room: room, known: make(map[string]string, room)} }
+func newLabelValues(room int) *labelValues {
+	return &labelValues{room: room, known: make(map[string]string, room)}
+}
 
-// of is the value to use for a name.
-func (n *names) of(name string) string {
+// value is the value to use for a name.
+func (n *labelValues) value(name string) string {
 	n.mu.RLock()
 	value, ok := n.known[name]
 	full := len(n.known) >= n.room

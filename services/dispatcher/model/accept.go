@@ -45,7 +45,7 @@ func (c *call) acceptValue(docs []document) verdict {
 	return c.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": d.raw}})
 }
 
-// addRecoveryEvent tells that lenient parsing was needed; without any of the text.
+// addRecoveryEvent records that lenient parsing was needed, without any of the text.
 func (c *call) addRecoveryEvent(d document) {
 	if d.path == pathDirect || c.answerShown {
 		return
@@ -60,15 +60,15 @@ func (c *call) contract() *workflow.EnvelopeContract {
 	return c.cfg.Contract
 }
 
-// acceptEnvelopes hands each envelope of the answer to the accept pipeline, in
-// order. If one of them fails the node, the rest is not processed.
+// acceptEnvelopes passes each envelope of the answer to the accept pipeline, in order. If one of
+// them fails the node, the rest is not processed.
 func (c *call) acceptEnvelopes(ctx context.Context, res provider.Result, docs []document, attempt int) verdict {
 	emissions, err := c.findEmissions(ctx, docs, res)
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
 	if len(emissions) == 0 {
-		if c.expected.kind == "" { // nothing was asked for: the text is the answer
+		if c.expected.kind == "" { // without a requested kind, the text is the answer
 			return c.completeNode(textOutput(res.Text))
 		}
 		return verdict{failure: parseFailure()}
@@ -91,21 +91,21 @@ func (c *call) acceptEnvelopes(ctx context.Context, res provider.Result, docs []
 	return c.completeNode(t.nodeOutput())
 }
 
-// asksClarification reports whether the model wants to know something before it goes on.
+// asksClarification reports whether the model requested a clarification.
 func (t *turn) asksClarification() bool {
 	return slices.ContainsFunc(t.accepted, func(a acceptedEnvelope) bool { return a.Type == wire.KindClarificationRequest })
 }
 
-// turn collects what one answer's envelopes came to.
+// turn collects the outcomes of one answer's envelopes.
 type turn struct {
 	*call
 	attempt  int
 	size     int // envelopes in the answer
 	accepted []acceptedEnvelope
-	// recorded are the sequences of the events that record those accepted.
+	// recorded are the sequences of the accepted envelopes' events.
 	recorded []int
-	// fragments counts pieces of streamed envelopes: they are shown and are no
-	// answer (OpenWOP envelope contract §2, PartialInfo).
+	// fragments counts partial envelopes. They are streamed and are no answer (OpenWOP envelope
+	// contract §2, PartialInfo).
 	fragments int
 }
 
@@ -115,8 +115,8 @@ type acceptedEnvelope struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// acceptEnvelope runs one envelope through the pipeline; ended is false when the turn
-// goes on with the next one.
+// acceptEnvelope runs one envelope through the pipeline. ended is false if the turn continues with
+// the next one.
 func (t *turn) acceptEnvelope(ctx context.Context, index int, e emission) (verdict, bool) {
 	p := t.position(index)
 	t.markUntrusted(t.drafts)
@@ -134,7 +134,7 @@ func (t *turn) acceptEnvelope(ctx context.Context, index int, e emission) (verdi
 	return t.applyOutcome(e, o, e.causationID(p))
 }
 
-// answerPart tells the log which part of the answer an envelope is.
+// answerPart describes which part of the answer an envelope is.
 func (t *turn) answerPart(index int) wire.AnswerPart {
 	if t.size < 2 {
 		return wire.AnswerPart{}
@@ -148,8 +148,8 @@ func (c *call) position(index int) envelopePosition {
 	}
 }
 
-// schemaVersion is the advertised one of the kind; 0 lets the kind step refuse an
-// unknown kind itself.
+// schemaVersion returns the advertised version of a kind; 0 lets the kind step reject an unknown
+// kind.
 func (c *call) schemaVersion(ctx context.Context, kind string) int {
 	if kind == c.expected.kind {
 		return c.expected.version
@@ -161,8 +161,7 @@ func (c *call) schemaVersion(ctx context.Context, kind string) int {
 	return k.Version
 }
 
-// applyOutcome turns an outcome into the next step of the turn. cause is the envelope's
-// correlationId.
+// applyOutcome applies an outcome to the turn. cause is the envelope's correlationId.
 func (t *turn) applyOutcome(e emission, o Outcome, cause string) (verdict, bool) {
 	switch {
 	case o.Status == wire.EnvelopeAccepted && e.fragment():
@@ -211,7 +210,7 @@ func (t *turn) applyGate(e emission, o Outcome, cause string) (verdict, bool) {
 	}), true
 }
 
-// failBreached records the cap and fails the node; exactly one of each.
+// failBreached records the breached limit once and fails the node.
 func (t *turn) failBreached(o Outcome, cause string) verdict {
 	limit := map[string]int{
 		"envelopes": t.limits.EnvelopesPerTurn, "schema": t.limits.SchemaRounds, "clarification": t.limits.ClarificationRounds,
@@ -223,14 +222,14 @@ func (t *turn) failBreached(o Outcome, cause string) verdict {
 	})
 }
 
-// addCaused adds an event that an envelope causes (OpenWOP envelope contract §8, §10).
+// addCaused adds an event caused by an envelope (OpenWOP envelope contract §8, §10).
 func (t *turn) addCaused(cause string, typ wire.EventType, payload any) {
 	t.addEvent(typ, payload)
 	t.drafts[len(t.drafts)-1].CausationID = cause
 }
 
-// nodeOutput is the payload of the first envelope of the kind asked for, else of
-// the first one, and the list of all that are for the node.
+// nodeOutput returns the payload of the first envelope of the requested kind, else of the first
+// envelope, and the list of all envelopes for the node.
 func (t *turn) nodeOutput() node.Output {
 	return outputOf(t.expected.kind, t.accepted)
 }
@@ -250,7 +249,7 @@ func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 		accepted = []acceptedEnvelope{}
 	}
 	list, err := json.Marshal(accepted)
-	if err != nil { // payloads come from the log
+	if err != nil { // recorded payloads always render
 		list = json.RawMessage("[]")
 	}
 	return node.Output{Ports: map[string]json.RawMessage{"output": out, "envelopes": list}}

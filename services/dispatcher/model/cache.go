@@ -2,20 +2,21 @@ package model
 
 import "sync"
 
-// maxCached bounds the text of what one cache remembers, compiled. What is compiled
-// takes some times its text.
+// maxCached limits the source text, in bytes, of the compiled values in one cache. A compiled value
+// takes several times the size of its source.
 const maxCached = 4 << 20
 
-// cache remembers what was compiled: nodes ask for the same schemas again and again, and
-// compiling takes longer than judging an answer. It is safe for concurrent use.
+// cache keeps compiled values by key. Nodes use the same schemas repeatedly, and compiling one
+// takes longer than validating an answer. It is safe for concurrent use.
 type cache[K comparable, V any] struct {
 	mu      sync.Mutex // guards all below
 	entries map[K]V
 	bytes   int
 }
 
-// getOrCompile compiles what is not known yet, beside the lock: a large schema holds up nobody
-// else. compile tells the size of its text; what it fails on takes no room.
+// getOrCompile returns the cached value, or compiles it outside the lock so that a large schema
+// delays no other caller. compile also returns the size of its source text. Failures are not
+// cached.
 func (c *cache[K, V]) getOrCompile(key K, compile func() (made V, size int, err error)) (V, error) {
 	c.mu.Lock()
 	found, ok := c.entries[key]
@@ -30,12 +31,12 @@ func (c *cache[K, V]) getOrCompile(key K, compile func() (made V, size int, err 
 	return c.put(key, made, size), nil
 }
 
-// put forgets all others when there are too many: rather a second compilation
-// than a growing host.
+// put caches a value. A full cache is emptied first: compiling again is cheaper than unbounded
+// memory.
 func (c *cache[K, V]) put(key K, made V, size int) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if found, ok := c.entries[key]; ok { // somebody was faster
+	if found, ok := c.entries[key]; ok { // another caller was faster
 		return found
 	}
 	if size > maxCached {

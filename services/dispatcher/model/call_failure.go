@@ -10,9 +10,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// callFailure is the failure of a call without an answer. It names the provider, unless the
-// tenant's readers must not see it, and has the pause before the next call if the provider
-// had no capacity.
+// callFailure returns the node error of a call without an answer. It names the provider unless that
+// is withheld from the tenant's readers. If the provider had no capacity, it contains the pause
+// before the next call.
 func (c *call) callFailure(err error) *wire.NodeError {
 	out := callError(err)
 	switch {

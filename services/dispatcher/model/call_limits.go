@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// timeouts are the time limits of the node's calls: its own, else the provider's, else the
+// timeouts returns the time limits of the node's calls: its own, else the provider's, else the
 // defaults. A node can raise them up to the operator's maximum.
 func (c *call) timeouts() (provider.Timeouts, *wire.NodeError) {
-	s := c.Loop.cfg.Providers.Of(c.req.Provider)
+	s := c.Loop.cfg.Providers.For(c.req.Provider)
 	if name, value := c.cfg.Timeouts.Check(s.MaxTimeout()); name != "" {
 		return provider.Timeouts{}, node.Invalid("/config/timeouts/%s: %d; want milliseconds from 1 to %d, the host's maximum for provider %q (maxTimeoutMs in --provider-settings)",
 			name, value, s.MaxTimeout().Milliseconds(), c.req.Provider)
@@ -23,7 +23,7 @@ func (c *call) timeouts() (provider.Timeouts, *wire.NodeError) {
 	return t.Or(provider.DefaultTimeouts()), nil
 }
 
-// timeoutMessage describes a call that ran into the limit of the whole call.
+// timeoutMessage describes a call that exceeded the time limit of the whole call.
 func (c *call) timeoutMessage() string {
 	return fmt.Sprintf("the model did not end its answer in time (limit call: %s); raise timeouts.callMs of the provider in --provider-settings, or in the node's config", c.req.Timeouts.Call)
 }
@@ -31,9 +31,9 @@ func (c *call) timeoutMessage() string {
 // unreported leaves the limiter's estimate of a call's tokens as it is.
 const unreported = -1
 
-// acquireSlot waits until the provider has room for the call. The wait counts against the
-// run's time, and not against the time limits of the call. Errors: that of ctx, a
-// *provider.Error if the provider refuses calls for longer than a call waits here.
+// acquireSlot waits until the provider has room for the call. The wait counts against the run's
+// time, not against the time limits of the call. Errors: the cause of ctx; a *provider.Error if the
+// provider refuses calls for longer than a call waits here.
 func (c *call) acquireSlot(ctx context.Context) (release func(limit.Outcome), err error) {
 	if c.deps.Limiter == nil {
 		return func(limit.Outcome) {}, nil
@@ -50,7 +50,7 @@ func (c *call) acquireSlot(ctx context.Context) (release func(limit.Outcome), er
 	return slot.Release, nil
 }
 
-// limiterOutcome is how a call ended, for the limiter.
+// limiterOutcome converts the end of a call for the limiter.
 func (c *call) limiterOutcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
 	out := limit.Outcome{Tokens: usedTokens(res, err), Aborted: ctx.Err() != nil}
 	if pe, ok := provider.As(err); ok && pe.Capacity {
@@ -62,7 +62,7 @@ func (c *call) limiterOutcome(ctx context.Context, res provider.Result, err erro
 	return out
 }
 
-// unsentResult is the end of a node before its next call. If that is its first, nothing was sent.
+// unsentResult ends a node before its next call. Nothing was sent if that is its first.
 func (c *call) unsentResult(err error) *Result {
 	return &Result{Interrupted: err, Unsent: c.callsMade == 0}
 }
@@ -70,12 +70,11 @@ func (c *call) unsentResult(err error) *Result {
 const (
 	// bytesPerToken is the usual ratio of English text.
 	bytesPerToken = 4
-	// mediaTokens stand for an image, a sound or a file.
+	// mediaTokens is the estimate for an image, a sound or a file.
 	mediaTokens = 1000
 )
 
-// estimate is how many tokens a call uses at most, roughly: its prompt, and all that it
-// allows the answer.
+// estimate returns an upper estimate of a call's tokens: its prompt plus the maximum answer.
 func estimate(req provider.Request) int {
 	n := (len(req.System) + len(req.Schema)) / bytesPerToken
 	for _, m := range req.Messages {
@@ -84,7 +83,7 @@ func estimate(req provider.Request) int {
 			continue
 		}
 		parts, err := m.Parts()
-		if err != nil { // the adapter refuses it
+		if err != nil { // the adapter rejects it
 			continue
 		}
 		for _, p := range parts {
@@ -98,7 +97,7 @@ func estimate(req provider.Request) int {
 	return n + req.MaxTokens
 }
 
-// usedTokens are those that a call has used; unreported if that is not known.
+// usedTokens returns the tokens that a call used, or unreported.
 func usedTokens(res provider.Result, err error) int {
 	if pe, ok := provider.As(err); ok && pe.Capacity {
 		return 0

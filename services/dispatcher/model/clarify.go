@@ -7,7 +7,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// clarificationMessages tells a model what it asked, and what was answered.
+// clarificationMessages renders earlier clarification questions of the model and their answers as
+// messages.
 func clarificationMessages(answered []Answered) []provider.Message {
 	var out []provider.Message
 	for _, a := range answered {
@@ -16,7 +17,7 @@ func clarificationMessages(answered []Answered) []provider.Message {
 		}
 		_ = json.Unmarshal(a.Question, &asked) // recorded by the accept pipeline
 		envelope, err := json.Marshal(map[string]any{"type": wire.KindClarificationRequest, "payload": map[string]json.RawMessage{"questions": asked.Questions}})
-		if err != nil { // not JSON: the log says otherwise
+		if err != nil { // unreachable for recorded events
 			continue
 		}
 		out = append(out,

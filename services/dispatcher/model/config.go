@@ -19,8 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// config is what a model node may say of its call. Unknown members are left to
-// later versions.
+// config is the config of a model node. Unknown members are ignored for forward compatibility.
 type config struct {
 	Provider     string          `json:"provider"`
 	Model        string          `json:"model"`
@@ -33,7 +32,7 @@ type config struct {
 	TopP         *float64        `json:"topP"`
 	Seed         *int64          `json:"seed"`
 	Stop         []string        `json:"stop"`
-	// Thoughts asks for the model's thinking to be shown, where it has any.
+	// Thoughts requests that the model's thinking is shown, if it has any.
 	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`
 	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
@@ -41,18 +40,18 @@ type config struct {
 	// Timeouts are the node's own time limits of a call.
 	Timeouts limit.Millis `json:"timeouts"`
 
-	// composed is set while templates say what System and Prompt would.
+	// composed is set if templates replace System and Prompt.
 	composed *prompt.Composition
-	// compositionRecord is what the log gets of it; nil: nothing.
+	// compositionRecord is the event of the composition; nil records nothing.
 	compositionRecord *compositionRecord
 }
 
-// maxTokens is more than any model takes; it keeps a huge number within an int, also
-// one that grows after every truncation.
+// maxTokens exceeds the limit of every model. It keeps the budget within an int, including its
+// growth after truncations.
 const maxTokens = 1 << 30
 
-// overlay are the reserved keys of a run's configurable that touch a call; flat
-// dotted names and the nested form are both read (OpenWOP host contract §2.3).
+// overlay holds the reserved keys of a run's configurable that affect a call. Both flat dotted
+// names and the nested form are read (OpenWOP host contract §2.3).
 type overlay struct {
 	Provider     string          `json:"ai.provider"`
 	Model        string          `json:"ai.model"`
@@ -67,21 +66,21 @@ type overlay struct {
 	} `json:"ai"`
 }
 
-// Defaults is the model a node gets that names none.
+// Defaults is the model of nodes that name none.
 type Defaults struct {
 	Provider  string
 	Model     string
 	MaxTokens int
 }
 
-// configs remembers what configs say: a node's is read when the run starts, when its model is
-// looked at and when it is asked.
+// configs caches parsed configs. A node's config is read when the run starts, when the gate chooses
+// its model, and when the model is called.
 type configs struct {
 	cache[[sha256.Size]byte, config]
 }
 
-// parse reads a config. What it gives is others' as well: it is not to be written to but at its
-// top.
+// parse reads a config. The result is shared: callers may only assign its top-level fields, on
+// their copy.
 func (c *configs) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	if len(raw) == 0 {
 		return config{}, nil
@@ -103,8 +102,8 @@ func jsonProblem(err error) string {
 	return "not a JSON object"
 }
 
-// activeModel is the model that is asked: the node's, else the run's, else the host's
-// (OpenWOP envelope contract §16.3).
+// activeModel returns the model to call: the node's, else the run's, else the host's (OpenWOP
+// envelope contract §16.3).
 func (c config) activeModel(o overlay, d Defaults) modelgate.Model {
 	m := modelgate.Model{Provider: firstNonEmpty(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
 	fallback := ""
@@ -115,8 +114,8 @@ func (c config) activeModel(o overlay, d Defaults) modelgate.Model {
 	return m
 }
 
-// newRequest turns config, overlay and ports into the first call of the loop. The
-// trust is that of what the prompt was made of.
+// newRequest builds the first request from config, overlay and ports. The returned trust is the
+// lowest of the prompt's sources.
 func (c config) newRequest(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
 	active := c.activeModel(o, d)
 	req := provider.Request{
@@ -154,7 +153,7 @@ func firstPositive(values ...int) int {
 	return 0
 }
 
-// messages are the port's, with the prompt template as the last user message.
+// messages returns the messages of the port, followed by the prompt template as a user message.
 func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 	var msgs []provider.Message
 	if raw, ok := m.in.Ports[portMessages]; ok {
@@ -185,11 +184,11 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 	if len(msgs) > 0 {
 		return msgs, nil
 	}
-	// A node that says nothing hands the model its ports.
+	// Without messages and prompt, the ports are the message.
 	return []provider.Message{userMessage(m.portsText())}, nil
 }
 
-// portMessages is the port of a conversation.
+// portMessages is the name of the port that holds the conversation.
 const portMessages = "messages"
 
 func userMessage(text string) provider.Message {
@@ -198,12 +197,12 @@ func userMessage(text string) provider.Message {
 
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// maxRendered bounds what a node's own words come to: they can name a long value many
-// times. It is more than any model reads, and is recorded nowhere.
+// maxRendered limits a rendered prompt, in bytes, because a template can name a long value many
+// times. It exceeds the context of every model. The prompt is not recorded.
 const maxRendered = 16 << 20
 
-// render fills the template's {{name}} from a port, else a variable. Strings go
-// in as they are, other values as JSON.
+// render replaces each {{name}} of the template by a port, else by a variable. Strings are inserted
+// unquoted, other values as JSON.
 func render(template string, from *material) (string, *wire.NodeError) {
 	var missing []string
 	room, tooLong := maxRendered-len(template), ""

@@ -12,17 +12,17 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// emission is one envelope as the model wrote it, before the host completes it.
+// emission is one envelope as written by the model, before the host completes it.
 type emission struct {
 	doc  document
 	body map[string]json.RawMessage // top-level members
 	kind string
-	// malformed: the document breaks a rule that its members, put together anew,
-	// would not show any more, such as a member named twice.
+	// malformed means that the document breaks a rule that its parsed members do not show, such as
+	// a duplicate member name.
 	malformed bool
 }
 
-// fragment reports that the envelope is one piece of several, and not the last.
+// fragment reports whether the envelope is a partial one and not the last.
 func (e emission) fragment() bool {
 	var partial struct {
 		IsPartial bool `json:"isPartial"`
@@ -30,9 +30,9 @@ func (e emission) fragment() bool {
 	return strictjson.Read(e.body["partial"], &partial) == nil && partial.IsPartial
 }
 
-// findEnvelopes reads a model's document as envelopes: an object with type and
-// payload is one, an array of such is several, any other object is the payload
-// of the kind the node asked for (OpenWOP envelope contract §2.2).
+// findEnvelopes reads a model's documents as envelopes. An object with type and payload is one
+// envelope, an array of such objects several. Any other object is the payload of the requested kind
+// (OpenWOP envelope contract §2.2).
 func findEnvelopes(docs []document, asked string) []emission {
 	var out []emission
 	for _, d := range docs {
@@ -56,7 +56,7 @@ func findInArray(d document, asked string) []emission {
 	for _, raw := range items {
 		e, ok := readEnvelope(document{raw: raw, path: d.path, offset: d.offset}, "")
 		if !ok {
-			return payloadOnly(d, asked) // an array that is no list of envelopes is a payload
+			return payloadOnly(d, asked) // any other array is a payload
 		}
 		out = append(out, e)
 	}
@@ -86,8 +86,7 @@ func readEnvelope(d document, asked string) (emission, bool) {
 	return payloadEmission(d, asked)
 }
 
-// unlimited are limits that doc cannot exceed: on size and depth the shape step
-// has the say.
+// unlimited returns limits that doc cannot exceed: the shape step enforces size and depth.
 func unlimited(doc []byte) strictjson.Limits {
 	return strictjson.Limits{MaxBytes: len(doc), MaxDepth: len(doc)}
 }
@@ -101,18 +100,17 @@ func payloadEmission(d document, asked string) (emission, bool) {
 	}}, true
 }
 
-// envelopePosition is where an envelope stands: what its ids derive from, so that a
-// recovered run gives it the same ones.
+// envelopePosition identifies an envelope within its run. Its ids are derived from it, so that a
+// recovered run assigns the same ones.
 type envelopePosition struct {
 	runID, nodeID string
-	attempt       int // the node's attempt: one turn, however often a wrong answer is asked for again
-	answered      int // questions of the model's that were answered: after each it begins anew
-	round         int // turns before this one, since then
+	attempt       int // the node's attempt; repeated calls for a wrong answer share it
+	answered      int // clarifications answered before; each answer starts a new emission
+	round         int // earlier turns of this emission
 	index         int // ordinal within the turn
 }
 
-// correlationID is the envelope's dedup key within the run (OpenWOP envelope
-// contract §2.1).
+// correlationID returns the envelope's dedup key within the run (OpenWOP envelope contract §2.1).
 func (p envelopePosition) correlationID(kind string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + strconv.Itoa(p.index)))
 	turn := strconv.Itoa(p.attempt)
@@ -137,8 +135,7 @@ func (p envelopePosition) envelopeID(kind string) string {
 	return "env_" + hex.EncodeToString(sum[:12])
 }
 
-// causationID is the correlationId of the envelope at p; empty for an unsound one, which has
-// none.
+// causationID returns the correlationId of the envelope at p; empty for a malformed envelope.
 func (e emission) causationID(p envelopePosition) string {
 	if e.malformed {
 		return ""
@@ -146,10 +143,10 @@ func (e emission) causationID(p envelopePosition) string {
 	return p.correlationID(e.kind)
 }
 
-// complete fills in what the model may leave out, and sets what it may not
-// decide: the ids that replay depends on, the node, and the trust. A model must
-// not be able to declare itself trusted (OpenWOP envelope contract §12). An
-// unsound document stays as it is, for the shape step to refuse (§26 case 5).
+// complete adds the members that the model may omit and sets those that it must not decide: the ids
+// that replay depends on, the node, and the trust. A model cannot declare itself trusted (OpenWOP
+// envelope contract §12). A malformed document stays unchanged and is rejected by the shape step
+// (§26 case 5).
 func (e emission) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
 	if e.malformed {
 		return e.doc.raw
@@ -167,7 +164,7 @@ func (e emission) complete(p envelopePosition, version int, trust wire.Trust, no
 	body["meta"] = completeMeta(body["meta"], trust, now)
 	b, err := json.Marshal(body)
 	if err != nil {
-		return e.doc.raw // not JSON after all: the shape step says so
+		return e.doc.raw // not JSON; the shape step rejects it
 	}
 	return b
 }
@@ -175,12 +172,12 @@ func (e emission) complete(p envelopePosition, version int, trust wire.Trust, no
 func completeMeta(given json.RawMessage, trust wire.Trust, now time.Time) json.RawMessage {
 	meta := map[string]json.RawMessage{}
 	if len(given) > 0 && json.Unmarshal(given, &meta) != nil {
-		return given // the shape step refuses it with its path
+		return given // the shape step rejects it with its path
 	}
 	if meta == nil {
 		meta = map[string]json.RawMessage{}
 	}
-	delete(meta, "traceparent") // whose trace this is, and whether it is exported, is not the model's to say
+	delete(meta, "traceparent") // a model must not choose the trace or whether it is exported
 	meta["source"] = json.RawMessage(`"ai-generation"`)
 	meta["ts"] = wire.AppendString(nil, wire.FormatTime(now))
 	meta["contentTrust"] = wire.AppendString(nil, string(wire.Trusted.Meet(trust)))

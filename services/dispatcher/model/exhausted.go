@@ -9,35 +9,33 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// handleExhausted ends an emission whose attempts are used up. If the last answer was
-// plain prose, one extra call asks to put it into the schema first; it is none of
-// the attempts.
+// handleExhausted ends an emission without attempts left. If the last answer was prose, one extra
+// call first asks to convert it to the schema. That call does not count as an attempt.
 func (c *call) handleExhausted(ctx context.Context, f failure, attempts int, last provider.Result, base []provider.Message) Result {
 	if c.canReformat(f, last) {
 		v := c.reformatProse(ctx, last.Text, base)
 		if v.done != nil {
 			return *v.done
 		}
-		f = v.failure // reason and code are those of the last failure
+		f = v.failure // reason and code come from the last failure
 	}
 	return c.failExhausted(f, attempts)
 }
 
-// failExhausted fails the node after its attempts.
+// failExhausted fails the node after its last attempt.
 func (c *call) failExhausted(f failure, attempts int) Result {
 	c.addEvent(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
 		NodeID: c.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
 	})
 	if attempts >= c.maxAttempts {
-		// Retry exhaustion also is a breach of the schema rounds. A model without more
-		// room to give has breached none.
+		// Exhausted retries also breach the limit of schema rounds. A model without more output
+		// room has not breached it.
 		c.addEvent(wire.EventCapBreached, capPayload{Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: c.task.Input.NodeID})
 	}
 	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: c.exhaustedMessage(f)}}
 }
 
-// canReformat reports whether an answer is prose that could be put into a schema: there
-// must be one that was asked for.
+// canReformat reports whether an answer is prose and the node requested a schema to convert it to.
 func (c *call) canReformat(f failure, last provider.Result) bool {
 	return (f.reason == reasonParse || f.reason == reasonSchema) && c.expected.name != "" && isProse(last.Text)
 }
@@ -52,7 +50,7 @@ func (c *call) exhaustedMessage(f failure) string {
 	return "no attempt gave an acceptable answer: " + f.detail
 }
 
-// reformatProse announces the one extra call of the prose fallback, and makes it.
+// reformatProse announces the extra call of the prose fallback and makes it.
 func (c *call) reformatProse(ctx context.Context, prose string, base []provider.Message) verdict {
 	c.addEvent(wire.EventEnvelopeNLToFormat, prosePayload{NodeID: c.task.Input.NodeID, OriginalEnvelopeType: c.expected.name, FallbackCalls: 1})
 	if err := c.flushEvents(ctx); err != nil {
@@ -61,8 +59,8 @@ func (c *call) reformatProse(ctx context.Context, prose string, base []provider.
 	return c.callReformat(ctx, prose, base)
 }
 
-// callReformat asks to put prose into the schema: an invocation of its own, that follows those of
-// the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7).
+// callReformat asks the model to convert prose to the schema. It is a separate invocation, numbered
+// after the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7).
 func (c *call) callReformat(ctx context.Context, prose string, base []provider.Message) verdict {
 	c.ordinal = c.callOrdinal(c.maxAttempts)
 	c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(

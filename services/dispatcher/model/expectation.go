@@ -15,27 +15,27 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// expectation is what the node asks the model for: a value of a schema, an envelope of
-// a kind, or text.
+// expectation is what the node requests from the model: a value of a schema, an envelope of a kind,
+// or text.
 type expectation struct {
-	// kind is the envelope kind asked for; empty for a bare value or text.
+	// kind is the requested envelope kind; empty for a bare value or text.
 	kind    string
 	version int
 	// value validates a bare value; nil for envelopes and text.
 	value *schema.Schema
-	// name is what events call it.
+	// name is its name in events.
 	name string
 }
 
-// acceptsAnyText reports that any answer is right.
+// acceptsAnyText reports whether any answer is acceptable.
 func (w expectation) acceptsAnyText() bool { return w.kind == "" && w.value == nil }
 
-// containsDocument reports that a cut-off answer still contains a usable document.
+// containsDocument reports whether a truncated answer still contains a usable document.
 func (w expectation) containsDocument(text string) bool {
 	return !w.acceptsAnyText() && len(extractDocuments(text)) > 0
 }
 
-// unsafeName finds what a schema's name may not contain at a vendor.
+// unsafeName matches characters that vendors do not allow in a schema's name.
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 func schemaName(s string) string {
@@ -43,7 +43,7 @@ func schemaName(s string) string {
 	return s[:min(len(s), 64)]
 }
 
-// setExpectation works out what the node wants and puts its schema into the request.
+// setExpectation determines the expected answer and adds its schema to the request.
 func (c *call) setExpectation(ctx context.Context) (*wire.NodeError, error) {
 	if c.task.TypeID == node.TypeStructuredOutput {
 		return c.setValueExpectation(), nil
@@ -80,8 +80,8 @@ func (c *call) setValueExpectation() *wire.NodeError {
 	return nil
 }
 
-// prependInstruction puts the schema hint before the author's system text. It stays the
-// same on every attempt (OpenWOP envelope contract §14.4).
+// prependInstruction puts the schema hint before the author's system text. It is the same on every
+// attempt (OpenWOP envelope contract §14.4).
 func (c *call) prependInstruction(what string) {
 	hint := what + c.reasoningHint()
 	if c.req.System == "" {
@@ -91,14 +91,14 @@ func (c *call) prependInstruction(what string) {
 	c.req.System = hint + "\n\n" + c.req.System
 }
 
-// outputSchemaName is how events name a bare value: the last segment of the schema's
+// outputSchemaName returns the name of a bare value in events: the last segment of the schema's
 // $id, else its title (OpenWOP envelope contract §14.7).
 func outputSchemaName(raw json.RawMessage) string {
 	var s struct {
 		ID    string `json:"$id"`
 		Title string `json:"title"`
 	}
-	_ = strictjson.Read(raw, &s) // it is a schema: it was compiled before
+	_ = strictjson.Read(raw, &s) // the schema was compiled before
 	if id := strings.TrimSuffix(path.Base(s.ID), ".schema.json"); s.ID != "" && id != "" {
 		return id
 	}

@@ -9,23 +9,22 @@ import (
 // document is one JSON document found in a model's answer.
 type document struct {
 	raw json.RawMessage
-	// path names how it was found: direct, markdown-fence or brace-walker.
+	// path is how it was found: direct, markdown-fence or brace-walker.
 	path string
-	// offset is the byte of the answer where it starts.
+	// offset is the byte offset of its start in the answer.
 	offset int
 }
 
-// The ways a document is recovered (envelope.recovery.applied).
+// Values of document.path (envelope.recovery.applied).
 const (
 	pathDirect = "direct"
 	pathFence  = "markdown-fence"
 	pathBraces = "brace-walker"
 )
 
-// extractDocuments finds the JSON documents of an answer, leniently and
-// deterministically: the whole text; else every fenced block that parses; else
-// the first balanced object or array. None found: nil (OpenWOP envelope
-// contract §14.6).
+// extractDocuments finds the JSON documents of an answer, leniently and deterministically. It tries
+// the whole text, then every fenced block that parses, then the first balanced object or array. It
+// returns nil if there is none (OpenWOP envelope contract §14.6).
 func extractDocuments(text string) []document {
 	trimmed := strings.TrimSpace(text)
 	if json.Valid([]byte(trimmed)) && trimmed != "" {
@@ -42,7 +41,7 @@ func extractDocuments(text string) []document {
 
 const fence = "```"
 
-// fencedDocuments collects the blocks between fences that are JSON.
+// fencedDocuments returns the fenced blocks that are JSON.
 func fencedDocuments(text string) []document {
 	var docs []document
 	for pos := 0; ; {
@@ -56,7 +55,7 @@ func fencedDocuments(text string) []document {
 		}
 		length := strings.Index(text[body:], fence)
 		end := body + length
-		if length < 0 { // an unclosed fence still holds what follows
+		if length < 0 { // an unclosed fence extends to the end
 			end = len(text)
 		}
 		block := text[body:end]
@@ -70,12 +69,12 @@ func fencedDocuments(text string) []document {
 	}
 }
 
-// maxOpenings bounds how many opening brackets are tried, so that a hostile
-// answer of nested brackets costs no more than that many passes.
+// maxOpenings limits how many opening brackets are tried, so that nested brackets in a hostile
+// answer cost a bounded number of passes.
 const maxOpenings = 64
 
-// firstBalanced finds the first object or array that is closed and valid; braces
-// inside strings do not count.
+// firstBalanced finds the first object or array that is closed and valid. Braces inside strings do
+// not count.
 func firstBalanced(text string) (document, bool) {
 	b := []byte(text)
 	start := 0
@@ -89,7 +88,7 @@ func firstBalanced(text string) (document, bool) {
 		if end > 0 && json.Valid(b[start:end]) {
 			return document{raw: json.RawMessage(b[start:end]), path: pathBraces, offset: start}, true
 		}
-		if end < 0 { // nothing after an unclosed opening can be told apart from its content
+		if end < 0 { // what follows an unclosed bracket may be its content
 			return document{}, false
 		}
 		start++
@@ -97,7 +96,8 @@ func firstBalanced(text string) (document, bool) {
 	return document{}, false
 }
 
-// closingIndex is the index after the bracket that closes the one at start; -1 if none does.
+// closingIndex returns the index after the bracket that closes the one at start; -1 if there is
+// none.
 func closingIndex(b []byte, start int) int {
 	depth, inString := 0, false
 	for i := start; i < len(b); i++ {
@@ -118,8 +118,8 @@ func closingIndex(b []byte, start int) int {
 	return -1
 }
 
-// isProse reports that a text is clearly no attempt at JSON (OpenWOP envelope
-// contract §14.7).
+// isProse reports whether a text does not start like JSON or a fence (OpenWOP envelope contract
+// §14.7).
 func isProse(text string) bool {
 	t := strings.TrimSpace(text)
 	if len(t) > 16 {

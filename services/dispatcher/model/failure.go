@@ -9,18 +9,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// failure says why an answer was not taken, and what the next attempt gets.
+// failure is why an answer was rejected. It determines the next attempt.
 type failure struct {
 	reason string
-	// code is the node's error code when no attempt is left.
+	// code is the node's error code if no attempt is left.
 	code fault.Code
-	// detail is validator output: never text of the model.
+	// detail is validator output, never text of the model.
 	detail string
 }
 
-// correction is the fragment a failed attempt adds to the next one: the
-// validation summary in the host's words. A truncated answer gets none, it
-// needs room and not advice (OpenWOP envelope contract §14.2).
+// correction returns the message that a failed attempt adds to the next one: the host's summary of
+// the violations. A truncated answer gets none: it needs a larger budget (OpenWOP envelope contract
+// §14.2).
 func (f failure) correction() string {
 	if f.reason == reasonTruncation || f.detail == "" {
 		return ""
@@ -29,8 +29,8 @@ func (f failure) correction() string {
 		". Answer again with one JSON document that satisfies the schema, and nothing else."
 }
 
-// classify applies the part of the truth table that needs no validation:
-// refusal wins over everything, truncation over any content.
+// classify applies the rows of the truth table that need no validation. A refusal wins over
+// everything, a truncation over any content.
 func classify(res provider.Result) (f failure, refused, failed bool) {
 	switch {
 	case res.Stop == provider.StopRefused || res.RefusalText != "":
@@ -46,8 +46,8 @@ func truncation() failure {
 	return failure{reason: reasonTruncation, code: fault.EnvelopeTruncationTerminal}
 }
 
-// contentFailure is the failure of an answer without an acceptable document. A
-// stop the host cannot place decides only then (OpenWOP envelope contract §14.1).
+// contentFailure returns the failure of an answer without an acceptable document. An unknown stop
+// reason matters only here (OpenWOP envelope contract §14.1).
 func contentFailure(res provider.Result, f failure) failure {
 	switch res.Stop {
 	case provider.StopSequence:
@@ -66,11 +66,11 @@ func fragmentFailure() failure {
 	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: "it is a fragment of an envelope, not a whole one"}
 }
 
-// maxViolations bounds what a correction lists.
+// maxViolations limits the violations listed in a correction.
 const maxViolations = 8
 
-// schemaFailure puts violations into words. Paths and messages come from the
-// schema; names that only the model's answer has are left out.
+// schemaFailure describes violations. Paths and messages come from the schema; names that occur
+// only in the model's answer are left out.
 func schemaFailure(violations []schema.Violation) failure {
 	var parts []string
 	for _, v := range violations[:min(len(violations), maxViolations)] {
@@ -79,8 +79,8 @@ func schemaFailure(violations []schema.Violation) failure {
 	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: strings.Join(parts, "; ")}
 }
 
-// outcomeFailure is the failure that an outcome of the pipeline stands for; ok
-// is false for one that is not retried.
+// outcomeFailure converts an outcome of the accept pipeline to a failure. ok is false for outcomes
+// that are not retried.
 func outcomeFailure(o Outcome) (failure, bool) {
 	code, _, _ := strings.Cut(o.Reason, ":")
 	f := failure{reason: reasonSchema, code: fault.Code(strings.TrimSpace(code)), detail: outcomeDetail(o)}
@@ -112,8 +112,8 @@ func outcomeDetail(o Outcome) string {
 	return "it is not a valid envelope"
 }
 
-// violationText puts a violation into words: what would be right, and the rule's place if one
-// of the schema's is broken.
+// violationText describes a violation: the requirement, and the path of the schema rule if one was
+// violated.
 func violationText(message, schemaPath string) string {
 	if schemaPath == "" {
 		return message

@@ -5,9 +5,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// fitToModel fits the request to the model that is asked, as far as the catalogue knows it:
-// how it is held to a schema, how long its answers may be, and whether it lets anybody
-// choose how it samples. A model of which nothing is known gets the request as it is.
+// fitToModel adapts the request to the catalogue's entry of the model: schema enforcement, answer
+// length and sampling. The request of an unknown model stays unchanged.
 func (c *call) fitToModel() {
 	if c.generatesMedia() {
 		c.req.Schema, c.req.System = nil, c.authorSystem
@@ -19,7 +18,7 @@ func (c *call) fitToModel() {
 	c.ceiling = e.OutputTokens
 	c.req.MaxTokens = c.capTokens(c.req.MaxTokens)
 	if e.Sampling != nil && !*e.Sampling {
-		// The model refuses requests that say so much as its own default.
+		// The model rejects any sampling parameter, even its own default.
 		c.req.Temperature, c.req.TopP = nil, nil
 	}
 	if len(c.req.Schema) == 0 {
@@ -29,14 +28,14 @@ func (c *call) fitToModel() {
 	case catalogue.StructuredTool:
 		c.req.Via = provider.ViaTool
 	case catalogue.StructuredNone:
-		// Nothing holds the model to the schema but its own good will.
+		// The vendor does not enforce schemas for this model.
 		c.req.System += "\n\nJSON Schema of the document:\n" + string(c.req.Schema)
 		c.req.Schema = nil
 	}
 }
 
-// capTokens bounds an output budget by what the model can say (OpenWOP envelope contract
-// §14.3, ceiling).
+// capTokens limits an output budget to the model's longest answer (OpenWOP envelope contract §14.3,
+// ceiling).
 func (c *call) capTokens(tokens int) int {
 	tokens = min(tokens, maxTokens)
 	if c.ceiling > 0 {
@@ -45,8 +44,8 @@ func (c *call) capTokens(tokens int) int {
 	return tokens
 }
 
-// atOutputCeiling reports that an answer was cut off with all the room that the model has: more
-// cannot be given, and less would not help.
+// atOutputCeiling reports whether an answer was truncated with the model's largest budget: another
+// attempt cannot get more.
 func (c *call) atOutputCeiling(f failure) bool {
 	return f.reason == reasonTruncation && c.ceiling > 0 && c.req.MaxTokens >= c.ceiling
 }

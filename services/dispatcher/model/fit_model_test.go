@@ -34,7 +34,7 @@ type strict struct {
 
 func (strict) Dialect() projection.Vendor { return projection.OpenAI }
 
-func (s strict) Insists() bool { return !s.lenient }
+func (s strict) RequiresDialect() bool { return !s.lenient }
 
 // ask runs a structured node against the mock's model m.
 func ask(t *testing.T, c *catalogue.Catalogue, dialect bool, config string, entries ...mock.Entry) rig {

@@ -13,9 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Gate decides whether a tenant's node may be dispatched to the model it would ask,
-// and which one is asked if not (OpenWOP envelope contract §16.3). The ref is that of
-// the run's own keys; empty: it has none.
+// Gate decides whether a node may run with its model, and which model replaces it if not (OpenWOP
+// envelope contract §16.3). credentialRef names the run's own key; empty means none.
 func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
 	active := l.activeModel(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
@@ -32,8 +31,8 @@ func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node
 	return active, out
 }
 
-// activeModel is the model that a node would ask. A config that cannot be read is as none:
-// the node fails on it, once it starts.
+// activeModel returns the node's model. An unreadable config counts as empty: the node fails on it
+// when it starts.
 func (l *Loop) activeModel(in node.Input) modelgate.Model {
 	cfg, bad := l.configs.parse(in.Config)
 	if bad != nil {
@@ -44,8 +43,8 @@ func (l *Loop) activeModel(in node.Input) modelgate.Model {
 	return cfg.activeModel(o, l.cfg.Defaults)
 }
 
-// canRoute reports whether a provider can be asked for a task: it is there, and so is a
-// key, the tenant's or the host's.
+// canRoute reports whether a provider exists and a key for it is available, the tenant's or the
+// host's.
 func (l *Loop) canRoute(t Task, id string) bool {
 	if _, ok := l.deps.Models.Lookup(id); !ok {
 		return false
@@ -56,7 +55,7 @@ func (l *Loop) canRoute(t Task, id string) bool {
 	return bad == nil && (key != "" || !slices.Contains(l.cfg.TenantKeyed, id))
 }
 
-// hasCapability asks the catalogue. A provider that is not there has nothing.
+// hasCapability looks a capability up in the catalogue. A missing provider has none.
 func (l *Loop) hasCapability(m modelgate.Model, id modelgate.Capability) (has, known bool) {
 	if _, ok := l.deps.Models.Lookup(m.Provider); !ok {
 		return false, true
@@ -64,8 +63,8 @@ func (l *Loop) hasCapability(m modelgate.Model, id modelgate.Capability) (has, k
 	return l.deps.Catalogue.Has(m, id)
 }
 
-// logDecision logs a decision with the catalogue that it was made by. That a node is refused is a warning:
-// its operator has either to name another model or to say more of this one.
+// logDecision logs a gate decision with the digest of the catalogue. A refusal is a warning: the
+// operator has to name another model or add this one to the catalogue.
 func (l *Loop) logDecision(tenant, nodeID string, active modelgate.Model, o modelgate.Outcome) {
 	level := slog.LevelInfo
 	if o.Route == modelgate.Refuse {
@@ -81,9 +80,8 @@ func (l *Loop) logDecision(tenant, nodeID string, active modelgate.Model, o mode
 	l.deps.Logger.LogAttrs(context.Background(), level, "model gate", attrs...)
 }
 
-// substitute puts the model of the call in the place of the node's own if the gate
-// said so when the node was dispatched. The log has the decision; the names that it
-// withholds are those of the node's type.
+// substitute replaces the node's model by the fallback that the gate recorded when the node was
+// dispatched. A fallback withheld from the log is read from the node's type.
 func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	if t.Fallback == nil {
 		return nil
@@ -95,7 +93,7 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 				Code: string(fault.CapabilityNotProvided), Message: "the model that was to be asked instead of the node's own is not known any more: its pack has changed",
 			}
 		}
-		asked = *t.Needs.Fallback // there is no second one
+		asked = *t.Needs.Fallback // a type has one fallback at most
 	}
 	req.Provider, req.Model = asked.Provider, asked.Model
 	return nil

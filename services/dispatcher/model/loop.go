@@ -1,12 +1,10 @@
-// Package model asks a model until its answer is complete, and takes the
-// answer in.
+// Package model calls a model until its answer is complete and accepts the answer.
 //
-// One loop owns every retry of an emission: ask, classify how the model
-// stopped, find the document, let the accept pipeline (or the node's output
-// schema) judge it; a failed attempt is answered with more room if it was cut
-// off, with the validator's words if it was wrong, and with nothing if the model
-// refused. Transport errors are not its business: they belong to the node's
-// retry policy. (OpenWOP envelope contract §14.)
+// One loop owns every retry of an emission. It calls the model, classifies the stop reason, finds
+// the document, and validates it with the accept pipeline or the node's output schema. The next
+// attempt gets a larger budget after a truncation and the validator's summary after a wrong answer.
+// A refusal is not retried. Transport errors belong to the node's retry policy (OpenWOP envelope
+// contract §14).
 package model
 
 import (
@@ -36,26 +34,25 @@ import (
 type Config struct {
 	// MaxAttempts is the number of calls of one emission, the first included.
 	MaxAttempts int
-	// Multiplier is by how much the output budget grows after a truncation.
+	// Multiplier is the growth of the output budget after a truncation.
 	Multiplier int
 	Defaults   Defaults
-	// Timeout limits a call where neither the node nor the provider's settings do.
+	// Timeout limits a call if neither the node nor the provider's settings do.
 	Timeout time.Duration
 	// Providers are the operator's settings of providers; nil uses the defaults.
 	Providers *limit.All
-	// Directive is how strongly models are asked to reason; empty: advisory.
+	// Directive is how strongly models are asked to reason; empty means advisory.
 	Directive Directive
-	// TrustsUnknown dispatches to models of which it is not known whether they have what
-	// is required.
+	// TrustsUnknown dispatches to models whose required capabilities are not known.
 	TrustsUnknown bool
-	// BYOK are the providers that take a tenant's own key.
+	// BYOK are the providers that accept a tenant's own key.
 	BYOK []string
-	// TenantKeyed are those of them that the host itself has no key for.
+	// TenantKeyed are the BYOK providers for which the host has no key.
 	TenantKeyed []string
-	// HidesFallback reports whether readers of a tenant's runs are not told which model
-	// was asked instead of another; nil: they are.
+	// HidesFallback reports whether the fallback model is hidden from readers of a tenant's runs;
+	// nil hides none.
 	HidesFallback func(tenant string) bool
-	// WithholdsRefusals records no word of a refusal; else it is recorded without
+	// WithholdsRefusals omits refusal texts from the log. Otherwise they are recorded without
 	// secrets and without words of the prompt.
 	WithholdsRefusals bool
 }
@@ -63,30 +60,29 @@ type Config struct {
 // Deps are the loop's collaborators.
 type Deps struct {
 	Models Models
-	// Catalogue says what models can do; nil: the built-in one.
+	// Catalogue describes models; nil uses the built-in one.
 	Catalogue *catalogue.Catalogue
-	// Logger is told what the gate decides; nil: nobody is.
+	// Logger logs gate decisions; nil disables it.
 	Logger  *slog.Logger
 	Schemas Schemas
-	// Scrubber of a run; registered: it refuses while the run is not registered.
+	// Scrubber returns the scrubber of a run. With registered it fails while the run's secrets are
+	// not registered.
 	Scrubber func(tenant, runID string, registered bool) Scrubber
 	Prompts  Prompts
-	// Keys are those that tenants bring; nil: none.
+	// Keys provides tenants' own keys; nil disables them.
 	Keys Keys
-	// Policies say who may ask which models; nil: everybody may ask all.
+	// Policies restricts tenants to models; nil allows all.
 	Policies *Policies
 	Clock    func() time.Time
-	// OnCall is told of each call of a model that went out, and how long it took; nil:
-	// nobody is.
+	// OnCall is called after each model call with its duration; nil disables it.
 	OnCall func(provider string, took time.Duration)
 	// Limiter admits calls; nil admits all.
 	Limiter *limit.Limiter
-	// OnRefused is called when a provider had no capacity for a call; nil disables it.
+	// OnRefused is called if a provider had no capacity for a call; nil disables it.
 	OnRefused func(provider string)
-	// Jitter chooses a duration in [0, limit); nil uses a random one.
+	// Jitter returns a duration in [0, limit); nil uses a random one.
 	Jitter func(limit time.Duration) time.Duration
-	// Canned makes the provider of a run-level configurable.mockProvider; nil
-	// when test seams are off.
+	// Canned returns the provider of a run's configurable.mockProvider; nil without test seams.
 	Canned func(spec json.RawMessage) (provider.Provider, error)
 }
 
@@ -123,35 +119,34 @@ type Task struct {
 	Input         node.Input
 	Contract      *workflow.EnvelopeContract
 	Trust         wire.Trust
-	// Clarifications is how many clarification requests of the node were accepted before.
+	// Clarifications counts the node's clarification requests accepted before.
 	Clarifications int
-	// Waits counts how often in a row the node's model had no capacity before.
+	// Waits counts the consecutive waits for the node's model without capacity.
 	Waits int
-	// Answered are the questions of the node's model that were answered, in order.
+	// Answered are the model's clarification questions and answers, in order.
 	Answered []Answered
-	// Fallback is the model that the gate put in the place of the node's own; nil: none.
-	// Where the log does not tell its names, Needs does.
+	// Fallback is the model that replaces the node's own by decision of the gate; nil for none. If
+	// the log withholds its name, Needs has it.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
-	// CredentialRef names the tenant's own key; empty: the host's is used.
+	// CredentialRef names the tenant's own key; empty uses the host's.
 	CredentialRef string
-	// Replay: the run replays another one, and nothing of it may reach anybody outside.
+	// Replay means that the run replays another one and must make no external call.
 	Replay bool
-	// Trace joins the run's trace.
+	// Trace is the run's trace context.
 	Trace runspan.Context
-	// Recorded maps a correlationId to the envelope that is in the log for it
-	// already: the run was taken over after the answer, or a part of it, was recorded.
+	// Recorded maps correlationIds to the envelopes recorded before. It is not empty if the run was
+	// claimed again after an answer, or a part of it, was recorded.
 	Recorded map[string]Recorded
-	// Retries are further calls of this emission that the log announces: the run was
-	// taken over while it was under way.
+	// Retries are further calls of this emission announced in the log by a previous owner.
 	Retries []Retry
-	// Announced is the sequence of the last of these; 0: there is none.
+	// Announced is the sequence of the last retry; 0 for none.
 	Announced int
-	// Composed is what the log has of the attempt's prompt; nil: nothing.
+	// Composed is the recorded prompt composition of the attempt; nil for none.
 	Composed *runstate.Prompt
 }
 
-// Answered is a question of a model's, and what somebody answered.
+// Answered is a model's clarification question and its answer.
 type Answered struct{ Question, Answer json.RawMessage }
 
 // Recorded is an accepted envelope found in the log.
@@ -159,25 +154,25 @@ type Recorded struct {
 	Kind       string
 	EnvelopeID string
 	Payload    json.RawMessage
-	// Sequence is that of the event that records it.
+	// Sequence is the sequence of its event.
 	Sequence int
-	// Answer says which part of the model's answer it is.
+	// Answer is its part of the model's answer.
 	Answer wire.AnswerPart
 }
 
-// Result ends a node: drafts to append before its end, then outputs or an error.
+// Result is the end of a node: events to append first, then outputs or an error.
 type Result struct {
 	Drafts []wire.Draft
 	Output node.Output
 	Trust  wire.Trust
 	// Err fails the node.
 	Err *wire.NodeError
-	// Waits says that the node goes on once its model's questions are answered.
+	// Waits means that the node continues after its model's questions are answered.
 	Waits bool
-	// Interrupted says that the work could not be carried out here and now; the
-	// run is handed out again and nothing of the node's is lost.
+	// Interrupted means that the work could not be done by this process. The run is delivered again
+	// and the node loses nothing.
 	Interrupted error
-	// Unsent says with Interrupted that no call was sent: to begin again repeats nothing.
+	// Unsent means, with Interrupted, that no call was sent: starting again repeats nothing.
 	Unsent bool
 }
 
@@ -187,7 +182,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if bad != nil || err != nil {
 		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}
-	if res, ok := c.resultFromLog(); ok { // whoever would be asked now, and with which key
+	if res, ok := c.resultFromLog(); ok { // whichever model and key would be used now
 		return res
 	}
 	for _, step := range []func(context.Context) (*wire.NodeError, error){c.prepareRequest, c.setExpectation, c.fitRequest} {
@@ -204,8 +199,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	return res
 }
 
-// markUntrusted marks events as what they are made of: they tell of an answer to the
-// prompt, and can repeat some of it.
+// markUntrusted marks the events of an untrusted prompt: they can repeat parts of it.
 func (c *call) markUntrusted(drafts []wire.Draft) {
 	if c.task.Trust != wire.Untrusted {
 		return
@@ -215,7 +209,7 @@ func (c *call) markUntrusted(drafts []wire.Draft) {
 	}
 }
 
-// newCall reads what the node and the host say of the emission.
+// newCall reads the node's config and the host's limits.
 func (l *Loop) newCall(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
 	cfg, bad := l.configs.parse(t.Input.Config)
 	if bad != nil {
@@ -228,7 +222,7 @@ func (l *Loop) newCall(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	return &call{Loop: l, task: t, journal: j, cfg: cfg, limits: limits, maxAttempts: min(l.cfg.MaxAttempts, limits.SchemaRounds+1)}, nil, nil
 }
 
-// prepareRequest makes the prompt, and finds the model that is asked, its provider and the key.
+// prepareRequest renders the prompt and resolves model, provider and key.
 func (c *call) prepareRequest(ctx context.Context) (bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(c.task.Input.Configurable, &o) // checked at creation
@@ -259,7 +253,7 @@ func (c *call) prepareRequest(ctx context.Context) (bad *wire.NodeError, err err
 	return nil, nil
 }
 
-// fitRequest makes the request one that the model and its vendor take.
+// fitRequest adapts the request to the model and its vendor.
 func (c *call) fitRequest(context.Context) (*wire.NodeError, error) {
 	c.fitToModel()
 	return c.projectSchema(), nil
@@ -298,32 +292,32 @@ type call struct {
 	cfg      config
 	req      provider.Request
 	provider provider.Provider
-	// authorSystem is the system text as the node's author has it, before the host's hint.
+	// authorSystem is the author's system text without the host's hint.
 	authorSystem string
 	limits       Limits
 	maxAttempts  int
-	// verbosity is how much of the model's thoughts is shown.
+	// verbosity is how much of the model's thoughts is recorded.
 	verbosity string
-	// ceiling is the longest answer that the model can give, in tokens; 0: unknown.
+	// ceiling is the model's longest answer in tokens; 0 if unknown.
 	ceiling int
-	// projection is set while the model is told the schema in its vendor's words.
+	// projection is set if the schema was converted to the vendor's dialect.
 	projection *projection.Projection
 	expected   expectation
-	// round is how many turns of this emission went by in talk about schemas.
+	// round counts the turns of this emission that only exchanged schemas.
 	round int
-	// addedSchemas are the kinds whose schemas are in the model's context.
+	// addedSchemas are the kinds whose schemas were added to the prompt.
 	addedSchemas []string
-	// callsMade counts the calls of the model that were made here, ordinal all of the
-	// emission's before this one, whoever made them.
+	// callsMade counts the calls of this process. ordinal counts all earlier calls of the emission,
+	// including those of previous owners.
 	callsMade, ordinal int
-	// answerShown says that the answer which is asked for has been shown, and its usage told: it is
-	// asked for once more.
+	// answerShown means that the answer was streamed and its usage recorded before; the call is
+	// repeated.
 	answerShown bool
-	// drafts are events decided and not yet appended: they go with the next frame.
+	// drafts are decided events that are not appended yet. They are appended with the next frame.
 	drafts []wire.Draft
 }
 
-// runAttempts asks until the answer is taken, refused, or no attempt is left.
+// runAttempts calls the model until the answer is accepted or refused, or no attempt is left.
 func (c *call) runAttempts(ctx context.Context) Result {
 	base := c.req.Messages
 	attempt, err := c.resume(ctx, base)
@@ -332,7 +326,7 @@ func (c *call) runAttempts(ctx context.Context) Result {
 		return Result{Interrupted: err}
 	case c.reformatPending():
 		return c.repeatReformat(ctx, attempt, base)
-	case attempt > c.maxAttempts: // the executor was lost before it could say that none is left
+	case attempt > c.maxAttempts: // the previous owner stopped before recording that no attempt is left
 		return c.failExhausted(schemaTalkFailure(), c.maxAttempts)
 	}
 	for c.answerShown = c.partiallyRecorded(); ; attempt++ {
@@ -350,7 +344,7 @@ func (c *call) runAttempts(ctx context.Context) Result {
 			return c.handleExhausted(ctx, v.failure, attempt, res, base)
 		}
 		if v.continues {
-			if err := c.flushEvents(ctx); err != nil { // each call's usage is recorded before the next goes out
+			if err := c.flushEvents(ctx); err != nil { // record each call's usage before the next call
 				return Result{Interrupted: err}
 			}
 			c.round++
@@ -360,21 +354,20 @@ func (c *call) runAttempts(ctx context.Context) Result {
 		c.addEvent(wire.EventEnvelopeRetryAttempted, retryPayload{
 			NodeID: c.task.Input.NodeID, Attempt: attempt + 1, Reason: v.failure.reason, PreviousError: optional(v.failure.detail),
 		})
-		if err := c.flushEvents(ctx); err != nil { // recorded before the call goes out
+		if err := c.flushEvents(ctx); err != nil { // record the retry before the call
 			return Result{Interrupted: err}
 		}
 		c.prepareRetry(v.failure, base)
 	}
 }
 
-// callOrdinal counts a call of this emission among all that the node makes: each answer is followed
-// by another emission, and each emission can have one call more than attempts, for prose
-// (OpenWOP host contract §5.5).
+// callOrdinal numbers a call among all calls of the node. Each answered clarification starts
+// another emission. An emission can have one call more than attempts, for prose (OpenWOP host
+// contract §5.5).
 func (c *call) callOrdinal(n int) int { return n + len(c.task.Answered)*(c.maxAttempts+1) }
 
-// prepareRetry prepares the next attempt: more room after a truncation and nothing else,
-// not even the correction that the truncated attempt had; the correction after
-// anything else, at the same budget.
+// prepareRetry prepares the next attempt. After a truncation it only raises the budget and drops
+// any earlier correction. After any other failure it adds the correction at the same budget.
 func (c *call) prepareRetry(f failure, base []provider.Message) {
 	c.req.Messages = base
 	if f.reason == reasonTruncation {
@@ -386,12 +379,11 @@ func (c *call) prepareRetry(f failure, base []provider.Message) {
 	}
 }
 
-// verdict is the end of the node, a turn that another one follows, or a failed
-// attempt.
+// verdict is the result of one answer: the end of the node, a further turn, or a failed attempt.
 type verdict struct {
 	done      *Result
 	continues bool
-	// failure is also what a turn that could go on came to if no attempt is left.
+	// failure also describes a turn that cannot continue because no attempt is left.
 	failure failure
 }
 
@@ -423,7 +415,7 @@ func (c *call) judgeAnswer(ctx context.Context, res provider.Result, attempt int
 	return v
 }
 
-// failNode fails the node; what was decided so far goes with it.
+// failNode fails the node with the events decided so far.
 func (c *call) failNode(e *wire.NodeError) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Err: e}}
 }
@@ -432,10 +424,10 @@ func (c *call) completeNode(out node.Output) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}}
 }
 
-// callModel calls the model once. A failed call is no failed attempt: it carries no
+// callModel calls the model once. A failed call does not count as a failed attempt: it has no
 // envelope event (OpenWOP envelope contract §14.1).
 func (c *call) callModel(ctx context.Context) (provider.Result, *Result) {
-	if ctx.Err() != nil { // the run ended between two attempts
+	if ctx.Err() != nil { // the run ended between attempts
 		return provider.Result{}, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err := replayguard.Check(ctx); err != nil {

@@ -9,16 +9,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// material fetches what a prompt is made of. Whatever comes from an untrusted
-// source is fenced before it reaches the prompt, and makes the answer untrusted
-// (OpenWOP envelope contract §12).
+// material provides the values of a prompt. Untrusted values are fenced before they enter the
+// prompt and make the answer untrusted (OpenWOP envelope contract §12).
 type material struct {
 	in node.Input
-	// trust falls when something untrusted is used.
+	// trust is the lowest trust of the values used so far.
 	trust wire.Trust
 }
 
-// lookup gives a port, else a variable, as text.
+// lookup returns a port, else a variable, as text.
 func (m *material) lookup(name string) (text string, ok bool) {
 	raw, isPort := m.in.Ports[name]
 	tainted, kind := m.in.UntrustedPorts[name], "input"
@@ -34,10 +33,10 @@ func (m *material) lookup(name string) (text string, ok bool) {
 	return promptText(raw), true
 }
 
-// kindVariable is what a fence calls a variable; everything else is a port.
+// kindVariable is the fence type of variables. All other fenced values are ports.
 const kindVariable = "variable"
 
-// fence uses something untrusted.
+// fence returns an untrusted value within a fence and lowers the trust.
 func (m *material) fence(raw json.RawMessage, kind, name string) string {
 	m.trust = wire.Untrusted
 	mark := untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}}
@@ -47,7 +46,7 @@ func (m *material) fence(raw json.RawMessage, kind, name string) string {
 	return untrusted.Prompt(raw, wire.Untrusted, mark)
 }
 
-// promptText is a value in a prompt: a string as it is, anything else as JSON.
+// promptText renders a value for a prompt: strings unquoted, other values as JSON.
 func promptText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -56,7 +55,7 @@ func promptText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// portsText is what a node hands to its model that says nothing itself.
+// portsText returns all ports as JSON, the message of a node without messages and prompt.
 func (m *material) portsText() string {
 	raw, err := json.Marshal(m.in.Ports)
 	if err != nil || len(m.in.Ports) == 0 {
@@ -68,9 +67,8 @@ func (m *material) portsText() string {
 	return string(raw)
 }
 
-// fenceMessage fences all text of an untrusted one, text in its files among it. Images
-// and sounds stay, what is neither is fenced as a whole, and nobody untrusted speaks
-// for the system.
+// fenceMessage fences the text of an untrusted message, including text in files. Images and sounds
+// stay. Other content is fenced as a whole. An untrusted system message becomes a user message.
 func (m *material) fenceMessage(g provider.Message) provider.Message {
 	if !m.in.UntrustedPorts[portMessages] {
 		return g
@@ -89,7 +87,7 @@ func (m *material) fenceMessage(g provider.Message) provider.Message {
 		said = append(said, m.fencePart(p)...)
 	}
 	out, err := json.Marshal(said)
-	if err != nil { // it came out of JSON
+	if err != nil { // raw messages always render
 		out = wire.AppendString(nil, m.fence(g.Content, "message", portMessages))
 	}
 	g.Content = out

@@ -5,28 +5,26 @@ import (
 	"strings"
 )
 
-// MediaFilter reads JSON that arrives in pieces, among whatever text a model puts
-// around it, and replaces the values that are too large: those of members named
-// base64, and texts that are data: URLs. It belongs to one goroutine.
+// MediaFilter replaces large values in streamed JSON that may be surrounded by text: members named
+// base64 and strings that are data: URLs. It belongs to one goroutine.
 //
-// It takes any quote for the beginning of a string. Text around a document may
-// have quotes in any number, and a filter that counted them could be led to take
-// the inside of a string for the outside.
+// Every quote may begin a string. Text around a document can contain any number of quotes, so
+// counting them could mistake the inside of a string for the outside.
 type MediaFilter struct {
 	max      int // bytes of an asset that may be shown
 	state    filterState
 	decoder  stringDecoder
-	name     []byte // what was read of a string that may be a name or a data: URL
-	buffered []byte // the value so far, as it is spelled
-	chars    int    // characters of the value that count
-	replaced bool   // the value was replaced; the rest of it is dropped
+	name     []byte // start of a string that may be a name or a data: URL
+	buffered []byte // the value so far, as written
+	chars    int    // base64 characters of the value
+	replaced bool   // the value was replaced; its rest is dropped
 }
 
-// filterState is where in the text the filter is.
+// filterState is the filter's position in the text.
 type filterState int
 
 const (
-	between   filterState = iota // nothing of interest
+	between   filterState = iota // outside of names and values
 	inName                       // after a quote
 	afterName                    // after the name base64
 	afterColon
@@ -38,11 +36,11 @@ const (
 	dataScheme  = "data:"
 )
 
-// NewMediaFilter makes a filter that lets assets of up to maxBytes through.
+// NewMediaFilter returns a filter that passes assets of up to maxBytes.
 func NewMediaFilter(maxBytes int) *MediaFilter { return &MediaFilter{max: maxBytes} }
 
-// Write takes a piece and gives what may be shown. A value is held back until it
-// is known to be small enough; with last, all that is left comes out.
+// Write consumes a piece and returns the text that can be shown. A value is held back until its
+// size is known to be allowed. With last, the rest is returned.
 func (f *MediaFilter) Write(piece string, last bool) string {
 	var out strings.Builder
 	out.Grow(len(piece))
@@ -66,7 +64,7 @@ func (f *MediaFilter) Write(piece string, last bool) string {
 	return out.String()
 }
 
-// readByte reads one byte.
+// readByte consumes one byte.
 func (f *MediaFilter) readByte(out *strings.Builder, b byte) {
 	if f.state == inValue {
 		f.readValue(out, b)
@@ -99,14 +97,14 @@ func (f *MediaFilter) startValue() {
 	f.state, f.chars, f.replaced, f.decoder = inValue, 0, false, stringDecoder{}
 }
 
-// readName takes a byte of a string that may be a name.
+// readName consumes a byte of a string that may be a name.
 func (f *MediaFilter) readName(b byte) {
 	if f.decoder.ends(b) {
 		if string(f.name) == assetMember {
 			f.state = afterName
 			return
 		}
-		f.startString() // the end of one string, or the beginning of another
+		f.startString() // the end of one string, or the start of another
 		return
 	}
 	c, whole := f.decoder.feed(b)
@@ -126,7 +124,7 @@ func (f *MediaFilter) readName(b byte) {
 	}
 }
 
-// readValue takes a byte of a value.
+// readValue consumes a byte of a value.
 func (f *MediaFilter) readValue(out *strings.Builder, b byte) {
 	if f.decoder.ends(b) {
 		out.Write(f.buffered)
@@ -148,19 +146,19 @@ func (f *MediaFilter) readValue(out *strings.Builder, b byte) {
 	}
 }
 
-// stringDecoder reads the characters of a JSON string, escaped or not.
+// stringDecoder decodes the characters of a JSON string.
 type stringDecoder struct {
 	escaped bool
-	digits  int // of \uXXXX that are still to come
+	digits  int // remaining digits of \uXXXX
 	code    rune
 }
 
-// ends reports that a byte is the quote that ends the string. A quote within the
-// digits of an escape is no JSON, and ends it, too.
+// ends reports whether a byte is the quote that ends the string. A quote within the digits of an
+// escape is invalid JSON and ends it too.
 func (u *stringDecoder) ends(b byte) bool { return b == '"' && !u.escaped }
 
-// feed takes a byte; whole is true when it completes a character. Of what is no
-// JSON the character is -1.
+// decode consumes a byte. whole is true if it completes a character; the character is -1 for
+// invalid JSON.
 func (u *stringDecoder) feed(b byte) (c rune, whole bool) {
 	switch {
 	case u.digits > 0:
@@ -181,7 +179,7 @@ func (u *stringDecoder) feed(b byte) (c rune, whole bool) {
 		if b == '/' {
 			return '/', true
 		}
-		return -1, true // no other escape can occur in what is looked for
+		return -1, true // no other escape occurs in the names and schemes that are searched
 	case b == '\\':
 		u.escaped = true
 		return 0, false

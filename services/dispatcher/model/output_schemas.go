@@ -7,12 +7,12 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// outputSchemas remembers compiled output schemas.
+// outputSchemas caches compiled output schemas.
 type outputSchemas struct {
 	cache[[sha256.Size]byte, outputSchema]
 }
 
-// outputSchema is an output schema, and what events call it.
+// outputSchema is a compiled output schema and its name in events.
 type outputSchema struct {
 	schema *schema.Schema
 	name   string

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Policy finds why the provider policy keeps a run's node from the model that it would
-// ask; nil: nothing does (OpenWOP host contract §5.8).
+// Policy returns why the provider policy denies a node its model; nil if it does not (OpenWOP host
+// contract §5.8).
 func (l *Loop) Policy(r *wire.RunRecord, in node.Input) *wire.NodeError {
 	m := l.activeModel(in)
 	d := l.denial(r.Owner.Tenant, r.CredentialRef, m)
@@ -25,7 +25,7 @@ func (l *Loop) Policy(r *wire.RunRecord, in node.Input) *wire.NodeError {
 	return &wire.NodeError{Code: string(fault.ProviderPolicyDenied), Message: d.Message, Details: details}
 }
 
-// denial judges a model by the tenant's rule for its provider.
+// denial applies the tenant's rule for a model's provider.
 func (l *Loop) denial(tenant, credentialRef string, m modelgate.Model) *Denial {
 	rule := l.deps.Policies.Of(tenant, m.Provider)
 	key := KeyNone
@@ -42,5 +42,5 @@ func (l *Loop) policyKeyOf(tenant, provider, ref string) PolicyKey {
 	if _, err := l.deps.Keys.Key(tenant, provider, ref); errors.Is(err, credential.ErrNone) {
 		return KeyUnresolved
 	}
-	return KeyFound // if it cannot be read, that is said when it is used
+	return KeyFound // an unreadable key is reported when it is used
 }

@@ -13,15 +13,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// projectSchema puts the request's schema into the vendor's words. The answer comes back in
-// them, too: see restore.
+// projectSchema converts the request's schema to the vendor's dialect. restoreDocuments converts
+// the answer back.
 func (c *call) projectSchema() *wire.NodeError {
 	s, ok := c.provider.(provider.Strict)
 	if !ok || len(c.req.Schema) == 0 {
 		return nil
 	}
 	p, problems := c.projections.compile(c.req.Schema, s.Dialect())
-	if p == nil && !s.Insists() {
+	if p == nil && !s.RequiresDialect() {
 		return nil
 	}
 	if p == nil {
@@ -31,16 +31,17 @@ func (c *call) projectSchema() *wire.NodeError {
 	return nil
 }
 
-// Check finds what keeps a node from ever being answered: a schema of its own that the
-// provider it names cannot be held to, unless its model is held to none. What a run may still decide is not looked at.
+// Check returns why a node can never be answered: its schema cannot be converted for the provider
+// that it names. Models without schema enforcement are exempt. Choices that a run can still make
+// are not checked.
 func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 	cfg, bad := l.configs.parse(raw)
 	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
-		return nil // the node says it when it starts
+		return nil // the node fails when it starts
 	}
 	p, _ := l.deps.Models.Lookup(cfg.Provider)
 	s, ok := p.(provider.Strict)
-	if !ok || !s.Insists() || l.deps.Catalogue.Unheld(cfg.Provider, cfg.Model) {
+	if !ok || !s.RequiresDialect() || l.deps.Catalogue.WithoutSchema(cfg.Provider, cfg.Model) {
 		return nil
 	}
 	if found, problems := l.projections.compile(cfg.OutputSchema, s.Dialect()); found == nil {
@@ -49,7 +50,7 @@ func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 	return nil
 }
 
-// schemaNotAccepted fails a node whose schema its provider cannot be told.
+// schemaNotAccepted fails a node whose schema its provider does not support.
 func schemaNotAccepted(id string, problems []projection.Problem) *wire.NodeError {
 	return &wire.NodeError{
 		Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + problemList(problems),
@@ -57,7 +58,7 @@ func schemaNotAccepted(id string, problems []projection.Problem) *wire.NodeError
 	}
 }
 
-// problemList lists the reasons, so many that somebody can mend them.
+// problemList lists the first problems.
 func problemList(problems []projection.Problem) string {
 	var parts []string
 	for _, p := range problems[:min(len(problems), maxViolations)] {
@@ -66,8 +67,8 @@ func problemList(problems []projection.Problem) string {
 	return strings.Join(parts, "; ")
 }
 
-// restoreDocuments brings documents of a projected answer back to what the schema is about.
-// One that is no answer under the projection stays: judging it says what is wrong.
+// restoreDocuments converts documents of a projected answer back to the original schema. A document
+// that does not match the projection stays unchanged, and validation reports what is wrong.
 func (c *call) restoreDocuments(docs []document) []document {
 	if c.projection == nil {
 		return docs
@@ -80,8 +81,7 @@ func (c *call) restoreDocuments(docs []document) []document {
 	return docs
 }
 
-// projections remembers what schemas look like in a vendor's words, or why they cannot be
-// said in them.
+// projections caches schemas converted to a vendor's dialect, or the problems.
 type projections struct {
 	cache[projectionKey, projected]
 }
@@ -96,7 +96,7 @@ type projected struct {
 	problems   []projection.Problem
 }
 
-// size is that of the text: what is written out can be far longer than its source.
+// size returns the size of the text, which can be far larger than its source.
 func (p projected) size() int {
 	n := 0
 	if p.projection != nil {

@@ -10,21 +10,20 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// Prompts are the templates that nodes name, and what composing needs besides.
+// Prompts are the templates and what composing them requires.
 type Prompts struct {
-	// Library is nil where there are no templates.
+	// Library is nil without templates.
 	Library *prompt.Library
-	// Observability is how much of a composition its event tells.
+	// Observability is how much of a composition its event contains.
 	Observability prompt.Observability
-	// Secret gives a secret of the host; nil: there are none for prompts.
+	// Secret returns a secret of the host; nil disables secrets in prompts.
 	Secret func(id string) (value string, ok bool)
-	// Redact takes out what else must not show; see execute.Redactor. Nothing is composed
-	// while it fails.
+	// Redact removes other secrets; see engine.Redactor. If it fails, no prompt is composed.
 	Redact func(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error)
 }
 
-// composePrompt puts the templates that the node names in the place of its own words (OpenWOP
-// envelope contract §19.2). The gate has decided about the model before (§16.3).
+// composePrompt renders the templates that the node names instead of its own texts (OpenWOP
+// envelope contract §19.2). The gate has already chosen the model (§16.3).
 func (l *Loop) composePrompt(ctx context.Context, t Task, cfg *config) (*wire.NodeError, error) {
 	var pinned []string
 	if t.Composed != nil {
@@ -50,8 +49,8 @@ func (l *Loop) composePrompt(ctx context.Context, t Task, cfg *config) (*wire.No
 	return cfg.buildCompositionRecord(t, l.deps.Prompts.Observability), nil
 }
 
-// buildCompositionRecord puts down what is told of the composition. One that the log cannot hold fails
-// the node here: later, recording it would fail again and again.
+// buildCompositionRecord builds the event of the composition. A composition too large for the log
+// fails the node here: recording it later would fail on every retry.
 func (c *config) buildCompositionRecord(t Task, o prompt.Observability) *wire.NodeError {
 	if o == prompt.Off {
 		return nil
@@ -65,15 +64,15 @@ func (c *config) buildCompositionRecord(t Task, o prompt.Observability) *wire.No
 	return nil
 }
 
-// compositionRecord is what the log gets of a composition.
+// compositionRecord is the recorded form of a composition.
 type compositionRecord struct {
 	event json.RawMessage
 	hash  string
 	refs  []string
 }
 
-// planError fails a node whose references do not lead to templates. Creation refuses
-// such workflows; a definition can outlive a template.
+// planError fails a node with unresolved references. Run creation rejects such workflows, but a
+// definition can outlive a template.
 func planError(wrong []prompt.Problem) *wire.NodeError {
 	first := wrong[0]
 	return &wire.NodeError{Code: string(first.Code), Message: fmt.Sprintf("/config%s: %s", first.Path, first.Message)}
@@ -87,7 +86,7 @@ func (l *Loop) redactPrompt(ctx context.Context, t Task, doc []byte) ([]byte, er
 	return out[0], nil
 }
 
-// promptBindings are what the variables of a node's templates can be filled with.
+// promptBindings returns the values for the variables of a node's templates.
 func (l *Loop) promptBindings(t Task) prompt.Bindings {
 	return prompt.Bindings{
 		Input:    prompt.Scope{Values: t.Input.Ports, Untrusted: t.Input.UntrustedPorts},
@@ -100,7 +99,7 @@ func (l *Loop) promptBindings(t Task) prompt.Bindings {
 	}
 }
 
-// promptTrust is that of what the templates were filled with.
+// promptTrust returns the lowest trust of the values in the templates.
 func (c config) promptTrust() wire.Trust {
 	if c.composed == nil {
 		return wire.Trusted
@@ -108,9 +107,9 @@ func (c config) promptTrust() wire.Trust {
 	return c.composed.Trust
 }
 
-// recordComposition records the composition, before the call goes out. The log of a run that was
-// taken over may have it already; one that came out otherwise, because a variable of the
-// run changed meanwhile, is another composition.
+// recordComposition records the composition before the call. It is skipped if the log of a claimed
+// run already has the same one. If a variable of the run changed in between, it is another
+// composition.
 func (c *call) recordComposition(ctx context.Context) error {
 	made := c.cfg.compositionRecord
 	if made == nil {

@@ -13,14 +13,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// maxRefusal bounds what is recorded of a refusal, in bytes.
+// maxRefusal limits a recorded refusal text, in bytes.
 const maxRefusal = 8192
 
-// maxCategory bounds a vendor's category. A longer one is none.
+// maxCategory limits a vendor's category. A longer one is omitted.
 const maxCategory = 256
 
-// refusalDraft tells that the model declined. Its words stand here and nowhere else
-// (OpenWOP envelope contract §14.8).
+// refusalDraft builds the refusal event, the only place for the model's refusal text (OpenWOP
+// envelope contract §14.8).
 func (c *call) refusalDraft(ctx context.Context, res provider.Result) (wire.Draft, error) {
 	text, err := c.refusalText(ctx, res.RefusalText)
 	if err != nil {
@@ -39,9 +39,9 @@ func (c *call) refusalDraft(ctx context.Context, res provider.Result) (wire.Draf
 	}{c.req.NodeID, c.req.Provider, firstNonEmpty(res.Model, c.req.Model), optional(text), optional(category)}), nil
 }
 
-// refusalText is a refusal without secrets, and without words of the prompt, which
-// models like to repeat. Secrets go first: a secret of which a word was taken out is
-// none that anybody would find. Where nobody finds secrets nothing is told.
+// refusalText removes secrets and words of the prompt from a refusal; models often repeat the
+// prompt. Secrets are removed first: after the removal of a word a secret would no longer be
+// detected. Without a scrubber it returns nothing.
 func (c *call) refusalText(ctx context.Context, text string) (string, error) {
 	if text == "" || c.Loop.cfg.WithholdsRefusals {
 		return "", nil
@@ -58,9 +58,8 @@ func (c *call) refusalText(ctx context.Context, text string) (string, error) {
 	return truncateBytes(said.redactWords(clean), maxRefusal), nil
 }
 
-// redactPrefix redacts so much of a text as is recorded of it, some bytes more than most:
-// it is cut when the secrets are out, for of half a secret nobody would know. Empty
-// where nobody finds secrets.
+// redactPrefix redacts the start of a text, some bytes more than most. The text is cut after
+// redaction, because half a secret would not be detected. It returns nothing without a scrubber.
 func (c *call) redactPrefix(ctx context.Context, text string, most int) (string, error) {
 	if c.deps.Scrubber == nil {
 		return "", nil
@@ -85,7 +84,7 @@ func (c *call) redactPrefix(ctx context.Context, text string, most int) (string,
 	return out.String(), nil
 }
 
-// truncateBytes is the longest beginning of so many bytes that ends with a whole rune.
+// truncateBytes returns the longest prefix of at most n bytes that ends with a whole rune.
 func truncateBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -96,14 +95,13 @@ func truncateBytes(s string, n int) string {
 	return s[:n]
 }
 
-// vocabulary are the words of a prompt, by how they begin: a word that is declined or
-// put into another form stays the same word.
+// vocabulary are the words of a prompt by their stems, so that inflected forms match.
 type vocabulary map[string]bool
 
-// stemRunes is how much of a longer word counts.
+// stemRunes is the length of a stem.
 const stemRunes = 4
 
-// common words tell nothing of a prompt.
+// common words reveal nothing about a prompt.
 var common = func() vocabulary {
 	v := vocabulary{}
 	for _, w := range strings.Fields(`a about again all also am an and any are as at be because been but by can cannot could d did do does for from
@@ -114,7 +112,7 @@ var common = func() vocabulary {
 	return v
 }()
 
-// addText takes the words of a text in.
+// addText adds the words of a text.
 func (v vocabulary) addText(text string) {
 	eachWord(text, func(start, end int) {
 		if w := strings.ToLower(text[start:end]); !common[w] {
@@ -123,7 +121,7 @@ func (v vocabulary) addText(text string) {
 	})
 }
 
-// addJSON takes the words of all texts of a document in.
+// addJSON adds the words of all strings of a document.
 func (v vocabulary) addJSON(doc []byte) {
 	var value any
 	if json.Unmarshal(doc, &value) != nil {
@@ -149,18 +147,18 @@ func (v vocabulary) addValue(value any) {
 	}
 }
 
-// contains reports whether a word stands in the prompt, in this or another form.
+// contains reports whether the prompt has a word in this or another form.
 func (v vocabulary) contains(word string) bool {
 	w := strings.ToLower(word)
 	return !common[w] && (v[stem(w, stemRunes)] || v[stem(w, stemRunes-1)])
 }
 
-// redactedMarker stands for words of the prompt.
+// redactedMarker replaces words of the prompt.
 const redactedMarker = "[REDACTED]"
 
 var marker = regexp.MustCompile(`\[REDACTED(:[^\[\]]{0,128})?\]`)
 
-// redactWords replaces the words of the prompt, and what is between them; markers stay.
+// redactWords replaces the words of the prompt and the text between them. Existing markers stay.
 func (v vocabulary) redactWords(text string) string {
 	var out strings.Builder
 	done := 0
@@ -200,8 +198,7 @@ func stem(word string, runes int) string {
 	return word
 }
 
-// eachWord finds the words of a text. In scripts that put no spaces between words
-// every letter is one.
+// eachWord calls found for each word of a text. In scripts without spaces every letter is a word.
 func eachWord(text string, found func(start, end int)) {
 	start := -1
 	flush := func(end int) {

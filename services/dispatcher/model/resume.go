@@ -10,23 +10,22 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Retry is a further call of an emission that is announced in the log.
+// Retry is a further call of an emission that the log announces.
 type Retry struct {
 	// Attempt is its number; the first call is 1. The extra call for prose has none.
 	Attempt int
-	// Reason and Detail are those of the failure before it; runstate.ReasonProse is
-	// that of the extra call.
+	// Reason and Detail describe the failure before it. runstate.ReasonProse marks the extra call.
 	Reason, Detail string
 }
 
-// resume goes on where an executor was lost, and gives the number of the attempt to make
-// next, with the room, the correction and the schemas that it was to get. So nothing is
-// announced twice, and an emission has no more calls with an answer than it may have,
-// however often its executor is lost (OpenWOP envelope contract §8, §14.3).
+// resume continues the emission of a previous owner. It returns the number of the next attempt and
+// prepares its budget, correction and schemas. No retry is announced twice and the number of
+// answered calls stays limited, however often the owner is lost (OpenWOP envelope contract §8,
+// §14.3).
 func (c *call) resume(ctx context.Context, base []provider.Message) (attempt int, err error) {
 	announced, wrong := 1, 0
 	for _, r := range c.task.Retries {
-		if r.Reason == runstate.ReasonProse { // the extra call is none of the attempts
+		if r.Reason == runstate.ReasonProse { // the extra call does not count as an attempt
 			continue
 		}
 		wrong++
@@ -36,16 +35,16 @@ func (c *call) resume(ctx context.Context, base []provider.Message) (attempt int
 	if err := c.restoreSchemas(ctx); err != nil {
 		return 0, err
 	}
-	// Each turn before was wrong, and a retry announced, or went by in talk alone.
+	// Each earlier turn either failed and announced a retry, or only exchanged schemas.
 	attempt = max(announced, 1+wrong+c.round)
 	if attempt > announced {
-		c.req.Messages = base // the last turn was talk, and needs no correction
+		c.req.Messages = base // a schema turn needs no correction
 	}
 	c.callsMade = attempt - 1
 	return attempt, nil
 }
 
-// restoreSchemas gives the model the schemas that it asked for in the turns which the log has.
+// restoreSchemas adds the schemas requested in recorded turns.
 func (c *call) restoreSchemas(ctx context.Context) error {
 	for c.round = 0; ; c.round++ {
 		asked := c.recordedSchemaTurn()
@@ -63,16 +62,16 @@ func (c *call) restoreSchemas(ctx context.Context) error {
 	}
 }
 
-// partiallyRecorded reports that the log has a part of the answer that is asked for, and no more. All of
-// its text has been shown before then.
+// partiallyRecorded reports whether the log has only a part of the current answer. All of its text
+// was streamed before that part was recorded.
 func (c *call) partiallyRecorded() bool {
 	last, ok := c.lastRecorded()
 	return ok && !last.Answer.Last() && last.Sequence > c.task.Announced
 }
 
-// recordedSchemaTurn is what the log has of a turn that was about schemas alone; none if it was not,
-// or if a part of it is missing: then it was wrong, and a retry is announced, or it was
-// cut off, and the model is asked for it again.
+// recordedSchemaTurn returns a recorded turn that only exchanged schemas. It returns nil for other
+// turns, and for incomplete ones: those failed and announced a retry, or were cut off and are
+// repeated.
 func (c *call) recordedSchemaTurn() []Recorded {
 	turn, whole := c.lastRecordedTurn()
 	if !whole || slices.ContainsFunc(turn, func(r Recorded) bool { return !sideChannel(r.Kind) }) {
@@ -81,17 +80,17 @@ func (c *call) recordedSchemaTurn() []Recorded {
 	return turn
 }
 
-// reformatPending reports that the log announces the extra call for prose, and has no answer
-// to it.
+// reformatPending reports whether the log announces the extra call for prose without an answer to
+// it.
 func (c *call) reformatPending() bool {
 	return slices.ContainsFunc(c.task.Retries, func(r Retry) bool { return r.Reason == runstate.ReasonProse })
 }
 
-// repeatReformat makes the extra call whose executor was lost. The prose is in no log: the model
-// is asked for it again, as the same invocation, so that it is what it was where the vendor
-// keeps answers, and it is told once (OpenWOP host contract §5.5, envelope contract §14.7).
+// repeatReformat repeats the extra call of a lost owner. The prose is not recorded, so the model is
+// called for it again with the same invocation id. Vendors that store answers return the same
+// prose, and its usage is recorded once (OpenWOP host contract §5.5, envelope contract §14.7).
 func (c *call) repeatReformat(ctx context.Context, attempt int, base []provider.Message) Result {
-	c.maxAttempts = max(c.maxAttempts, attempt) // the host may have allowed more of them then
+	c.maxAttempts = max(c.maxAttempts, attempt) // the host's limit may have been higher then
 	c.ordinal = c.callOrdinal(attempt - 1)
 	res, fail := c.callModel(ctx)
 	if fail != nil {
@@ -100,7 +99,7 @@ func (c *call) repeatReformat(ctx context.Context, attempt int, base []provider.
 	var v verdict
 	if _, _, failed := classify(res); !failed && isProse(res.Text) {
 		v = c.callReformat(ctx, res.Text, base)
-	} else { // another answer than before
+	} else { // the answer differs from the lost one
 		v = c.judgeAnswer(ctx, res, attempt)
 	}
 	if v.done != nil {
@@ -109,10 +108,9 @@ func (c *call) repeatReformat(ctx context.Context, attempt int, base []provider.
 	return c.failExhausted(v.failure, attempt)
 }
 
-// resultFromLog ends a node whose answer was recorded before its executor was lost:
-// the model is not asked again for what the log has, also on a host that has the
-// kind no more (OpenWOP envelope contract §26 case 23). If a part of an answer is
-// missing the model is asked, and what it repeats is not recorded twice.
+// resultFromLog ends a node whose answer was recorded before its owner was lost. The model is not
+// called again, even if the host no longer has the kind (OpenWOP envelope contract §26 case 23).
+// With an incomplete answer the model is called, and repeated parts are not recorded twice.
 func (c *call) resultFromLog() (Result, bool) {
 	if answer, whole := c.recordedAnswer(); whole {
 		return Result{Output: outputOf(c.cfg.EnvelopeType, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
@@ -120,7 +118,7 @@ func (c *call) resultFromLog() (Result, bool) {
 	return Result{}, false
 }
 
-// recordedAnswer is the answer that the log has of any round.
+// recordedAnswer returns the recorded answer of any round.
 func (c *call) recordedAnswer() (answer []acceptedEnvelope, whole bool) {
 	if c.task.TypeID == node.TypeStructuredOutput {
 		return nil, false
@@ -134,9 +132,8 @@ func (c *call) recordedAnswer() (answer []acceptedEnvelope, whole bool) {
 	return nil, false
 }
 
-// recordedTurn is the answer of a round as the log has it; whole is false unless
-// all of it is there, with an envelope of the kind asked for or, where none was, one
-// that ends the node.
+// recordedTurn returns the recorded answer of a round. whole is true only if all of it is recorded
+// and it contains the requested kind, or without a requested kind an envelope that ends the node.
 func (c *call) recordedTurn() (answer []acceptedEnvelope, whole bool) {
 	turn, ok := c.lastRecordedTurn()
 	if !ok {
@@ -151,9 +148,9 @@ func (c *call) recordedTurn() (answer []acceptedEnvelope, whole bool) {
 	})
 }
 
-// lastRecordedTurn is the latest answer of a round of which the log has anything; whole is
-// false unless it surely has all of it. Envelopes of answers before it, which were
-// refused for others, are no part of it, but for those that it repeats.
+// lastRecordedTurn returns the latest recorded answer of a round. whole is true only if all of it
+// is known to be recorded. Envelopes of earlier rejected answers belong to it only if it repeats
+// them.
 func (c *call) lastRecordedTurn() (answer []Recorded, whole bool) {
 	last, ok := c.lastRecorded()
 	if !ok {
@@ -169,7 +166,7 @@ func (c *call) lastRecordedTurn() (answer []Recorded, whole bool) {
 	return append(answer, last), last.Answer.Last()
 }
 
-// lastRecorded is the envelope of a round that was recorded last.
+// lastRecorded returns the envelope of a round that was recorded last.
 func (c *call) lastRecorded() (last Recorded, ok bool) {
 	for id, r := range c.task.Recorded {
 		if ok && r.Sequence <= last.Sequence {
@@ -182,7 +179,7 @@ func (c *call) lastRecorded() (last Recorded, ok bool) {
 	return last, ok
 }
 
-// recordedAt is the envelope that the event of a sequence records.
+// recordedAt returns the envelope recorded by the event of a sequence.
 func (c *call) recordedAt(sequence int) (Recorded, bool) {
 	for _, r := range c.task.Recorded {
 		if r.Sequence == sequence {

@@ -16,14 +16,13 @@ func sideChannel(kind string) bool {
 	return kind == wire.KindSchemaRequest || kind == wire.KindSchemaResponse
 }
 
-// onlySideChannel reports a turn in which the model has asked for schemas, or
-// thanked for them, and has not answered yet.
+// onlySideChannel reports whether the turn only requested or acknowledged schemas.
 func (t *turn) onlySideChannel() bool {
 	return len(t.accepted) > 0 && !slices.ContainsFunc(t.accepted, func(a acceptedEnvelope) bool { return !sideChannel(a.Type) })
 }
 
-// addRequestedSchemas gives the model what it asked for; its next turn follows. The turn
-// went well, so there is no retry event, but the call counts against the budget.
+// addRequestedSchemas adds the requested schemas; another turn follows. The turn was valid, so
+// there is no retry event, but the call counts against the budget.
 func (t *turn) addRequestedSchemas(ctx context.Context) verdict {
 	for _, a := range t.accepted {
 		if a.Type != wire.KindSchemaRequest {
@@ -36,14 +35,13 @@ func (t *turn) addRequestedSchemas(ctx context.Context) verdict {
 	return verdict{continues: true, failure: schemaTalkFailure()}
 }
 
-// schemaTalkFailure is what a turn about schemas comes to when no attempt is left.
+// schemaTalkFailure is the failure of a turn about schemas if no attempt is left.
 func schemaTalkFailure() failure {
 	return failure{reason: reasonTypeDrift, code: fault.EnvelopeInvalid, detail: "it talks about schemas and holds no answer"}
 }
 
-// addSchema puts the schema of the kind that was asked for into the model's context,
-// once and for all further turns. The accept pipeline has checked that there is
-// such a kind.
+// addSchema adds the schema of a requested kind to the prompt of all further turns, once. The
+// accept pipeline has checked that the kind exists.
 func (c *call) addSchema(ctx context.Context, payload []byte) error {
 	var asked struct {
 		EnvelopeType string `json:"envelopeType"`

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// openStream prepares recording the answer as it arrives, when the node wants that.
+// openStream prepares recording the answer while it arrives, if the node requests that.
 func (c *call) openStream(ctx context.Context) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
 	if !c.streamsAnswer() || c.answerShown {
 		return nil, func() error { return nil }, func() {}, nil
@@ -31,8 +31,8 @@ func (c *call) openStream(ctx context.Context) (emit func(provider.Delta) error,
 	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, closeAll, nil
 }
 
-// streamsAnswer reports whether the node shows its answer while it arrives: a prompt
-// does unless told not to, a structured value only if told to.
+// streamsAnswer reports whether the answer is recorded while it arrives. The default is true for
+// prompts and false for structured values.
 func (c *call) streamsAnswer() bool {
 	if c.cfg.ExpectsStreaming != nil {
 		return *c.cfg.ExpectsStreaming
@@ -40,21 +40,21 @@ func (c *call) streamsAnswer() bool {
 	return c.task.TypeID == node.TypeCallPrompt
 }
 
-// streamer records a model's text as output.chunk events while it arrives.
-// What is let go of a piece is one event, a token is always one; those that come while
-// an append is on its way share the next frame. Secrets are taken out before anything is recorded, also
-// those cut over pieces, and so are assets that are too large for the log.
+// streamer records a model's text as output.chunk events while it arrives. The text released for a
+// piece is one event; a token is always one event. Events that arrive during an append share the
+// next frame. Secrets, also those split over pieces, and assets too large for the log are removed
+// before recording.
 type streamer struct {
 	journal  Journal
-	assets   *assetFilter     // nil: what is streamed can hold no asset
-	thoughts *thoughtRecorder // nil: thoughts are not shown
+	assets   *assetFilter     // nil if the text cannot contain assets
+	thoughts *thoughtRecorder // nil if thoughts are not recorded
 	scrub    Scrub
 	nodeID   string
 	runID    string
 	trust    wire.Trust
 
-	// held are tokens whose text is not settled yet, and settled what the
-	// redactor has let go of theirs. Only emit touches them.
+	// held are tokens whose text is not fully released by the redactor; settled is the released
+	// part. Only emit uses them.
 	held    []provider.Delta
 	settled string
 
@@ -62,7 +62,7 @@ type streamer struct {
 	pending  []wire.Draft
 	err      error
 	flushing bool
-	idle     *sync.Cond // signals that busy fell, or that less is pending
+	idle     *sync.Cond // signals that flushing ended or pending shrank
 }
 
 func newStreamer(j Journal, s Scrub, f *assetFilter, th *thoughtRecorder, runID, nodeID string, trust wire.Trust) *streamer {
@@ -71,8 +71,7 @@ func newStreamer(j Journal, s Scrub, f *assetFilter, th *thoughtRecorder, runID,
 	return st
 }
 
-// emit takes one piece. An error, which may be that of an earlier append,
-// aborts the call.
+// emit records one piece. An error, which may come from an earlier append, aborts the call.
 func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 	chunks, err := s.eventsOf(ctx, d)
 	s.mu.Lock()
@@ -80,10 +79,10 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case fault.CodeOf(err) == fault.PayloadTooLarge: // and will be whenever it is asked for
+	case fault.CodeOf(err) == fault.PayloadTooLarge: // a repeated call would fail too
 		return err
 	case err != nil:
-		s.err = err // wait tells it: it is no failure of the node's that the redactor is lost
+		s.err = err // wait returns it: a lost redactor is not the node's failure
 		return err
 	}
 	s.pending = append(s.pending, chunks...)
@@ -98,14 +97,14 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 }
 
 const (
-	// maxShared is how many events of a stream share a frame: the redactor takes a
-	// thousand at a time, and a frame has a size.
+	// maxShared limits the events of a stream in one frame. The redactor accepts a thousand
+	// documents per request, and frames have a size limit.
 	maxShared = 512
-	// maxPending is how many wait for a frame before the model has to.
+	// maxPending limits the events that wait for a frame before the model is paused.
 	maxPending = 4 * maxShared
 )
 
-// eventsOf gives what can be shown of a piece.
+// eventsOf returns the events of a piece.
 func (s *streamer) eventsOf(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
 	chunks, err := s.thoughts.thoughtEvents(ctx, d)
 	if err != nil || d.Text == "" && !d.Last && len(d.ToolCalls) == 0 {
@@ -115,7 +114,7 @@ func (s *streamer) eventsOf(ctx context.Context, d provider.Delta) ([]wire.Draft
 	return append(chunks, said...), err
 }
 
-// answerEvents takes a piece of the answer, which ends the thoughts before it.
+// answerEvents returns the events of a piece of the answer. It ends an open block of thoughts.
 func (s *streamer) answerEvents(d provider.Delta) ([]wire.Draft, error) {
 	out, err := s.thoughts.endBlock()
 	if err != nil {
@@ -133,15 +132,14 @@ func (s *streamer) answerEvents(d provider.Delta) ([]wire.Draft, error) {
 	case d.Token:
 		return append(out, s.settleTokens(d, text)...), nil
 	case text == "" && !d.Last && len(d.ToolCalls) == 0:
-		return out, nil // all of the piece is held back
+		return out, nil // the whole piece is held back
 	}
 	return append(out, s.chunkDraft(d, text)), nil
 }
 
-// settleTokens gives the tokens that can be shown. The redactor holds back what may
-// begin a secret; a token waits until all of it was let go, so that chunks are
-// the model's tokens, text for text. Where something was redacted the tokens are
-// gone: what was let go is shown with the first token that waits for it.
+// settleTokens returns the events of released tokens. The redactor holds back text that may begin a
+// secret. A token waits until all of its text is released, so that chunks equal the model's tokens.
+// Where text was redacted, the released text is attached to the first waiting token.
 func (s *streamer) settleTokens(d provider.Delta, released string) []wire.Draft {
 	s.held = append(s.held, d)
 	s.settled += released
@@ -154,7 +152,7 @@ func (s *streamer) settleTokens(d provider.Delta, released string) []wire.Draft 
 			text = s.settled
 		case strings.HasPrefix(s.settled, p.Text):
 		case strings.HasPrefix(p.Text, s.settled) && !d.Last:
-			return out // the rest of the piece is still held back
+			return out // the rest of the token is held back
 		default:
 			text = s.settled
 		}
@@ -179,7 +177,7 @@ func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
 	return draft(wire.EventOutputChunk, s.nodeID, s.trust, p)
 }
 
-// flushPending records what is pending until nothing is; wait joins it.
+// flushPending records pending events until there are none; wait joins it.
 func (s *streamer) flushPending(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +196,7 @@ func (s *streamer) flushPending(ctx context.Context) {
 	s.idle.Broadcast()
 }
 
-// wait returns when every piece is recorded, or one could not be shown or recorded.
+// wait returns when all pieces are recorded, or with the first error.
 func (s *streamer) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,16 +206,16 @@ func (s *streamer) wait() error {
 	return s.err
 }
 
-// maxRecorded bounds the text of one answer as JSON writes it, large assets left
-// out. What a node says can stand three times in the frame that ends its run: as
-// its output, in a variable, and as the run's output; and a frame has 8 MiB. An
-// answer that no frame holds would be asked for again and again.
+// maxRecorded limits the text of one answer as JSON, without large assets. A node's answer can
+// occur three times in the frame that ends its run: as its output, in a variable, and as the run's
+// output. A frame has 8 MiB. Without the limit, an answer too large for a frame would be requested
+// again and again.
 const maxRecorded = 2 << 20
 
-// boundAnswer ends a call whose answer could not be recorded. emit may be nil.
+// boundAnswer fails a call whose answer is too large to record. emit may be nil.
 func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta) error {
 	room, assets := maxRecorded, c.newAnswerFilter()
-	var written []byte // room for one piece, used again for the next
+	var written []byte // buffer reused for each piece
 	take := func(text string) {
 		written = wire.AppendString(written[:0], text)
 		room -= len(written)
@@ -241,8 +239,8 @@ func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta)
 	}
 }
 
-// newAnswerFilter is the filter of what the node shows: nil where the text is the node's
-// output as it is, and no envelope.
+// newAnswerFilter returns the filter of the streamed answer; nil if the text is the node's output
+// and no envelope.
 func (c *call) newAnswerFilter() *assetFilter {
 	if c.expected.kind == "" && c.contract() == nil {
 		return nil
@@ -250,8 +248,8 @@ func (c *call) newAnswerFilter() *assetFilter {
 	return newAssetFilter(c.limits.MaxInlineBytes)
 }
 
-// assetFilter takes large assets out of what is shown of an answer. They are
-// judged, and stored, when all of it is there.
+// assetFilter removes large assets from the streamed answer. They are validated and stored when the
+// answer is complete.
 type assetFilter struct {
 	max  int
 	text *MediaFilter
@@ -261,7 +259,7 @@ func newAssetFilter(maxBytes int) *assetFilter {
 	return &assetFilter{max: maxBytes, text: NewMediaFilter(maxBytes)}
 }
 
-// filterDelta gives the piece as it may be shown; ok is false when nothing of it is.
+// filterDelta returns the part of a piece that can be shown; ok is false if there is none.
 func (f *assetFilter) filterDelta(d provider.Delta) (shown provider.Delta, ok bool) {
 	if f == nil {
 		return d, true
@@ -269,7 +267,7 @@ func (f *assetFilter) filterDelta(d provider.Delta) (shown provider.Delta, ok bo
 	had := d.Text != ""
 	d.Text = f.text.Write(d.Text, d.Last)
 	calls := make([]provider.ToolCall, 0, len(d.ToolCalls))
-	for _, c := range d.ToolCalls { // arguments are whole
+	for _, c := range d.ToolCalls { // arguments arrive complete
 		c.Arguments = NewMediaFilter(f.max).Write(c.Arguments, true)
 		calls = append(calls, c)
 	}

@@ -16,27 +16,26 @@ const (
 	thoughtsOff     = "off"
 )
 
-// SummaryBytes bounds a summary of thoughts. The protocol counts 512 tokens; a token
-// is some four bytes.
+// SummaryBytes limits a summary of thoughts. The protocol counts 512 tokens of about four bytes.
 const SummaryBytes = 4 * 512
 
-// thoughtRecorder records a model's thoughts while it thinks. They are no part of the answer
-// and nothing is decided by them; secrets are taken out of them as out of the answer.
+// thoughtRecorder records a model's thoughts while they arrive. They are not part of the answer and
+// decide nothing. Secrets are removed as in the answer.
 type thoughtRecorder struct {
 	scrubber Scrubber
-	// verbosity is full, or summary: then there are no deltas.
+	// verbosity is full, or summary, which has no deltas.
 	verbosity string
 	agentID   string
 	nodeID    string
 	trust     wire.Trust
 
-	// scrub is that of the open block of thoughts; nil: none is open.
+	// scrub is the stream of the open block of thoughts; nil if none is open.
 	scrub        Scrub
 	text         strings.Builder
 	nextSequence int
 }
 
-// newThoughtRecorder is nil unless the node wants the thoughts of its model shown.
+// newThoughtRecorder returns nil unless the node requests thoughts.
 func (c *call) newThoughtRecorder(s Scrubber) *thoughtRecorder {
 	if !c.req.Thoughts {
 		return nil
@@ -59,7 +58,7 @@ type reasonedPayload struct {
 	Verbosity string `json:"verbosity"`
 }
 
-// thoughtEvents takes a piece of thought, and gives what can be shown of it.
+// thoughtEvents returns the events of a piece of thought.
 func (t *thoughtRecorder) thoughtEvents(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
 	if t == nil || d.Thought == "" {
 		return nil, nil
@@ -73,7 +72,7 @@ func (t *thoughtRecorder) thoughtEvents(ctx context.Context, d provider.Delta) (
 	return t.push(d.Thought, false)
 }
 
-// endBlock ends the block of thoughts, if one is open: what follows is the answer.
+// endBlock ends an open block of thoughts. The answer follows.
 func (t *thoughtRecorder) endBlock() ([]wire.Draft, error) {
 	if t == nil || t.scrub == nil {
 		return nil, nil
@@ -84,7 +83,7 @@ func (t *thoughtRecorder) endBlock() ([]wire.Draft, error) {
 	}
 	said := t.text.String()
 	if t.verbosity == thoughtsSummary && len(said) > SummaryBytes {
-		said = strings.ToValidUTF8(said[:SummaryBytes], "") // no half of a rune
+		said = strings.ToValidUTF8(said[:SummaryBytes], "") // drop a partial rune
 	}
 	out = append(out, draft(wire.EventAgentReasoned, t.nodeID, t.trust, reasonedPayload{t.agentID, said, t.verbosity}))
 	t.close()
@@ -106,7 +105,7 @@ func (t *thoughtRecorder) push(piece string, last bool) ([]wire.Draft, error) {
 	return []wire.Draft{draft(wire.EventAgentReasoningDelta, t.nodeID, t.trust, deltaPayload{t.agentID, text, t.nextSequence - 1, t.verbosity})}, nil
 }
 
-// close ends the redactor's stream, also that of a call that broke off.
+// close ends the redactor's stream, also after an aborted call.
 func (t *thoughtRecorder) close() {
 	if t != nil && t.scrub != nil {
 		t.scrub.Close()

@@ -37,7 +37,7 @@ func Compose(parts []Part, b Bindings) (*Composition, *fault.Error) {
 		room:        maxComposed, roomForValues: maxComposed,
 	}
 	for _, p := range parts {
-		if err := c.part(p, b); err != nil {
+		if err := c.addPart(p, b); err != nil {
 			return nil, err
 		}
 	}
@@ -60,21 +60,21 @@ func unresolved(names []string) *fault.Error {
 type composer struct {
 	*Composition
 
-	system, hints, examples, user []piece
+	system, hints, examples, user []filledText
 	secrets                       []*secret
 	unresolved                    []string
 	// room and roomForValues are the bytes that are left.
 	room, roomForValues int
 }
 
-// piece is a template that was filled in.
-type piece struct{ sent, shown string }
+// filledText is a template that was filled in.
+type filledText struct{ sent, shown string }
 
-// part fills in one template.
-func (c *composer) part(p Part, b Bindings) *fault.Error {
-	values := map[string]bound{}
+// addPart fills in one template.
+func (c *composer) addPart(p Part, b Bindings) *fault.Error {
+	values := map[string]boundValue{}
 	for _, v := range p.Template.slots() {
-		value, ok, err := b.bind(p, v)
+		value, ok, err := b.resolve(p, v)
 		switch {
 		case err != nil:
 			return err
@@ -88,10 +88,10 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 			return bindTooLong(origin{p.Template.Ref(), v.Name})
 		}
 		values[v.Name] = value
-		c.remember(p, v.Name, value)
+		c.recordValue(p, v.Name, value)
 	}
 	c.Refs = append(c.Refs, p.Template.Ref())
-	made, err := c.fill(p.Template, values)
+	made, err := c.fillText(p.Template, values)
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 	return nil
 }
 
-// remember keeps a value for the event. A name that another template uses for another
+// recordValue keeps a value for the event. A name that another template uses for another
 // value goes with its template. The composition is no better than any of its values,
 // whether or not the text has a place for it.
-func (c *composer) remember(p Part, name string, value bound) {
+func (c *composer) recordValue(p Part, name string, value boundValue) {
 	if value.untrusted {
 		c.Trust = wire.Untrusted
 	}
@@ -119,17 +119,17 @@ func (c *composer) remember(p Part, name string, value bound) {
 		c.secrets = append(c.secrets, value.secret)
 	}
 	of := origin{p.Template.Ref(), name}
-	if other, taken := c.variables[name]; taken && string(other) != string(value.told) {
+	if other, taken := c.variables[name]; taken && string(other) != string(value.recorded) {
 		name = p.Template.ID + "." + name
 	}
-	c.variables[name], c.origins[name] = value.told, of
+	c.variables[name], c.origins[name] = value.recorded, of
 }
 
-// fill puts values into the places of a text, in one pass: what a value says is text,
+// fillText puts values into the places of a text, in one pass: what a value says is text,
 // also if it looks like a place. It stops where there is no more room.
-func (c *composer) fill(t *Template, values map[string]bound) (piece, *fault.Error) {
+func (c *composer) fillText(t *Template, values map[string]boundValue) (filledText, *fault.Error) {
 	var sent, shown strings.Builder
-	put := func(v bound, o origin) *fault.Error {
+	put := func(v boundValue, o origin) *fault.Error {
 		if c.room -= max(len(v.sent), len(v.shown)); c.room < 0 {
 			return textTooLong(o)
 		}
@@ -137,22 +137,22 @@ func (c *composer) fill(t *Template, values map[string]bound) (piece, *fault.Err
 		shown.WriteString(v.shown)
 		return nil
 	}
-	text := func(s string) *fault.Error { return put(bound{sent: s, shown: s}, origin{template: t.Ref()}) }
+	text := func(s string) *fault.Error { return put(boundValue{sent: s, shown: s}, origin{template: t.Ref()}) }
 	done := 0
 	for _, at := range placeholder.FindAllStringIndex(t.Text, -1) {
 		if err := text(t.Text[done:at[0]]); err != nil {
-			return piece{}, err
+			return filledText{}, err
 		}
 		name := placeName(placeholder.FindStringSubmatch(t.Text[at[0]:at[1]]))
 		if err := put(values[name], origin{t.Ref(), name}); err != nil {
-			return piece{}, err
+			return filledText{}, err
 		}
 		done = at[1]
 	}
 	if err := text(t.Text[done:]); err != nil {
-		return piece{}, err
+		return filledText{}, err
 	}
-	return piece{sent.String(), shown.String()}, nil
+	return filledText{sent.String(), shown.String()}, nil
 }
 
 // finish joins the parts and takes the secrets out of what is shown.
@@ -160,35 +160,35 @@ func (c *composer) finish() *Composition {
 	out := c.Composition
 	system, user := append(c.system, c.hints...), append(c.examples, c.user...)
 	out.HasSystem, out.HasUser = len(system) > 0, len(user) > 0
-	out.Sent = Text{joined(system, piece.real), joined(user, piece.real)}
-	out.shown = Text{joined(system, piece.told), joined(user, piece.told)}
+	out.Sent = Text{joinTexts(system, filledText.sentText), joinTexts(user, filledText.sentText)}
+	out.shown = Text{joinTexts(system, filledText.shownText), joinTexts(user, filledText.shownText)}
 	out.mask(c.secrets)
 	return out
 }
 
-func (p piece) real() string { return p.sent }
-func (p piece) told() string { return p.shown }
+func (p filledText) sentText() string  { return p.sent }
+func (p filledText) shownText() string { return p.shown }
 
-func joined(pieces []piece, face func(piece) string) string {
+func joinTexts(pieces []filledText, face func(filledText) string) string {
 	texts := make([]string, len(pieces))
 	for i, p := range pieces {
 		texts[i] = face(p)
 	}
-	return strings.Join(texts, gap)
+	return strings.Join(texts, separator)
 }
 
-// gap is between parts.
-const gap = "\n\n"
+// separator is between parts.
+const separator = "\n\n"
 
 // mask puts the marks of secrets in the place of their values in all that is shown.
 func (c *Composition) mask(secrets []*secret) {
 	if len(secrets) == 0 {
 		return
 	}
-	hide := masker(secrets)
+	hide := newMasker(secrets)
 	c.shown.System, c.shown.User = hide(c.shown.System), hide(c.shown.User)
 	for name, raw := range c.variables {
-		c.variables[name] = eachText(raw, hide)
+		c.variables[name] = mapStrings(raw, hide)
 	}
 }
 

@@ -5,15 +5,15 @@ package prompt
 // (OpenWOP envelope contract §23.6).
 func Conformance() []*Template {
 	return []*Template{
-		builtin("conformance.prompt.secret-redaction", "Say this to the service: {{secretRef}}",
+		newBuiltin("conformance.prompt.secret-redaction", "Say this to the service: {{secretRef}}",
 			Variable{Name: "secretRef", Type: typeString, Required: true, Source: FromSecret}),
-		builtin("conformance.prompt.trust-marker", "Summarise this: {{userPayload}}",
+		newBuiltin("conformance.prompt.trust-marker", "Summarise this: {{userPayload}}",
 			Variable{Name: "userPayload", Type: typeString, Required: true, Source: FromInput}),
-		builtin("conformance.stream-text-noop", "Say something."),
+		newBuiltin("conformance.stream-text-noop", "Say something."),
 	}
 }
 
-func builtin(id, text string, variables ...Variable) *Template {
+func newBuiltin(id, text string, variables ...Variable) *Template {
 	t := &Template{ID: id, Version: "1.0.0", Kind: User, Text: text, Variables: variables, Library: HostLibrary}
 	if found := t.check(); found != nil {
 		panic("prompt: " + found[0].Message)

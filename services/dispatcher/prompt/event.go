@@ -47,7 +47,7 @@ type Payload struct {
 
 // Payload is what the event of a node's composition tells.
 func (c *Composition) Payload(nodeID string, o Observability) Payload {
-	body := c.body()
+	body := c.shownBody()
 	p := Payload{
 		NodeID: nodeID, Refs: c.Refs, Kind: c.shape(), Hash: hash(body), VariableHashes: map[string]string{}, ContentTrust: c.Trust,
 	}
@@ -67,15 +67,15 @@ func (c *Composition) Payload(nodeID string, o Observability) Payload {
 	return p
 }
 
-// body is all that was composed, as it is shown.
-func (c *Composition) body() string {
+// shownBody is all that was composed, as it is shown.
+func (c *Composition) shownBody() string {
 	switch c.shape() {
 	case shapeSystem:
 		return c.shown.System
 	case shapeUser:
 		return c.shown.User
 	}
-	return c.shown.System + gap + c.shown.User
+	return c.shown.System + separator + c.shown.User
 }
 
 func (c *Composition) shape() string {

@@ -50,13 +50,13 @@ func (l *Library) add(t *Template) error {
 
 // newerFirst puts releases before what leads up to any, and the newer before the older.
 func newerFirst(a, b *Template) int {
-	if pre := semver.Prerelease(a.order()) != ""; pre != (semver.Prerelease(b.order()) != "") {
+	if pre := semver.Prerelease(a.semver()) != ""; pre != (semver.Prerelease(b.semver()) != "") {
 		if pre {
 			return 1
 		}
 		return -1
 	}
-	return cmp.Or(semver.Compare(b.order(), a.order()), strings.Compare(b.Version, a.Version))
+	return cmp.Or(semver.Compare(b.semver(), a.semver()), strings.Compare(b.Version, a.Version))
 }
 
 // With is the library with further templates.

@@ -51,7 +51,7 @@ func (c *Composition) checkShown() *fault.Error {
 	if max(len(c.shown.System)+len(c.shown.User), values) <= 2*maxComposed {
 		return nil
 	}
-	return c.largest().tooLong("the prompt has more than %d bytes with the marks of its secrets in their places; give its secrets shorter ids", 2*maxComposed)
+	return c.largestValue().tooLong("the prompt has more than %d bytes with the marks of its secrets in their places; give its secrets shorter ids", 2*maxComposed)
 }
 
 // Record writes a payload of this composition down. The error is content_too_long: what
@@ -64,7 +64,7 @@ func (c *Composition) Record(p Payload) (json.RawMessage, *fault.Error) {
 	if len(doc) <= maxRecorded {
 		return doc, nil
 	}
-	o := c.largest()
+	o := c.largestValue()
 	if o.variable == "" {
 		return nil, o.tooLong("recorded, the prompt has %d bytes and may have %d; shorten its templates, the first is %s", len(doc), maxRecorded, o.template)
 	}
@@ -72,8 +72,8 @@ func (c *Composition) Record(p Payload) (json.RawMessage, *fault.Error) {
 		len(doc), maxRecorded, o.variable, o.template)
 }
 
-// largest is the variable with the longest value, or else the first template.
-func (c *Composition) largest() (found origin) {
+// largestValue is the variable with the longest value, or else the first template.
+func (c *Composition) largestValue() (found origin) {
 	size := 0
 	for name, raw := range c.variables {
 		o, known := c.origins[name]

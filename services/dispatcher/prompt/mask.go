@@ -14,17 +14,17 @@ import (
 // would be found in ordinary words (OpenWOP envelope contract §11).
 const minMasked = 8
 
-// masker puts the marks of secrets in the place of their values, however those came
+// newMasker puts the marks of secrets in the place of their values, however those came
 // into a text: a template or an input may hold what another variable fetched. The
 // redactor sees the event as well; this is for the hash, which has to be of what shows.
-func masker(secrets []*secret) func(string) string {
+func newMasker(secrets []*secret) func(string) string {
 	type form struct{ text, marker string }
 	var forms []form
 	for _, s := range secrets {
 		if len(s.value) < minMasked {
 			continue
 		}
-		for _, f := range spellings(s.value) {
+		for _, f := range encodings(s.value) {
 			forms = append(forms, form{f, s.marker()})
 		}
 	}
@@ -39,8 +39,8 @@ func masker(secrets []*secret) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// spellings are a value and its common encodings.
-func spellings(value string) []string {
+// encodings are a value and its common encodings.
+func encodings(value string) []string {
 	raw := []byte(value)
 	lower := hex.EncodeToString(raw)
 	out := []string{value, lower, strings.ToUpper(lower), url.QueryEscape(value), url.PathEscape(value)}

@@ -82,7 +82,7 @@ func Parse(doc []byte) (*Template, error) {
 // readForm reads a document of a form.
 func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}); err != nil {
-		return unsound(err)
+		return strictProblems(err)
 	}
 	for _, v := range form.Validate(doc) {
 		found = append(found, invalid(v.InstancePath, "%s", v.Message))
@@ -91,13 +91,13 @@ func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 		return found
 	}
 	if err := strictjson.Read(doc, into); err != nil {
-		return unsound(err)
+		return strictProblems(err)
 	}
 	return nil
 }
 
-// unsound carries an error of strictjson over.
-func unsound(err error) []Problem {
+// strictProblems carries an error of strictjson over.
+func strictProblems(err error) []Problem {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return []Problem{invalid(e.Path, "%s", e.Reason)}
 	}
@@ -107,7 +107,7 @@ func unsound(err error) []Problem {
 // check finds what no schema can say.
 func (t *Template) check() (found []Problem) {
 	add := func(path, format string, args ...any) { found = append(found, invalid(path, format, args...)) }
-	if !semver.IsValid(t.order()) {
+	if !semver.IsValid(t.semver()) {
 		add("/version", "want a version of Semantic Versioning 2.0.0, such as 1.2.0, with no number that begins with 0")
 	}
 	if len(t.Text) > MaxTemplateBytes {
@@ -126,23 +126,23 @@ func (t *Template) check() (found []Problem) {
 		if v.source() == FromSecret && v.Type != typeString {
 			add(at+"/type", "want string: a secret is text")
 		}
-		if !missing(v.Default) && !v.fits(v.Default) {
+		if !isMissing(v.Default) && !v.accepts(v.Default) {
 			add(at+"/defaultValue", "want a value of the variable's type, %s", v.Type)
 		}
 	}
 	return found
 }
 
-// order is the version as it is compared. That it has three numbers is up to the form.
-func (t *Template) order() string { return "v" + t.Version }
+// semver is the version as it is compared. That it has three numbers is up to the form.
+func (t *Template) semver() string { return "v" + t.Version }
 
-// missing reports that there is no value. Null is none.
-func missing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+// isMissing reports that there is no value. Null is none.
+func isMissing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 const typeString = "string"
 
-// fits reports whether a value is of the variable's type; one without a type takes all.
-func (v Variable) fits(raw json.RawMessage) bool {
+// accepts reports whether a value is of the variable's type; one without a type takes all.
+func (v Variable) accepts(raw json.RawMessage) bool {
 	if v.Type == "" {
 		return true
 	}

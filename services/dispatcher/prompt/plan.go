@@ -44,7 +44,7 @@ func (l *Library) Plan(config json.RawMessage, pinned ...string) ([]Part, []Prob
 	slots, found := readSlots(config, !l.Empty())
 	var parts []Part
 	for i, s := range slots {
-		t, err := l.find(s.ref, i, pinned)
+		t, err := l.findPinned(s.ref, i, pinned)
 		if err != nil {
 			found = append(found, Problem{s.path, err.Message, err.Code})
 			continue
@@ -61,7 +61,7 @@ func (l *Library) Plan(config json.RawMessage, pinned ...string) ([]Part, []Prob
 	return parts, nil
 }
 
-func (l *Library) find(r Ref, i int, pinned []string) (*Template, *fault.Error) {
+func (l *Library) findPinned(r Ref, i int, pinned []string) (*Template, *fault.Error) {
 	if r.Version == "" && i < len(pinned) {
 		if before, wrong := parseShort(pinned[i]); wrong == nil && before.ID == r.ID {
 			before.Library = r.Library
@@ -147,35 +147,37 @@ func (c nodeConfig) conflicts(slots []slot) (found []Problem) {
 	if has("/userPromptRef") && has("/promptId") {
 		both("/promptId", "userPromptRef")
 	}
-	if has("/systemPromptRef") && written(c.SystemText) {
+	if has("/systemPromptRef") && hasText(c.SystemText) {
 		both("/system", "systemPromptRef")
 	}
 	for _, p := range []string{"/userPromptRef", "/promptId"} {
-		if has(p) && written(c.UserText) {
+		if has(p) && hasText(c.UserText) {
 			both("/prompt", p[1:])
 		}
 	}
 	return found
 }
 
-// written reports a text with something in it.
-func written(raw json.RawMessage) bool { return !missing(raw) && string(raw) != `""` }
+// hasText reports a text with something in it.
+func hasText(raw json.RawMessage) bool { return !isMissing(raw) && string(raw) != `""` }
 
 // checkOverrides refuses values for what the template does not have.
 func (t *Template) checkOverrides(s slot) (found []Problem) {
 	slots := t.slots()
 	for _, name := range slices.Sorted(maps.Keys(s.ref.Overrides)) {
-		at := s.path + "/variableOverrides/" + escape(name)
+		at := s.path + "/variableOverrides/" + escapePointer(name)
 		i := slices.IndexFunc(slots, func(v Variable) bool { return v.Name == name })
 		switch raw := s.ref.Overrides[name]; {
 		case i < 0:
 			found = append(found, invalid(at, "the template %s has no variable of this name", t.Ref()))
-		case !missing(raw) && !slots[i].fits(raw):
+		case !isMissing(raw) && !slots[i].accepts(raw):
 			found = append(found, invalid(at, "want a value of the variable's type, %s", slots[i].Type))
 		}
 	}
 	return found
 }
 
-// escape writes a name as a token of a JSON pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+// escapePointer writes a name as a token of a JSON pointer.
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

@@ -45,27 +45,27 @@ func shownText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// eachText puts every string of a value, names of members as well, through a function.
-func eachText(raw json.RawMessage, f func(string) string) json.RawMessage {
+// mapStrings puts every string of a value, names of members as well, through a function.
+func mapStrings(raw json.RawMessage, f func(string) string) json.RawMessage {
 	v, err := decode(raw)
 	if err != nil { // it is JSON: it came out of it
 		return quoted(f(string(raw)))
 	}
-	return encode(mapTexts(v, f))
+	return encode(mapValue(v, f))
 }
 
-func mapTexts(v any, f func(string) string) any {
+func mapValue(v any, f func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return f(v)
 	case []any:
 		for i := range v {
-			v[i] = mapTexts(v[i], f)
+			v[i] = mapValue(v[i], f)
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {
-			out[f(name)] = mapTexts(member, f)
+			out[f(name)] = mapValue(member, f)
 		}
 		return out
 	}

@@ -45,9 +45,9 @@ func (c *Collector) AnsweredBy(model string) {
 	}
 }
 
-// Fits is an error if n more bytes make the answer too long. Adapters ask for
+// CheckSize is an error if n more bytes make the answer too long. Adapters ask for
 // what they put together themselves: a refusal, a tool call's arguments.
-func (c *Collector) Fits(n int) error {
+func (c *Collector) CheckSize(n int) error {
 	if c.size+n > MaxAnswerBytes {
 		return &Error{Code: CodeContentTooLong, Message: "the answer is longer than 9 MiB"}
 	}
@@ -61,7 +61,7 @@ func (c *Collector) Add(d Delta) error {
 	for _, t := range d.ToolCalls {
 		n += len(t.ID) + len(t.Name) + len(t.Arguments)
 	}
-	if err := c.Fits(n); err != nil {
+	if err := c.CheckSize(n); err != nil {
 		return err
 	}
 	c.size += n
@@ -105,7 +105,7 @@ func (c *Collector) flush() error {
 // with the text, the tool calls and the model. reason is the piece's FinishReason.
 func (c *Collector) Finish(r Result, reason string) (Result, error) {
 	r.Text, r.ToolCalls, r.Model = c.text.String(), c.calls, c.model
-	r.Usage = r.Usage.believed()
+	r.Usage = r.Usage.clamped()
 	last := Delta{Model: c.model}
 	if c.held != nil {
 		last = *c.held

@@ -50,7 +50,7 @@ func (m Message) Parts() ([]Part, error) {
 	}
 	out := make([]Part, 0, len(blocks))
 	for i, raw := range blocks {
-		p, err := partOf(raw)
+		p, err := parsePart(raw)
 		if err != nil {
 			return nil, invalid("content[%d]: %s", i, err)
 		}
@@ -80,7 +80,7 @@ type block struct {
 	Name   string `json:"name"`
 }
 
-func partOf(raw json.RawMessage) (Part, error) {
+func parsePart(raw json.RawMessage) (Part, error) {
 	var b block
 	if err := strictjson.Read(raw, &b); err != nil {
 		return Part{}, fmt.Errorf("want an object with a type, such as {\"type\":\"text\",\"text\":\"…\"}")
@@ -89,37 +89,37 @@ func partOf(raw json.RawMessage) (Part, error) {
 	case "text":
 		return Part{Kind: PartText, Text: b.Text}, nil
 	case "image_url":
-		return located(PartImage, "", b.ImageURL.URL)
+		return urlPart(PartImage, "", b.ImageURL.URL)
 	case "input_audio":
-		return encoded(Part{Kind: PartAudio, MIME: "audio/" + strings.ToLower(b.InputAudio.Format)}, b.InputAudio.Data)
+		return dataPart(Part{Kind: PartAudio, MIME: "audio/" + strings.ToLower(b.InputAudio.Format)}, b.InputAudio.Data)
 	case "file":
 		if b.File.Data != "" {
-			p, err := located(PartFile, "", b.File.Data)
+			p, err := urlPart(PartFile, "", b.File.Data)
 			p.Name = b.File.Name
 			return p, err
 		}
-		return media(PartFile, b)
+		return mediaPart(PartFile, b)
 	case "image":
-		return media(PartImage, b)
+		return mediaPart(PartImage, b)
 	case "audio":
-		return media(PartAudio, b)
+		return mediaPart(PartAudio, b)
 	default:
 		return Part{}, fmt.Errorf("type: want text, image_url, input_audio, file, image or audio")
 	}
 }
 
-// media is a block as this host's media kinds have it.
-func media(kind PartKind, b block) (Part, error) {
+// mediaPart is a block as this host's media kinds have it.
+func mediaPart(kind PartKind, b block) (Part, error) {
 	if b.URL != "" {
-		p, err := located(kind, b.MIME, b.URL)
+		p, err := urlPart(kind, b.MIME, b.URL)
 		p.Name = b.Name
 		return p, err
 	}
-	return encoded(Part{Kind: kind, MIME: b.MIME, Name: b.Name}, b.Base64)
+	return dataPart(Part{Kind: kind, MIME: b.MIME, Name: b.Name}, b.Base64)
 }
 
-// located is a part by its address; a data: address holds the part itself.
-func located(kind PartKind, mimeType, url string) (Part, error) {
+// urlPart is a part by its address; a data: address holds the part itself.
+func urlPart(kind PartKind, mimeType, url string) (Part, error) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {
 		if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
@@ -132,11 +132,11 @@ func located(kind PartKind, mimeType, url string) (Part, error) {
 	if !found || !isBase64 {
 		return Part{}, fmt.Errorf("url: want data:<type>;base64,<data>")
 	}
-	return encoded(Part{Kind: kind, MIME: head}, data)
+	return dataPart(Part{Kind: kind, MIME: head}, data)
 }
 
-// encoded adds the bytes to a part.
-func encoded(p Part, data string) (Part, error) {
+// dataPart adds the bytes to a part.
+func dataPart(p Part, data string) (Part, error) {
 	kind, _, err := mime.ParseMediaType(p.MIME)
 	if err != nil || !strings.Contains(kind, "/") {
 		return Part{}, fmt.Errorf("want a MIME type, such as image/png")

@@ -106,9 +106,9 @@ type Usage struct {
 // also in a sum of all of them.
 const maxTokenCount = 1 << 50
 
-// believed are the counts as they can be, whatever the server said (OpenWOP envelope
+// clamped are the counts as they can be, whatever the server said (OpenWOP envelope
 // contract §19.1).
-func (u Usage) believed() Usage {
+func (u Usage) clamped() Usage {
 	if !u.Known {
 		return Usage{}
 	}

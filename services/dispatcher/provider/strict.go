@@ -7,7 +7,7 @@ import "waybill.dev/waybill/protocol/projection"
 // Any other provider is sent schemas as they are.
 type Strict interface {
 	Dialect() projection.Vendor
-	// Insists reports whether the server refuses what is not of its dialect. One that
+	// RequiresDialect reports whether the server refuses what is not of its dialect. One that
 	// does not is sent a schema as it is where the dialect cannot say it.
-	Insists() bool
+	RequiresDialect() bool
 }

@@ -44,7 +44,7 @@ func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wir
 	if err := d.Decode(&v); err != nil {
 		return nil, node.Invalid("%s: not JSON", path)
 	}
-	v, bad := t.walk(path, v)
+	v, bad := t.fillValue(path, v)
 	if bad != nil {
 		return nil, bad
 	}
@@ -57,20 +57,20 @@ func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wir
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-func (t *Template) walk(path string, v any) (any, *wire.NodeError) {
+func (t *Template) fillValue(path string, v any) (any, *wire.NodeError) {
 	var bad *wire.NodeError
 	switch v := v.(type) {
 	case string:
-		return t.leaf(path, v)
+		return t.fillString(path, v)
 	case map[string]any:
 		for _, name := range sortedKeys(v) { // the first problem is the same every time
-			if v[name], bad = t.walk(path+"/"+pointer.Replace(name), v[name]); bad != nil {
+			if v[name], bad = t.fillValue(path+"/"+pointer.Replace(name), v[name]); bad != nil {
 				return nil, bad
 			}
 		}
 	case []any:
 		for i := range v {
-			if v[i], bad = t.walk(path+"/"+strconv.Itoa(i), v[i]); bad != nil {
+			if v[i], bad = t.fillValue(path+"/"+strconv.Itoa(i), v[i]); bad != nil {
 				return nil, bad
 			}
 		}
@@ -90,7 +90,7 @@ func sortedKeys(m map[string]any) []string {
 	return names
 }
 
-func (t *Template) leaf(path, text string) (any, *wire.NodeError) {
+func (t *Template) fillString(path, text string) (any, *wire.NodeError) {
 	if m := placeholder.FindStringSubmatch(text); m != nil && m[0] == text {
 		raw, _, ok := t.value(m[1])
 		if !ok {

@@ -69,14 +69,14 @@ type Models interface {
 	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
 }
 
-// Mux gives every task to the runner of its type, and to the models what is left.
-type Mux struct {
+// Router gives every task to the runner of its type, and to the models what is left.
+type Router struct {
 	Runners Runners
 	Models  Models
 }
 
 // Run executes a node.
-func (m Mux) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
+func (m Router) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
 	if err := replayguard.Check(ctx); err != nil {
 		return model.Result{Interrupted: err}
 	}
@@ -109,20 +109,20 @@ func CheckTimeout(millis int64) *wire.NodeError {
 	return nil
 }
 
-// Failed ends a node whose peer was asked: what follows from a peer's doing is no
+// NewFailure ends a node whose peer was asked: what follows from a peer's doing is no
 // more trusted than the peer.
-func Failed(e *wire.NodeError) model.Result {
+func NewFailure(e *wire.NodeError) model.Result {
 	return model.Result{Err: e, Trust: wire.Untrusted}
 }
 
-// Done ends a node with outputs. What is too large for a frame fails it.
-func Done(ports map[string]json.RawMessage) model.Result {
+// NewSuccess ends a node with outputs. What is too large for a frame fails it.
+func NewSuccess(ports map[string]json.RawMessage) model.Result {
 	size := 0
 	for _, v := range ports {
 		size += len(v)
 	}
 	if size > MaxResultBytes {
-		return Failed(TooLarge())
+		return NewFailure(TooLarge())
 	}
 	return model.Result{Output: node.Output{Ports: ports}, Trust: wire.Untrusted}
 }

@@ -21,10 +21,10 @@ type answer struct {
 	block            *block // the one that is open
 	blocks           int64  // how many there were
 
-	answered bool // the forced tool was called
-	calls    []provider.ToolCall
-	prose    strings.Builder // text beside the forced tool
-	aside    int             // bytes of prose and calls
+	answered   bool // the forced tool was called
+	calls      []provider.ToolCall
+	prose      strings.Builder // text beside the forced tool
+	extraBytes int             // bytes of prose and calls
 
 	stop    string
 	details anthropic.RefusalStopDetails
@@ -35,59 +35,59 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 	return &answer{collector: provider.NewCollector(req.Model, emit), viaTool: viaTool(req), thoughts: req.Thoughts}
 }
 
-// take adds an event. Its error ends the call. Events of kinds that are not known
+// addEvent adds an event. Its error ends the call. Events of kinds that are not known
 // are skipped, as the vendor asks of its clients.
-func (a *answer) take(e anthropic.MessageStreamEventUnion) error {
+func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
 		if a.started {
-			return disordered()
+			return newOrderError()
 		}
 		a.started = true
 		a.collector.AnsweredBy(e.Message.Model)
 		a.startUsage(e.Message)
 	case "content_block_start":
-		return a.open(e)
+		return a.startBlock(e)
 	case "content_block_delta":
 		if a.block == nil || e.Index != a.block.index {
-			return disordered()
+			return newOrderError()
 		}
-		return a.delta(e.Delta)
+		return a.addDelta(e.Delta)
 	case "content_block_stop":
 		if a.block == nil || e.Index != a.block.index {
-			return disordered()
+			return newOrderError()
 		}
-		return a.shut()
+		return a.endBlock()
 	case "message_delta":
 		if !a.started || a.block != nil {
-			return disordered()
+			return newOrderError()
 		}
-		a.ended(e)
+		a.setStop(e)
 	case "message_stop":
 		if a.stop == "" || a.block != nil {
-			return disordered()
+			return newOrderError()
 		}
 		a.stopped = true
 	}
 	return nil
 }
 
-func disordered() *provider.Error {
+func newOrderError() *provider.Error {
 	return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent the parts of its answer out of any order"}
 }
 
-// ended notes why the model stopped and what it cost.
-func (a *answer) ended(e anthropic.MessageStreamEventUnion) {
+// setStop notes why the model stopped and what it cost.
+func (a *answer) setStop(e anthropic.MessageStreamEventUnion) {
 	if e.Delta.StopReason != "" {
 		a.stop, a.details = string(e.Delta.StopReason), e.Delta.StopDetails
 	}
 	a.endUsage(e.Usage)
 }
 
-// end completes the answer.
-func (a *answer) end() (provider.Result, error) {
+// finish completes the answer.
+func (a *answer) finish() (provider.Result, error) {
 	if !a.stopped {
-		return provider.Result{}, outbound.Broken(nil) // the stream ended before the answer did
+		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
 	if a.prose.Len() > 0 {
 		// The model spoke where it had to call: what it said is its answer.
@@ -107,11 +107,11 @@ func (a *answer) end() (provider.Result, error) {
 	return a.collector.Finish(r, a.finishReason(r.Stop))
 }
 
-// blocked completes an answer that a filter beside the model stopped.
-func (a *answer) blocked() (provider.Result, error) {
+// finishBlocked completes an answer that a filter beside the model stopped.
+func (a *answer) finishBlocked() (provider.Result, error) {
 	a.stop, a.stopped = contentFilter, true
 	a.details = anthropic.RefusalStopDetails{Category: contentFilter}
-	return a.end()
+	return a.finish()
 }
 
 // contentFilter is the word for a stop that the vendor tells as an error, without

@@ -64,8 +64,8 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is what of JSON Schema the vendor's strict mode takes.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
-// Insists is true: the vendor refuses, or drops, what it does not know.
-func (*Provider) Insists() bool { return true }
+// RequiresDialect is true: the vendor refuses, or drops, what it does not know.
+func (*Provider) RequiresDialect() bool { return true }
 
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
@@ -88,14 +88,14 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	defer func() { _ = s.Close() }() // nothing of it is used any more
 	a := newAnswer(req, emit)
 	for !a.stopped && s.Next() {
-		if err := a.take(s.Current()); err != nil {
+		if err := a.addEvent(s.Current()); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if !a.stopped && s.Err() != nil {
 		return p.failed(ctx, s.Err(), req, a)
 	}
-	res, err := a.end()
+	res, err := a.finish()
 	if err == nil {
 		drain(s, cancel)
 	}

@@ -18,4 +18,4 @@ var rules = outbound.Rules{ID: DefaultID, BaseURL: DefaultBaseURL, Form: "http(s
 // the remedy.
 func (c Config) Validate() error { return c.server().Validate(rules) }
 
-func (c Config) server() outbound.Server { return outbound.Server(c).Filled(rules) }
+func (c Config) server() outbound.Server { return outbound.Server(c).WithDefaults(rules) }

@@ -24,11 +24,11 @@ type conversation struct {
 // vendor wants the call's id with a tool's result, and the port has none.
 func conversationOf(req provider.Request) (conversation, error) {
 	var c conversation
-	c.says(req.System)
+	c.addSystem(req.System)
 	for i, m := range req.Messages {
 		parts, err := m.Parts()
 		if err != nil {
-			return c, at(i, err)
+			return c, messageError(i, err)
 		}
 		if err := c.add(i, m.Role, parts); err != nil {
 			return c, err
@@ -37,16 +37,16 @@ func conversationOf(req provider.Request) (conversation, error) {
 	return c, c.finish()
 }
 
-// at says in which message something is wrong.
-func at(i int, err error) error {
+// messageError says in which message something is wrong.
+func messageError(i int, err error) error {
 	if e, ok := provider.As(err); ok {
 		return invalid("messages[%d].%s", i, e.Message)
 	}
 	return err
 }
 
-// says adds to the system's text.
-func (c *conversation) says(text string) {
+// addSystem adds to the system's text.
+func (c *conversation) addSystem(text string) {
 	if text != "" {
 		c.system = append(c.system, anthropic.TextBlockParam{Text: text})
 	}
@@ -58,14 +58,14 @@ func (c *conversation) add(i int, role string, parts []provider.Part) error {
 		where := fmt.Sprintf("messages[%d].content[%d]", i, j)
 		switch {
 		case p.Kind == provider.PartText && role == "system":
-			c.says(p.Text)
+			c.addSystem(p.Text)
 		case p.Kind == provider.PartText && p.Text == "":
 		case p.Kind == provider.PartText:
 			blocks = append(blocks, anthropic.NewTextBlock(p.Text))
 		case role == "system" || role == "assistant":
 			return unsupported("%s: %s: this provider takes nothing but text of the %s", where, p.Kind, role)
 		default:
-			b, err := mediaOf(where, p)
+			b, err := mediaBlock(where, p)
 			if err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func (c *conversation) finish() error {
 	if c.messages[0].Role != anthropic.MessageParamRoleUser {
 		return invalid("messages: the first one that says anything is the assistant's; this provider wants the user's first")
 	}
-	if c.begun() {
+	if c.endsWithAssistant() {
 		last := c.messages[len(c.messages)-1]
 		// The model goes on from here, and the vendor wants no white space to go on from.
 		if text := last.Content[len(last.Content)-1].OfText; text != nil {
@@ -116,8 +116,8 @@ func (c *conversation) finish() error {
 	return nil
 }
 
-// begun reports whether the last word is the model's own, which it goes on from.
-func (c *conversation) begun() bool {
+// endsWithAssistant reports whether the last word is the model's own, which it goes on from.
+func (c *conversation) endsWithAssistant() bool {
 	n := len(c.messages)
 	return n > 0 && c.messages[n-1].Role == anthropic.MessageParamRoleAssistant
 }
@@ -127,8 +127,8 @@ var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 const pdf = "application/pdf"
 
-// mediaOf is a part that is no text.
-func mediaOf(where string, p provider.Part) (anthropic.ContentBlockParamUnion, error) {
+// mediaBlock is a part that is no text.
+func mediaBlock(where string, p provider.Part) (anthropic.ContentBlockParamUnion, error) {
 	var none anthropic.ContentBlockParamUnion
 	switch {
 	case p.Kind == provider.PartImage && p.URL != "":

@@ -27,7 +27,7 @@ func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
 	if err != nil {
 		return p, err
 	}
-	if talk.begun() && len(req.Schema) > 0 && !viaTool(req) {
+	if talk.endsWithAssistant() && len(req.Schema) > 0 && !viaTool(req) {
 		return p, invalid("messages: the last one is the assistant's; this provider goes on from no beginning where the answer has a schema")
 	}
 	p = anthropic.MessageNewParams{
@@ -40,7 +40,7 @@ func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
 	if req.TopP != nil {
 		p.TopP = anthropic.Float(*req.TopP)
 	}
-	schema(&p, req)
+	setSchema(&p, req)
 	return p, nil
 }
 
@@ -68,8 +68,8 @@ func checkSampling(req provider.Request) error {
 	return nil
 }
 
-// schema asks for an answer of the schema, in strict mode either way.
-func schema(p *anthropic.MessageNewParams, req provider.Request) {
+// setSchema asks for an answer of the schema, in strict mode either way.
+func setSchema(p *anthropic.MessageNewParams, req provider.Request) {
 	switch {
 	case len(req.Schema) == 0:
 	case req.Via == provider.ViaTool:

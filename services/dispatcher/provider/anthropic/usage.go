@@ -15,11 +15,11 @@ func (a *answer) startUsage(m anthropic.Message) {
 	}
 	a.usage.Known, a.usage.CacheApart = true, true
 	u := m.Usage
-	count(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
-	count(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
-	count(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
-	count(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
-	a.total()
+	setCount(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
+	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
+	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
+	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+	a.setTotal()
 }
 
 // endUsage reads the tokens of the message's end. They are those of the whole
@@ -29,18 +29,18 @@ func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 		return
 	}
 	a.usage.Known, a.usage.CacheApart = true, true
-	count(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
-	count(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
-	count(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
-	count(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
-	a.total()
+	setCount(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
+	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
+	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
+	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+	a.setTotal()
 }
 
-// total is the protocol's sum of the two counts that every vendor has.
-func (a *answer) total() { a.usage.TotalTokens = a.usage.InputTokens + a.usage.OutputTokens }
+// setTotal is the protocol's sum of the two counts that every vendor has.
+func (a *answer) setTotal() { a.usage.TotalTokens = a.usage.InputTokens + a.usage.OutputTokens }
 
-// count takes a count that was told.
-func count(to *int, n int64, field respjson.Field) {
+// setCount takes a count that was told.
+func setCount(to *int, n int64, field respjson.Field) {
 	if field.Valid() {
 		*to = int(min(max(n, 0), maxTokenCount))
 	}

@@ -66,7 +66,7 @@ func (c chunk) failed() bool { return len(c.Error) > 0 && string(c.Error) != "nu
 // numbers for texts or a character that is cut in two, the SDK reads: it knows the ways of
 // compatible servers.
 func (c *chunk) read(data []byte) error {
-	if c.plain(data) {
+	if c.readFast(data) {
 		return nil
 	}
 	var own openai.ChatCompletionChunk
@@ -77,13 +77,13 @@ func (c *chunk) read(data []byte) error {
 	return nil
 }
 
-// plain reads a piece as the vendor writes it, in one pass; false: it is none.
-func (c *chunk) plain(data []byte) bool {
+// readFast reads a piece as the vendor writes it, in one pass; false: it is none.
+func (c *chunk) readFast(data []byte) bool {
 	r := strictjson.Reading(data)
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "model":
-			text(&r, &c.Model)
+			readText(&r, &c.Model)
 		case "usage":
 			r.Set(&c.Usage)
 		case "choices":
@@ -95,8 +95,8 @@ func (c *chunk) plain(data []byte) bool {
 	return r.Sound()
 }
 
-// text reads a text, or null, which is none.
-func text(r *strictjson.Cursor, into *string) {
+// readText reads a text, or null, which is none.
+func readText(r *strictjson.Cursor, into *string) {
 	if !r.Null() {
 		*into = r.Text()
 	}
@@ -115,7 +115,7 @@ func (c *chunk) choices(r *strictjson.Cursor) {
 			case "index":
 				r.Set(&one.Index)
 			case "finish_reason":
-				text(r, &one.FinishReason)
+				readText(r, &one.FinishReason)
 			case "delta":
 				one.Delta.read(r)
 			}
@@ -130,17 +130,17 @@ func (d *delta) read(r *strictjson.Cursor) {
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "content":
-			text(r, &d.Content)
+			readText(r, &d.Content)
 		case "refusal":
-			text(r, &d.Refusal)
+			readText(r, &d.Refusal)
 		case "tool_calls":
 			r.Set(&d.ToolCalls)
 		case "audio":
 			r.Set(&d.Audio)
 		case "reasoning_content":
-			text(r, &d.ReasoningContent)
+			readText(r, &d.ReasoningContent)
 		case "reasoning":
-			text(r, &d.Reasoning)
+			readText(r, &d.Reasoning)
 		}
 	})
 }

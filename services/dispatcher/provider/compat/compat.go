@@ -68,9 +68,9 @@ func (p *Provider) ID() string { return p.server.ID }
 // compatible servers follow.
 func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
 
-// Insists is true of OpenAI: of what other servers can be told, more or less is known
+// RequiresDialect is true of OpenAI: of what other servers can be told, more or less is known
 // to none but their operators.
-func (p *Provider) Insists() bool { return p.cfg.Dialect == DialectOpenAI }
+func (p *Provider) RequiresDialect() bool { return p.cfg.Dialect == DialectOpenAI }
 
 // Close drops idle connections. Calls in progress go on, and so do for a second the streams that have
 // not ended with their answer.
@@ -89,18 +89,18 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	ctx = outbound.Within(ctx, req.Timeouts)
-	s := p.stream(ctx, params, options(req))
-	defer s.leave()
+	s := p.openStream(ctx, params, options(req))
+	defer s.release()
 	a := newAnswer(req, emit)
 	for s.next() {
-		if err := a.take(s.now); err != nil {
+		if err := a.addChunk(s.current); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if err := s.failure(); err != nil {
 		return p.failed(ctx, req, err, a)
 	}
-	return a.end()
+	return a.finish()
 }
 
 // check refuses what need not be asked.

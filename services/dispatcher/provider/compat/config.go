@@ -50,7 +50,7 @@ func (c Config) Validate() error {
 }
 
 func (c Config) server() outbound.Server {
-	return outbound.Server{ID: c.ID, BaseURL: c.BaseURL, APIKey: c.APIKey, KeyName: c.KeyName, Models: c.Models, Timeout: c.Timeout}.Filled(c.Dialect.rules())
+	return outbound.Server{ID: c.ID, BaseURL: c.BaseURL, APIKey: c.APIKey, KeyName: c.KeyName, Models: c.Models, Timeout: c.Timeout}.WithDefaults(c.Dialect.rules())
 }
 
 // rules are those of a dialect's servers.

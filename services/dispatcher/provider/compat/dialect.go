@@ -36,27 +36,27 @@ var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 // and of those among them that do so only when they are asked to. The names are the
 // only thing that tells: no endpoint says it.
 var (
-	thinker = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
-	asked   = regexp.MustCompile(`^(ft:)?gpt-5\.[1-4]`)
+	reasoning = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
+	optIn     = regexp.MustCompile(`^(ft:)?gpt-5\.[1-4]`)
 )
 
 // canThink reports whether a model is one of OpenAI's that can think. The chat models
 // of these families do not.
 func (d Dialect) canThink(model string) bool {
-	return d == DialectOpenAI && thinker.MatchString(model) && !strings.Contains(model, "-chat")
+	return d == DialectOpenAI && reasoning.MatchString(model) && !strings.Contains(model, "-chat")
 }
 
-// thinks reports whether a model of OpenAI's thinks, and so refuses temperature, top_p
+// isReasoning reports whether a model of OpenAI's thinks, and so refuses temperature, top_p
 // and stop sequences. What a host's catalogue says of models is used before; this
 // holds for those it does not know.
-func (c Config) thinks(model string) bool {
-	if asked.MatchString(model) && (c.ReasoningEffort == "" || c.ReasoningEffort == "none") {
+func (c Config) isReasoning(model string) bool {
+	if optIn.MatchString(model) && (c.ReasoningEffort == "" || c.ReasoningEffort == "none") {
 		return false
 	}
 	return c.Dialect.canThink(model)
 }
 
-// speaks reports whether an OpenAI model answers in sound: its name asks for it.
-func (d Dialect) speaks(model string) bool {
+// answersInAudio reports whether an OpenAI model answers in sound: its name asks for it.
+func (d Dialect) answersInAudio(model string) bool {
 	return d == DialectOpenAI && strings.Contains(model, "audio")
 }

@@ -31,14 +31,14 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 		}
 		failure = p.refused(req, api)
 	} else if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		code, failure = midway(event)
+		code, failure = streamError(event)
 	} else {
-		failure = outbound.Broken(err)
+		failure = outbound.NewTransportError(err)
 	}
 	if blocked(code) {
 		// A filter before the model refused the prompt: an answer, not a failure.
-		a.finish = code
-		return a.end()
+		a.finishReason = code
+		return a.finish()
 	}
 	return provider.Result{}, failure
 }
@@ -47,7 +47,7 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Error {
 	e := p.byStatus(req, api)
 	e.Status = api.StatusCode
-	e.Capacity = e.Capacity || e.Retryable && (outbound.Full(api.StatusCode) || slices.Contains(overloads, api.Code))
+	e.Capacity = e.Capacity || e.Retryable && (outbound.IsOverloaded(api.StatusCode) || slices.Contains(overloads, api.Code))
 	if api.Response != nil {
 		e.RetryAfter = retryAfter(api.Response.Header)
 	}
@@ -69,7 +69,7 @@ func (p *Provider) byStatus(req provider.Request, api *openai.Error) *provider.E
 	case aboutSchema(api):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema"}
 	default:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + about(api.Param)}
+		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(api.Param)}
 	}
 }
 
@@ -80,9 +80,9 @@ func aboutSchema(api *openai.Error) bool {
 		api.Code == "invalid_json_schema" || api.Code == "invalid_function_parameters"
 }
 
-// about names the member of the request that an error is about, if it is one that
+// memberHint names the member of the request that an error is about, if it is one that
 // the author sets: any other name is the server's text.
-func about(member string) string {
+func memberHint(member string) string {
 	named := []string{"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort", "modalities", "audio", "messages"}
 	if !slices.Contains(named, member) {
 		return ""
@@ -103,8 +103,8 @@ func quota(status int, code string) *provider.Error {
 // overloads are the codes by which servers say that they are overloaded.
 var overloads = []string{"server_overloaded", "engine_overloaded", "model_overloaded", "overloaded_error", "overloaded", "slow_down", "503", "529"}
 
-// midway maps an error that came as an event of the stream, and tells its code.
-func midway(event *ssestream.StreamError) (string, *provider.Error) {
+// streamError maps an error that came as an event of the stream, and tells its code.
+func streamError(event *ssestream.StreamError) (string, *provider.Error) {
 	var body struct {
 		Error struct {
 			Code any `json:"code"` // a string with the vendor, a number with others
@@ -121,6 +121,6 @@ func midway(event *ssestream.StreamError) (string, *provider.Error) {
 	case "context_length_exceeded":
 		return code, &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
 	default:
-		return code, outbound.Broken(nil)
+		return code, outbound.NewTransportError(nil)
 	}
 }

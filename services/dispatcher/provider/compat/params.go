@@ -37,8 +37,8 @@ func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, 
 	}
 	switch {
 	case len(req.Schema) > 0:
-		hold(&p, req)
-	case c.Dialect.speaks(req.Model): // an answer that has a schema is text
+		setSchema(&p, req)
+	case c.Dialect.answersInAudio(req.Model): // an answer that has a schema is text
 		c.sound(&p)
 	}
 	return p, nil
@@ -58,7 +58,7 @@ func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
 // themselves: what only tunes the choice is left out for them, so that one request
 // may go to any model. A stop sequence is no tuning: it changes the answer.
 func (c Config) sampling(p *openai.ChatCompletionNewParams, req provider.Request) error {
-	if c.thinks(req.Model) {
+	if c.isReasoning(req.Model) {
 		if len(req.Stop) > 0 {
 			return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: model %q takes no stop sequences; leave them out or choose another model", req.Model)}
 		}
@@ -87,8 +87,8 @@ func schemaName(req provider.Request) string {
 	return req.SchemaName
 }
 
-// hold holds the answer to the request's schema, strictly, in the way it asks for.
-func hold(p *openai.ChatCompletionNewParams, req provider.Request) {
+// setSchema holds the answer to the request's schema, strictly, in the way it asks for.
+func setSchema(p *openai.ChatCompletionNewParams, req provider.Request) {
 	name := schemaName(req)
 	if req.Via != provider.ViaTool {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{

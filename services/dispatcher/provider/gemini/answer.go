@@ -12,17 +12,17 @@ import (
 
 // answer puts an answer together out of the stream's responses.
 type answer struct {
-	collector *provider.Collector
-	x         *exchange
-	tool      string // the function whose arguments are the answer; empty for none
-	thoughts  bool
-	aside     int             // bytes that are not with the collector
-	spoken    strings.Builder // what was said beside the tool
-	called    bool            // the tool was
-	calls     []provider.ToolCall
-	media     media
-	ending    ending
-	usage     provider.Usage
+	collector  *provider.Collector
+	exchange   *exchange
+	tool       string // the function whose arguments are the answer; empty for none
+	thoughts   bool
+	extraBytes int             // bytes that are not with the collector
+	proseText  strings.Builder // what was said beside the tool
+	toolCalled bool            // the tool was
+	calls      []provider.ToolCall
+	media      media
+	ending     ending
+	usage      provider.Usage
 }
 
 // ending is how the answer ended, as far as is known.
@@ -34,15 +34,15 @@ type ending struct {
 }
 
 func newAnswer(req provider.Request, x *exchange, emit func(provider.Delta) error) *answer {
-	a := &answer{collector: provider.NewCollector(req.Model, emit), x: x, thoughts: req.Thoughts}
+	a := &answer{collector: provider.NewCollector(req.Model, emit), exchange: x, thoughts: req.Thoughts}
 	if isTool(req) {
 		a.tool = toolName(req)
 	}
 	return a
 }
 
-// take adds a response. Its error ends the call.
-func (a *answer) take(r *genai.GenerateContentResponse) error {
+// addResponse adds a response. Its error ends the call.
+func (a *answer) addResponse(r *genai.GenerateContentResponse) error {
 	a.collector.AnsweredBy(r.ModelVersion)
 	if r.UsageMetadata != nil { // a running total
 		a.usage = usageOf(r.UsageMetadata)
@@ -54,14 +54,14 @@ func (a *answer) take(r *genai.GenerateContentResponse) error {
 		if c == nil || c.Index != 0 { // one was asked for
 			continue
 		}
-		if err := a.candidate(c); err != nil {
+		if err := a.addCandidate(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *answer) candidate(c *genai.Candidate) error {
+func (a *answer) addCandidate(c *genai.Candidate) error {
 	if c.FinishReason != "" && (a.ending.finish == "" || c.FinishReason != genai.FinishReasonUnspecified) {
 		a.ending.finish = c.FinishReason
 	}
@@ -75,70 +75,70 @@ func (a *answer) candidate(c *genai.Candidate) error {
 		if p == nil {
 			continue
 		}
-		if err := a.part(p); err != nil {
+		if err := a.addPart(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *answer) part(p *genai.Part) error {
+func (a *answer) addPart(p *genai.Part) error {
 	switch {
 	case p.FunctionCall != nil:
-		return a.call(p.FunctionCall)
+		return a.addFunctionCall(p.FunctionCall)
 	case p.Thought: // a picture drawn while thinking is none of the answer's
 		if !a.thoughts || p.Text == "" {
 			return nil
 		}
-		return a.add(provider.Delta{Thought: p.Text})
+		return a.emit(provider.Delta{Thought: p.Text})
 	case p.InlineData != nil && len(p.InlineData.Data) > 0:
 		a.media.add(p.InlineData)
-		return a.fits(base64.StdEncoding.EncodedLen(len(p.InlineData.Data)))
+		return a.addExtra(base64.StdEncoding.EncodedLen(len(p.InlineData.Data)))
 	case p.Text == "": // the last part often carries a signature alone
 		return nil
 	case a.tool != "":
-		a.spoken.WriteString(p.Text)
-		return a.fits(len(p.Text))
+		a.proseText.WriteString(p.Text)
+		return a.addExtra(len(p.Text))
 	default:
-		return a.add(provider.Delta{Text: p.Text})
+		return a.emit(provider.Delta{Text: p.Text})
 	}
 }
 
-// call takes a function call, which comes whole. Arguments of the forced tool are
+// addFunctionCall takes a function call, which comes whole. Arguments of the forced tool are
 // the answer's text. A model that calls it twice gives two answers, one a line.
-func (a *answer) call(f *genai.FunctionCall) error {
-	arguments := a.x.argumentsOf(f)
+func (a *answer) addFunctionCall(f *genai.FunctionCall) error {
+	arguments := a.exchange.argumentsOf(f)
 	if a.tool == "" || f.Name != a.tool {
 		a.calls = append(a.calls, provider.ToolCall{ID: f.ID, Name: f.Name, Arguments: arguments})
-		return a.fits(len(f.ID) + len(f.Name) + len(arguments))
+		return a.addExtra(len(f.ID) + len(f.Name) + len(arguments))
 	}
-	if a.called {
+	if a.toolCalled {
 		arguments = "\n" + arguments
 	}
-	a.called = true
-	return a.add(provider.Delta{Text: arguments})
+	a.toolCalled = true
+	return a.emit(provider.Delta{Text: arguments})
 }
 
-// add hands a piece on, if there is room for it beside what is not handed on.
-func (a *answer) add(d provider.Delta) error {
-	if err := a.collector.Fits(a.aside + len(d.Text) + len(d.Thought)); err != nil {
+// emit hands a piece on, if there is room for it beside what is not handed on.
+func (a *answer) emit(d provider.Delta) error {
+	if err := a.collector.CheckSize(a.extraBytes + len(d.Text) + len(d.Thought)); err != nil {
 		return err
 	}
 	return a.collector.Add(d)
 }
 
-// fits counts bytes that are not text and checks that they are not too many.
-func (a *answer) fits(n int) error {
-	a.aside += n
-	return a.collector.Fits(a.aside)
+// addExtra counts bytes that are not text and checks that they are not too many.
+func (a *answer) addExtra(n int) error {
+	a.extraBytes += n
+	return a.collector.CheckSize(a.extraBytes)
 }
 
-// end completes the answer.
-func (a *answer) end() (provider.Result, error) {
+// finish completes the answer.
+func (a *answer) finish() (provider.Result, error) {
 	if a.ending.finish == "" && a.ending.blocked == "" {
-		return provider.Result{}, outbound.Broken(nil) // the stream ended and the vendor did not say why
+		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended and the vendor did not say why
 	}
-	if err := a.rest(); err != nil {
+	if err := a.flushHeld(); err != nil {
 		return provider.Result{}, err
 	}
 	r := a.result()
@@ -149,11 +149,11 @@ func (a *answer) end() (provider.Result, error) {
 	return a.collector.Finish(r, reason)
 }
 
-// rest hands on what waited for the end.
-func (a *answer) rest() error {
-	if said := a.spoken.String(); said != "" && !a.called {
-		a.aside -= len(said) // it is with the collector from now on
-		if err := a.add(provider.Delta{Text: said}); err != nil {
+// flushHeld hands on what waited for the end.
+func (a *answer) flushHeld() error {
+	if said := a.proseText.String(); said != "" && !a.toolCalled {
+		a.extraBytes -= len(said) // it is with the collector from now on
+		if err := a.emit(provider.Delta{Text: said}); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider
 	if _, ok := errors.AsType[*url.Error](err); !ok && x.broken == nil {
 		err = errGarbage // the SDK's error quotes what it could not read
 	}
-	return provider.Result{}, outbound.Broken(err)
+	return provider.Result{}, outbound.NewTransportError(err)
 }
 
 // refused maps an answer, or an event of one, that is an error.
@@ -43,7 +43,7 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	details := detailsOf(api)
 	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
 	e.RetryAfter = details.retryAfter()
-	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.Full(api.Code) || x.status != http.StatusOK && outbound.Full(x.status))
+	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.IsOverloaded(api.Code) || x.status != http.StatusOK && outbound.IsOverloaded(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
 		if e.RetryAfter == 0 {

@@ -70,8 +70,8 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
 func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
 
-// Insists is true: the vendor refuses, or drops, what it does not know.
-func (*Provider) Insists() bool { return true }
+// RequiresDialect is true: the vendor refuses, or drops, what it does not know.
+func (*Provider) RequiresDialect() bool { return true }
 
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
@@ -102,14 +102,14 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		if r == nil {
 			break
 		}
-		if err := a.take(r); err != nil {
+		if err := a.addResponse(r); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if x.broken != nil {
 		return p.failed(ctx, x.broken, x)
 	}
-	return a.end()
+	return a.finish()
 }
 
 // keyFor is the key of the call: the tenant's own, or else the host's.

@@ -20,13 +20,13 @@ func newBucket(perMinute int, part float64, of int, now time.Time) *bucket {
 		return nil
 	}
 	b := &bucket{minute: float64(perMinute), part: part, last: now}
-	b.divide(now, of)
+	b.setShare(now, of)
 	return b
 }
 
-// divide sets the share of one of several dispatchers. Tokens beyond a smaller share are lost;
+// setShare sets the share of one of several dispatchers. Tokens beyond a smaller share are lost;
 // a larger share fills up at its rate, so dispatchers that come and go make no tokens.
-func (b *bucket) divide(now time.Time, of int) {
+func (b *bucket) setShare(now time.Time, of int) {
 	if b == nil {
 		return
 	}

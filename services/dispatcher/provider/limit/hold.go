@@ -86,9 +86,9 @@ type hold struct {
 	timer *time.Timer
 }
 
-// heldBack parks a call that a hold concerns, or turns it away; the caller takes it out of the
+// parkIfHeld parks a call that a hold concerns, or turns it away; the caller takes it out of the
 // queue then. False: the call can be made.
-func (q *queue) heldBack(w *waiter) bool {
+func (q *queue) parkIfHeld(w *waiter) bool {
 	h := q.holds[w.key]
 	switch {
 	case h == nil || h.probe == w:
@@ -97,7 +97,7 @@ func (q *queue) heldBack(w *waiter) bool {
 		q.sendProbe(h, w)
 		return false
 	case h.phase == closed && h.wake.Sub(q.clock()) > maxHeldWait:
-		q.turnAway(h, w)
+		q.reject(h, w)
 	default:
 		if w.since.IsZero() {
 			w.since = q.clock()
@@ -108,18 +108,18 @@ func (q *queue) heldBack(w *waiter) bool {
 	return true
 }
 
-func (q *queue) turnAway(h *hold, w *waiter) {
+func (q *queue) reject(h *hold, w *waiter) {
 	w.held = &HeldError{Code: h.code, Left: h.wake.Sub(q.clock())}
 	close(w.done)
 }
 
 func (q *queue) sendProbe(h *hold, w *waiter) {
 	h.phase, h.probe = probing, w
-	q.rouse(h, 0) // the time of the probe begins with its call
+	q.setTimer(h, 0) // the time of the probe begins with its call
 }
 
-// refused holds calls like w's, or holds them for longer.
-func (q *queue) refused(w *waiter, e *provider.Error) {
+// startHold holds calls like w's, or holds them for longer.
+func (q *queue) startHold(w *waiter, e *provider.Error) {
 	h := q.holds[w.key]
 	if h == nil {
 		h = &hold{key: w.key, phase: due}
@@ -133,13 +133,13 @@ func (q *queue) refused(w *waiter, e *provider.Error) {
 	}
 	h.phase, h.probe, h.code = closed, nil, e.Code
 	if d := q.holdFor(h, e); q.clock().Add(d).After(until) {
-		q.rouse(h, d)
+		q.setTimer(h, d)
 	}
 	h.parked = slices.DeleteFunc(h.parked, func(w *waiter) bool {
 		away := h.wake.Sub(w.since) > maxHeldWait
 		if away {
 			w.parked = false
-			q.turnAway(h, w)
+			q.reject(h, w)
 		}
 		return away
 	})
@@ -155,8 +155,8 @@ func (q *queue) holdFor(h *hold, e *provider.Error) time.Duration {
 	return d + q.jitter(d)
 }
 
-// rouse ends the current phase in d; 0: it does not end by itself.
-func (q *queue) rouse(h *hold, d time.Duration) {
+// setTimer ends the current phase in d; 0: it does not end by itself.
+func (q *queue) setTimer(h *hold, d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
@@ -171,46 +171,46 @@ func (q *queue) rouse(h *hold, d time.Duration) {
 		switch left := h.wake.Sub(q.clock()); {
 		case h.wake.IsZero() || q.holds[h.key] != h: // the timer was stopped too late
 		case left > 0:
-			q.rouse(h, left)
+			q.setTimer(h, left)
 		default:
-			q.over(h)
+			q.endPhase(h)
 		}
 	})
 }
 
-// over ends the phase of a hold whose time is over.
-func (q *queue) over(h *hold) {
+// endPhase ends the phase of a hold whose time is over.
+func (q *queue) endPhase(h *hold) {
 	switch h.phase {
 	case closed:
 		q.nextProbe(h)
 	case due, probing:
-		q.lift(h)
+		q.liftHold(h)
 	}
-	q.pump()
+	q.admitWaiting()
 }
 
 // nextProbe lets the first parked call through, or the next one that comes.
 func (q *queue) nextProbe(h *hold) {
 	h.phase, h.probe = due, nil
 	if len(h.parked) == 0 {
-		q.rouse(h, probeKept)
+		q.setTimer(h, probeKept)
 		return
 	}
 	w := h.parked[0]
 	h.parked = h.parked[1:]
 	q.sendProbe(h, w)
-	q.unpark([]*waiter{w})
+	q.requeue([]*waiter{w})
 }
 
-// lift ends a hold: its calls are in the queue again, before those that came later.
-func (q *queue) lift(h *hold) {
+// liftHold ends a hold: its calls are in the queue again, before those that came later.
+func (q *queue) liftHold(h *hold) {
 	delete(q.holds, h.key)
-	q.rouse(h, 0)
-	q.unpark(h.parked)
+	q.setTimer(h, 0)
+	q.requeue(h.parked)
 	h.parked = nil
 }
 
-func (q *queue) unpark(list []*waiter) {
+func (q *queue) requeue(list []*waiter) {
 	front, turns := map[string][]*waiter{}, []string{}
 	for _, w := range list {
 		w.parked = false
@@ -233,13 +233,13 @@ func (q *queue) settleHold(w *waiter, o Outcome) {
 	case o.Refused != nil:
 		// A server that is overloaded or away once, and names no time, holds up nothing.
 		if isProbe || o.Refused.RetryAfter > 0 || o.Refused.Code == provider.CodeQuota {
-			q.refused(w, o.Refused)
+			q.startHold(w, o.Refused)
 		}
 	case !isProbe:
 	case o.Aborted:
 		q.nextProbe(h)
 	default:
-		q.lift(h)
+		q.liftHold(h)
 	}
 }
 

@@ -84,7 +84,7 @@ func (l *Limiter) SetShare(s Share) {
 	}
 	l.share = s
 	for _, q := range l.queues {
-		q.divide(s, l.joined, l.full)
+		q.setShare(s, l.joined, l.full)
 	}
 }
 
@@ -100,10 +100,10 @@ func (l *Limiter) queue(provider string) *queue {
 	q := l.queues[provider]
 	if q == nil {
 		q = &queue{
-			provider: provider, settings: l.settings.Of(provider), observer: l.observer, clock: l.clock, jitter: l.jitter,
+			provider: provider, settings: l.settings.For(provider), observer: l.observer, clock: l.clock, jitter: l.jitter,
 			waiting: map[string][]*waiter{}, holds: map[key]*hold{},
 		}
-		q.divide(l.share, l.joined, l.full)
+		q.setShare(l.share, l.joined, l.full)
 		l.queues[provider] = q
 	}
 	return q
@@ -150,8 +150,8 @@ func (q *queue) limited() bool {
 	return s.MaxConcurrent > 0 || s.RequestsPerMinute > 0 || s.TokensPerMinute > 0
 }
 
-// divide applies a share.
-func (q *queue) divide(s Share, joined time.Time, full bool) {
+// setShare applies a share.
+func (q *queue) setShare(s Share, joined time.Time, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first := q.share.Of == 0
@@ -168,18 +168,18 @@ func (q *queue) divide(s Share, joined time.Time, full bool) {
 			q.tokens.fillUp()
 		}
 	}
-	q.requests.divide(now, s.Of)
-	q.tokens.divide(now, s.Of)
+	q.requests.setShare(now, s.Of)
+	q.tokens.setShare(now, s.Of)
 	calls := 0
 	if q.settings.MaxConcurrent > 0 {
 		calls = s.calls(q.settings.MaxConcurrent)
 	}
 	q.observer.Limits(q.provider, calls, q.requests.perMinute(), q.tokens.perMinute())
-	q.pump()
+	q.admitWaiting()
 }
 
-// room reports whether a call can be in flight, whatever the rates say.
-func (q *queue) room() bool {
+// hasRoom reports whether a call can be in flight, whatever the rates say.
+func (q *queue) hasRoom() bool {
 	switch {
 	case !q.limited():
 		return true
@@ -220,7 +220,7 @@ func (q *queue) enter(w *waiter) {
 		q.turns = append(q.turns, w.tenant)
 	}
 	q.waiting[w.tenant] = append(q.waiting[w.tenant], w)
-	q.pump()
+	q.admitWaiting()
 }
 
 // leave takes a waiter out of the queue; false: it has been admitted or turned away.
@@ -238,33 +238,33 @@ func (q *queue) leave(w *waiter, waited time.Duration) bool {
 	}
 	q.leaveHold(w)
 	q.observer.Queued(q.provider, waited, false)
-	q.pump() // the next call may need fewer tokens
+	q.admitWaiting() // the next call may need fewer tokens
 	return true
 }
 
-// pump admits calls while there is room, and sets a timer for the next one that only needs
+// admitWaiting admits calls while there is room, and sets a timer for the next one that only needs
 // time. The caller holds the lock.
-func (q *queue) pump() {
+func (q *queue) admitWaiting() {
 	if q.timer != nil {
 		q.timer.Stop()
 		q.timer = nil
 	}
-	for len(q.turns) > 0 && q.room() {
+	for len(q.turns) > 0 && q.hasRoom() {
 		w, now := q.waiting[q.turns[0]][0], q.clock()
-		if q.heldBack(w) {
-			q.next(false)
+		if q.parkIfHeld(w) {
+			q.dequeue(false)
 			continue
 		}
 		if wait := max(q.requests.wait(now, 1), q.tokens.wait(now, w.tokens)); wait > 0 {
-			q.timer = time.AfterFunc(wait, q.tick)
+			q.timer = time.AfterFunc(wait, q.admitOnTimer)
 			break
 		}
 		q.requests.take(now, 1)
 		q.tokens.take(now, w.tokens)
 		q.inFlight++
-		q.next(true)
+		q.dequeue(true)
 		if h := q.holds[w.key]; h != nil && h.probe == w {
-			q.rouse(h, probeTime)
+			q.setTimer(h, probeTime)
 		}
 		close(w.done)
 	}
@@ -279,9 +279,9 @@ func (q *queue) pump() {
 	q.observer.Holds(q.provider, len(q.holds))
 }
 
-// next takes the first call of the tenant whose turn it is out of the queue; used says that
+// dequeue takes the first call of the tenant whose turn it is out of the queue; used says that
 // this was its turn.
-func (q *queue) next(used bool) {
+func (q *queue) dequeue(used bool) {
 	tenant := q.turns[0]
 	q.waiting[tenant] = q.waiting[tenant][1:]
 	switch {
@@ -293,10 +293,10 @@ func (q *queue) next(used bool) {
 	}
 }
 
-func (q *queue) tick() {
+func (q *queue) admitOnTimer() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pump()
+	q.admitWaiting()
 }
 
 // Slot is the room of one call.
@@ -315,5 +315,5 @@ func (s *Slot) Release(o Outcome) {
 	}
 	s.q.inFlight--
 	s.q.settleHold(s.w, o)
-	s.q.pump()
+	s.q.admitWaiting()
 }

@@ -137,8 +137,8 @@ func Parse(doc []byte, known []string) (*All, error) {
 	return &All{file.Providers}, nil
 }
 
-// Of are the settings of a provider.
-func (a *All) Of(id string) Settings {
+// For are the settings of a provider.
+func (a *All) For(id string) Settings {
 	if a == nil {
 		return Settings{}
 	}

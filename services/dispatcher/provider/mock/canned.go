@@ -35,7 +35,7 @@ func Canned(id string, config json.RawMessage) (provider.Provider, error) {
 		return nil, err
 	}
 	p := build(m)
-	if err := m.done(); err != nil {
+	if err := m.err(); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -52,8 +52,8 @@ func usageMember(m *members, def provider.Usage) provider.Usage {
 		return def
 	}
 	const most = 1 << 40
-	u := usage(o.whole("promptTokens", def.InputTokens, 0, most), o.whole("completionTokens", def.OutputTokens, 0, most))
-	u.TotalTokens = o.whole("totalTokens", u.TotalTokens, 0, 2*most)
-	m.join(o)
+	u := usage(o.integer("promptTokens", def.InputTokens, 0, most), o.integer("completionTokens", def.OutputTokens, 0, most))
+	u.TotalTokens = o.integer("totalTokens", u.TotalTokens, 0, 2*most)
+	m.addErrors(o)
 	return u
 }

@@ -28,20 +28,20 @@ const maxNodes = 10_000
 // Memory keeps scripts in this process. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex // guards queues and budgets
-	queues  map[place][]Entry
-	budgets map[place]int
+	queues  map[queueKey][]Entry
+	budgets map[queueKey]int
 }
 
-type place struct{ tenant, nodeID string }
+type queueKey struct{ tenant, nodeID string }
 
 // NewMemory is empty.
-func NewMemory() *Memory { return &Memory{queues: map[place][]Entry{}, budgets: map[place]int{}} }
+func NewMemory() *Memory { return &Memory{queues: map[queueKey][]Entry{}, budgets: map[queueKey]int{}} }
 
 // Program replaces a queue; the entries are copied.
 func (m *Memory) Program(_ context.Context, tenant, nodeID string, entries []Entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	put(m.queues, place{tenant, nodeID}, slices.Clone(entries))
+	put(m.queues, queueKey{tenant, nodeID}, slices.Clone(entries))
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (m *Memory) Program(_ context.Context, tenant, nodeID string, entries []Ent
 func (m *Memory) Take(_ context.Context, tenant, nodeID string, budget int) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{tenant, nodeID}
+	at := queueKey{tenant, nodeID}
 	put(m.budgets, at, budget)
 	queue := m.queues[at]
 	if len(queue) == 0 {
@@ -63,7 +63,7 @@ func (m *Memory) Take(_ context.Context, tenant, nodeID string, budget int) (Ent
 func (m *Memory) LastBudget(_ context.Context, tenant, nodeID string) (tokens int, ok bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	tokens, ok = m.budgets[place{tenant, nodeID}]
+	tokens, ok = m.budgets[queueKey{tenant, nodeID}]
 	return tokens, ok, nil
 }
 
@@ -86,7 +86,7 @@ func (m *Memory) Reset(_ context.Context, tenant string) (int, error) {
 }
 
 // put sets a key; a full map loses any other one first.
-func put[V any](m map[place]V, key place, v V) {
+func put[V any](m map[queueKey]V, key queueKey, v V) {
 	if _, known := m[key]; !known && len(m) >= maxNodes {
 		for victim := range m {
 			delete(m, victim)

@@ -32,9 +32,9 @@ func (s *streamText) Call(ctx context.Context, req provider.Request, emit func(p
 	for i, token := range s.tokens {
 		pieces[i].Text = token
 	}
-	a := answer{model: s.model, delay: s.delay, pieces: pieces}
+	a := cannedAnswer{model: s.model, delay: s.delay, pieces: pieces}
 	a.end = provider.Result{Stop: stopOf(s.finish), RawStop: s.finish, Usage: s.usage}
-	return a.say(ctx, req, emit)
+	return a.stream(ctx, req, emit)
 }
 
 // stopOf classifies a finish reason. tool_calls is a clean stop here, because
@@ -59,8 +59,8 @@ type toolCalls struct {
 func newToolCalls(m *members) provider.Provider {
 	t := &toolCalls{delay: m.millis("delayMsPerToken")}
 	for _, o := range m.objects("toolCalls") {
-		t.calls = append(t.calls, provider.ToolCall{ID: o.need("id"), Name: o.need("name"), Arguments: o.jsonText("arguments")})
-		m.join(o)
+		t.calls = append(t.calls, provider.ToolCall{ID: o.required("id"), Name: o.required("name"), Arguments: o.jsonText("arguments")})
+		m.addErrors(o)
 	}
 	return t
 }
@@ -74,7 +74,7 @@ func (t *toolCalls) Call(ctx context.Context, req provider.Request, emit func(pr
 	}
 	const finish = "tool_calls"
 	r := provider.Result{Stop: stopOf(finish), RawStop: finish, Usage: usage(1, len(t.calls))}
-	return answer{model: "mock-tool-calls-v1", delay: t.delay, pieces: pieces, end: r}.say(ctx, req, emit)
+	return cannedAnswer{model: "mock-tool-calls-v1", delay: t.delay, pieces: pieces, end: r}.stream(ctx, req, emit)
 }
 
 // usageOnly tells tokens and says nothing.
@@ -88,18 +88,18 @@ func (u *usageOnly) ID() string { return ID }
 
 func (u *usageOnly) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	r := provider.Result{Stop: provider.StopClean, RawStop: "stop", Usage: u.usage}
-	return answer{model: "mock-usage-only-v1", end: r}.say(ctx, req, emit)
+	return cannedAnswer{model: "mock-usage-only-v1", end: r}.stream(ctx, req, emit)
 }
 
-// answer is what a canned provider says.
-type answer struct {
+// cannedAnswer is what a canned provider says.
+type cannedAnswer struct {
 	model  string
 	delay  time.Duration // before each piece
 	pieces []provider.Delta
 	end    provider.Result
 }
 
-func (a answer) say(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+func (a cannedAnswer) stream(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
 	}

@@ -42,20 +42,20 @@ func NewClient(limits provider.Timeouts) *http.Client {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport: watch{RoundTripper: t, limits: limits},
+		Transport: transport{RoundTripper: t, limits: limits},
 		// A redirect would carry key and prompt to an address nobody configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
 }
 
-// watch is a transport that enforces the time limits and bounds the body.
-type watch struct {
+// transport is a transport that enforces the time limits and bounds the body.
+type transport struct {
 	http.RoundTripper
 	limits provider.Timeouts
 }
 
 // CloseIdleConnections is found by http.Client's method of that name.
-func (w watch) CloseIdleConnections() {
+func (w transport) CloseIdleConnections() {
 	if c, ok := w.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
@@ -63,7 +63,7 @@ func (w watch) CloseIdleConnections() {
 
 // RoundTrip asks; the body of an answer is bounded in size if it is an error's,
 // and in silence if it is a stream.
-func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
@@ -71,10 +71,10 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	end := &deadline{cancel: cancel}
 	end.start(LimitConnect, limits.Connect)
-	res, err := w.RoundTripper.RoundTrip(r.WithContext(end.connected(ctx, limits.FirstByte)))
+	res, err := w.RoundTripper.RoundTrip(r.WithContext(end.traceConnection(ctx, limits.FirstByte)))
 	if err != nil {
 		end.stop()
-		err = errors.Join(ErrUnanswered, limited(ctx, err))
+		err = errors.Join(ErrUnanswered, limitCause(ctx, err))
 		cancel(nil)
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func isStream(res *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// limited is the limit that ended the request's context, else err.
-func limited(ctx context.Context, err error) error {
+// limitCause is the limit that ended the request's context, else err.
+func limitCause(ctx context.Context, err error) error {
 	if limit, ok := errors.AsType[*LimitError](context.Cause(ctx)); ok {
 		return limit
 	}
@@ -136,7 +136,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.left -= n
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = limited(b.ctx, err)
+		err = limitCause(b.ctx, err)
 		if n == 0 && !b.began {
 			err = errors.Join(ErrUnanswered, err)
 		}

@@ -44,8 +44,8 @@ type Rules struct {
 // validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1).
 var validID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
-// Filled is the server with what stands where the operator gave nothing.
-func (s Server) Filled(r Rules) Server {
+// WithDefaults is the server with what stands where the operator gave nothing.
+func (s Server) WithDefaults(r Rules) Server {
 	if s.ID == "" {
 		s.ID = r.ID
 	}
@@ -68,9 +68,9 @@ func (s Server) Validate(r Rules, more ...Finding) error {
 		findings = append(findings, Finding{"id", s.ID, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most"})
 	}
 	if remedy := r.checkURL(s.BaseURL); remedy != "" {
-		findings = append(findings, Finding{"base_url", shown(s.BaseURL), remedy})
+		findings = append(findings, Finding{"base_url", redactURL(s.BaseURL), remedy})
 	}
-	if !Carried(s.APIKey) {
+	if !ValidKey(s.APIKey) {
 		findings = append(findings, Finding{"api_key", provider.Redacted, malformed})
 	}
 	if slices.Contains(s.Models, "") {
@@ -91,8 +91,8 @@ type Finding struct{ Field, Value, Remedy string }
 
 const malformed = "has a space, a line end or a sign that no key has; set it again"
 
-// Carried reports whether a header can carry a key.
-func Carried(key provider.Secret) bool {
+// ValidKey reports whether a header can carry a key.
+func ValidKey(key provider.Secret) bool {
 	return !strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
@@ -106,7 +106,7 @@ func (s Server) Check(req provider.Request) error {
 			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", s.ID, req.Model, strings.Join(s.Models, ", ")),
 		}
 	}
-	if !Carried(req.Credential) {
+	if !ValidKey(req.Credential) {
 		return &provider.Error{Code: provider.CodeCredentialRequired, Message: s.KeyOf(req) + " " + malformed}
 	}
 	return nil
@@ -141,8 +141,8 @@ func (r Rules) checkURL(base string) string {
 	}
 }
 
-// shown is an address without what may be a secret in it.
-func shown(base string) string {
+// redactURL is an address without what may be a secret in it.
+func redactURL(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
 		return provider.Redacted

@@ -32,8 +32,8 @@ const taskTimeout = 5 * time.Minute
 
 // Runner executes nodes. It is safe for concurrent use.
 type Runner struct {
-	agents map[string]*agent
-	ends   sync.WaitGroup // cancellations under way
+	agents     map[string]*agent
+	background sync.WaitGroup // cancellations under way
 }
 
 // New checks the configurations and asks nobody.
@@ -50,7 +50,7 @@ func New(configs ...Config) (*Runner, error) {
 
 // Close waits for what is told to agents, and drops the connections.
 func (r *Runner) Close() {
-	r.ends.Wait()
+	r.background.Wait()
 	for _, a := range r.agents {
 		a.http.CloseIdleConnections()
 	}
@@ -103,32 +103,32 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	if bad != nil {
 		return model.Result{Err: bad}
 	}
-	part, bad := c.part(t.Input)
+	part, bad := c.messagePart(t.Input)
 	if bad != nil {
 		return model.Result{Err: bad}
 	}
 	msg := &a2a.Message{ID: tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
 	defer cancel()
-	callCtx, note := outbound.Noted(callCtx)
-	e := &exchange{agent: a, ends: &r.ends}
+	callCtx, note := outbound.WithNote(callCtx)
+	e := &exchange{agent: a, background: &r.background}
 	answer, err := e.run(callCtx, msg)
 	switch {
 	case err == nil:
-		return e.end(answer)
+		return e.newResult(answer)
 	case ctx.Err() != nil:
 		return model.Result{Interrupted: context.Cause(ctx)}
 	default:
-		return tool.Failed(a.failure(errors.Join(err, callCtx.Err()), note))
+		return tool.NewFailure(a.failure(errors.Join(err, callCtx.Err()), note))
 	}
 }
 
 // portMessage is the port of a message.
 const portMessage = "message"
 
-// part is the message: the port's, else what the template gives. What is untrusted
+// messagePart is the message: the port's, else what the template gives. What is untrusted
 // is fenced, for an agent is a model's reader like any other; and then it is text.
-func (c config) part(in node.Input) (a2a.Part, *wire.NodeError) {
+func (c config) messagePart(in node.Input) (a2a.Part, *wire.NodeError) {
 	t := &tool.Template{In: in, Fenced: true}
 	given, ok := in.Ports[portMessage]
 	if !ok {
@@ -160,7 +160,7 @@ func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
 	if errors.Is(err, errNoJSONRPC) {
 		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: a.peer().Name + ": " + errNoJSONRPC.Error()}
 	}
-	a.forget()
+	a.dropClient()
 	return a.peer().Failure(err, n)
 }
 

@@ -79,7 +79,7 @@ func (a *agent) open(ctx context.Context) (*a2aclient.Client, error) {
 		a2aclient.WithConfig(a2aclient.Config{Polling: true}),
 	)
 	card, err := agentcard.NewResolver(a.http).Resolve(ctx, a.cfg.URL.String())
-	if status, ok := errors.AsType[*agentcard.ErrStatusNotOK](err); ok && absent(status.StatusCode) {
+	if status, ok := errors.AsType[*agentcard.ErrStatusNotOK](err); ok && isAbsent(status.StatusCode) {
 		return factory.CreateFromEndpoints(ctx, []a2a.AgentInterface{{URL: a.cfg.URL.String(), Transport: a2a.TransportProtocolJSONRPC}})
 	}
 	if err != nil {
@@ -98,12 +98,12 @@ func (a *agent) open(ctx context.Context) (*a2aclient.Client, error) {
 // errNoJSONRPC says that an agent's card offers nothing that this host speaks.
 var errNoJSONRPC = errors.New("the agent's card names no JSON-RPC endpoint of A2A 0.3")
 
-func absent(status int) bool {
+func isAbsent(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// forget has the card read again: the agent may have moved.
-func (a *agent) forget() {
+// dropClient has the card read again: the agent may have moved.
+func (a *agent) dropClient() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.client = nil

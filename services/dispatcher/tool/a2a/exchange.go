@@ -20,8 +20,8 @@ import (
 
 // exchange is one message and what comes of it.
 type exchange struct {
-	agent *agent
-	ends  *sync.WaitGroup
+	agent      *agent
+	background *sync.WaitGroup
 }
 
 // The pause between two looks at a task doubles between these.
@@ -30,9 +30,9 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// maxLost is how many looks in a row may fail: the agent goes on meanwhile, and to
+// maxPollErrors is how many looks in a row may fail: the agent goes on meanwhile, and to
 // send the message again would begin anew.
-const maxLost = 5
+const maxPollErrors = 5
 
 // cancelTimeout bounds the wish that a task be ended.
 const cancelTimeout = 2 * time.Second
@@ -52,7 +52,7 @@ func (e *exchange) run(ctx context.Context, msg *a2a.Message) (a2a.Event, error)
 	if !ok {
 		return res, nil
 	}
-	task, err = follow(ctx, client, task)
+	task, err = pollTask(ctx, client, task)
 	if err != nil || !task.Status.State.Terminal() {
 		e.cancel(ctx, client, task.ID) // nobody waits for it any more
 	}
@@ -71,7 +71,7 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	replies := make(chan reply)
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() { time.AfterFunc(cancelTimeout, stop) })
-	e.ends.Go(func() {
+	e.background.Go(func() {
 		defer stop()
 		defer unhook()
 		defer func() {
@@ -102,9 +102,9 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	}
 }
 
-// follow looks at a task until it has ended, or waits for somebody. The task is
+// pollTask looks at a task until it has ended, or waits for somebody. The task is
 // never nil.
-func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
+func pollTask(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
 	id := task.ID
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -122,7 +122,7 @@ func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a
 		switch {
 		case err == nil:
 			task, lost = next, 0
-		case ctx.Err() != nil || refused(err) || lost == maxLost:
+		case ctx.Err() != nil || isFinal(err) || lost == maxPollErrors:
 			return task, err
 		default:
 			lost++
@@ -130,9 +130,9 @@ func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a
 	}
 }
 
-// refused reports whether another look would find nothing else.
-func refused(err error) bool {
-	if errors.Is(err, outbound.ErrTooLarge) || errors.Is(err, outbound.ErrElsewhere) {
+// isFinal reports whether another look would find nothing else.
+func isFinal(err error) bool {
+	if errors.Is(err, outbound.ErrTooLarge) || errors.Is(err, outbound.ErrOtherHost) {
 		return true
 	}
 	for kind := range refusals {
@@ -145,7 +145,7 @@ func refused(err error) bool {
 
 // cancel tells the agent in the background.
 func (e *exchange) cancel(ctx context.Context, client *a2aclient.Client, id a2a.TaskID) {
-	e.ends.Go(func() {
+	e.background.Go(func() {
 		defer func() { _ = recover() }() // nothing depends on it
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
@@ -159,28 +159,28 @@ const (
 	portTask   = "task"
 )
 
-// end makes an answer the node's.
-func (e *exchange) end(answer a2a.Event) model.Result {
+// newResult makes an answer the node's.
+func (e *exchange) newResult(answer a2a.Event) model.Result {
 	text := ""
 	switch v := answer.(type) {
 	case *a2a.Message:
 		text = textOf(v.Parts)
 	case *a2a.Task:
-		if bad := e.unfinished(v.Status.State); bad != nil {
-			return tool.Failed(bad)
+		if bad := e.stateError(v.Status.State); bad != nil {
+			return tool.NewFailure(bad)
 		}
 		text = textOfTask(v)
 	}
 	doc, err := json.Marshal(answer)
 	if err != nil {
-		return tool.Failed(&wire.NodeError{Code: string(fault.ToolFailed), Message: e.agent.peer().Name + " answered with something that is no document"})
+		return tool.NewFailure(&wire.NodeError{Code: string(fault.ToolFailed), Message: e.agent.peer().Name + " answered with something that is no document"})
 	}
-	return tool.Done(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
+	return tool.NewSuccess(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
 }
 
-// unfinished is the error of a task that did not complete. Only states of the
+// stateError is the error of a task that did not complete. Only states of the
 // protocol are repeated: any other word is the agent's.
-func (e *exchange) unfinished(state a2a.TaskState) *wire.NodeError {
+func (e *exchange) stateError(state a2a.TaskState) *wire.NodeError {
 	name := e.agent.peer().Name
 	bad := &wire.NodeError{Code: string(fault.ToolFailed), Details: map[string]any{"agent": e.agent.cfg.ID, "state": string(state)}}
 	switch state {

@@ -132,20 +132,20 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
 	defer cancel()
-	callCtx, note := outbound.Noted(callCtx)
-	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t)}, note)
+	callCtx, note := outbound.WithNote(callCtx)
+	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: callMeta(t)}, note)
 	switch {
 	case err == nil:
-		return c.end(s, res)
+		return c.newResult(s, res)
 	case ctx.Err() != nil: // the server has been told
 		return model.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
 	default:
-		return tool.Failed(s.failure(err, note, callCtx.Err()))
+		return tool.NewFailure(s.failure(err, note, callCtx.Err()))
 	}
 }
 
-// meta tells the server what call this is.
-func meta(t model.Task) mcp.Meta {
+// callMeta tells the server what call this is.
+func callMeta(t model.Task) mcp.Meta {
 	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)), MetaAttempt: t.Attempt + 1}
 	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
 		m[metaTraceparent] = trace
@@ -174,7 +174,7 @@ func (c config) arguments(in node.Input) (json.RawMessage, *wire.NodeError) {
 // failure is the node error of a call that brought no result.
 func (s *server) failure(err error, n *outbound.Note, ended error) *wire.NodeError {
 	rpc, answered := errors.AsType[*jsonrpc.Error](err)
-	if answered && !rejected(rpc.Code) && !n.TooLarge() {
+	if answered && !isUnsent(rpc.Code) && !n.TooLarge() {
 		return &wire.NodeError{
 			Code:      string(fault.ToolFailed),
 			Message:   fmt.Sprintf("%s refused the call with JSON-RPC code %d", s.peer().Name, rpc.Code),
@@ -185,8 +185,8 @@ func (s *server) failure(err error, n *outbound.Note, ended error) *wire.NodeErr
 	return s.peer().Failure(errors.Join(err, ended), n)
 }
 
-// rejected are the codes that the library gives to what never reached a server.
-func rejected(code int64) bool { return code == -32005 || code == -32004 || code == -32003 }
+// isUnsent are the codes that the library gives to what never reached a server.
+func isUnsent(code int64) bool { return code == -32005 || code == -32004 || code == -32003 }
 
 func (s *server) peer() outbound.Peer {
 	return outbound.Peer{Name: fmt.Sprintf("MCP server %q", s.cfg.ID), TokenName: s.cfg.TokenName}

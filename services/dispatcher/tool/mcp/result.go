@@ -21,15 +21,15 @@ const (
 	portIsError = "isError"
 )
 
-// end makes a result the node's.
-func (c config) end(s *server, res *mcp.CallToolResult) model.Result {
+// newResult makes a result the node's.
+func (c config) newResult(s *server, res *mcp.CallToolResult) model.Result {
 	switch {
 	case res.NeedsInput():
-		return tool.Failed(&wire.NodeError{
+		return tool.NewFailure(&wire.NodeError{
 			Code: string(fault.PeerInputRequired), Message: s.peer().Name + " asks for input before it answers; a workflow cannot give it",
 		})
 	case res.IsError && !c.AllowToolError:
-		return tool.Failed(&wire.NodeError{
+		return tool.NewFailure(&wire.NodeError{
 			Code:    string(fault.ToolFailed),
 			Message: fmt.Sprintf("a tool of %s says that it failed; allowToolError lets the workflow read what it says", s.peer().Name),
 			Details: map[string]any{"server": s.cfg.ID},
@@ -37,18 +37,18 @@ func (c config) end(s *server, res *mcp.CallToolResult) model.Result {
 	}
 	content, err := blocks(res)
 	if err != nil {
-		return tool.Failed(unreadable(s))
+		return tool.NewFailure(resultError(s))
 	}
 	output, err := outputOf(res, content)
 	if err != nil {
-		return tool.Failed(unreadable(s))
+		return tool.NewFailure(resultError(s))
 	}
-	return tool.Done(map[string]json.RawMessage{
+	return tool.NewSuccess(map[string]json.RawMessage{
 		portOutput: output, portContent: content, portIsError: json.RawMessage(fmt.Sprint(res.IsError)),
 	})
 }
 
-func unreadable(s *server) *wire.NodeError {
+func resultError(s *server) *wire.NodeError {
 	return &wire.NodeError{Code: string(fault.ToolFailed), Message: s.peer().Name + " answered with something that is no result of a tool"}
 }
 
@@ -61,7 +61,7 @@ func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage
 		}
 	}
 	if res.StructuredContent != nil {
-		return structured(res.StructuredContent, texts)
+		return renderStructured(res.StructuredContent, texts)
 	}
 	if len(texts) == 0 {
 		return content, nil
@@ -69,9 +69,9 @@ func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage
 	return wire.AppendString(nil, strings.Join(texts, "\n")), nil
 }
 
-// structured renders the structured content. The library reads numbers as floats;
+// renderStructured renders the structured content. The library reads numbers as floats;
 // servers repeat the document as text, and there they are whole.
-func structured(v any, texts []string) (json.RawMessage, error) {
+func renderStructured(v any, texts []string) (json.RawMessage, error) {
 	b, err := json.Marshal(v)
 	if err != nil || len(texts) != 1 {
 		return b, err

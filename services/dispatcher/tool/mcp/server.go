@@ -32,10 +32,10 @@ type server struct {
 
 	connecting chan struct{} // held by who connects
 
-	mu     sync.Mutex // guards all below
-	live   *session   // nil: connect first
-	closed bool
-	ends   sync.WaitGroup
+	mu         sync.Mutex // guards all below
+	live       *session   // nil: connect first
+	closed     bool
+	background sync.WaitGroup
 }
 
 // session is a connection in use. One that has become stale serves the calls it
@@ -83,16 +83,16 @@ func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.No
 		}
 		res, err := sess.CallTool(ctx, p)
 		gone := err != nil && sess.ID() != "" && (n.Status() == http.StatusNotFound || n.Status() == http.StatusBadRequest)
-		s.release(sess, gone || s.broke(ctx, err))
+		s.release(sess, gone || s.sessionBroken(ctx, err))
 		if !gone || !again {
 			return res, err
 		}
 	}
 }
 
-// broke reports whether a session cannot be used any more. A program that failed to
+// sessionBroken reports whether a session cannot be used any more. A program that failed to
 // answer has ended, or writes what cannot be read.
-func (s *server) broke(ctx context.Context, err error) bool {
+func (s *server) sessionBroken(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}
@@ -123,7 +123,7 @@ func (s *server) acquire(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.adopt(&session{ClientSession: cs, users: 1})
+	return s.setSession(&session{ClientSession: cs, users: 1})
 }
 
 func errIf(closed bool) error {
@@ -133,24 +133,24 @@ func errIf(closed bool) error {
 	return nil
 }
 
-// adopt makes a session the live one, and watches it.
-func (s *server) adopt(sess *session) (*session, error) {
+// setSession makes a session the live one, and watches it.
+func (s *server) setSession(sess *session) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		s.ends.Go(func() { _ = sess.Close() })
+		s.background.Go(func() { _ = sess.Close() })
 		return nil, errClosed
 	}
 	s.live = sess
-	s.ends.Go(func() {
+	s.background.Go(func() {
 		_ = sess.Wait() // it was lost, or closed below
-		s.forget(sess)
+		s.dropSession(sess)
 		_ = sess.Close() // also the program behind it
 	})
 	return sess, nil
 }
 
-func (s *server) forget(sess *session) {
+func (s *server) dropSession(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == sess {
@@ -169,7 +169,7 @@ func (s *server) release(sess *session, stale bool) {
 	over := sess.stale && sess.users == 0
 	s.mu.Unlock()
 	if over {
-		s.ends.Go(func() { _ = sess.Close() }) // in the background: the server may be slow
+		s.background.Go(func() { _ = sess.Close() }) // in the background: the server may be slow
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *server) close() {
 	if sess != nil {
 		_ = sess.Close()
 	}
-	s.ends.Wait()
+	s.background.Wait()
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}

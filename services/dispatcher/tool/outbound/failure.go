@@ -28,7 +28,7 @@ func (p Peer) Failure(err error, n *Note) *wire.NodeError {
 	switch {
 	case errors.Is(err, ErrTooLarge) || n.TooLarge():
 		return &wire.NodeError{Code: string(fault.ContentTooLong), Message: p.Name + " answered with more than this host takes; ask for less"}
-	case errors.Is(err, ErrElsewhere):
+	case errors.Is(err, ErrOtherHost):
 		return &wire.NodeError{
 			Code: string(fault.CapabilityNotProvided), Message: p.Name + " points to another address than the operator has named; name that one, if it is meant",
 		}

@@ -22,7 +22,7 @@ import (
 
 // Ends of a call that the client itself brings about.
 var (
-	ErrElsewhere = errors.New("the server points to another host")
+	ErrOtherHost = errors.New("the server points to another host")
 	ErrTooLarge  = errors.New("the answer is too large")
 )
 
@@ -57,9 +57,9 @@ func New(c Config) *http.Client {
 		MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 	}
 	return &http.Client{
-		Transport: guard{cfg: c, next: t},
+		Transport: transport{cfg: c, next: t},
 		// A redirect could turn a call into another one; no server of tools needs it.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrElsewhere },
+		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrOtherHost },
 	}
 }
 
@@ -77,21 +77,21 @@ func ParseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-type guard struct {
+type transport struct {
 	cfg  Config
 	next *http.Transport
 }
 
 // CloseIdleConnections is found by http.Client's method of that name.
-func (g guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
+func (g transport) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
 // RoundTrip asks the named host and bounds its answer.
-func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+func (g transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
 	if r.URL.Scheme != g.cfg.Base.Scheme || !strings.EqualFold(r.URL.Host, g.cfg.Base.Host) {
-		return nil, ErrElsewhere
+		return nil, ErrOtherHost
 	}
 	if g.cfg.Token != "" {
 		r = r.Clone(r.Context())
@@ -101,17 +101,17 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := noteOf(r.Context())
+	seen := noteFrom(r.Context())
 	seen.status(res.StatusCode)
-	if busy(res.StatusCode) {
+	if isServerState(res.StatusCode) {
 		return nil, errors.Join(&StatusError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header)}, res.Body.Close())
 	}
-	res.Body = &bounded{ReadCloser: res.Body, left: g.cfg.MaxBytes, seen: seen}
-	return whole(res)
+	res.Body = &boundedBody{ReadCloser: res.Body, left: g.cfg.MaxBytes, seen: seen}
+	return readDocument(res)
 }
 
-// busy are the statuses that say nothing of the call itself.
-func busy(status int) bool {
+// isServerState are the statuses that say nothing of the call itself.
+func isServerState(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
@@ -131,9 +131,9 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(min(secs, 1<<20))*time.Second, maxWait)
 }
 
-// whole reads a body that is one document at once, so that one that is too large
+// readDocument reads a body that is one document at once, so that one that is too large
 // fails its own call and not the session it belongs to.
-func whole(res *http.Response) (*http.Response, error) {
+func readDocument(res *http.Response) (*http.Response, error) {
 	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return res, nil
 	}
@@ -145,15 +145,15 @@ func whole(res *http.Response) (*http.Response, error) {
 	return res, nil
 }
 
-// bounded fails with ErrTooLarge where the bound is passed.
-type bounded struct {
+// boundedBody fails with ErrTooLarge where the bound is passed.
+type boundedBody struct {
 	io.ReadCloser
 	left int64
 	seen *Note
 }
 
 // Read reads up to the bound and one byte more, which tells that there is more.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, ErrTooLarge
 	}
@@ -176,13 +176,13 @@ type Note struct {
 
 type noteKey struct{}
 
-// Noted makes a context whose requests are noted.
-func Noted(ctx context.Context) (context.Context, *Note) {
+// WithNote makes a context whose requests are noted.
+func WithNote(ctx context.Context) (context.Context, *Note) {
 	n := &Note{}
 	return context.WithValue(ctx, noteKey{}, n), n
 }
 
-func noteOf(ctx context.Context) *Note {
+func noteFrom(ctx context.Context) *Note {
 	n, _ := ctx.Value(noteKey{}).(*Note)
 	return n
 }

@@ -11,22 +11,22 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// InvocationID is the idempotency key of a call: the same for every attempt and for every
-// repetition after a crash (OpenWOP host contract §5.5). ordinal counts the calls of the
-// node from 0. peer is what is called, such as mcp:files:read.
+// InvocationID returns the idempotency key of a call. It is the same for every attempt and every
+// repetition after a crash (OpenWOP host contract §5.5). ordinal counts the calls of the node from
+// 0. peer is the callee, such as mcp:files:read.
 func InvocationID(tenant, runID, nodeID string, ordinal int, peer string) string {
 	sum := sha256.Sum256([]byte("openwop:activity:v2\x00" + strings.Join([]string{tenant, runID, nodeID, strconv.Itoa(ordinal), peer}, "\x00")))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Peer is what a node that calls a tool or an agent calls; empty for other nodes.
+// Peer returns the callee of a tool or agent node; empty for other nodes.
 func Peer(typeID string, config json.RawMessage) string {
 	var c struct {
 		Server string `json:"server"`
 		Tool   string `json:"tool"`
 		Agent  string `json:"agent"`
 	}
-	_ = strictjson.Read(config, &c) // a node whose config cannot be read calls nothing
+	_ = strictjson.Read(config, &c) // a node with an unreadable config calls nothing
 	switch typeID {
 	case TypeMCPCallTool:
 		return "mcp:" + c.Server + ":" + c.Tool
@@ -37,7 +37,7 @@ func Peer(typeID string, config json.RawMessage) string {
 	}
 }
 
-// MarkedIdempotent reports whether the author marked the node: config.idempotent is true.
+// MarkedIdempotent reports whether the author marked the node with config.idempotent.
 func MarkedIdempotent(config json.RawMessage) bool {
 	var c struct {
 		Idempotent bool `json:"idempotent"`
@@ -45,8 +45,8 @@ func MarkedIdempotent(config json.RawMessage) bool {
 	return strictjson.Read(config, &c) == nil && c.Idempotent
 }
 
-// OnUnknownOutcome is the policy for a node: its own setting, else retry for models and for
-// calls that are marked idempotent, else fail.
+// OnUnknownOutcome returns the policy for a node: its own setting, else retry for model calls and
+// calls marked idempotent, else fail.
 func (t Type) OnUnknownOutcome(n *workflow.Node) workflow.UnknownOutcome {
 	switch own := n.OnUnknownOutcome(); {
 	case own != workflow.OutcomeByType:

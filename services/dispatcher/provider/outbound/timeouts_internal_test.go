@@ -79,7 +79,7 @@ func TestTimeLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := watch{RoundTripper: tc.server, limits: Server{}.Timeouts()}
+				w := transport{RoundTripper: tc.server, limits: Server{}.Timeouts()}
 				r, err := http.NewRequestWithContext(Within(t.Context(), tc.limits), http.MethodPost, "http://model", nil)
 				require.NoError(t, err)
 				res, err := w.RoundTrip(r)
@@ -94,7 +94,7 @@ func TestTimeLimits(t *testing.T) {
 				limit, ok := errors.AsType[*LimitError](err)
 				require.True(t, ok, "%v", err)
 				require.Equal(t, LimitError{tc.want, tc.value}, *limit)
-				e := Broken(err)
+				e := NewTransportError(err)
 				require.Contains(t, e.Message, "limit "+string(tc.want)+": "+tc.value.String())
 				require.Contains(t, e.Message, "timeouts."+string(tc.want)+"Ms")
 				require.True(t, e.Retryable)

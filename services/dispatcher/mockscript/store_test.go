@@ -1,4 +1,4 @@
-package script_test
+package mockscript_test
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/services/dispatcher/mockscript"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
-	"waybill.dev/waybill/services/dispatcher/script"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // both gives the two that keep scripts: they behave alike.
 func both() map[string]mock.Scripts {
-	return map[string]mock.Scripts{"in memory": mock.NewMemory(), "shared": script.New(memory.New())}
+	return map[string]mock.Scripts{"in memory": mock.NewMemory(), "shared": mockscript.New(memory.New())}
 }
 
 func take(t *testing.T, s mock.Scripts, tenant, node string, budget int) string {
@@ -90,7 +90,7 @@ func TestTake_OfManyProcessesEachGetsItsOwnEntry(t *testing.T) {
 	for i := range entries {
 		entries[i].Content = strings.Repeat("x", i+1)
 	}
-	require.NoError(t, script.New(records).Program(t.Context(), "acme", "n", entries))
+	require.NoError(t, mockscript.New(records).Program(t.Context(), "acme", "n", entries))
 	var (
 		mu   sync.Mutex
 		seen = map[string]int{}
@@ -98,7 +98,7 @@ func TestTake_OfManyProcessesEachGetsItsOwnEntry(t *testing.T) {
 	)
 	for range 4 {
 		wg.Go(func() {
-			s := script.New(records)
+			s := mockscript.New(records)
 			for range 15 {
 				e, err := s.Take(context.WithoutCancel(t.Context()), "acme", "n", 1)
 				if err != nil {
@@ -116,8 +116,8 @@ func TestTake_OfManyProcessesEachGetsItsOwnEntry(t *testing.T) {
 
 func TestProgram_IsBounded(t *testing.T) {
 	t.Parallel()
-	err := script.New(memory.New()).Program(t.Context(), "acme", "n", []mock.Entry{{Content: strings.Repeat("x", 3<<20)}})
-	require.ErrorIs(t, err, script.ErrTooLarge)
+	err := mockscript.New(memory.New()).Program(t.Context(), "acme", "n", []mock.Entry{{Content: strings.Repeat("x", 3<<20)}})
+	require.ErrorIs(t, err, mockscript.ErrTooLarge)
 }
 
 // down is a store that cannot be reached.
@@ -127,7 +127,7 @@ func (down) Get(context.Context, string) (kv.Entry, error) { return kv.Entry{}, 
 
 func TestScripts_ReportAStoreThatIsDown(t *testing.T) {
 	t.Parallel()
-	s := script.New(down{memory.New()})
+	s := mockscript.New(down{memory.New()})
 	_, errTake := s.Take(t.Context(), "acme", "n", 1)
 	_, _, errBudget := s.LastBudget(t.Context(), "acme", "n")
 	_, errReset := s.Reset(t.Context(), "acme")

@@ -11,33 +11,32 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// Made is a type that a pack makes of one of the host's: that one does the work, with
-// the config filled in as far as the pack knows it.
+// Made is a type that a pack derives from a type of the host. The host's type executes it with the
+// pack's defaults.
 type Made struct {
 	// Base is the host's type.
 	Base     string
 	defaults map[string]json.RawMessage
-	// config judges what the author of a workflow writes, input the ports, output what
-	// comes out; nil: anything will do.
+	// config validates the author's config, input the ports, and output the outputs; nil accepts
+	// anything.
 	config, input, output *schema.Schema
-	// Contract is that of nodes which declare none of their own.
+	// Contract is the contract of nodes that declare none.
 	Contract *workflow.EnvelopeContract
 }
 
-// With adds the types that packs make. The packs were read for this catalog, so that
-// every base is there.
+// With adds the types of packs. The packs were loaded for this catalog, so every base exists.
 func (c Catalog) With(packs []*pack.Pack) Catalog {
 	out := maps.Clone(c)
 	for _, p := range packs {
 		for _, n := range p.Nodes {
 			base, ok := c[n.Base]
 			if !ok {
-				continue // the pack does not say of what to make it
+				continue // the pack gives no base
 			}
 			t := base
-			t.ID, t.Source = n.TypeID, source(p)
+			t.ID, t.Source = n.TypeID, packSource(p)
 			if t.Made != nil {
-				t.Check = both(t.Check, t.Made.config)
+				t.Check = checkBoth(t.Check, t.Made.config)
 			}
 			t.Made = &Made{Base: n.Base, defaults: n.Defaults, config: n.Config, input: n.Input, output: n.Output, Contract: n.Contract}
 			t.Sensitive = n.Sensitive
@@ -51,11 +50,11 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 	return out
 }
 
-// source names a pack.
-func source(p *pack.Pack) string { return p.Name + "@" + p.Version }
+// packSource returns name and version of a pack.
+func packSource(p *pack.Pack) string { return p.Name + "@" + p.Version }
 
-// both checks the whole config of a made type as its base would, too.
-func both(check func(json.RawMessage) *wire.NodeError, config *schema.Schema) func(json.RawMessage) *wire.NodeError {
+// checkBoth validates the whole config of a derived type with its schema and with its base's check.
+func checkBoth(check func(json.RawMessage) *wire.NodeError, config *schema.Schema) func(json.RawMessage) *wire.NodeError {
 	return func(raw json.RawMessage) *wire.NodeError {
 		if config != nil && len(raw) > 0 {
 			if wrong := config.Validate(raw); len(wrong) > 0 {
@@ -69,7 +68,7 @@ func both(check func(json.RawMessage) *wire.NodeError, config *schema.Schema) fu
 	}
 }
 
-// Executes is the host's type that does the work.
+// Executes returns the id of the host's type that does the work.
 func (t Type) Executes() string {
 	if t.Made == nil {
 		return t.ID
@@ -77,8 +76,8 @@ func (t Type) Executes() string {
 	return t.Made.Base
 }
 
-// Configure is the config a node of the type works with: the author's members, and
-// the pack's where the author wrote none.
+// Configure returns the effective config of a node: the author's members and the pack's defaults
+// for the others.
 func (t Type) Configure(config json.RawMessage) json.RawMessage {
 	if t.Made == nil || len(t.Made.defaults) == 0 {
 		return config
@@ -86,7 +85,7 @@ func (t Type) Configure(config json.RawMessage) json.RawMessage {
 	all := maps.Clone(t.Made.defaults)
 	var own map[string]json.RawMessage
 	if len(config) > 0 && json.Unmarshal(config, &own) != nil {
-		return config // the node fails on it, once it starts
+		return config // the node fails when it starts
 	}
 	maps.Copy(all, own)
 	out, err := json.Marshal(all)
@@ -96,7 +95,7 @@ func (t Type) Configure(config json.RawMessage) json.RawMessage {
 	return out
 }
 
-// CheckConfig finds what is wrong with the config of a node; Path is below it.
+// CheckConfig returns the problems of a node's config. Paths are relative to the config.
 func (t Type) CheckConfig(config json.RawMessage) []workflow.Problem {
 	if t.Made == nil || t.Made.config == nil {
 		return nil
@@ -111,24 +110,24 @@ func (t Type) CheckConfig(config json.RawMessage) []workflow.Problem {
 	return out
 }
 
-// CheckInput fails a node whose ports are not what its type takes.
+// CheckInput returns an error if a node's ports violate its type.
 func (t Type) CheckInput(ports map[string]json.RawMessage) *wire.NodeError {
 	if t.Made == nil {
 		return nil
 	}
-	return judge(t.Made.input, "inputs", ports)
+	return validatePorts(t.Made.input, "inputs", ports)
 }
 
-// CheckOutput fails a node that puts out what its type does not.
+// CheckOutput returns an error if a node's outputs violate its type.
 func (t Type) CheckOutput(ports map[string]json.RawMessage) *wire.NodeError {
 	if t.Made == nil {
 		return nil
 	}
-	return judge(t.Made.output, "outputs", ports)
+	return validatePorts(t.Made.output, "outputs", ports)
 }
 
-// judge names the rule and not the value, which may be anybody's.
-func judge(s *schema.Schema, what string, ports map[string]json.RawMessage) *wire.NodeError {
+// validatePorts reports the violated rule without the value, which may be sensitive.
+func validatePorts(s *schema.Schema, what string, ports map[string]json.RawMessage) *wire.NodeError {
 	if s == nil {
 		return nil
 	}

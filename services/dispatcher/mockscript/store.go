@@ -1,10 +1,10 @@
-// Package script keeps what the mock provider answers with in records that all
-// processes share: whoever takes the call finds the script, whoever was told it
-// (OpenWOP envelope contract §23, distribution).
+// Package mockscript stores the scripts of the mock provider in records shared by all processes.
+// Whichever process makes the call finds the script, whichever process received it (OpenWOP
+// envelope contract §23, distribution).
 //
-// An entry is what a model will say, secrets included, for tests plant them there.
-// So the records should be kept in memory: nothing of a script is ever on a disk.
-package script
+// Entries are answers of a model and can contain secrets planted by tests. The records should be in
+// memory, so that no script is ever on disk.
+package mockscript
 
 import (
 	"context"
@@ -26,14 +26,14 @@ func New(records kv.Store) *Store { return &Store{records: records} }
 
 func (s *Store) space(tenant string) epoch.Space { return epoch.New(s.records, "script", tenant) }
 
-// queue names the record of a node's entries, budget that of its latest call.
+// queue returns the key of a node's entries, budget the key of its latest budget.
 func queue(nodeID string) string  { return "queue." + epoch.Token(nodeID) }
 func budget(nodeID string) string { return "budget." + epoch.Token(nodeID) }
 
-// maxScript bounds what the entries of one node may hold.
+// maxScript limits the entries of one node, in bytes.
 const maxScript = 3 << 20
 
-// ErrTooLarge says that a script has too many or too long entries.
+// ErrTooLarge means that a script has too many or too long entries.
 var ErrTooLarge = errors.New("script too large")
 
 // Program replaces a queue. Errors: ErrTooLarge, kv.ErrUnavailable.
@@ -52,10 +52,10 @@ func (s *Store) Program(ctx context.Context, tenant, nodeID string, entries []mo
 	return now.Put(ctx, queue(nodeID), value)
 }
 
-// errNone ends a change that has nothing to change.
+// errNone aborts a change of an empty queue.
 var errNone = errors.New("no entry left")
 
-// Take removes the next entry: of several callers each gets another one.
+// Take removes the next entry. Concurrent callers get different entries.
 func (s *Store) Take(ctx context.Context, tenant, nodeID string, tokens int) (mock.Entry, error) {
 	var next mock.Entry
 	now, err := s.space(tenant).Now(ctx)
@@ -84,7 +84,7 @@ func (s *Store) Take(ctx context.Context, tenant, nodeID string, tokens int) (mo
 	return next, err
 }
 
-// LastBudget is the budget of a node's latest call.
+// LastBudget returns the budget of a node's latest call.
 func (s *Store) LastBudget(ctx context.Context, tenant, nodeID string) (tokens int, ok bool, err error) {
 	now, err := s.space(tenant).Now(ctx)
 	if err != nil {

@@ -16,19 +16,19 @@ const (
 	sampleBytes = 2
 )
 
-// hear adds a piece of sound. What is spoken is the answer's text.
-func (a *answer) hear(d audioPiece) error {
+// addAudio adds a piece of sound. What is spoken is the answer's text.
+func (a *answer) addAudio(d audioPiece) error {
 	if d.Data != "" {
 		samples, err := base64.StdEncoding.DecodeString(d.Data)
 		if err != nil {
-			return outbound.Broken(err)
+			return outbound.NewTransportError(err)
 		}
 		a.sound = append(a.sound, samples...)
-		if err := a.fits(len(d.Data)); err != nil {
+		if err := a.addExtra(len(d.Data)); err != nil {
 			return err
 		}
 	}
-	return a.say(d.Transcript)
+	return a.addText(d.Transcript)
 }
 
 // media is the sound as a WAV file, for bare samples do not tell what they are.

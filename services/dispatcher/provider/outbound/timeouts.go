@@ -28,10 +28,10 @@ type LimitError struct {
 
 // Error names the limit, its value and the settings that change it.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s (limit %s: %s); raise timeouts.%sMs of the provider in --provider-settings, or in the node's config", said[e.Limit], e.Limit, e.Value, e.Limit)
+	return fmt.Sprintf("%s (limit %s: %s); raise timeouts.%sMs of the provider in --provider-settings, or in the node's config", limitMessages[e.Limit], e.Limit, e.Value, e.Limit)
 }
 
-var said = map[Limit]string{
+var limitMessages = map[Limit]string{
 	LimitConnect:   "the model's server did not accept the connection in time",
 	LimitFirstByte: "the model's server sent no byte of an answer in time",
 	LimitSilence:   "the model's server stopped sending for too long",
@@ -89,8 +89,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// connected starts the limit of the first byte once the request has a connection.
-func (d *deadline) connected(ctx context.Context, firstByte time.Duration) context.Context {
+// traceConnection starts the limit of the first byte once the request has a connection.
+func (d *deadline) traceConnection(ctx context.Context, firstByte time.Duration) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { d.start(LimitFirstByte, firstByte) },
 	})

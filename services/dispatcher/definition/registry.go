@@ -1,5 +1,5 @@
-// Package definition keeps workflow definitions. A stored document never
-// changes; a run pins the digest of the one it started with.
+// Package definition stores workflow definitions. A stored document never changes. A run pins the
+// digest of its definition.
 package definition
 
 import (
@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// Entry is a definition ready to use.
+// Entry is a parsed and compiled definition.
 type Entry struct {
 	Def    *workflow.Definition
 	Graph  *workflow.Graph
@@ -26,22 +26,22 @@ type Entry struct {
 	Digest string
 }
 
-// Ref says which document a workflow id stands for now, and stood for at each version.
+// Ref maps a workflow id to its current document and to the document of each version.
 type Ref struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
 	Version  string            `json:"version"`
 	Digest   string            `json:"digest"`
 	Versions map[string]string `json:"versions"`
-	// Types are the node types the current document uses, sorted.
+	// Types are the node types of the current document, sorted.
 	Types []string `json:"types"`
-	// Tenant is empty when every tenant sees it.
+	// Tenant is empty if every tenant sees the workflow.
 	Tenant string `json:"tenant,omitempty"`
-	// Scheduled says that a version has settings of when its runs are executed.
+	// Scheduled means that a version has schedule settings.
 	Scheduled bool `json:"scheduled,omitempty"`
 }
 
-// Keys: doc.<hex of the digest> holds a document, ref.<tenant>.<id> a Ref.
+// Key prefixes: doc.<hex of the digest> holds a document, ref.<tenant>.<id> a Ref.
 const (
 	docPrefix = "doc."
 	refPrefix = "ref."
@@ -56,7 +56,7 @@ type Registry struct {
 	entries map[string]*Entry
 }
 
-// maxEntries bounds the compiled documents that are kept.
+// maxEntries limits the cached compiled documents.
 const maxEntries = 4096
 
 type refAt struct {
@@ -64,25 +64,25 @@ type refAt struct {
 	revision uint64
 }
 
-// New makes a registry over a store. It serves nothing before Run is ready.
+// New returns a registry over a store. It is empty until Run is ready.
 func New(store kv.Store) *Registry {
 	return &Registry{store: store, refs: map[string]refAt{}, entries: map[string]*Entry{}}
 }
 
-// Run follows what other dispatchers register, until ctx ends. ready is closed
-// once everything stored has been read.
+// Run watches the registrations of other dispatchers until ctx ends. ready is closed after
+// everything stored has been read.
 func (r *Registry) Run(ctx context.Context, ready chan<- struct{}) error {
-	return r.store.Watch(ctx, refPrefix, ready, r.take)
+	return r.store.Watch(ctx, refPrefix, ready, r.applyEntry)
 }
 
-func (r *Registry) take(e kv.Entry) {
+func (r *Registry) applyEntry(e kv.Entry) {
 	var ref Ref
 	if json.Unmarshal(e.Value, &ref) == nil {
-		r.learn(e.Key, ref, e.Revision)
+		r.setRef(e.Key, ref, e.Revision)
 	}
 }
 
-func (r *Registry) learn(key string, ref Ref, revision uint64) {
+func (r *Registry) setRef(key string, ref Ref, revision uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refs[key].revision < revision {
@@ -98,26 +98,24 @@ func refKey(tenant, id string) string {
 	return refPrefix + tenant + "." + id
 }
 
-// Change is what a Put came to.
+// Change is the effect of a Put.
 type Change int
 
 const (
-	// Unchanged means: the workflow stood for the same document already.
+	// Unchanged: the workflow already had the same document.
 	Unchanged Change = iota
-	// Created means: the workflow had no such version.
+	// Created: the workflow had no such version.
 	Created
-	// Replaced means: a version that was there is the current one again, or, in
-	// development, has got other content.
+	// Replaced: an existing version became current again, or, in development, got other content.
 	Replaced
 )
 
-// Put registers a definition for a tenant, or for everybody if tenant is empty. A
-// document of the same version but other content is a conflict, unless replace
-// is set.
+// Put registers a definition for a tenant, or for all tenants if tenant is empty. A document of an
+// existing version with other content is a conflict, unless replace is set.
 func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definition, replace bool) (Ref, Change, error) {
 	digest, key := def.Digest(), refKey(tenant, def.ID)
 	for {
-		old, err := r.stored(ctx, key)
+		old, err := r.readRef(ctx, key)
 		if err != nil {
 			return Ref{}, Unchanged, err
 		}
@@ -130,21 +128,21 @@ func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definit
 				"workflow %s version %s is registered with other content; a stored version never changes: give the document a new version", def.ID, def.Version)
 		}
 		if _, err := r.store.Put(ctx, docKey(digest), def.Raw); err != nil {
-			return Ref{}, Unchanged, unavailable(err)
+			return Ref{}, Unchanged, storeFault(err)
 		}
-		ref := old.with(tenant, def, digest)
+		ref := old.withVersion(tenant, def, digest)
 		value, err := json.Marshal(ref)
 		if err != nil {
 			return Ref{}, Unchanged, fmt.Errorf("render workflow ref: %w", err)
 		}
 		rev, err := r.store.Update(ctx, key, value, old.revision)
 		if errors.Is(err, kv.ErrConflict) {
-			continue // somebody else registered a version; look again
+			continue // another dispatcher registered a version; retry
 		}
 		if err != nil {
-			return Ref{}, Unchanged, unavailable(err)
+			return Ref{}, Unchanged, storeFault(err)
 		}
-		r.learn(key, ref, rev)
+		r.setRef(key, ref, rev)
 		if known {
 			return ref, Replaced, nil
 		}
@@ -152,7 +150,7 @@ func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definit
 	}
 }
 
-func (old refAt) with(tenant string, def *workflow.Definition, digest string) Ref {
+func (old refAt) withVersion(tenant string, def *workflow.Definition, digest string) Ref {
 	versions := maps.Clone(old.Versions)
 	if versions == nil {
 		versions = map[string]string{}
@@ -168,14 +166,14 @@ func (old refAt) with(tenant string, def *workflow.Definition, digest string) Re
 	}
 }
 
-// stored reads a ref from the store; the zero ref when there is none.
-func (r *Registry) stored(ctx context.Context, key string) (refAt, error) {
+// readRef reads a ref from the store; the zero ref if there is none.
+func (r *Registry) readRef(ctx context.Context, key string) (refAt, error) {
 	e, err := r.store.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return refAt{}, nil
 	}
 	if err != nil {
-		return refAt{}, unavailable(err)
+		return refAt{}, storeFault(err)
 	}
 	var ref Ref
 	if err := json.Unmarshal(e.Value, &ref); err != nil {
@@ -184,18 +182,18 @@ func (r *Registry) stored(ctx context.Context, key string) (refAt, error) {
 	return refAt{ref, e.Revision}, nil
 }
 
-// docKey drops the "sha256:" of a digest, which a key cannot hold.
+// docKey removes the "sha256:" of a digest, which is not allowed in a key.
 func docKey(digest string) string { return docPrefix + strings.TrimPrefix(digest, "sha256:") }
 
-func unavailable(err error) error {
+func storeFault(err error) error {
 	return fault.New(fault.ServiceUnavailable, "workflow definitions cannot be reached; try again").Wrap(err)
 }
 
-// Get finds a tenant's definition by id; its own before everybody's.
+// Get returns a tenant's definition by id, preferring its own over a shared one.
 func (r *Registry) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 	ref, ok := r.known(tenant, id)
-	if !ok && subject.Token(id) { // another replica may have been told of it just now
-		if err := r.ask(ctx, tenant, id); err != nil {
+	if !ok && subject.Token(id) { // another dispatcher may have registered it just now
+		if err := r.readStore(ctx, tenant, id); err != nil {
 			return nil, err
 		}
 		ref, ok = r.known(tenant, id)
@@ -206,8 +204,8 @@ func (r *Registry) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 	return r.ByDigest(ctx, ref.Digest)
 }
 
-// Scheduled reports whether a version of the workflow has settings of when its runs are executed. A
-// document that a host of before registered counts once it was used here.
+// Scheduled reports whether a version of the workflow has schedule settings. A document registered
+// by an older host counts after its first use here.
 func (r *Registry) Scheduled(tenant, id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -230,23 +228,22 @@ func (r *Registry) known(tenant, id string) (refAt, bool) {
 	return ref, ok
 }
 
-// ask looks an id up in the store.
-func (r *Registry) ask(ctx context.Context, tenant, id string) error {
+// readStore reads an id from the store.
+func (r *Registry) readStore(ctx context.Context, tenant, id string) error {
 	for _, key := range []string{refKey(tenant, id), refKey("", id)} {
 		e, err := r.store.Get(ctx, key)
 		switch {
 		case errors.Is(err, kv.ErrNotFound):
 			continue
 		case err != nil:
-			return unavailable(err)
+			return storeFault(err)
 		}
-		r.take(e)
+		r.applyEntry(e)
 	}
 	return nil
 }
 
-// ByDigest finds a document that was registered once, whatever its id stands
-// for now.
+// ByDigest returns a registered document, even if its id has another document now.
 func (r *Registry) ByDigest(ctx context.Context, digest string) (*Entry, error) {
 	r.mu.RLock()
 	e := r.entries[digest]
@@ -259,25 +256,25 @@ func (r *Registry) ByDigest(ctx context.Context, digest string) (*Entry, error) 
 		return nil, fault.New(fault.WorkflowNotFound, "the definition the run was started with is gone")
 	}
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, storeFault(err)
 	}
 	def, problems := workflow.ParseStored(stored.Value)
 	if len(problems) > 0 {
 		return nil, fault.New(fault.WorkflowNotFound, "the stored definition cannot be read: %s", problems[0].Message)
 	}
-	compiled, _ := Compile(def) // what is wrong with it was refused, or fails its node
+	compiled, _ := Compile(def) // problems were rejected at registration, or fail their node
 	e = &Entry{Def: def, Graph: workflow.Compile(def), Flow: compiled, Digest: digest}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.entries) >= maxEntries {
-		clear(r.entries) // those in use are read again
+		clear(r.entries) // entries in use are read again
 	}
 	r.entries[digest] = e
 	return e, nil
 }
 
-// List gives the definitions a tenant sees with ids after a given one, by id.
-// more reports that others follow.
+// List returns the definitions visible to a tenant with ids after a given one, by id. more reports
+// whether others follow.
 func (r *Registry) List(tenant, after string, limit int) (refs []Ref, more bool) {
 	byID := map[string]Ref{}
 	r.mu.RLock()
