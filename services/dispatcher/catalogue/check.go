@@ -8,11 +8,10 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 )
 
-// checker gathers what no schema can say about a document.
+// checker collects problems that the JSON Schema cannot express.
 type checker struct {
 	found []Problem
-	// malformed are the models and rules of which something could not be read: the rest of them
-	// proves nothing.
+	// malformed are the models and rules with violations. They are not checked further.
 	malformed map[string]bool
 }
 
@@ -20,7 +19,7 @@ func (c *checker) add(path, format string, args ...any) {
 	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...)})
 }
 
-// check finds what a document contradicts itself in, but for the models and rules at malformed places.
+// check returns contradictions in a document, except in malformed models and rules.
 func (d document) check(malformed map[string]bool) []Problem {
 	c := &checker{malformed: malformed}
 	c.checkNames(d.Models)
@@ -49,7 +48,7 @@ func (d document) check(malformed map[string]bool) []Problem {
 	return c.found
 }
 
-// checkNames refuses two models of one name at a provider.
+// checkNames rejects duplicate names within a provider.
 func (c *checker) checkNames(models []Entry) {
 	owners := map[name]int{}
 	claim := func(i int, at, n string) {
@@ -75,7 +74,7 @@ func (c *checker) checkNames(models []Entry) {
 	}
 }
 
-// checkTraits refuses figures and capabilities that cannot both be true.
+// checkTraits rejects contradicting figures and capabilities.
 func (c *checker) checkTraits(at string, t Traits) {
 	has := func(id modelgate.Capability) bool { return slices.Contains(t.Capabilities, id) }
 	if t.ContextTokens > 0 && has(modelgate.LongContext) != (t.ContextTokens >= LongContext) {
@@ -97,7 +96,7 @@ func (c *checker) checkTraits(at string, t Traits) {
 	}
 }
 
-// checkDisjoint refuses capabilities in a list that the model is said to have.
+// checkDisjoint rejects capabilities that are in both lists.
 func (c *checker) checkDisjoint(at string, has, not []modelgate.Capability) {
 	for i, id := range not {
 		if slices.Contains(has, id) {

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// With lays another catalogue over this one. What it lists replaces what is listed
-// here under the same provider and model, whole, and takes the names it claims;
-// its rules come first; what it says of a provider holds. Of the two days, the
-// later one is the new catalogue's. A nil override changes nothing.
+// With merges an override into the catalogue. Its models replace those of the same provider and
+// model as a whole and take the names they claim. Its rules come first and its provider
+// descriptions win. The later of the two dates applies. A nil override changes nothing.
 func (c *Catalogue) With(override *Catalogue) *Catalogue {
 	if override == nil {
 		return c
@@ -36,7 +35,7 @@ func (c *Catalogue) With(override *Catalogue) *Catalogue {
 	return newCatalogue(out)
 }
 
-// withoutTaken leaves out the names that the catalogue has for models of its own.
+// withoutTaken removes the names that the catalogue uses for its own models.
 func (c *Catalogue) withoutTaken(provider string, names []string) []string {
 	var out []string
 	for _, n := range names {
@@ -47,5 +46,5 @@ func (c *Catalogue) withoutTaken(provider string, names []string) []string {
 	return out
 }
 
-// key tells rules apart; of two with one key the second would never speak.
+// key identifies a rule. A second rule with the same key would never apply.
 func (r Rule) key() name { return name{r.Provider, r.Match} }

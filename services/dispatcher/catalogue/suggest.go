@@ -8,8 +8,7 @@ import (
 	"waybill.dev/waybill/internal/suggest"
 )
 
-// Near suggests names, as PROVIDER/MODEL, that somebody may have meant who asked
-// for a model that is not known: at most n, the nearest first.
+// Near suggests at most n names, as PROVIDER/MODEL, similar to an unknown model, the nearest first.
 func (c *Catalogue) Near(provider, model string, n int) []string {
 	type candidate struct {
 		name string
@@ -20,7 +19,7 @@ func (c *Catalogue) Near(provider, model string, n int) []string {
 	for _, e := range c.doc.Models {
 		for _, known := range e.names() {
 			far := suggest.Distance(asked, strings.ToLower(e.Provider+"/"+known))
-			if e.Provider != provider { // the right model elsewhere is worth a mention
+			if e.Provider != provider { // also suggest the right model of another provider
 				far = min(far, 1+suggest.Distance(strings.ToLower(model), strings.ToLower(known)))
 			}
 			if far <= max(2, len(model)/3) {

@@ -11,15 +11,14 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// typeCounters are the series of a type of nodes.
+// typeCounters are the series of a node type.
 type typeCounters struct {
 	attempts                     prometheus.Counter
 	completed, failed, cancelled prometheus.Counter
 	seconds                      prometheus.Observer
 }
 
-// Appended counts events that this process has appended to a run, whose state is st with
-// them.
+// Appended counts events that this process appended to a run. st is the state after them.
 func (m *Metrics) Appended(st *runstate.State, events []wire.Event) {
 	for i := range events {
 		m.countEvent(st, &events[i])
@@ -39,12 +38,12 @@ func (m *Metrics) countEvent(st *runstate.State, e *wire.Event) {
 	case wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeCancelled:
 		m.countNodeEnd(st, e)
 	}
-	if !st.Record.Replays() { // it asks nobody and pays for nothing: its source's events are told again
+	if !st.Record.Replays() { // a replay makes no calls and has no costs; its source's events are repeated
 		m.countExternal(st, e)
 	}
 }
 
-// countExternal counts what has reached somebody outside the run.
+// countExternal counts external calls and questions.
 func (m *Metrics) countExternal(st *runstate.State, e *wire.Event) {
 	switch e.Type {
 	case wire.EventProviderUsage:
@@ -55,7 +54,7 @@ func (m *Metrics) countExternal(st *runstate.State, e *wire.Event) {
 		var p struct {
 			Kind string `json:"kind"`
 		}
-		_ = json.Unmarshal(e.Payload, &p) // one that cannot be read is of no kind
+		_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has no kind
 		m.caps.WithLabelValues(p.Kind).Inc()
 	case wire.EventInterruptRequested:
 		if q := findInterrupt(st, e); q != nil {
@@ -68,12 +67,12 @@ func (m *Metrics) countExternal(st *runstate.State, e *wire.Event) {
 	}
 }
 
-// findInterrupt is the interrupt that an event is about; nil: nobody could answer it.
+// findInterrupt returns the interrupt of an event; nil if unknown.
 func findInterrupt(st *runstate.State, e *wire.Event) *runstate.Interrupt {
 	var p struct {
 		InterruptID string `json:"interruptId"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read names none
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload names none
 	return st.Find(p.InterruptID)
 }
 
@@ -83,7 +82,7 @@ func (m *Metrics) countRunEnd(st *runstate.State, e *wire.Event) {
 	m.runSeconds.WithLabelValues(labels[:]...).Observe(secondsBetween(st.StartedAt, e.Timestamp))
 }
 
-// countNodeEnd counts a node that had begun: one that was refused before had no attempt.
+// countNodeEnd counts the end of a started node. A node rejected before its start had no attempt.
 func (m *Metrics) countNodeEnd(st *runstate.State, e *wire.Event) {
 	n := st.Nodes[e.NodeID]
 	if n == nil || n.Began == "" {
@@ -101,10 +100,10 @@ func (m *Metrics) countNodeEnd(st *runstate.State, e *wire.Event) {
 	t.seconds.Observe(secondsBetween(n.Began, e.Timestamp))
 }
 
-// typeSeries gives the series of a type, found once: every node comes here.
+// typeSeries returns the series of a type. They are cached, because every node needs them.
 func (m *Metrics) typeSeries(id string) *typeCounters {
 	if t, ok := m.byType.Load(id); ok {
-		return t.(*typeCounters) //nolint:forcetypeassert // nothing else is stored
+		return t.(*typeCounters) //nolint:forcetypeassert // no other type is stored
 	}
 	name := m.types.value(id)
 	t := &typeCounters{
@@ -114,13 +113,13 @@ func (m *Metrics) typeSeries(id string) *typeCounters {
 		cancelled: m.nodes.WithLabelValues(name, string(runstate.NodeCancelled)),
 		seconds:   m.nodeSeconds.WithLabelValues(name),
 	}
-	if name != other { // so that no more are kept than have series
+	if name != other { // cache no more types than have series
 		m.byType.Store(id, t)
 	}
 	return t
 }
 
-// addUsage counts what a call of a model took, as its run's costs count it.
+// addUsage counts the tokens and cost of a model call, as the run's costs do.
 func (m *Metrics) addUsage(e *wire.Event) {
 	var p struct {
 		Provider     string   `json:"provider"`
@@ -135,9 +134,9 @@ func (m *Metrics) addUsage(e *wire.Event) {
 	}
 }
 
-// addNodeCost counts what a node says that it has cost besides calls of models.
+// addNodeCost counts the cost that a node reports in addition to model calls.
 func (m *Metrics) addNodeCost(e *wire.Event) {
-	if e.CausationID != "" { // it tells of an envelope
+	if e.CausationID != "" { // the event describes an envelope
 		return
 	}
 	var p struct {
@@ -161,10 +160,9 @@ func (m *Metrics) addTokens(provider string, input, output int64) {
 	add(m.tokens.WithLabelValues(name, "output"), float64(output))
 }
 
-// secondsBetween is the time from one timestamp of a log to another, in seconds; 0 where the
-// clocks of two machines disagree.
+// secondsBetween returns the time between two timestamps of a log in seconds; 0 if clocks disagree.
 func secondsBetween(from, to string) float64 {
-	if from == to { // one frame told both, as of most nodes
+	if from == to { // both are from one frame, as for most nodes
 		return 0
 	}
 	began, err1 := time.Parse(wire.TimeLayout, from)

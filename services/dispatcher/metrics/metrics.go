@@ -1,11 +1,9 @@
-// Package metrics counts what dispatchers do, under the names of the protocol (OpenWOP
-// host contract §10.3), as Prometheus writes them: dots are underscores, counters end in
-// _total and durations in _seconds.
+// Package metrics counts the work of dispatchers under the protocol's names (OpenWOP host contract
+// §10.3) in Prometheus form: underscores for dots, _total for counters and _seconds for durations.
 //
-// What is in the log of a run is counted by the process that appended it, and by no
-// other: only one append succeeds, so nothing is counted twice when a run is taken over,
-// and a log that is read again counts nothing. What a process did not live to count is
-// missing. No attribute names a run, a node or a tenant.
+// Events of a run are counted by the process that appended them. Only one append succeeds, so a
+// claimed run is not counted twice, and reading a log counts nothing. Events that a crashed process
+// did not count are missing. No label contains a run, a node or a tenant.
 package metrics
 
 import (
@@ -19,7 +17,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// The attributes.
+// The labels.
 const (
 	labelStatus    = "openwop_run_status"
 	labelWorkflow  = "openwop_workflow_id"
@@ -32,7 +30,7 @@ const (
 	labelResult    = "result"
 )
 
-// How many workflows, node types and providers have series of their own.
+// Limits of the workflows, node types and providers with their own series.
 const (
 	maxWorkflows = 50
 	maxTypes     = 200
@@ -66,10 +64,10 @@ type Metrics struct {
 	refused                            *prometheus.CounterVec
 
 	workflows, types, providers *labelValues
-	byType                      sync.Map // of *nodeType, by type id as it is in the log
+	byType                      sync.Map // of *typeCounters, by type id as in the log
 }
 
-// New makes metrics that have counted nothing.
+// New returns metrics with all counts at zero.
 func New() *Metrics {
 	return &Metrics{
 		created:     counter("run_created", "Runs that were created; forks and children are runs.", labelWorkflow),
@@ -126,8 +124,8 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "openwop_" + name + "_seconds", Help: help, Buckets: buckets}, labels)
 }
 
-// Collectors are the metrics, with two that are read when somebody asks for them: how many
-// runs the process carries out, and how long the queue is.
+// Collectors returns the metrics, including two that are read at collection: the active runs and
+// the length of the queue.
 func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots, m.quarantined,
@@ -139,20 +137,20 @@ func (m *Metrics) Collectors(active func() int, depth func(context.Context) (run
 	}
 }
 
-// depthPatience bounds how long whoever reads the metrics waits for the queue.
+// depthPatience limits the wait for the queue at collection.
 const depthPatience = time.Second
 
 var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatchers' queue: those that wait to be handed out, and those that are and have not ended their turn.", nil, nil)
 
-// queueDepth asks the queue; while that does not answer, there is no such metric.
+// queueDepth reads the length of the queue. There is no value while the queue does not answer.
 type queueDepth struct {
 	depth func(context.Context) (runlog.Depth, error)
 }
 
-// Describe tells of the one metric.
+// Describe sends the metric's description.
 func (queueDepth) Describe(to chan<- *prometheus.Desc) { to <- depthDesc }
 
-// Collect reads it.
+// Collect sends the current value.
 func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), depthPatience)
 	defer cancel()
@@ -161,32 +159,32 @@ func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Created counts a run that has come to be, and is in the queue with that.
+// Created counts a created run, which is also enqueued.
 func (m *Metrics) Created(workflowID string) {
 	m.created.WithLabelValues(m.workflows.value(workflowID)).Inc()
 	m.Enqueued()
 }
 
-// Enqueued counts a run that was put into the queue.
+// Enqueued counts a run put into the queue.
 func (m *Metrics) Enqueued() { m.enqueued.Inc() }
 
-// Conflict counts a run that another dispatcher has.
+// Conflict counts a run that another dispatcher owns.
 func (m *Metrics) Conflict() { m.conflicts.Inc() }
 
-// Snapshot counts what came of reading or writing a snapshot of a run.
+// Snapshot counts the result of reading or writing a snapshot.
 func (m *Metrics) Snapshot(result string) { m.snapshots.WithLabelValues(result).Inc() }
 
 // Quarantined counts a run that was quarantined.
 func (m *Metrics) Quarantined(reason string) { m.quarantined.WithLabelValues(reason).Inc() }
 
-// Called counts a call of a model that went out, whatever came of it.
+// Called counts a model call, successful or not.
 func (m *Metrics) Called(provider string, took time.Duration) {
 	name := m.providers.value(provider)
 	m.invocations.WithLabelValues(name).Inc()
 	m.activitySeconds.WithLabelValues(name).Observe(max(took, 0).Seconds())
 }
 
-// add counts what somebody else has told: nothing of it takes a counter back.
+// add adds a reported value. Invalid values are ignored; a counter never decreases.
 func add(c prometheus.Counter, v float64) {
 	if v > 0 && !math.IsInf(v, 0) {
 		c.Add(v)

@@ -8,16 +8,16 @@ import (
 	"waybill.dev/waybill/protocol/untrusted"
 )
 
-// Scope has values by name; those in Untrusted come from nobody who may be believed.
+// Scope holds values by name. Untrusted names those from untrusted sources.
 type Scope struct {
 	Values    map[string]json.RawMessage
 	Untrusted map[string]bool
 }
 
-// Bindings are what the variables of templates can be filled with.
+// Bindings are the values for the variables of templates.
 type Bindings struct {
 	Input, Variable, Context Scope
-	// Secret gives the value of a secret of this host; nil: there are none.
+	// Secret returns the value of a host secret; nil disables secrets.
 	Secret func(id string) (value string, ok bool)
 }
 
@@ -34,38 +34,37 @@ func (b Bindings) scope(s Source) Scope {
 
 // boundValue is the value of a variable.
 type boundValue struct {
-	// sent is the text that goes to the model, shown what is told of it. They differ in
-	// secrets.
+	// sent is the text for the model and shown the text for the event. They differ in secrets.
 	sent, shown string
-	// recorded is the value as the event has it.
+	// recorded is the value in the event.
 	recorded  json.RawMessage
 	untrusted bool
 	secret    *secret
 }
 
-// plainValue is a value that stands in a text as it is.
+// plainValue binds a value that is inserted unchanged.
 func plainValue(raw json.RawMessage) boundValue {
 	text := shownText(raw)
 	return boundValue{sent: text, shown: text, recorded: raw}
 }
 
-// fencedValue is a value that nobody vouches for: it stands between bare marks, in the text
-// and in the event (OpenWOP envelope contract §12, §19.2).
+// fencedValue binds an untrusted value. It is fenced in the text and in the event (OpenWOP envelope
+// contract §12, §19.2).
 func fencedValue(raw json.RawMessage) boundValue {
 	text := untrusted.Bare(raw)
 	return boundValue{sent: text, shown: text, recorded: quoted(text), untrusted: true}
 }
 
-// secret is a value that must not show.
+// secret is a value that must not be shown.
 type secret struct{ id, value string }
 
-// marker stands where the value of a secret stood (OpenWOP envelope contract §11).
+// marker returns the text that replaces the secret's value (OpenWOP envelope contract §11).
 func (s secret) marker() string { return "[REDACTED:" + s.id + "]" }
 
-// secretID is the form of a secret's id: it stands in a marker.
+// secretID is the format of a secret's id, which is part of its marker.
 var secretID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// resolve finds the value of a variable. ok is false if a required one has none.
+// resolve returns the value of a variable. ok is false if a required variable has none.
 func (b Bindings) resolve(p Part, v Variable) (out boundValue, ok bool, err *fault.Error) {
 	raw, tainted := p.Overrides[v.Name], false
 	if isMissing(raw) {
@@ -94,11 +93,11 @@ func (b Bindings) resolve(p Part, v Variable) (out boundValue, ok bool, err *fau
 	return plainValue(raw), true, nil
 }
 
-// value follows the variable's path: within the value of its name, or else from the
-// names of the scope on.
+// value follows the variable's path within the value of its name. If there is no such value, the
+// path starts at the names of the scope.
 func (s Scope) value(v Variable) (raw json.RawMessage, tainted bool) {
 	path, ok := parsePath(v.ExtractPath)
-	if !ok { // parsed before
+	if !ok { // validated before
 		return nil, false
 	}
 	name := v.Name
@@ -108,8 +107,8 @@ func (s Scope) value(v Variable) (raw json.RawMessage, tainted bool) {
 	return follow(s.Values[name], path), s.Untrusted[name]
 }
 
-// resolveSecret turns the id of a secret into its value. The id is not repeated in errors:
-// somebody may have given the secret itself.
+// resolveSecret replaces the id of a secret by its value. Errors do not repeat the id, because a
+// caller may have passed the secret itself.
 func (b Bindings) resolveSecret(p Part, v Variable, raw json.RawMessage, tainted bool) (boundValue, *fault.Error) {
 	fail := func(why string) (boundValue, *fault.Error) {
 		return boundValue{}, fault.New(fault.CredentialUnavailable, "the variable %q of the template %s %s", v.Name, p.Template.Ref(), why).

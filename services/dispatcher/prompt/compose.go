@@ -9,28 +9,28 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Text is what a composition says to a model.
+// Text is the text of a composition.
 type Text struct{ System, User string }
 
-// Composition is a prompt made of templates.
+// Composition is a prompt rendered from templates.
 type Composition struct {
 	// Refs are the templates with their versions: system, user, others.
 	Refs []string
-	// Sent has the real values of secrets. It goes to the model and nowhere else.
+	// Sent contains the real values of secrets. It is only sent to the model.
 	Sent Text
-	// HasSystem and HasUser tell an empty text from none.
+	// HasSystem and HasUser distinguish an empty text from none.
 	HasSystem, HasUser bool
 	// Trust is untrusted if the value of any variable is.
 	Trust wire.Trust
 
 	shown     Text
 	variables map[string]json.RawMessage
-	origins   map[string]origin // of variables
+	origins   map[string]origin // origins of variables
 }
 
-// Compose fills templates in. Few-shot examples come before the user's text, and hints
-// about schemas behind the system's. The error is one of validation_error,
-// prompt_variable_unresolved, credential_unavailable or content_too_long.
+// Compose renders templates. Few-shot examples come before the user's text, schema hints after the
+// system's. The error is one of validation_error, prompt_variable_unresolved,
+// credential_unavailable or content_too_long.
 func Compose(parts []Part, b Bindings) (*Composition, *fault.Error) {
 	c := &composer{
 		Composition: &Composition{Trust: wire.Trusted, variables: map[string]json.RawMessage{}, origins: map[string]origin{}},
@@ -56,21 +56,21 @@ func unresolved(names []string) *fault.Error {
 		With("variable", names[0]).With("variables", names)
 }
 
-// composer gathers the parts of a composition.
+// composer collects the parts of a composition.
 type composer struct {
 	*Composition
 
 	system, hints, examples, user []filledText
 	secrets                       []*secret
 	unresolved                    []string
-	// room and roomForValues are the bytes that are left.
+	// room and roomForValues are the remaining bytes.
 	room, roomForValues int
 }
 
-// filledText is a template that was filled in.
+// filledText is a rendered template.
 type filledText struct{ sent, shown string }
 
-// addPart fills in one template.
+// addPart renders one template.
 func (c *composer) addPart(p Part, b Bindings) *fault.Error {
 	values := map[string]boundValue{}
 	for _, v := range p.Template.slots() {
@@ -108,9 +108,9 @@ func (c *composer) addPart(p Part, b Bindings) *fault.Error {
 	return nil
 }
 
-// recordValue keeps a value for the event. A name that another template uses for another
-// value goes with its template. The composition is no better than any of its values,
-// whether or not the text has a place for it.
+// recordValue records a value for the event. If another template uses the name for another value,
+// the name gets its template's id as prefix. An untrusted value makes the composition untrusted,
+// even if the text does not contain it.
 func (c *composer) recordValue(p Part, name string, value boundValue) {
 	if value.untrusted {
 		c.Trust = wire.Untrusted
@@ -125,8 +125,8 @@ func (c *composer) recordValue(p Part, name string, value boundValue) {
 	c.variables[name], c.origins[name] = value.recorded, of
 }
 
-// fillText puts values into the places of a text, in one pass: what a value says is text,
-// also if it looks like a place. It stops where there is no more room.
+// fillText inserts values into a text in one pass, so a value that looks like a placeholder stays
+// text. It stops at the size limit.
 func (c *composer) fillText(t *Template, values map[string]boundValue) (filledText, *fault.Error) {
 	var sent, shown strings.Builder
 	put := func(v boundValue, o origin) *fault.Error {
@@ -155,7 +155,7 @@ func (c *composer) fillText(t *Template, values map[string]boundValue) (filledTe
 	return filledText{sent.String(), shown.String()}, nil
 }
 
-// finish joins the parts and takes the secrets out of what is shown.
+// finish joins the parts and masks the secrets in the recorded texts.
 func (c *composer) finish() *Composition {
 	out := c.Composition
 	system, user := append(c.system, c.hints...), append(c.examples, c.user...)
@@ -177,10 +177,10 @@ func joinTexts(pieces []filledText, face func(filledText) string) string {
 	return strings.Join(texts, separator)
 }
 
-// separator is between parts.
+// separator separates parts.
 const separator = "\n\n"
 
-// mask puts the marks of secrets in the place of their values in all that is shown.
+// mask replaces the values of secrets by their markers in all recorded texts.
 func (c *Composition) mask(secrets []*secret) {
 	if len(secrets) == 0 {
 		return
@@ -192,15 +192,15 @@ func (c *Composition) mask(secrets []*secret) {
 	}
 }
 
-// shownDocument is all of a composition that may be told.
+// shownDocument contains everything of a composition that can be recorded.
 type shownDocument struct {
 	System    string                     `json:"systemPrompt"`
 	User      string                     `json:"userPrompt"`
 	Variables map[string]json.RawMessage `json:"variableBindings"`
 }
 
-// Redact lets somebody who knows more secrets take them out of what is shown. What is
-// sent stays as it is. The hash is of what comes back, so this comes before the event.
+// Redact passes the recorded texts to a redactor that knows further secrets. Sent stays unchanged.
+// The hash is computed from the result, so Redact comes before the event.
 func (c *Composition) Redact(clean func(doc []byte) ([]byte, error)) error {
 	doc, err := json.Marshal(shownDocument{c.shown.System, c.shown.User, c.variables})
 	if err != nil {

@@ -1,8 +1,8 @@
 package prompt
 
-// Conformance are the templates of the protocol's suite, which no workflow has a use
-// for: two for the seam, and the prompt that the fixture conformance-stream-text names
-// (OpenWOP envelope contract §23.6).
+// Conformance returns the templates of the protocol's test suite, which have no other use: two for
+// the seam, and the prompt of the fixture conformance-stream-text (OpenWOP envelope contract
+// §23.6).
 func Conformance() []*Template {
 	return []*Template{
 		newBuiltin("conformance.prompt.secret-redaction", "Say this to the service: {{secretRef}}",

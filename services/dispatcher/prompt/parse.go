@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of a document. The text's is the protocol's, and counts bytes here.
+// Limits of a document. The limit of the text is the protocol's, in bytes.
 const (
 	MaxBytes         = 1 << 20
 	MaxTemplateBytes = 65536
@@ -30,7 +30,7 @@ var (
 	//go:embed ref.schema.json
 	refJSON []byte
 
-	// Compiled on first use; the documents are part of the binary and tests compile them.
+	// Compiled on first use. The documents are part of the binary and tests compile them.
 	templateForm = sync.OnceValue(func() *schema.Schema { return embedded("prompt template", templateJSON) })
 	refForm      = sync.OnceValue(func() *schema.Schema { return embedded("prompt reference", refJSON) })
 )
@@ -43,7 +43,7 @@ func embedded(name string, doc []byte) *schema.Schema {
 	return s
 }
 
-// Problem is one thing that is wrong. Path is a JSON pointer.
+// Problem is one problem of a document. Path is a JSON pointer.
 type Problem struct {
 	Path, Message string
 	Code          fault.Code
@@ -53,10 +53,10 @@ func invalid(path, format string, args ...any) Problem {
 	return Problem{path, fmt.Sprintf(format, args...), fault.ValidationError}
 }
 
-// ParseError lists all that is wrong with a document.
+// ParseError lists all problems of a document.
 type ParseError struct{ Problems []Problem }
 
-// Error is one line for each problem.
+// Error returns one line per problem.
 func (e *ParseError) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
@@ -65,8 +65,8 @@ func (e *ParseError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a template. The error is a *ParseError: of all that the document's form
-// forbids or, if that is sound, of all else that is wrong with it.
+// Parse reads a template. The error is a *ParseError with all violations of the schema or, without
+// any, all other problems.
 func Parse(doc []byte) (*Template, error) {
 	t := &Template{}
 	if found := readForm(doc, templateForm(), t); found != nil {
@@ -79,7 +79,7 @@ func Parse(doc []byte) (*Template, error) {
 	return t, nil
 }
 
-// readForm reads a document of a form.
+// readForm validates a document with a schema and decodes it.
 func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}); err != nil {
 		return strictProblems(err)
@@ -96,7 +96,7 @@ func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 	return nil
 }
 
-// strictProblems carries an error of strictjson over.
+// strictProblems converts an error of strictjson.
 func strictProblems(err error) []Problem {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return []Problem{invalid(e.Path, "%s", e.Reason)}
@@ -104,7 +104,7 @@ func strictProblems(err error) []Problem {
 	return []Problem{invalid("", "%s", err)}
 }
 
-// check finds what no schema can say.
+// check returns problems that the schema cannot express.
 func (t *Template) check() (found []Problem) {
 	add := func(path, format string, args ...any) { found = append(found, invalid(path, format, args...)) }
 	if !semver.IsValid(t.semver()) {
@@ -133,15 +133,15 @@ func (t *Template) check() (found []Problem) {
 	return found
 }
 
-// semver is the version as it is compared. That it has three numbers is up to the form.
+// semver returns the version for comparisons. The schema ensures three numbers.
 func (t *Template) semver() string { return "v" + t.Version }
 
-// isMissing reports that there is no value. Null is none.
+// isMissing reports whether there is no value. null counts as none.
 func isMissing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 const typeString = "string"
 
-// accepts reports whether a value is of the variable's type; one without a type takes all.
+// accepts reports whether a value has the variable's type. A variable without a type accepts all.
 func (v Variable) accepts(raw json.RawMessage) bool {
 	if v.Type == "" {
 		return true
@@ -160,10 +160,10 @@ func (v Variable) accepts(raw json.RawMessage) bool {
 	return v.Type == is
 }
 
-// otherTag is what Mustache would read as a tag and this host leaves as it is.
+// otherTag matches other Mustache tags, which this host leaves unchanged.
 var otherTag = regexp.MustCompile(`\{\{[#^/!>=]`)
 
-// Notes tell what an author should know of a sound template.
+// Notes returns hints about a valid template for its author.
 func (t *Template) Notes() (notes []string) {
 	placed := map[string]bool{}
 	for _, m := range placeholder.FindAllStringSubmatch(t.Text, -1) {

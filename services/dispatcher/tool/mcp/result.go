@@ -21,7 +21,7 @@ const (
 	portIsError = "isError"
 )
 
-// newResult makes a result the node's.
+// newResult converts a tool result to the node's result.
 func (c config) newResult(s *server, res *mcp.CallToolResult) model.Result {
 	switch {
 	case res.NeedsInput():
@@ -52,7 +52,7 @@ func resultError(s *server) *wire.NodeError {
 	return &wire.NodeError{Code: string(fault.ToolFailed), Message: s.peer().Name + " answered with something that is no result of a tool"}
 }
 
-// outputOf is the structured content, else the texts joined, else the blocks.
+// outputOf returns the structured content, else the joined texts, else the blocks.
 func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage, error) {
 	var texts []string
 	for _, b := range res.Content {
@@ -69,8 +69,8 @@ func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage
 	return wire.AppendString(nil, strings.Join(texts, "\n")), nil
 }
 
-// renderStructured renders the structured content. The library reads numbers as floats;
-// servers repeat the document as text, and there they are whole.
+// renderStructured renders the structured content. The library decodes numbers as floats. Servers
+// repeat the document as text, which keeps the exact numbers.
 func renderStructured(v any, texts []string) (json.RawMessage, error) {
 	b, err := json.Marshal(v)
 	if err != nil || len(texts) != 1 {
