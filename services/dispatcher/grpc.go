@@ -42,7 +42,7 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 	}, nil
 }
 
-// beginDelay is how long runs take here to begin, in milliseconds.
+// beginDelay is the current time from a run's delivery to its first step, in milliseconds.
 func (s *Service) beginDelay() int64 { return s.begins.Mean(s.deps.Clock()).Milliseconds() }
 
 // CancelRun ends a run.
@@ -54,16 +54,16 @@ func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequ
 	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
 }
 
-// retryUnavailable is the hint to a caller whose change the log could not take.
+// retryUnavailable is the retry hint after a failed append.
 const retryUnavailable = 3 * time.Second
 
-// logFault maps errors of the log: it is unavailable, it is damaged, or a change is too large for it.
+// logFault maps errors of the log: unavailable, damaged, or a change that is too large.
 func (s *Service) logFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
-		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(retryUnavailable).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the run log is unavailable; try again").After(retryUnavailable).Wrap(err)
 	}
 	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
-		return fault.New(fault.PayloadTooLarge, "what comes of the request takes %d bytes in the run log, which takes %d at a time; send less", large.Size, large.Limit).Wrap(err)
+		return fault.New(fault.PayloadTooLarge, "the request would append %d bytes to the run log; the limit is %d", large.Size, large.Limit).Wrap(err)
 	}
 	if _, mapped := fault.As(err); !mapped && errors.Is(err, frame.ErrDamaged) {
 		return fault.Damaged().Wrap(err)
@@ -77,14 +77,14 @@ func (s *Service) PauseRun(ctx context.Context, req *dispatcherv1.PauseRunReques
 	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.logFault(err)
 }
 
-// ResumeRun lets a paused run go on.
+// ResumeRun continues a paused run.
 func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequest) (*dispatcherv1.ResumeRunResponse, error) {
 	at, err := s.executor.Resume(ctx, req.GetTenant(), req.GetRunId(), req.GetReason())
 	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.logFault(err)
 }
 
-// RedactTexts takes secrets out of what somebody says of a run. Without the redactor, or
-// without knowing the run's secrets, there is nothing that may be kept.
+// RedactTexts removes secrets from texts about a run. It fails without the redactor or the run's
+// registered secrets, because such a text must not be stored.
 func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
 	out, err := s.executor.Words(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
 	if err != nil {
@@ -93,12 +93,12 @@ func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTexts
 	return &dispatcherv1.RedactTextsResponse{Texts: out}, nil
 }
 
-// redactorFault says that nothing was kept, because the redactor could not look at it.
+// redactorFault reports that nothing was stored because the redactor is unavailable.
 func redactorFault(err error) error {
-	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").After(time.Second).Wrap(err)
+	return fault.New(fault.ServiceUnavailable, "the redactor is unavailable, and nothing was stored; try again").After(time.Second).Wrap(err)
 }
 
-// ResolveInterrupt takes an answer to what a node asks.
+// ResolveInterrupt resolves an interrupt with an answer.
 func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
 	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), engine.Answer{
 		NodeID: req.GetNodeId(), InterruptID: req.GetInterruptId(), ByToken: req.GetByToken(),
@@ -117,7 +117,7 @@ func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.Resolv
 	return out, nil
 }
 
-// votes is how far an approval is; nil for nil.
+// votes converts the progress of an approval; nil for nil.
 func votes(p *interrupt.Progress) *dispatcherv1.Votes {
 	if p == nil {
 		return nil
@@ -129,7 +129,7 @@ func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
 	return interrupt.Responder{Principal: req.GetPrincipal(), User: req.GetUser(), Groups: req.GetGroups(), Roles: req.GetRoles()}
 }
 
-// GetInterrupt shows what a node asks, or has asked last.
+// GetInterrupt returns the open or latest interrupt of a node.
 func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterruptRequest) (*dispatcherv1.GetInterruptResponse, error) {
 	q, ended, err := s.executor.Interrupt(ctx, req.GetTenant(), req.GetRunId(), req.GetNodeId(), req.GetInterruptId())
 	if err != nil {
@@ -189,7 +189,7 @@ func (c Config) limits() node.Limits {
 	return node.Limits{MaxNodeExecutions: c.Limits.MaxNodeExecutions, MaxRunDuration: c.Limits.MaxDuration}
 }
 
-// warnings tells what was found with a definition that was taken all the same.
+// warnings converts the warnings of an accepted definition.
 func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
 	out := make([]*dispatcherv1.WorkflowWarning, len(found))
 	for i, p := range found {
@@ -198,11 +198,11 @@ func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
 	return out
 }
 
-// sharedScope is the redactor's scope of a definition that belongs to no tenant. It
-// cannot be the name of one.
+// sharedScope is the redactor's scope of a definition without a tenant. It is not a valid tenant
+// name.
 const sharedScope = "="
 
-// checkSecrets refuses a definition that the redactor would change.
+// checkSecrets rejects a definition that the redactor would change.
 func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) error {
 	if tenant == "" {
 		tenant = sharedScope
@@ -267,7 +267,7 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 	return s.starter.Executable(e.Def) == nil, nil
 }
 
-// Describe says what this dispatcher can execute.
+// Describe returns what this dispatcher can execute.
 func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
 	out := &dispatcherv1.DescribeResponse{
 		Providers: s.deps.Providers.IDs(), Byok: s.byok(), ReasoningDirective: string(s.cfg.Completion.Directive), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
@@ -300,8 +300,8 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	return out, nil
 }
 
-// byok are the providers that take a tenant's own key: those that want one at all,
-// where there is a store of keys.
+// byok returns the providers that accept a tenant's own key: those that use a key, if there is a
+// store of keys.
 func (s *Service) byok() []string {
 	if s.deps.Credentials == nil {
 		return nil
@@ -309,8 +309,8 @@ func (s *Service) byok() []string {
 	return slices.DeleteFunc(s.deps.Providers.IDs(), func(id string) bool { return !slices.Contains(s.cfg.Keyed, id) })
 }
 
-// addOffered adds the capabilities that are required somewhere and that some model has
-// which can be asked: no others may be advertised (OpenWOP envelope contract §16.4).
+// addOffered adds the required capabilities that some callable model has. No others may be
+// advertised (OpenWOP envelope contract §16.4).
 func (s *Service) addOffered(list []string, needs *modelgate.Needs) []string {
 	for _, id := range needs.Required {
 		if !slices.Contains(list, id) && s.loop.Offers(id, needs.Fallback) {

@@ -15,7 +15,7 @@ import (
 
 // This file scripts the mock provider (OpenWOP envelope contract §23.3).
 
-// checkSeams checks that there are any, and whose scripts are meant.
+// checkSeams checks that test seams are served and that there is a tenant.
 func (s *Service) checkSeams(tenant string) error {
 	if s.deps.Scripts == nil {
 		return fault.New(fault.NotFound, "test seams are not served; start the host with --test-seams")
@@ -26,11 +26,11 @@ func (s *Service) checkSeams(tenant string) error {
 	return nil
 }
 
-// scriptFault turns what went wrong with a script into a fault.
+// scriptFault maps errors of the script store.
 func scriptFault(err error) error {
 	switch {
 	case errors.Is(err, kv.ErrUnavailable):
-		return fault.New(fault.ServiceUnavailable, "the scripts of the mock provider cannot be reached; try again").After(time.Second).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the scripts of the mock provider are unavailable; try again").After(time.Second).Wrap(err)
 	case errors.Is(err, mockscript.ErrTooLarge):
 		return fault.New(fault.PayloadTooLarge, "the script is too large; give fewer or shorter entries").Wrap(err)
 	}
@@ -61,7 +61,7 @@ func (s *Service) ResetMock(ctx context.Context, req *dispatcherv1.ResetMockRequ
 		return nil, err
 	}
 	if text := req.GetPanic(); text != "" {
-		panic(errors.New(text)) // asked for, to see what becomes of it
+		panic(errors.New(text)) // requested by a test of panics
 	}
 	n, err := s.deps.Scripts.Reset(ctx, req.GetTenant())
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) ResetMock(ctx context.Context, req *dispatcherv1.ResetMockRequ
 	return &dispatcherv1.ResetMockResponse{Cleared: int32(n)}, nil //nolint:gosec // G115: a small count
 }
 
-// LastMockBudget tells the maxTokens of a node's latest mock call.
+// LastMockBudget returns the maxTokens of a node's latest mock call.
 func (s *Service) LastMockBudget(ctx context.Context, req *dispatcherv1.LastMockBudgetRequest) (*dispatcherv1.LastMockBudgetResponse, error) {
 	if err := s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err

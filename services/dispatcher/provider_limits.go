@@ -6,14 +6,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// openLimiter makes the limiter of model calls. Until the leases of the other dispatchers are
-// known, calls of limited providers wait.
+// openLimiter creates the limiter of model calls. Calls of limited providers wait until the leases
+// of other dispatchers are known.
 func (s *Service) openLimiter() {
 	s.limiter = limit.NewLimiter(s.cfg.Completion.Providers, s.metrics, s.deps.Clock)
 	s.limiter.SetShare(limit.Share{})
 }
 
-// shareLimits applies this process's share of the providers' limits, as dispatchers come and go.
+// shareLimits updates this process's share of the providers' limits when dispatchers join or leave.
 func (s *Service) shareLimits(ctx context.Context) error {
 	return s.leases.FollowRank(ctx, func(rank, of int) {
 		s.limiter.SetShare(limit.Share{Rank: rank, Of: of})

@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// openQueue puts the desk between the queue and the pool, where waiting runs can be kept.
+// openQueue puts the desk between the queue and the pool if waiting runs can be stored.
 func (s *Service) openQueue() {
 	s.queue = s.deps.Queue
 	cfg := queue.Config{Size: s.cfg.MaxRuns}
@@ -23,7 +23,7 @@ func (s *Service) openQueue() {
 	s.pool = queue.NewPool(s.queue, s.executor, size, s.deps.Logger)
 }
 
-// tenant is what holds for a tenant now.
+// tenant returns the current limits of a tenant.
 func (s *Service) tenant(tenant string) queue.Tenant {
 	t := s.deps.TenantLimits.Of(tenant)
 	out := queue.Tenant{Weight: t.Weight, Priority: t.Priority}
@@ -44,7 +44,7 @@ func (s *Service) execute(ctx context.Context) error {
 	return s.desk.Serve(ctx, s.pool.Run)
 }
 
-// parked is how many runs of a tenant wait for a slot.
+// parked returns the number of a tenant's runs that wait for a slot.
 func (s *Service) parked(tenant string) int {
 	if s.desk == nil {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// unknownChildren warns of nodes that run a workflow which the tenant does not have. It
-// may be registered later: only a run of the node fails.
+// unknownChildren warns about nodes that run a workflow unknown to the tenant. It may be registered
+// later: only a run of the node fails.
 func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workflow.Definition) []workflow.Problem {
 	var out []workflow.Problem
 	for i, n := range def.Nodes {
@@ -21,7 +21,7 @@ func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workf
 		}
 		c, bad := node.ParseSubWorkflow(t.Configure(n.Config))
 		if bad != nil || c.WorkflowID == def.ID {
-			continue // creating a run says so
+			continue // run creation reports it
 		}
 		if _, err := s.definitions.Get(ctx, tenant, c.WorkflowID); fault.CodeOf(err) == fault.WorkflowNotFound {
 			out = append(out, workflow.Problem{
@@ -33,8 +33,8 @@ func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workf
 	return out
 }
 
-// unmaskable warns of a definition whose runs are refused since this host could not keep its
-// sensitive values out of the log.
+// unmaskable warns about a definition whose runs are rejected because its sensitive values cannot
+// be masked in the log.
 func (s *Service) unmaskable(def *workflow.Definition) []workflow.Problem {
 	f, refused := fault.As(s.starter.Maskable(def))
 	if !refused {

@@ -186,7 +186,7 @@ func (r *Registry) readRef(ctx context.Context, key string) (refAt, error) {
 func docKey(digest string) string { return docPrefix + strings.TrimPrefix(digest, "sha256:") }
 
 func storeFault(err error) error {
-	return fault.New(fault.ServiceUnavailable, "workflow definitions cannot be reached; try again").Wrap(err)
+	return fault.New(fault.ServiceUnavailable, "workflow definitions are unavailable; try again").Wrap(err)
 }
 
 // Get returns a tenant's definition by id, preferring its own over a shared one.

@@ -12,8 +12,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// callCost counts a call and the text it is given: CEL takes some functions that
-// read all of a text for one step.
+// callCost counts a call and the text of its arguments, because CEL counts some functions that read
+// a whole text as one step.
 type callCost struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -31,13 +31,13 @@ func (callCost) CallCost(_, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	return &steps
 }
 
-// workBudget is the work that an evaluation has left. It is found under a name that no
-// expression can say.
+// workBudget is the remaining work of an evaluation. It is stored under a name that no expression
+// can contain.
 type workBudget struct{ left int }
 
 const budgetName = "@work"
 
-// spend takes work from the evaluation's budget; false when there is not enough.
+// spend uses work of the evaluation's budget; false if there is not enough.
 func spend(vars interpreter.Activation, work int) bool {
 	b, ok := remaining(vars)
 	if !ok {
@@ -53,7 +53,7 @@ func remaining(vars interpreter.Activation) (*workBudget, bool) {
 	return b, ok
 }
 
-// spendValue takes what walking all of a value is.
+// spendValue uses the work of walking a whole value.
 func spendValue(vars interpreter.Activation, v ref.Val) bool {
 	b, ok := remaining(vars)
 	if !ok || b.left < 0 {
@@ -63,7 +63,7 @@ func spendValue(vars interpreter.Activation, v ref.Val) bool {
 	return b.left >= 0
 }
 
-// weigh counts the values in a value, text by its length; it stops beyond most.
+// weigh counts the values within a value, and text by its length. It stops beyond most.
 func weigh(v ref.Val, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -95,7 +95,7 @@ func weigh(v ref.Val, most int) int {
 	return n
 }
 
-// weighGiven is weigh for what came in as JSON.
+// weighGiven is weigh for parsed JSON.
 func weighGiven(v any, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -117,7 +117,7 @@ func weighGiven(v any, most int) int {
 	return n
 }
 
-// boundStep replaces the steps that could take more than they are counted for.
+// boundStep replaces the steps whose work CEL does not count fully.
 func boundStep(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch i := i.(type) {
 	case interpreter.InterpretableConstructor:
@@ -135,8 +135,8 @@ func boundStep(i interpreter.InterpretableV2) (interpreter.InterpretableV2, erro
 	return i, nil
 }
 
-// constructorStep bounds what a list or an object holds: values can refer to each other so
-// that a short expression holds any number of them.
+// constructorStep limits the size of lists and objects. Values can share references, so a short
+// expression can build very large ones.
 type constructorStep struct {
 	interpreter.InterpretableConstructor
 }
@@ -158,7 +158,7 @@ func (m constructorStep) Eval(vars interpreter.Activation) ref.Val {
 	return m.Exec(interpreter.AsFrame(vars))
 }
 
-// operatorStep is an operator that walks both its values.
+// operatorStep is an operator that walks both operands.
 type operatorStep struct {
 	interpreter.InterpretableCall
 }
@@ -206,13 +206,13 @@ func isStructured(v ref.Val) bool {
 	return false
 }
 
-// matchesStep is matches with a pattern that was compiled with the expression.
+// matchesStep is matches with a pattern compiled with the expression.
 type matchesStep struct {
 	interpreter.InterpretableCall
 	pattern *Pattern
 }
 
-// newMatchesStep takes the pattern, which Compile has made sure is written out.
+// newMatchesStep compiles the pattern. Compile has ensured that it is a literal.
 func newMatchesStep(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	if len(call.Args()) != 2 {
 		return call, nil
@@ -238,7 +238,7 @@ func (m matchesStep) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if types.IsUnknownOrError(v) {
 		return v
 	}
-	if pattern := m.Args()[1].Exec(frame); types.IsUnknownOrError(pattern) { // counted like any argument
+	if pattern := m.Args()[1].Exec(frame); types.IsUnknownOrError(pattern) { // counted like any other argument
 		return pattern
 	}
 	text, ok := v.(types.String)
@@ -256,13 +256,13 @@ func (m matchesStep) Eval(vars interpreter.Activation) ref.Val {
 	return m.Exec(interpreter.AsFrame(vars))
 }
 
-// Pattern is a pattern in RE2 syntax whose work is bounded.
+// Pattern is an RE2 pattern with bounded work.
 type Pattern struct {
 	re   *regexp.Regexp
 	size int
 }
 
-// CompilePattern compiles a pattern that is not too large.
+// CompilePattern compiles a pattern of limited size.
 func CompilePattern(source string) (*Pattern, error) {
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
@@ -282,10 +282,10 @@ func CompilePattern(source string) (*Pattern, error) {
 	return &Pattern{re, len(prog.Inst)}, nil
 }
 
-// work is the most that matching a text can take.
+// work returns the maximum work of matching a text.
 func (p *Pattern) work(text string) int { return (len(text) + 1) * p.size }
 
-// Match reports whether a text has the pattern in it.
+// Match reports whether a text contains a match.
 func (p *Pattern) Match(text string) (bool, error) {
 	if p.work(text) > maxWork {
 		return false, newError("the text is too long for the pattern: want at most %d bytes", maxWork/p.size-1)

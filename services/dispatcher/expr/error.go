@@ -11,15 +11,15 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Error says why an expression cannot be used or gave nothing. It holds words of
-// the expression's author, and no value.
+// Error is why an expression is invalid or failed. It can contain text of the expression's author,
+// and never a value.
 type Error struct {
-	// Line and Column are where in the source, from 1; 0: nowhere in particular.
+	// Line and Column are the position in the source, from 1; 0 if unknown.
 	Line, Column int
 	Message      string
 }
 
-// Error gives the sentence.
+// Error formats the message with its position.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -31,16 +31,16 @@ func newError(format string, args ...any) *Error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
 }
 
-// tooMuchWork is how an evaluation says that it was ended for its work.
+// tooMuchWork is the message of an evaluation stopped for its work.
 const tooMuchWork = "work limit exceeded"
 
-// cancelWork ends an evaluation at once. An error would not: an operator such as ||
-// goes on after one.
+// cancelWork stops an evaluation immediately. An error would not: operators such as || continue
+// after one.
 func cancelWork() ref.Val {
 	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuchWork})
 }
 
-// compileError gives the first issue; those that follow are often its consequence.
+// compileError returns the first issue; later ones are often its consequences.
 func compileError(scope Scope, iss *cel.Issues) *Error {
 	first := iss.Errors()[0]
 	e := &Error{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: oneLine(first.Message)}
@@ -58,7 +58,7 @@ func compileError(scope Scope, iss *cel.Issues) *Error {
 	return e
 }
 
-// maxMessage bounds a message of the compiler's, which lists what it expected.
+// maxMessage limits a message of the compiler, which lists the expected tokens.
 const maxMessage = 300
 
 func oneLine(s string) string {
@@ -69,8 +69,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// classes are the errors of an evaluation by how CEL's message begins or what it
-// holds. The messages themselves may repeat values.
+// classes map errors of an evaluation by parts of CEL's message. The messages themselves may
+// contain values.
 var classes = []struct{ sign, message string }{
 	{"no such key", "an object has no member of that name; has(x.name) asks for one, x[?'name'].orValue(y) has a fallback"},
 	{"no such attribute", "a name has no value here"},
@@ -86,7 +86,7 @@ var classes = []struct{ sign, message string }{
 	{"no such overload", "an operator or a function is given values of types it does not take; double(x), int(x) and string(x) convert"},
 }
 
-// evalError names the class of an error and its place, and no value.
+// evalError returns the class of an error and its position, without a value.
 func evalError(err error, ast *cel.Ast) *Error {
 	var cancelled interpreter.EvalCancelledError
 	switch {

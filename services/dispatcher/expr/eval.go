@@ -10,16 +10,14 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Object is the value of a root by the members it has.
+// Object is the value of a root by member.
 type Object = map[string]json.RawMessage
 
-// Values are what expressions are evaluated over. They may be used many times, and
-// not at once.
+// Values are the inputs of evaluations. They can be reused, but not concurrently.
 type Values struct{ roots map[string]any }
 
-// NewValues makes the values of roots for some programs, which are all they may be used
-// with: what none of them reads is not looked at. nodes are the outputs of nodes by
-// id; nil where the scope does not have them.
+// NewValues returns the values of roots for the given programs only: members that none of them
+// reads are not parsed. nodes are the outputs of nodes by id; nil if the scope does not have them.
 func NewValues(roots map[string]Object, nodes map[string]Object, programs ...*Program) *Values {
 	v := &Values{roots: make(map[string]any, len(roots)+1)}
 	for name, members := range roots {
@@ -38,7 +36,7 @@ func NewValues(roots map[string]Object, nodes map[string]Object, programs ...*Pr
 	return v
 }
 
-// parseMembers parses the members that are looked at.
+// parseMembers parses the members that are read.
 func parseMembers(members Object, which Members) map[string]any {
 	out := make(map[string]any, len(members))
 	for name, raw := range members {
@@ -60,7 +58,7 @@ func membersOf(root string, programs []*Program) Members {
 	return m
 }
 
-// parseValue parses a value that was checked when it came in.
+// parseValue parses a value that was validated before.
 func parseValue(raw json.RawMessage) any {
 	v, err := strictjson.Value(raw, strictjson.Limits{MaxBytes: len(raw) + 1, MaxDepth: 256})
 	if err != nil {
@@ -69,12 +67,12 @@ func parseValue(raw json.RawMessage) any {
 	return v
 }
 
-// Set gives a root another value.
+// Set replaces the value of a root.
 func (v *Values) Set(name string, raw json.RawMessage) {
 	v.roots[name] = adapter{}.NativeToValue(parseValue(raw))
 }
 
-// SetInt gives a root a number.
+// SetInt replaces the value of a root by a number.
 func (v *Values) SetInt(name string, n int64) { v.roots[name] = types.Int(n) }
 
 // activation is Values with the budget of one evaluation.
@@ -95,10 +93,10 @@ func (a activation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (activation) Parent() interpreter.Activation { return nil }
 
-// Cost is what evaluations have taken, in the units of MaxCost.
+// Cost is the cost of evaluations, in the units of MaxCost.
 type Cost uint64
 
-// Eval gives the value of the expression as JSON. The error is an *Error.
+// Eval returns the value of the expression as JSON. The error is an *Error.
 func (p *Program) Eval(v *Values) (json.RawMessage, Cost, error) {
 	out, b, cost, err := p.run(v)
 	if err != nil {
@@ -108,7 +106,7 @@ func (p *Program) Eval(v *Values) (json.RawMessage, Cost, error) {
 	return doc, cost, err
 }
 
-// Holds gives the value of an expression that has to be true or false.
+// Holds returns the value of a boolean expression.
 func (p *Program) Holds(v *Values) (bool, Cost, error) {
 	out, _, cost, err := p.run(v)
 	if err != nil {
@@ -128,7 +126,7 @@ func (p *Program) run(v *Values) (ref.Val, *workBudget, Cost, error) {
 	if det != nil && det.ActualCost() != nil {
 		cost = Cost(*det.ActualCost())
 	}
-	// Work counts, too: whoever evaluates many times adds the costs up.
+	// Work is added, because loops sum up the costs of their evaluations.
 	cost += Cost(maxWork-max(b.left, 0)) / (maxWork / MaxCost) //nolint:gosec // G115: from 0 to maxWork
 	if err != nil {
 		return nil, b, cost, evalError(err, p.ast)

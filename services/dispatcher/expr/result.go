@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// kind names the kind of a value as JSON does.
+// kind returns the JSON kind of a value.
 func kind(v ref.Val) string {
 	switch v.(type) {
 	case types.Null:
@@ -32,7 +32,7 @@ func kind(v ref.Val) string {
 	}
 }
 
-// render writes a value as JSON; most is how many values it may hold.
+// render renders a value as JSON with at most most values.
 func render(v ref.Val, most int) (json.RawMessage, error) {
 	r := renderer{most: most}
 	if err := r.value(v); err != nil {

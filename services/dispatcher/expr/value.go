@@ -13,8 +13,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// adapter makes values of what strictjson.Value gives, one level at a time: what an
-// expression does not look at costs nothing.
+// adapter converts parsed JSON to CEL values one level at a time, so that unread members cost
+// nothing.
 type adapter struct{}
 
 // NativeToValue implements types.Adapter.
@@ -31,7 +31,7 @@ func (a adapter) NativeToValue(v any) ref.Val {
 	}
 }
 
-// number is an int where the text is one that fits, else a double.
+// number converts to an int if the text is an integer that fits, else to a double.
 func number(n json.Number) ref.Val {
 	if i, err := n.Int64(); err == nil && n != "-0" {
 		return types.Int(i)
@@ -43,15 +43,15 @@ func number(n json.Number) ref.Val {
 	return types.Double(f)
 }
 
-// mapValue is a map that is walked by its keys. Go's order is random, and a run must
-// come to the same on every replay.
+// mapValue is a map that is iterated in key order. Go's order is random, and replays must give the
+// same result.
 type mapValue struct {
 	traits.Mapper
 
-	given map[string]any // what it was made of; nil for one that an expression made
+	given map[string]any // its source; nil for a map built by an expression
 }
 
-// listValue is a list that knows what it was made of.
+// listValue is a list with its source.
 type listValue struct {
 	traits.Lister
 
@@ -68,7 +68,7 @@ func (m mapValue) Iterator() traits.Iterator {
 	return types.NewRefValList(adapter{}, keys).Iterator()
 }
 
-// Equal lets maps be compared whichever of them is ordered.
+// Equal compares maps whichever of them is a mapValue.
 func (m mapValue) Equal(other ref.Val) ref.Val {
 	if o, ok := other.(mapValue); ok {
 		other = o.Mapper
@@ -79,7 +79,7 @@ func (m mapValue) Equal(other ref.Val) ref.Val {
 // ConvertToNative implements ref.Val.
 func (m mapValue) ConvertToNative(t reflect.Type) (any, error) { return m.Mapper.ConvertToNative(t) }
 
-// compareKeys sorts by the kind of key, then by value.
+// compareKeys sorts by type, then by value.
 func compareKeys(a, b ref.Val) int {
 	if x, ok := a.(types.String); ok {
 		if y, ok := b.(types.String); ok {

@@ -70,47 +70,47 @@ type Metrics struct {
 // New returns metrics with all counts at zero.
 func New() *Metrics {
 	return &Metrics{
-		created:     counter("run_created", "Runs that were created; forks and children are runs.", labelWorkflow),
-		completed:   counter("run_completed", "Runs that ended, by how.", labelWorkflow, labelStatus),
-		nodes:       counter("node_completed", "Nodes that had begun and ended, by how.", labelType, labelNode),
-		attempts:    counter("node_attempts", "Attempts of nodes that began.", labelType),
-		invocations: counter("activity_invocations", "Calls of models, also those that failed.", labelProvider),
-		tokens:      counter("activity_tokens", "Tokens that were told to have been used.", labelProvider, labelDirection),
-		usd:         counter("cost_usd", "US dollars that calls are estimated to have cost, or nodes told that they did.", labelProvider),
-		caps:        counter("cap_exceeded", "Caps that were breached.", labelCap),
-		interrupts:  counter("interrupt_requested", "Questions that runs asked of somebody outside.", labelKind),
+		created:     counter("run_created", "Created runs, including forks and child runs.", labelWorkflow),
+		completed:   counter("run_completed", "Ended runs, by status.", labelWorkflow, labelStatus),
+		nodes:       counter("node_completed", "Started nodes that ended, by status.", labelType, labelNode),
+		attempts:    counter("node_attempts", "Started attempts of nodes.", labelType),
+		invocations: counter("activity_invocations", "Model calls, including failed ones.", labelProvider),
+		tokens:      counter("activity_tokens", "Tokens reported by providers and nodes.", labelProvider, labelDirection),
+		usd:         counter("cost_usd", "Estimated cost of model calls and cost reported by nodes, in US dollars.", labelProvider),
+		caps:        counter("cap_exceeded", "Breached limits.", labelCap),
+		interrupts:  counter("interrupt_requested", "Interrupts requested by runs.", labelKind),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "openwop_run_claim_conflicts_total", Help: "Runs that were found with, or lost to, another dispatcher.",
+			Name: "openwop_run_claim_conflicts_total", Help: "Runs that another dispatcher owned or took over.",
 		}),
 		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "openwop_queue_enqueued_total", Help: "Times that runs were put into the dispatchers' queue: when they were created, and when they were woken.",
+			Name: "openwop_queue_enqueued_total", Help: "Runs put into the dispatchers' queue, at creation and at each wake-up.",
 		}),
 		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "waybill_dispatcher_snapshots_total", Help: "Snapshots of runs that were used (hit), not there or not usable (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
+			Name: "waybill_dispatcher_snapshots_total", Help: "Snapshots of runs, by result: used (hit), not used (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
 		}, []string{labelResult}),
 		quarantined: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_dispatcher_quarantines_total", Help: "Runs that this process quarantined, by reason.",
 		}, []string{"reason"}),
-		runSeconds:        histogram("run_duration", "From a run's start to its end, waits included.", runBuckets, labelWorkflow, labelStatus),
-		nodeSeconds:       histogram("node_duration", "From the start of a node's first attempt to the node's end, waits included.", nodeBuckets, labelType),
-		activitySeconds:   histogram("activity_duration", "How long calls of models took.", activityBuckets, labelProvider),
-		interruptsSeconds: histogram("interrupt_duration", "From a question to what resolved it.", interruptBuckets, labelKind),
+		runSeconds:        histogram("run_duration", "Time from a run's start to its end, including waits.", runBuckets, labelWorkflow, labelStatus),
+		nodeSeconds:       histogram("node_duration", "Time from the start of a node's first attempt to the node's end, including waits.", nodeBuckets, labelType),
+		activitySeconds:   histogram("activity_duration", "Duration of model calls.", activityBuckets, labelProvider),
+		interruptsSeconds: histogram("interrupt_duration", "Time from an interrupt's request to its resolution.", interruptBuckets, labelKind),
 		backlogSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "openwop_run_backlog_seconds", Help: "From a run's creation to its start.", Buckets: backlogBuckets,
+			Name: "openwop_run_backlog_seconds", Help: "Time from a run's creation to its start.", Buckets: backlogBuckets,
 		}),
 		queueSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "waybill_provider_queue_seconds", Help: "Time that calls of models waited for room within the limits of their provider.", Buckets: queueBuckets,
+			Name: "waybill_provider_queue_seconds", Help: "Time that model calls waited for the limits of their provider.", Buckets: queueBuckets,
 		}, []string{labelProvider}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Calls of models in flight from this process."}, []string{labelProvider}),
-		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Calls of models that wait in this process for room within the limits of their provider."}, []string{labelProvider}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Model calls of this process in flight."}, []string{labelProvider}),
+		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Model calls of this process that wait for the limits of their provider."}, []string{labelProvider}),
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "waybill_provider_holds", Help: "Pairs of model and credential whose calls this process holds after the provider refused one for lack of capacity.",
 		}, []string{labelProvider}),
 		limits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "waybill_provider_limit", Help: "Limits that this process applies to calls of models: its share of those of the installation.",
+			Name: "waybill_provider_limit", Help: "Limits that this process applies to model calls: its share of the installation's limits.",
 		}, []string{labelProvider, "limit"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "waybill_provider_no_capacity_total", Help: "Calls of models that the provider had no capacity for: rate limited, overloaded or unreachable.",
+			Name: "waybill_provider_no_capacity_total", Help: "Model calls rejected for lack of capacity: rate limited, overloaded or unreachable provider.",
 		}, []string{labelProvider}),
 		workflows: newLabelValues(maxWorkflows), types: newLabelValues(maxTypes), providers: newLabelValues(maxProviders),
 	}
@@ -131,7 +131,7 @@ func (m *Metrics) Collectors(active func() int, depth func(context.Context) (run
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
 		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process executes."},
 			func() float64 { return float64(active()) }),
 		queueDepth{depth},
 	}
@@ -140,7 +140,7 @@ func (m *Metrics) Collectors(active func() int, depth func(context.Context) (run
 // depthPatience limits the wait for the queue at collection.
 const depthPatience = time.Second
 
-var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatchers' queue: those that wait to be handed out, and those that are and have not ended their turn.", nil, nil)
+var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatchers' queue, waiting or delivered and not yet acknowledged.", nil, nil)
 
 // queueDepth reads the length of the queue. There is no value while the queue does not answer.
 type queueDepth struct {

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// PartKind is what a part of a message holds.
+// PartKind is the kind of a message part.
 type PartKind string
 
 // The kinds of parts.
@@ -21,24 +21,23 @@ const (
 	PartFile  PartKind = "file"
 )
 
-// Part is one block of a message's content, in nobody's dialect.
+// Part is one block of a message's content in a vendor-neutral form.
 type Part struct {
 	Kind PartKind
-	// Text is that of a text part.
+	// Text is the text of a text part.
 	Text string
-	// MIME is the type of any other part; of one by URL it may be empty.
+	// MIME is the type of other parts; it may be empty for a part by URL.
 	MIME string
-	// Data are its bytes, or URL is where the vendor fetches them; the host never does.
+	// Data holds the bytes, or URL the address that the vendor fetches; the host never fetches it.
 	Data []byte
 	URL  string
-	// Name is a file's, empty for none.
+	// Name is the name of a file; empty for none.
 	Name string
 }
 
-// Parts reads a message's content: a JSON string, or blocks as chat completions
-// have them (text, image_url, input_audio, file), or as this host's media kinds do
-// ({type: image|audio|file, mimeType, base64 or url}). Errors are *Error of
-// CodeInvalidRequest and name the block, not what is in it.
+// Parts reads a message's content: a JSON string, or blocks in the form of chat completions (text,
+// image_url, input_audio, file) or of this host's media kinds ({type: image|audio|file, mimeType,
+// base64 or url}). Errors are *Error of CodeInvalidRequest and name the block, not its content.
 func (m Message) Parts() ([]Part, error) {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {
@@ -59,7 +58,7 @@ func (m Message) Parts() ([]Part, error) {
 	return out, nil
 }
 
-// block is any block of the two dialects.
+// block is a block of either form.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -108,7 +107,7 @@ func parsePart(raw json.RawMessage) (Part, error) {
 	}
 }
 
-// mediaPart is a block as this host's media kinds have it.
+// mediaPart reads a block in the form of this host's media kinds.
 func mediaPart(kind PartKind, b block) (Part, error) {
 	if b.URL != "" {
 		p, err := urlPart(kind, b.MIME, b.URL)
@@ -118,7 +117,7 @@ func mediaPart(kind PartKind, b block) (Part, error) {
 	return dataPart(Part{Kind: kind, MIME: b.MIME, Name: b.Name}, b.Base64)
 }
 
-// urlPart is a part by its address; a data: address holds the part itself.
+// urlPart reads a part by its address; a data: address contains the part itself.
 func urlPart(kind PartKind, mimeType, url string) (Part, error) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {
@@ -135,7 +134,7 @@ func urlPart(kind PartKind, mimeType, url string) (Part, error) {
 	return dataPart(Part{Kind: kind, MIME: head}, data)
 }
 
-// dataPart adds the bytes to a part.
+// dataPart decodes the bytes of a part.
 func dataPart(p Part, data string) (Part, error) {
 	kind, _, err := mime.ParseMediaType(p.MIME)
 	if err != nil || !strings.Contains(kind, "/") {

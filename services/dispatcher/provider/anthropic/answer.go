@@ -9,17 +9,17 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// answer puts an answer together out of the stream's events. It keeps to the
-// vendor's order (start, blocks one after another, stop reason, stop), so that a
-// stream that lost a part on its way is not taken for a whole answer.
+// answer assembles an answer from the stream's events. It enforces the vendor's order (start,
+// blocks one after another, stop reason, stop), so that an incomplete stream does not count as a
+// complete answer.
 type answer struct {
 	collector *provider.Collector
 	viaTool   bool // the forced tool's input is the text
 	thoughts  bool
 
 	started, stopped bool
-	block            *block // the one that is open
-	blocks           int64  // how many there were
+	block            *block // the open block
+	blocks           int64  // number of blocks so far
 
 	answered   bool // the forced tool was called
 	calls      []provider.ToolCall
@@ -35,8 +35,8 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 	return &answer{collector: provider.NewCollector(req.Model, emit), viaTool: viaTool(req), thoughts: req.Thoughts}
 }
 
-// addEvent adds an event. Its error ends the call. Events of kinds that are not known
-// are skipped, as the vendor asks of its clients.
+// addEvent adds an event. An error ends the call. Unknown event types are skipped, as the vendor
+// requires.
 func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
@@ -76,7 +76,7 @@ func newOrderError() *provider.Error {
 	return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent the parts of its answer out of any order"}
 }
 
-// setStop notes why the model stopped and what it cost.
+// setStop records the stop reason and the usage.
 func (a *answer) setStop(e anthropic.MessageStreamEventUnion) {
 	if e.Delta.StopReason != "" {
 		a.stop, a.details = string(e.Delta.StopReason), e.Delta.StopDetails
@@ -90,7 +90,7 @@ func (a *answer) finish() (provider.Result, error) {
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
 	if a.prose.Len() > 0 {
-		// The model spoke where it had to call: what it said is its answer.
+		// The model wrote text instead of calling the tool: the text is its answer.
 		if err := a.collector.Add(provider.Delta{Text: a.prose.String()}); err != nil {
 			return provider.Result{}, err
 		}
@@ -107,19 +107,18 @@ func (a *answer) finish() (provider.Result, error) {
 	return a.collector.Finish(r, a.finishReason(r.Stop))
 }
 
-// finishBlocked completes an answer that a filter beside the model stopped.
+// finishBlocked completes an answer stopped by a filter outside the model.
 func (a *answer) finishBlocked() (provider.Result, error) {
 	a.stop, a.stopped = contentFilter, true
 	a.details = anthropic.RefusalStopDetails{Category: contentFilter}
 	return a.finish()
 }
 
-// contentFilter is the word for a stop that the vendor tells as an error, without
-// a stop reason.
+// contentFilter is the stop reason of a filter that the vendor reports as an error.
 const contentFilter = "content_filter"
 
-// stopClass classifies the vendor's stop reason (OpenWOP envelope contract §14.1).
-// A context window that is full cuts an answer as a budget that is used up does.
+// stopClass classifies the vendor's stop reason (OpenWOP envelope contract §14.1). A full context
+// window truncates an answer like an exhausted budget.
 func (a *answer) stopClass() provider.StopClass {
 	switch anthropic.StopReason(a.stop) {
 	case anthropic.StopReasonEndTurn:
@@ -135,7 +134,7 @@ func (a *answer) stopClass() provider.StopClass {
 			return provider.StopClean // the forced call is the answer
 		}
 		return provider.StopUnknown // no other tool was offered
-	default: // pause_turn too: nothing that pauses was asked for
+	default: // includes pause_turn, which is not requested
 		return provider.StopUnknown
 	}
 }

@@ -6,29 +6,29 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// blockKind is what becomes of a content block.
+// blockKind is how a content block is used.
 type blockKind int
 
 const (
-	blockOther  blockKind = iota // skipped, as are kinds that are not known
+	blockOther  blockKind = iota // skipped, like unknown types
 	blockText                    // the answer's text
 	blockAnswer                  // the forced tool's input, which is the answer's text
 	blockCall                    // a call of any other tool
 )
 
-// block is a content block that is arriving.
+// block is the content block that is being received.
 type block struct {
 	index int64
 	kind  blockKind
-	// input is a tool's whole input, where it came with the block's start.
+	// input is a tool's whole input, if the block's start contains it.
 	input string
-	any   bool // a piece of the input has come
+	any   bool // part of the input was received
 }
 
-// maxToolCalls bounds how many calls an answer may hold.
+// maxToolCalls limits the calls of an answer.
 const maxToolCalls = 128
 
-// startBlock begins a block. The vendor numbers them from 0 and has one open at a time.
+// startBlock starts a block. The vendor numbers blocks from 0 and has one open at a time.
 func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 	if !a.started || a.block != nil || a.stop != "" || e.Index != a.blocks {
 		return newOrderError()
@@ -45,7 +45,7 @@ func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 		a.block.input = wholeInput(b.JSON.Input.Raw())
 		if a.viaTool && !a.answered {
 			a.answered, a.block.kind = true, blockAnswer
-			a.extraBytes -= a.prose.Len() // it is not the answer after all
+			a.extraBytes -= a.prose.Len() // it is not the answer
 			a.prose.Reset()
 			return nil
 		}
@@ -59,8 +59,8 @@ func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 	return nil
 }
 
-// wholeInput is an input that its block's start holds already; {} is the vendor's
-// way to say that it will come in pieces, or that the tool has none.
+// wholeInput returns the input in a block's start. {} means that it follows in pieces, or that
+// there is none.
 func wholeInput(raw string) string {
 	if raw == "" || raw == "null" {
 		return "{}"
@@ -88,7 +88,7 @@ func (a *answer) addDelta(d anthropic.MessageStreamEventUnionDelta) error {
 	}
 }
 
-// addText is a piece of the answer, or of what is said beside the forced tool.
+// addText adds a piece of the answer, or of text outside the forced tool call.
 func (a *answer) addText(s string) error {
 	switch {
 	case s == "", a.answered:
@@ -108,7 +108,7 @@ func (a *answer) addThought(s string) error {
 	return a.collector.Add(provider.Delta{Thought: s})
 }
 
-// addInput is a piece of a tool's input.
+// addInput adds a piece of a tool's input.
 func (a *answer) addInput(s string) error {
 	if s == "" {
 		return nil
@@ -120,7 +120,7 @@ func (a *answer) addInput(s string) error {
 	case blockCall:
 		a.calls[len(a.calls)-1].Arguments += s
 		return a.addExtra(len(s))
-	default: // of a tool the vendor runs itself
+	default: // a tool run by the vendor
 		return nil
 	}
 }
@@ -137,7 +137,7 @@ func (a *answer) endBlock() error {
 	return nil
 }
 
-// addExtra counts bytes that are not emitted yet and checks that they are not too many.
+// addExtra counts bytes not emitted yet and checks their limit.
 func (a *answer) addExtra(n int) error {
 	a.extraBytes += n
 	return a.collector.CheckSize(a.extraBytes)

@@ -12,16 +12,16 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// conversation is a request's messages as the vendor takes them: the system's
-// apart, and the user and the model in turn.
+// conversation is a request's messages in the vendor's form: the system text separate, and user and
+// assistant in turn.
 type conversation struct {
 	system   []anthropic.TextBlockParam
 	messages []anthropic.MessageParam
 }
 
-// conversationOf tells who says what. Empty texts are left out, because the vendor
-// refuses them and they say nothing. What a tool said is told as the user's: the
-// vendor wants the call's id with a tool's result, and the port has none.
+// conversationOf converts the messages. Empty texts are dropped, because the vendor rejects them. A
+// tool's message becomes the user's: the vendor requires the call's id with a tool result, and the
+// port has none.
 func conversationOf(req provider.Request) (conversation, error) {
 	var c conversation
 	c.addSystem(req.System)
@@ -37,7 +37,7 @@ func conversationOf(req provider.Request) (conversation, error) {
 	return c, c.finish()
 }
 
-// messageError says in which message something is wrong.
+// messageError adds the message's index to an error.
 func messageError(i int, err error) error {
 	if e, ok := provider.As(err); ok {
 		return invalid("messages[%d].%s", i, e.Message)
@@ -45,7 +45,7 @@ func messageError(i int, err error) error {
 	return err
 }
 
-// addSystem adds to the system's text.
+// addSystem adds to the system text.
 func (c *conversation) addSystem(text string) {
 	if text != "" {
 		c.system = append(c.system, anthropic.TextBlockParam{Text: text})
@@ -82,10 +82,10 @@ func (c *conversation) add(i int, role string, parts []provider.Part) error {
 	return nil
 }
 
-// finish puts right, or refuses, what the vendor would refuse.
+// finish repairs or rejects what the vendor would reject.
 func (c *conversation) finish() error {
 	if len(c.messages) == 0 {
-		// The vendor wants a turn of the user, and there is but one text to answer.
+		// The vendor requires a user turn, and the system text is the only text.
 		var blocks []anthropic.ContentBlockParamUnion
 		for _, s := range c.system {
 			blocks = append(blocks, anthropic.NewTextBlock(s.Text))
@@ -100,7 +100,7 @@ func (c *conversation) finish() error {
 	}
 	if c.endsWithAssistant() {
 		last := c.messages[len(c.messages)-1]
-		// The model goes on from here, and the vendor wants no white space to go on from.
+		// The model continues this text, and the vendor rejects trailing white space in it.
 		if text := last.Content[len(last.Content)-1].OfText; text != nil {
 			text.Text = strings.TrimRight(text.Text, " \t\r\n")
 			if text.Text == "" {
@@ -109,25 +109,25 @@ func (c *conversation) finish() error {
 		}
 	}
 	if n := len(c.system); n > 0 {
-		// All before this point, the tools included, is the same in each call of a
-		// node; the vendor keeps it, if it is long enough to be worth it.
+		// Everything up to here, including the tools, is the same in each call of a node. The
+		// vendor caches it if it is long enough.
 		c.system[n-1].CacheControl = anthropic.NewCacheControlEphemeralParam()
 	}
 	return nil
 }
 
-// endsWithAssistant reports whether the last word is the model's own, which it goes on from.
+// endsWithAssistant reports whether the last message is the model's own, which it continues.
 func (c *conversation) endsWithAssistant() bool {
 	n := len(c.messages)
 	return n > 0 && c.messages[n-1].Role == anthropic.MessageParamRoleAssistant
 }
 
-// imageTypes are the images the vendor's models see.
+// imageTypes are the image types that the vendor supports.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 const pdf = "application/pdf"
 
-// mediaBlock is a part that is no text.
+// mediaBlock converts a part that is not text.
 func mediaBlock(where string, p provider.Part) (anthropic.ContentBlockParamUnion, error) {
 	var none anthropic.ContentBlockParamUnion
 	switch {
@@ -150,12 +150,12 @@ func mediaBlock(where string, p provider.Part) (anthropic.ContentBlockParamUnion
 	}
 }
 
-// isText reports whether a file is plain text to the vendor.
+// isText reports whether the vendor accepts a file as plain text.
 func isText(p provider.Part) bool {
 	return (strings.HasPrefix(p.MIME, "text/") || p.MIME == "application/json") && utf8.Valid(p.Data)
 }
 
-// document gives a file its name.
+// document sets the name of a file.
 func document(p provider.Part, b anthropic.ContentBlockParamUnion) anthropic.ContentBlockParamUnion {
 	if p.Name != "" {
 		b.OfDocument.Title = anthropic.String(p.Name)

@@ -10,13 +10,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// errEvent ends a stream whose event does not end.
+// errEvent ends a stream with an event that is too long.
 var errEvent = errors.New("an event of the stream is too long")
 
-// maxEventBytes bounds one event: room for a whole answer in it, escaped.
+// maxEventBytes limits one event: room for a whole escaped answer.
 const maxEventBytes = 2 * provider.MaxAnswerBytes
 
-// boundEvents bounds what the SDK's reader puts together before anybody sees it.
+// boundEvents limits the events that the SDK buffers.
 func boundEvents(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(r)
 	if err == nil && res.Body != nil && res.StatusCode < http.StatusBadRequest {
@@ -32,7 +32,7 @@ type eventBody struct {
 	newline bool
 }
 
-// Read fails with errEvent when an event is too long.
+// Read returns errEvent if an event is too long.
 func (b *eventBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	for _, c := range p[:n] {

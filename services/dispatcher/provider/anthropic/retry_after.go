@@ -7,14 +7,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// limits are the vendor's rate limits, by the middle of their headers' names.
+// limits are the vendor's rate limits, by the middle part of their header names.
 var limits = []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
 
-// maxWait bounds what is believed of a limit's reset.
+// maxWait limits the wait accepted from a reset header.
 const maxWait = 24 * time.Hour
 
-// retryAfter is how long the vendor asks to wait: its Retry-After, or else until
-// the last of the limits that are used up is full again, by the server's own clock.
+// retryAfter returns the vendor's requested wait: Retry-After, else the time until the last
+// exhausted limit resets, by the server's own clock.
 func retryAfter(h http.Header) time.Duration {
 	if d := outbound.RetryAfter(h); d > 0 {
 		return d

@@ -5,10 +5,9 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
 )
 
-// startUsage reads the tokens of the message's start. All counts are the vendor's
-// own, verbatim (OpenWOP envelope contract §19.1): the input's are those that the
-// prompt cache had no part in, so that what was read from it, or written to it,
-// comes on top; the output's include the thoughts.
+// startUsage reads the usage in the message's start. All counts are the vendor's own (OpenWOP
+// envelope contract §19.1). Input tokens exclude tokens read from or written to the prompt cache;
+// output tokens include thoughts.
 func (a *answer) startUsage(m anthropic.Message) {
 	if !m.JSON.Usage.Valid() {
 		return
@@ -22,8 +21,8 @@ func (a *answer) startUsage(m anthropic.Message) {
 	a.setTotal()
 }
 
-// endUsage reads the tokens of the message's end. They are those of the whole
-// message, each where the vendor tells it.
+// endUsage reads the usage in the message's end. Its counts are totals of the message, and each may
+// be absent.
 func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 	if u.RawJSON() == "" || u.RawJSON() == "null" {
 		return
@@ -36,15 +35,15 @@ func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 	a.setTotal()
 }
 
-// setTotal is the protocol's sum of the two counts that every vendor has.
+// setTotal sets the protocol's sum of input and output tokens.
 func (a *answer) setTotal() { a.usage.TotalTokens = a.usage.InputTokens + a.usage.OutputTokens }
 
-// setCount takes a count that was told.
+// setCount sets a reported count.
 func setCount(to *int, n int64, field respjson.Field) {
 	if field.Valid() {
 		*to = int(min(max(n, 0), maxTokenCount))
 	}
 }
 
-// maxTokenCount bounds what is believed of a count, so that sums of them stay numbers.
+// maxTokenCount limits a reported count, so that sums do not overflow.
 const maxTokenCount = 1 << 40

@@ -8,19 +8,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// answer puts an answer together out of chunks.
+// answer assembles an answer from chunks.
 type answer struct {
 	collector *provider.Collector
 	thoughts  bool
-	// tool is the one that the model is forced to call, empty for none. The
-	// arguments of the first call are the text then.
+	// tool is the forced tool; empty for none. The arguments of its first call are the text.
 	tool string
-	// proseText is what was said without the forced tool.
+	// proseText is text outside the forced tool call.
 	proseText    strings.Builder
 	refusal      strings.Builder
 	calls        []*toolCall
 	sound        sound
-	extraBytes   int // bytes of all that is neither text nor thought
+	extraBytes   int // bytes other than text and thoughts
 	finishReason string
 	usage        provider.Usage
 }
@@ -33,14 +32,14 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 	return a
 }
 
-// addChunk adds a chunk. Its error ends the call.
+// addChunk adds a chunk. An error ends the call.
 func (a *answer) addChunk(c chunk) error {
 	a.collector.AnsweredBy(c.Model)
 	if c.Usage != nil {
 		a.usage = usageOf(*c.Usage)
 	}
 	for _, choice := range c.Choices {
-		if choice.Index != 0 { // one was asked for
+		if choice.Index != 0 { // only one choice was requested
 			continue
 		}
 		if choice.FinishReason != "" {
@@ -74,7 +73,7 @@ func (a *answer) addDelta(d delta) error {
 	return a.addText(d.Content)
 }
 
-// addThought hands thinking on. OpenAI shows none here; compatible servers do.
+// addThought passes thinking on. Compatible servers send it; OpenAI does not.
 func (a *answer) addThought(d delta) error {
 	thought := cmp.Or(d.ReasoningContent, d.Reasoning)
 	if !a.thoughts || thought == "" {
@@ -83,11 +82,11 @@ func (a *answer) addThought(d delta) error {
 	return a.collector.Add(provider.Delta{Thought: thought})
 }
 
-// addText takes text. Beside a forced tool it is kept until it is known whether the
-// tool was called: if so, it is no part of the answer.
+// addText adds text. With a forced tool it is kept until the end: if the tool was called, it is not
+// part of the answer.
 func (a *answer) addText(text string) error {
 	switch {
-	case text == "": // the first chunk names the role and says nothing
+	case text == "": // the first chunk has only the role
 		return nil
 	case a.tool != "":
 		a.proseText.WriteString(text)
@@ -97,7 +96,7 @@ func (a *answer) addText(text string) error {
 	}
 }
 
-// addExtra counts bytes that are not text and checks that they are not too many.
+// addExtra counts bytes that are not text and checks their limit.
 func (a *answer) addExtra(n int) error {
 	a.extraBytes += n
 	return a.collector.CheckSize(a.extraBytes)
@@ -106,10 +105,10 @@ func (a *answer) addExtra(n int) error {
 // finish completes the answer.
 func (a *answer) finish() (provider.Result, error) {
 	if a.finishReason == "" {
-		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended and the server did not say why
+		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
 	}
 	r := provider.Result{RawStop: a.finishReason, Stop: a.stopClass(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
-	if r.RefusalText != "" { // the reason is "stop" then
+	if r.RefusalText != "" { // the finish reason is "stop" in this case
 		r.Stop = provider.StopRefused
 	}
 	if blocked(a.finishReason) {

@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// sound is the samples of a spoken answer: 16 bits, one channel, 24,000 a second.
+// sound holds the samples of a spoken answer: 16 bits, one channel, 24,000 per second.
 type sound []byte
 
 const (
@@ -16,7 +16,7 @@ const (
 	sampleBytes = 2
 )
 
-// addAudio adds a piece of sound. What is spoken is the answer's text.
+// addAudio adds a piece of sound. The transcript is the answer's text.
 func (a *answer) addAudio(d audioPiece) error {
 	if d.Data != "" {
 		samples, err := base64.StdEncoding.DecodeString(d.Data)
@@ -31,7 +31,7 @@ func (a *answer) addAudio(d audioPiece) error {
 	return a.addText(d.Transcript)
 }
 
-// media is the sound as a WAV file, for bare samples do not tell what they are.
+// media returns the sound as a WAV file, because raw samples do not describe their format.
 func (s sound) media() []provider.Media {
 	if len(s) == 0 {
 		return nil

@@ -12,23 +12,24 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// eventStream are those of an answer as they arrive: the SDK asks, and cuts the stream into events.
-// Its own iterator reads each event three times more than that takes: for an error in it, for
-// being JSON, and for where it ends.
+// eventStream reads the chunks of an answer. The SDK makes the request and splits the stream into
+// events. Its iterator is not used, because it parses each event three more times: for an error,
+// for JSON validity, and for the end.
 type eventStream struct {
 	events  ssestream.Decoder
 	current chunk
-	// done says that the server has said all, though its stream may not have ended yet.
+	// done means that the answer is complete; the stream may still be open.
 	done bool
 	err  error
 	body io.ReadCloser
-	// detach lets the stream outlive its call, false if that was given up; cut ends it.
+	// detach lets the stream outlive its call; false if the call was cancelled. cancel ends the
+	// stream.
 	detach func() bool
 	cancel context.CancelFunc
 }
 
-// openStream asks, and gives the pieces of the answer; leave it when done. The request knows nothing of the
-// call's deadline but that it was cut: why the call ended only the call's context says.
+// openStream makes the request. The caller releases the stream. The request's context has no
+// deadline of its own; only the call's context says why the call ended.
 func (p *Provider) openStream(ctx context.Context, params openai.ChatCompletionNewParams, opts []option.RequestOption) *eventStream {
 	own, cut := context.WithCancel(context.WithoutCancel(ctx))
 	out := &eventStream{detach: context.AfterFunc(ctx, cut), cancel: cut}
@@ -40,7 +41,7 @@ func (p *Provider) openStream(ctx context.Context, params openai.ChatCompletionN
 	return out
 }
 
-// next reads a piece; false: the answer ended, or failed.
+// next reads a chunk; false at the end or after an error.
 func (s *eventStream) next() bool {
 	if s.err != nil || s.events == nil || !s.events.Next() {
 		return false
@@ -56,7 +57,7 @@ func (s *eventStream) next() bool {
 	return s.err == nil
 }
 
-// failure is why there is no further piece; nil: the answer ended.
+// failure returns the error that ended the stream; nil at its end.
 func (s *eventStream) failure() error {
 	if s.err != nil || s.events == nil {
 		return s.err
@@ -64,15 +65,16 @@ func (s *eventStream) failure() error {
 	return s.events.Err()
 }
 
-// A stream whose answer is read may go on for so long, and so far, for its connection to be used
-// again: over HTTP/1.1 one that is left before its end is lost, and the end comes in a packet of
-// its own. A server that never ends one holds as many more connections as it answers calls a second.
+// A stream with a complete answer is read on for drainTime and drainBytes, so that its connection
+// can be reused. Over HTTP/1.1 a connection closed before the end of the body is lost, and the end
+// arrives in its own packet. A server that never ends its streams holds as many additional
+// connections as it answers calls per second.
 const (
 	drainTime  = time.Second
 	drainBytes = 4 << 10
 )
 
-// release ends a stream. Nobody waits for the end of one whose answer is read.
+// release ends a stream. A complete answer's stream is drained in the background.
 func (s *eventStream) release() {
 	if !s.done || !s.detach() {
 		s.close()
@@ -81,15 +83,15 @@ func (s *eventStream) release() {
 	go func() {
 		defer s.close()
 		defer time.AfterFunc(drainTime, s.cancel).Stop()
-		_, _ = io.CopyN(io.Discard, s.body, drainBytes) // what is said after the end does not count
+		_, _ = io.CopyN(io.Discard, s.body, drainBytes) // text after the end is ignored
 	}()
 }
 
-// close ends the connection as well, unless its stream has ended.
+// close also closes the connection unless its stream has ended.
 func (s *eventStream) close() {
 	s.detach()
 	s.cancel()
 	if s.body != nil {
-		_ = s.body.Close() // nothing of it is used any more
+		_ = s.body.Close() // not used any more
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// retryAfter is how long the server asks to wait: by the standard header, or by
-// OpenAI's own, which tell it finer or limit by limit. 0 when none does.
+// retryAfter returns the server's requested wait: from the standard header, or from OpenAI's
+// headers, which are more precise or per limit. 0 means none.
 func retryAfter(h http.Header) time.Duration {
 	if d := outbound.RetryAfter(h); d > 0 {
 		return d
 	}
-	const most = 24 * time.Hour // as much as is believed of the standard header
+	const most = 24 * time.Hour // the same limit as for the standard header
 	var wait time.Duration
 	for _, limit := range []string{"Requests", "Tokens"} {
 		reset, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + limit)) // such as 6m0s

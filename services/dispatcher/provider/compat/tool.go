@@ -6,17 +6,17 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// toolCall is a call that is being put together.
+// toolCall assembles a tool call.
 type toolCall struct{ id, name, arguments strings.Builder }
 
 func (c *toolCall) build() provider.ToolCall {
 	return provider.ToolCall{ID: c.id.String(), Name: c.name.String(), Arguments: c.arguments.String()}
 }
 
-// maxToolCalls bounds the index a server may give.
+// maxToolCalls limits the index of a tool call.
 const maxToolCalls = 128
 
-// addToolCall adds a fragment of a tool call; id and name come in the first one.
+// addToolCall adds a fragment of a tool call. Id and name are in the first fragment.
 func (a *answer) addToolCall(t toolPiece) error {
 	if t.Index < 0 || t.Index >= maxToolCalls {
 		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
@@ -38,13 +38,13 @@ func (a *answer) addToolCall(t toolPiece) error {
 	return a.collector.Add(provider.Delta{Text: t.Function.Arguments})
 }
 
-// flushHeld says what was kept: the tools the model wants called, and the text of a
-// model that was forced to call a tool and did not.
+// flushHeld emits the held parts: the requested tool calls, and the text of a model that did not
+// call its forced tool.
 func (a *answer) flushHeld() error {
 	open := a.calls
 	switch {
 	case a.tool != "" && len(open) > 0:
-		open = open[1:] // the first one's arguments are the text
+		open = open[1:] // the first call's arguments are the text
 	case a.proseText.Len() > 0:
 		if err := a.collector.Add(provider.Delta{Text: a.proseText.String()}); err != nil {
 			return err
@@ -60,8 +60,8 @@ func (a *answer) flushHeld() error {
 	return a.collector.Add(provider.Delta{ToolCalls: calls})
 }
 
-// stopClass is how the answer ended. If tools were called although one was forced, and
-// not that one alone, it is unknown how.
+// stopClass returns how the answer ended. It is unknown if other tools than the forced one were
+// called.
 func (a *answer) stopClass() provider.StopClass {
 	forced := a.tool != "" && len(a.calls) == 1 && a.calls[0].name.String() == a.tool
 	stop := stopOf(a.finishReason, forced)

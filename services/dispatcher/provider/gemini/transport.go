@@ -15,30 +15,29 @@ import (
 // keyHeader carries the key.
 const keyHeader = "X-Goog-Api-Key"
 
-// exchange is what a call shares with the transport below the SDK, which passes
-// on neither the headers of an error nor how a stream broke. One goroutine uses
-// it: the call's.
+// exchange is the state that a call shares with the transport below the SDK. The SDK passes on
+// neither the headers of an error nor how a stream broke. Only the call's goroutine uses it.
 type exchange struct {
 	key provider.Secret
-	// keyName says where it is to be found.
+	// keyName says where the key is set.
 	keyName string
 	status  int
 	header  http.Header
-	// broken is how the stream ended, if it did not end well. The SDK is told of an
-	// end only, for it prints what breaks to the standard logger.
+	// broken is the error that ended the stream, if any. The SDK only sees the end, because it
+	// prints stream errors to the standard logger.
 	broken error
-	// arguments are those of the functions called so far, as the model wrote them.
+	// arguments are the arguments of the functions called so far, as written by the model.
 	arguments []json.RawMessage
 }
 
-// exchangeKey finds the exchange in a request's context.
+// exchangeKey is the context key of the exchange.
 type exchangeKey struct{}
 
-// wire is the transport below the SDK. It puts the call's key on, and hands the
-// SDK a stream it can read: bounded events of data, and nothing else.
+// wire is the transport below the SDK. It sets the call's key and gives the SDK only events of
+// limited size with data.
 type wire struct{ http.RoundTripper }
 
-// CloseIdleConnections is found by http.Client's method of that name.
+// CloseIdleConnections is called by the http.Client method of that name.
 func (w wire) CloseIdleConnections() {
 	if c, ok := w.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -47,7 +46,7 @@ func (w wire) CloseIdleConnections() {
 
 var errStray = errors.New("a request that belongs to no call")
 
-// RoundTrip asks.
+// RoundTrip sends the request.
 func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, ok := r.Context().Value(exchangeKey{}).(*exchange)
 	if !ok {
@@ -69,8 +68,8 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// note keeps the arguments of the functions that an event calls. The SDK reads
-// them into a map, which loses the order of members and digits of large numbers.
+// note keeps the arguments of the functions in an event. The SDK decodes them into a map, which
+// loses the order of members and digits of large numbers.
 func (x *exchange) note(event []byte) {
 	if !bytes.Contains(event, []byte(`"functionCall"`)) {
 		return
@@ -86,7 +85,7 @@ func (x *exchange) note(event []byte) {
 		}
 	}
 	if json.Unmarshal(event, &doc) != nil {
-		return // the SDK cannot read it either, and says so
+		return // the SDK cannot read it either and returns the error
 	}
 	for _, c := range doc.Candidates {
 		for _, p := range c.Content.Parts {
@@ -97,13 +96,13 @@ func (x *exchange) note(event []byte) {
 	}
 }
 
-// argumentsOf are the arguments of the next call, as text.
+// argumentsOf returns the arguments of the next call as text.
 func (x *exchange) argumentsOf(call *genai.FunctionCall) string {
 	var raw json.RawMessage
 	if len(x.arguments) > 0 {
 		raw, x.arguments = x.arguments[0], x.arguments[1:]
 	} else {
-		raw, _ = json.Marshal(call.Args) // it came out of JSON
+		raw, _ = json.Marshal(call.Args) // decoded values always render
 	}
 	if len(raw) == 0 || string(raw) == "null" {
 		return "{}"
@@ -111,12 +110,11 @@ func (x *exchange) argumentsOf(call *genai.FunctionCall) string {
 	return string(raw)
 }
 
-// errGarbage is an event that is none of the API's.
+// errGarbage is an event that is not part of the API.
 var errGarbage = errors.New("an event that is no answer")
 
-// pull reads a stream piece by piece; nil is its end. The SDK panics at documents
-// of another shape than the vendor's: that is an error here, while a panic of who
-// takes the pieces stays one.
+// pull reads a stream piece by piece; nil is its end. The SDK panics at unexpected documents, which
+// pull converts to an error. A panic of the consumer stays one.
 func pull(stream iter.Seq2[*genai.GenerateContentResponse, error]) (next func() (*genai.GenerateContentResponse, error), stop func()) {
 	pulled, stop := iter.Pull2(stream)
 	next = func() (r *genai.GenerateContentResponse, err error) {

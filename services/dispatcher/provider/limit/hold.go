@@ -8,33 +8,33 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// A provider that refuses a call for its rate, or says when to come back, is not called again
-// before: calls with the same model and credential are held. When the time is over one call
-// probes; the others follow when it was not refused.
+// After a provider refuses a call for its rate, or names a time to retry, calls with the same model
+// and credential are held. After that time one call is a probe. The others follow if it was not
+// refused.
 const (
-	// maxHold is the longest wait that a vendor can ask for.
+	// maxHold is the longest wait accepted from a vendor.
 	maxHold = 15 * time.Minute
-	// maxHoldJitter is the longest random time that is added to it, so that dispatchers do not
-	// probe together.
+	// maxHoldJitter is the longest random time added to a hold, so that dispatchers do not probe
+	// together.
 	maxHoldJitter = 5 * time.Second
-	// firstHold is the hold of a vendor that names no time; it doubles up to maxHeldWait with
-	// each probe that is refused.
+	// firstHold is the hold if the vendor names no time. It doubles up to maxHeldWait with each
+	// refused probe.
 	firstHold = time.Second
-	// maxHeldWait is the longest time that a held call waits for the end of holds. With more
-	// ahead it is turned away, so that its run uses no slot for so long.
+	// maxHeldWait is the longest wait for the end of holds. A call with a longer wait ahead is
+	// rejected, so that its run does not keep a slot.
 	maxHeldWait = 10 * time.Second
-	// probeTime is how long other calls wait for the outcome of a probe. Refusals come fast;
-	// an answer may take many minutes.
+	// probeTime is how long other calls wait for the outcome of a probe. Refusals are fast; an
+	// answer may take many minutes.
 	probeTime = 5 * time.Second
-	// probeKept is how long after a hold the first call is still a probe: calls that were
-	// turned away come back within a window of 2 minutes.
+	// probeKept is how long after a hold the first call is still a probe: rejected calls return
+	// within a window of 2 minutes.
 	probeKept = 2*time.Minute + maxHoldJitter
 )
 
-// key identifies calls that a vendor counts together.
+// key identifies calls that share a vendor's limits.
 type key struct {
 	model string
-	// credential is the digest of a tenant's own key; empty: the host's is used.
+	// credential is the digest of a tenant's own key; empty for the host's key.
 	credential string
 }
 
@@ -47,15 +47,15 @@ func keyOf(c Call) key {
 	return k
 }
 
-// HeldError ends the wait of a call for a provider that refuses calls. The call was not made.
+// HeldError rejects a held call. The call was not made.
 type HeldError struct {
-	// Code is that of the refusal.
+	// Code is the code of the refusal.
 	Code string
 	// Left is the time until the provider is called again.
 	Left time.Duration
 }
 
-// Error does not name the provider: the reader of a run may not know which one was used.
+// Error does not name the provider, which may be hidden from the run's readers.
 func (*HeldError) Error() string {
 	return "the provider refused an earlier call for lack of capacity; no call is made before the time that it named"
 }
@@ -63,15 +63,15 @@ func (*HeldError) Error() string {
 type phase int
 
 const (
-	// closed: no call before wake.
+	// closed makes no call before wake.
 	closed phase = iota
-	// due: the next call is the probe; none came yet.
+	// due makes the next call the probe.
 	due
-	// probing: a probe waits for room, or is in flight.
+	// probing has a probe that waits for room or is in flight.
 	probing
 )
 
-// hold is what holds the calls of one key. The queue's lock guards it.
+// hold is the state of one key's held calls. The queue's lock guards it.
 type hold struct {
 	key   key
 	phase phase
@@ -79,15 +79,15 @@ type hold struct {
 	// refusals counts refused probes, the first refusal included.
 	refusals int
 	probe    *waiter
-	// parked are the calls that wait for the end of the hold, in their order.
+	// parked are the calls that wait for the end of the hold, in order.
 	parked []*waiter
-	// wake is when the phase ends by itself; zero: it does not.
+	// wake is when the phase ends by itself; zero for never.
 	wake  time.Time
 	timer *time.Timer
 }
 
-// parkIfHeld parks a call that a hold concerns, or turns it away; the caller takes it out of the
-// queue then. False: the call can be made.
+// parkIfHeld parks a held call or rejects it; the caller then removes it from the queue. False
+// means that the call can be made.
 func (q *queue) parkIfHeld(w *waiter) bool {
 	h := q.holds[w.key]
 	switch {
@@ -115,17 +115,17 @@ func (q *queue) reject(h *hold, w *waiter) {
 
 func (q *queue) sendProbe(h *hold, w *waiter) {
 	h.phase, h.probe = probing, w
-	q.setTimer(h, 0) // the time of the probe begins with its call
+	q.setTimer(h, 0) // probeTime starts with its call
 }
 
-// startHold holds calls like w's, or holds them for longer.
+// startHold starts or extends the hold of w's key.
 func (q *queue) startHold(w *waiter, e *provider.Error) {
 	h := q.holds[w.key]
 	if h == nil {
 		h = &hold{key: w.key, phase: due}
 		q.holds[w.key] = h
 	}
-	var until time.Time // the end of the hold that goes on
+	var until time.Time // the end of the current hold
 	if h.phase == closed {
 		until = h.wake
 	} else {
@@ -145,7 +145,7 @@ func (q *queue) startHold(w *waiter, e *provider.Error) {
 	})
 }
 
-// holdFor is how long calls are held after a refusal.
+// holdFor returns the duration of a hold after a refusal.
 func (q *queue) holdFor(h *hold, e *provider.Error) time.Duration {
 	if e.RetryAfter > 0 {
 		d := min(e.RetryAfter, maxHold)
@@ -155,7 +155,7 @@ func (q *queue) holdFor(h *hold, e *provider.Error) time.Duration {
 	return d + q.jitter(d)
 }
 
-// setTimer ends the current phase in d; 0: it does not end by itself.
+// setTimer ends the current phase in d; 0 disables the timer.
 func (q *queue) setTimer(h *hold, d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
@@ -178,7 +178,7 @@ func (q *queue) setTimer(h *hold, d time.Duration) {
 	})
 }
 
-// endPhase ends the phase of a hold whose time is over.
+// endPhase ends a phase whose time is over.
 func (q *queue) endPhase(h *hold) {
 	switch h.phase {
 	case closed:
@@ -189,7 +189,7 @@ func (q *queue) endPhase(h *hold) {
 	q.admitWaiting()
 }
 
-// nextProbe lets the first parked call through, or the next one that comes.
+// nextProbe admits the first parked call, or the next call that arrives, as a probe.
 func (q *queue) nextProbe(h *hold) {
 	h.phase, h.probe = due, nil
 	if len(h.parked) == 0 {
@@ -202,7 +202,7 @@ func (q *queue) nextProbe(h *hold) {
 	q.requeue([]*waiter{w})
 }
 
-// liftHold ends a hold: its calls are in the queue again, before those that came later.
+// liftHold ends a hold. Its calls return to the queue before those that came later.
 func (q *queue) liftHold(h *hold) {
 	delete(q.holds, h.key)
 	q.setTimer(h, 0)
@@ -231,7 +231,7 @@ func (q *queue) settleHold(w *waiter, o Outcome) {
 	isProbe := h != nil && h.probe == w
 	switch {
 	case o.Refused != nil:
-		// A server that is overloaded or away once, and names no time, holds up nothing.
+		// A single overload or failed connection without a retry time starts no hold.
 		if isProbe || o.Refused.RetryAfter > 0 || o.Refused.Code == provider.CodeQuota {
 			q.startHold(w, o.Refused)
 		}
@@ -243,7 +243,7 @@ func (q *queue) settleHold(w *waiter, o Outcome) {
 	}
 }
 
-// leaveHold takes a call whose caller is gone out of its hold.
+// leaveHold removes a cancelled call from its hold.
 func (q *queue) leaveHold(w *waiter) {
 	h := q.holds[w.key]
 	if h == nil {

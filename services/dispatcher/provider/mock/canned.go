@@ -18,13 +18,12 @@ var canned = map[string]func(*members) provider.Provider{
 	"usage-only":  newUsageOnly,
 }
 
-// CannedIDs lists the ids configurable.mockProvider may name, sorted; discovery
-// advertises them.
+// CannedIDs returns the valid ids of configurable.mockProvider, sorted, for discovery.
 func CannedIDs() []string { return slices.Sorted(maps.Keys(canned)) }
 
-// Canned makes the provider that configurable.mockProvider names. config is its
-// config member, nil or empty for all defaults. It is read strictly: the error
-// names every member that is unknown, given twice, or out of range.
+// Canned returns the provider that configurable.mockProvider names. config is its config member;
+// empty uses all defaults. It is read strictly: the error names every unknown, duplicate or
+// out-of-range member.
 func Canned(id string, config json.RawMessage) (provider.Provider, error) {
 	build, ok := canned[id]
 	if !ok {
@@ -41,11 +40,11 @@ func Canned(id string, config json.RawMessage) (provider.Provider, error) {
 	return p, nil
 }
 
-// maxDelayMs bounds delayMsPerToken, and failAfterMs alike.
+// maxDelayMs limits delayMsPerToken and failAfterMs.
 const maxDelayMs = 5000
 
-// usageMember reads {promptTokens, completionTokens, totalTokens}; what is not
-// given defaults to def's, and the total to the sum.
+// usageMember reads {promptTokens, completionTokens, totalTokens}. Missing counts default to def's,
+// and the total to the sum.
 func usageMember(m *members, def provider.Usage) provider.Usage {
 	o, ok := m.object("usage")
 	if !ok {

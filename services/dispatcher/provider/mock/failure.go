@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// failure gives no answer but an error.
+// failure is a provider that always returns an error.
 type failure struct {
 	after time.Duration
 	err   provider.Error

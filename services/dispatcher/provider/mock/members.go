@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// members reads a JSON object member by member and collects what is wrong, each
-// with its path. Names are matched exactly and may not come twice: encoding/json
-// alone would take "Tokens" for "tokens" and the last of two.
+// members reads a JSON object member by member and collects errors with their paths. Names are
+// matched exactly and must be unique, unlike in encoding/json.
 type members struct {
 	path   string
-	unread map[string]json.RawMessage // not read yet
+	unread map[string]json.RawMessage // members not read yet
 	errs   []error
 }
 
-// parseMembers reads raw as an object; nothing at all is an empty one.
+// parseMembers parses raw as an object; empty input is an empty object.
 func parseMembers(path string, raw json.RawMessage) (*members, error) {
 	m := &members{path: path, unread: map[string]json.RawMessage{}}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -50,7 +49,7 @@ func (m *members) readMember(d *json.Decoder) error {
 	if err != nil {
 		return fmt.Errorf("%s: not a JSON object", m.path)
 	}
-	name, _ := t.(string) // the decoder takes nothing else for a name
+	name, _ := t.(string) // the decoder ensures a string
 	var v json.RawMessage
 	if err := d.Decode(&v); err != nil {
 		return fmt.Errorf("%s.%s: not a JSON value", m.path, name)
@@ -62,7 +61,7 @@ func (m *members) readMember(d *json.Decoder) error {
 	return nil
 }
 
-// err gives everything that was wrong, unread members included.
+// err returns all errors, including unknown members.
 func (m *members) err() error {
 	for _, name := range slices.Sorted(maps.Keys(m.unread)) {
 		m.fail(name, "unknown member; remove it")
@@ -70,7 +69,7 @@ func (m *members) err() error {
 	return errors.Join(m.errs...)
 }
 
-// addErrors takes over what was wrong in a member that is an object itself.
+// addErrors adds the errors of a nested object.
 func (m *members) addErrors(o *members) {
 	if err := o.err(); err != nil {
 		m.errs = append(m.errs, err)
@@ -81,8 +80,7 @@ func (m *members) fail(name, format string, args ...any) {
 	m.errs = append(m.errs, fmt.Errorf("%s.%s: %s", m.path, name, fmt.Sprintf(format, args...)))
 }
 
-// decode decodes a member; ok is false when it is absent or wrong. null is wrong:
-// absent is how to say nothing.
+// decode decodes a member; ok is false if it is absent or invalid. null is invalid.
 func (m *members) decode(name, want string, v any) (ok bool) {
 	raw, ok := m.unread[name]
 	if !ok {
@@ -104,7 +102,7 @@ func (m *members) text(name, def string) string {
 	return v
 }
 
-// required is a string that must be there.
+// required reads a required string.
 func (m *members) required(name string) string {
 	if _, ok := m.unread[name]; !ok {
 		m.fail(name, "required")
@@ -171,7 +169,7 @@ func (m *members) object(name string) (*members, bool) {
 	return o, true
 }
 
-// objects reads an array of objects that must be there and not be empty.
+// objects reads a required non-empty array of objects.
 func (m *members) objects(name string) []*members {
 	var raws []json.RawMessage
 	if _, ok := m.unread[name]; !ok {
@@ -193,7 +191,7 @@ func (m *members) objects(name string) []*members {
 	return list
 }
 
-// jsonText reads JSON text in a string, or any other value as its own text.
+// jsonText reads JSON text in a string, or renders any other value.
 func (m *members) jsonText(name string) string {
 	raw, ok := m.unread[name]
 	if !ok {
@@ -205,7 +203,7 @@ func (m *members) jsonText(name string) string {
 		return s
 	}
 	var compact bytes.Buffer
-	if json.Compact(&compact, raw) != nil { // parseMembers took it for JSON
+	if json.Compact(&compact, raw) != nil { // parseMembers accepted it
 		m.fail(name, "not a JSON value")
 	}
 	return compact.String()

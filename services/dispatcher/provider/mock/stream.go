@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// streamText says its tokens, one piece for each.
+// streamText streams its tokens, one per piece.
 type streamText struct {
 	tokens []string
 	delay  time.Duration
@@ -37,8 +37,7 @@ func (s *streamText) Call(ctx context.Context, req provider.Request, emit func(p
 	return a.stream(ctx, req, emit)
 }
 
-// stopOf classifies a finish reason. tool_calls is a clean stop here, because
-// the run asked for it.
+// stopOf classifies a finish reason. tool_calls is clean here, because the run requested it.
 func stopOf(finish string) provider.StopClass {
 	switch finish {
 	case "length":
@@ -50,7 +49,7 @@ func stopOf(finish string) provider.StopClass {
 	}
 }
 
-// toolCalls asks for tools, one piece for each call.
+// toolCalls requests tools, one call per piece.
 type toolCalls struct {
 	calls []provider.ToolCall
 	delay time.Duration
@@ -77,7 +76,7 @@ func (t *toolCalls) Call(ctx context.Context, req provider.Request, emit func(pr
 	return cannedAnswer{model: "mock-tool-calls-v1", delay: t.delay, pieces: pieces, end: r}.stream(ctx, req, emit)
 }
 
-// usageOnly tells tokens and says nothing.
+// usageOnly reports usage and has no text.
 type usageOnly struct{ usage provider.Usage }
 
 func newUsageOnly(m *members) provider.Provider {
@@ -91,7 +90,7 @@ func (u *usageOnly) Call(ctx context.Context, req provider.Request, emit func(pr
 	return cannedAnswer{model: "mock-usage-only-v1", end: r}.stream(ctx, req, emit)
 }
 
-// cannedAnswer is what a canned provider says.
+// cannedAnswer is the answer of a canned provider.
 type cannedAnswer struct {
 	model  string
 	delay  time.Duration // before each piece

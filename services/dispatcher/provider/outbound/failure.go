@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// NewTransportError is a call without an answer, or with half of one.
+// NewTransportError returns the error of a call without a complete answer.
 func NewTransportError(err error) *provider.Error {
 	e := &provider.Error{Code: provider.CodeUnavailable, Retryable: true, Cause: withoutURL(err)}
 	limit, limited := errors.AsType[*LimitError](err)
@@ -38,9 +38,9 @@ func NewTransportError(err error) *provider.Error {
 // ErrUnanswered marks a call whose connection ended before the first byte of an answer.
 var ErrUnanswered = errors.New("no byte of an answer")
 
-// isUnreachable reports whether a call failed before the first byte of an answer in a way that
-// passes: a refused or reset connection, a network or a resolver that is down. A name that
-// does not exist and a wrong certificate are mistakes in the configuration.
+// isUnreachable reports temporary failures before the first byte of an answer: a refused or reset
+// connection, or an unavailable network or resolver. Unknown names and invalid certificates are
+// configuration mistakes.
 func isUnreachable(err error) bool {
 	if !errors.Is(err, ErrUnanswered) {
 		return false
@@ -59,8 +59,8 @@ func isUnreachable(err error) bool {
 	return ok && op.Timeout()
 }
 
-// IsOverloaded reports whether a status says that the server has no room at the moment: its rate
-// limit (429), unavailable (503), or overloaded (529).
+// IsOverloaded reports the statuses of servers without capacity: rate limit (429), unavailable
+// (503), or overloaded (529).
 func IsOverloaded(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloaded
 }
@@ -68,7 +68,7 @@ func IsOverloaded(status int) bool {
 // statusOverloaded is used by Anthropic and by servers that follow it.
 const statusOverloaded = 529
 
-// withoutURL is an error without the address, which url.Error repeats.
+// withoutURL removes the address, which url.Error repeats.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -76,13 +76,13 @@ func withoutURL(err error) error {
 	return err
 }
 
-// maxRetryAfter bounds what is believed of a server's wish.
+// maxRetryAfter limits the wait accepted from a server.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads Retry-After: seconds, or a date, which is compared with the
-// server's own Date so that no clocks need agree. 0 when it says nothing usable.
+// RetryAfter reads Retry-After: seconds, or a date, which is compared with the server's own Date so
+// that clocks need not agree. It returns 0 without a usable value.
 //
-// Retry-After-Ms, which some vendors send, is finer and comes first.
+// Retry-After-Ms, sent by some vendors, is more precise and takes precedence.
 func RetryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && !math.IsInf(ms, 0) {
 		return time.Duration(min(ms, float64(maxRetryAfter.Milliseconds())) * float64(time.Millisecond))

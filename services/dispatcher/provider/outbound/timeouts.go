@@ -39,7 +39,7 @@ var limitMessages = map[Limit]string{
 
 type timeoutsKey struct{}
 
-// Within gives a context whose calls have the time limits t.
+// Within returns a context whose calls have the time limits t.
 func Within(ctx context.Context, t provider.Timeouts) context.Context {
 	return context.WithValue(ctx, timeoutsKey{}, t)
 }
