@@ -41,10 +41,10 @@ func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Re
 		}}
 	}
 	id := model.InvocationID(t, 0, "conformance:side-effect")
-	told := wire.Draft{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: fmt.Appendf(nil,
+	event := wire.Draft{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: fmt.Appendf(nil,
 		`{"level":"info","message":"side effect performed","nodeId":%s,"fields":{"logicalInvocationId":%q}}`, wire.AppendString(nil, t.Input.NodeID), id)}
 	return model.Result{
-		Trust: wire.Trusted, Drafts: []wire.Draft{told},
+		Trust: wire.Trusted, Drafts: []wire.Draft{event},
 		Output: node.Output{Ports: map[string]json.RawMessage{"performed": json.RawMessage(`true`), "logicalInvocationId": wire.AppendString(nil, id)}},
 	}
 }

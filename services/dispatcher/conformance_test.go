@@ -19,7 +19,7 @@ func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
 	require.Empty(t, res.Output.Ports)
 }
 
-// What is seen of the effect is told with its outcome, under one id for every attempt.
+// The effect is recorded with its outcome, under one id for every attempt.
 func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
 	t.Parallel()
 	task := model.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}}

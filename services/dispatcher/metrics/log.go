@@ -127,7 +127,7 @@ func (m *Metrics) addUsage(e *wire.Event) {
 		OutputTokens int64    `json:"outputTokens"`
 		CostUSD      *float64 `json:"costEstimateUsd"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts nothing
 	m.addTokens(p.Provider, p.InputTokens, p.OutputTokens)
 	if p.CostUSD != nil {
 		add(m.usd.WithLabelValues(m.providers.value(p.Provider)), *p.CostUSD)
@@ -142,7 +142,7 @@ func (m *Metrics) addNodeCost(e *wire.Event) {
 	var p struct {
 		Fields json.RawMessage `json:"fields"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts nothing
 	a := cost.Sanitize(p.Fields)
 	if a == nil {
 		return

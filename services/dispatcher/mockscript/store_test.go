@@ -82,7 +82,7 @@ func TestReset_IsOfOneTenant(t *testing.T) {
 	}
 }
 
-// What one process is told, another one plays; no entry is played twice.
+// A script stored by one process is used by another; no entry is used twice.
 func TestTake_OfManyProcessesEachGetsItsOwnEntry(t *testing.T) {
 	t.Parallel()
 	records := memory.New()

@@ -12,12 +12,12 @@ import (
 	"waybill.dev/waybill/protocol/projection"
 )
 
-// Whoever compiles holds up nobody: within a compilation the cache still answers.
+// A compilation does not hold the cache's lock.
 func TestCache_CompilesBesideItsLock(t *testing.T) {
 	t.Parallel()
 	var m cache[string, int]
 	slow, err := m.getOrCompile("slow", func() (int, int, error) {
-		require.True(t, m.mu.TryLock(), "the lock is held while somebody compiles")
+		require.True(t, m.mu.TryLock(), "the lock is held during a compilation")
 		m.mu.Unlock()
 		quick, err := m.getOrCompile("quick", func() (int, int, error) { return 1, 1, nil })
 		return quick + 1, 1, err

@@ -111,7 +111,7 @@ func TestLoop_FitsTheRequestToTheModel(t *testing.T) {
 			require.NotEmpty(t, r.Schema)
 			require.Equal(t, provider.ViaFormat, r.Via)
 		}},
-		"it lets nobody choose how it samples": {`"sampling":false`, func(t *testing.T, r provider.Request) {
+		"it rejects sampling parameters": {`"sampling":false`, func(t *testing.T, r provider.Request) {
 			t.Helper()
 			require.Nil(t, r.Temperature)
 			require.Nil(t, r.TopP)
@@ -148,7 +148,7 @@ func TestLoop_SendsAProjectionAndJudgesByTheSchema(t *testing.T) {
 	r := ask(t, nil, true, optional, mock.Entry{Content: `{"a":"x","b":null}`}, mock.Entry{Content: `{"a":"xx","b":null}`})
 	require.Nil(t, r.result.Err)
 	require.JSONEq(t, `{"a":"xx"}`, string(r.result.Output.Ports["output"]))
-	require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", r.names(), "a length is checked, though the vendor cannot be told of it")
+	require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", r.names(), "a length is checked, although the vendor does not support it")
 	for _, req := range r.spy.reqs {
 		require.Empty(t, projection.LintFor(projection.OpenAI, req.Schema))
 	}
@@ -158,7 +158,7 @@ func TestLoop_SendsAProjectionAndJudgesByTheSchema(t *testing.T) {
 	require.JSONEq(t, `{"type":"object","required":["a"],"properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}}}`, string(r.spy.reqs[0].Schema), "others are sent what the author wrote")
 }
 
-// A schema that the vendor cannot be told of is the author's to mend: nobody is asked.
+// A schema that the vendor does not support fails the node without a call.
 func TestLoop_RefusesWhatCannotBeProjected(t *testing.T) {
 	t.Parallel()
 	r := ask(t, nil, true, `{"outputSchema":{"type":"object","properties":{"a":{"allOf":[{"type":"string"},{"not":{"type":"string"}}]}}}}`, mock.Entry{Content: `{}`})
@@ -174,7 +174,7 @@ func TestLoop_RefusesWhatCannotBeProjected(t *testing.T) {
 	require.Contains(t, string(r.spy.reqs[0].Schema), "allOf")
 }
 
-// A workflow that names the provider is told before a run of it exists.
+// A workflow that names the provider is rejected before a run is created.
 func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -182,8 +182,8 @@ func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
 		typeID       string
 		config, says string
 	}{
-		"cannot be told":               {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, `openai at "/properties/a`},
-		"can be told":                  {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object"}}`, ""},
+		"unsupported":                  {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, `openai at "/properties/a`},
+		"supported":                    {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object"}}`, ""},
 		"does not insist":              {true, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
 		"the run may choose":           {false, node.TypeStructuredOutput, `{"outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
 		"a provider that is not":       {false, node.TypeStructuredOutput, `{"provider":"ghost","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},

@@ -395,11 +395,11 @@ func (c *call) judgeAnswer(ctx context.Context, res provider.Result, attempt int
 	f, refused, failed := classify(res)
 	switch {
 	case refused:
-		told, err := c.refusalDraft(ctx, res)
+		refusal, err := c.refusalDraft(ctx, res)
 		if err != nil {
 			return verdict{done: &Result{Interrupted: err}}
 		}
-		c.drafts = append(c.drafts, told)
+		c.drafts = append(c.drafts, refusal)
 		return c.failNode(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
 	case failed:
 		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.expected.containsDocument(res.Text)))

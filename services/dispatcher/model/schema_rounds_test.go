@@ -136,11 +136,11 @@ func TestRecordedAnswer_StaysWhenItsKindIsGone(t *testing.T) {
 }
 
 // A node that only says which envelopes it takes ends with those that the log has as well,
-// and its answer is told once. A question among them still waits.
+// and its answer is recorded once. A question among them still waits.
 func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
 	t.Parallel()
 	const ticket, config = "vendor.x.ticket", `{"envelopeContract":{"accepts":["vendor.x.ticket"]},"expectsStreaming":false}`
-	for kind, told := range map[string]string{
+	for kind, event := range map[string]string{
 		ticket:                  "",
 		"schema.request":        "provider.usage accept",
 		"clarification.request": "provider.usage accept",
@@ -152,8 +152,8 @@ func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
 			first := execute(t, node.TypeCallPrompt, config, idsOf(t, &ids, acceptAll), says)
 			recorded := map[string]model.Recorded{ids[0]: {Kind: kind, EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}}
 			again := executeTask(t, model.Task{TypeID: node.TypeCallPrompt, Recorded: recorded, Input: node.Input{Config: json.RawMessage(config)}}, acceptAll, says)
-			if told != "" {
-				require.Contains(t, again.names(), told, "it has not answered yet")
+			if event != "" {
+				require.Contains(t, again.names(), event, "it has not answered yet")
 				return
 			}
 			require.Empty(t, again.names())

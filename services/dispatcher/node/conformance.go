@@ -82,8 +82,8 @@ func echoSecret(secrets map[string]string) func(Input) (Output, *wire.NodeError)
 			}
 		}
 		sum := sha256.Sum256([]byte(value))
-		told := fmt.Appendf(nil, `{"secretSha256":%q,"secretLength":%d}`, hex.EncodeToString(sum[:]), len(value))
-		return Output{Writes: map[string]json.RawMessage{in.NodeID: told}}, nil
+		digest := fmt.Appendf(nil, `{"secretSha256":%q,"secretLength":%d}`, hex.EncodeToString(sum[:]), len(value))
+		return Output{Writes: map[string]json.RawMessage{in.NodeID: digest}}, nil
 	}
 }
 

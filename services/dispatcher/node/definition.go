@@ -155,7 +155,7 @@ func (w *warnings) checkReachable() {
 		case len(s.In)+len(s.Out) == 0 && len(w.graph.Steps) > 1:
 			w.add(path, RuleUnlinked, "no edge touches this node: it runs on its own as soon as the run starts; add an edge if it is to wait")
 		case total == 0 && starts && s.Node.TypeID != TypeStart:
-			w.add(path, RuleUnlinked, "no edge leads to this node: it starts with the run, beside "+TypeStart+"; add an edge if it is to come after")
+			w.add(path, RuleUnlinked, "no edge leads to this node: it starts with the run, at the same time as "+TypeStart+"; add an edge if it has to wait")
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (w *warnings) noPortMessage(id string, outputs []string) string {
 func (w *warnings) checkNode(i int) {
 	n := &w.def.Nodes[i]
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
-		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that ask somebody outside can run out of time; nodes of type "+n.TypeID+" do not")
+		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that make external calls have a timeout; nodes of type "+n.TypeID+" do not")
 	}
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.OnUnknownOutcome() != workflow.OutcomeByType && n.OnUnknownOutcome() != workflow.OutcomeAsk {
 		w.add(nodePath(i)+"/settings/onUnknownOutcome", workflow.RuleUnknownOutcome, "nodes of type "+n.TypeID+" make no call, so the setting has no effect")

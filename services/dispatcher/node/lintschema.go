@@ -101,7 +101,7 @@ func (at schemaLocation) projectionProblems(s *checkedSchema, vendors ...project
 		}
 	}
 	for _, p := range different {
-		out = append(out, at.newProblem(p.Rule, p.Path, fmt.Sprintf("%s cannot be told this schema: %s", strings.Join(whose[p], " and "), p.Message)))
+		out = append(out, at.newProblem(p.Rule, p.Path, fmt.Sprintf("not supported by %s: %s", strings.Join(whose[p], " and "), p.Message)))
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func TestOf_IsNilWhereNothingIsSensitive(t *testing.T) {
 	require.Nil(t, node.NewMaskPolicy(def(t, map[string]string{"a": reader}, secret, `metadata={"complianceConfig":{"maskingMode":"passthrough"}}`), node.Builtin()))
 }
 
-// OpenWOP host contract §10.3: what each mode tells.
+// OpenWOP host contract §10.3: what each mode records.
 func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
@@ -64,7 +64,7 @@ func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §10.3: every source of sensitivity, and what it is told in.
+// OpenWOP host contract §10.3: every source of sensitivity, and the events with its values.
 func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
 	t.Parallel()
 	types := node.Builtin()

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// desk is a pack of two nodes; nobody says of what to make the second.
+// desk is a pack of two nodes; the second has no base.
 func desk(t *testing.T) []*pack.Pack {
 	t.Helper()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

@@ -36,7 +36,7 @@ func TestRegistry_FindsByIDAndListsSorted(t *testing.T) {
 	p, ok := r.Lookup("sample")
 	require.True(t, ok)
 	require.Equal(t, named("sample"), p)
-	_, ok = r.Lookup("nobody")
+	_, ok = r.Lookup("unknown")
 	require.False(t, ok)
 }
 

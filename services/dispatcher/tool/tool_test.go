@@ -35,7 +35,7 @@ func TestMux_GivesATaskToItsRunner(t *testing.T) {
 	require.Equal(t, []string{"core.a", "core.b"}, []string{types[0].ID, types[1].ID})
 	require.Equal(t, node.Effect, types[0].Class)
 	require.Equal(t, "a", types[0].Check(nil).Message)
-	require.Empty(t, tool.Runners(nil).Types(), "with nobody named there is no such type")
+	require.Empty(t, tool.Runners(nil).Types(), "without configured peers there are no types")
 }
 
 // OpenWOP host contract §5.5: what is the same in every attempt, and nothing else.

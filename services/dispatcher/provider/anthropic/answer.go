@@ -23,7 +23,7 @@ type answer struct {
 
 	answered   bool // the forced tool was called
 	calls      []provider.ToolCall
-	prose      strings.Builder // text beside the forced tool
+	prose      strings.Builder // text outside the forced tool call
 	extraBytes int             // bytes of prose and calls
 
 	stop    string

@@ -76,8 +76,8 @@ func renderStructured(v any, texts []string) (json.RawMessage, error) {
 	if err != nil || len(texts) != 1 {
 		return b, err
 	}
-	var told, said any
-	if json.Unmarshal(b, &told) == nil && json.Unmarshal([]byte(texts[0]), &said) == nil && reflect.DeepEqual(told, said) {
+	var structuredValue, textValue any
+	if json.Unmarshal(b, &structuredValue) == nil && json.Unmarshal([]byte(texts[0]), &textValue) == nil && reflect.DeepEqual(structuredValue, textValue) {
 		return json.RawMessage(strings.TrimSpace(texts[0])), nil
 	}
 	return b, nil

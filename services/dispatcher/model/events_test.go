@@ -114,10 +114,10 @@ func TestUsage_IsToldForEachCallThatWasAnswered(t *testing.T) {
 	require.JSONEq(t, `{"provider":"mock","model":"m","inputTokens":3,"outputTokens":4,"totalTokens":7,"nodeId":"n"}`, r.payload(t, wire.EventProviderUsage))
 
 	r = answers(t, `"capabilities":[]`, replies{says(`{"valid":true}`, provider.Usage{})})
-	require.JSONEq(t, `{"provider":"mock","model":"m","inputTokens":0,"outputTokens":0,"nodeId":"n"}`, r.payload(t, wire.EventProviderUsage), "told nothing, counted nothing")
+	require.JSONEq(t, `{"provider":"mock","model":"m","inputTokens":0,"outputTokens":0,"nodeId":"n"}`, r.payload(t, wire.EventProviderUsage), "without reported usage there are no counts")
 }
 
-// A cost is told if all of it is known, and never as 0 for unknown (OpenWOP envelope
+// A cost is recorded if all of it is known, and never as 0 for unknown (OpenWOP envelope
 // contract §19.1).
 func TestUsage_TellsNoCostThatIsNotKnown(t *testing.T) {
 	t.Parallel()
