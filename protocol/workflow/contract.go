@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // EnvelopeContract lists the envelope kinds that a node accepts in addition to the universal ones,
@@ -31,7 +32,7 @@ func (n *Node) Contract() (*EnvelopeContract, error) {
 
 // universalKinds are accepted under any contract.
 func universalKinds() []string {
-	return []string{"clarification.request", "schema.request", "schema.response", "error"}
+	return []string{wire.KindClarificationRequest, wire.KindSchemaRequest, wire.KindSchemaResponse, wire.KindError}
 }
 
 // checkContract rejects a contract that is unreadable, which would accept nothing. It also rejects
@@ -47,7 +48,7 @@ func checkContract(n *Node, path string, found *problems) {
 	case c == nil:
 		return
 	}
-	if !slices.Contains([]string{"", "fail-node", "discard-and-warn"}, c.RefusalMode) {
+	if !slices.Contains([]wire.RefusalMode{"", wire.FailNode, wire.DiscardAndWarn}, wire.RefusalMode(c.RefusalMode)) {
 		found.add(at+"/refusalMode", RuleContract, "want fail-node or discard-and-warn")
 	}
 	if members(n.EnvelopeContract)["accepts"] == nil {

@@ -13,7 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
-// runners execute the effects that are no models; test seams have one more.
+// runners returns the runners of effects other than model calls, including the one of the test
+// seams.
 func (s *Service) runners() tool.Runners {
 	if !s.cfg.TestSeams {
 		return s.deps.Tools
@@ -23,15 +24,15 @@ func (s *Service) runners() tool.Runners {
 	return out
 }
 
-// sideEffect does something that is seen in the log, and nothing in a replay: what it
-// did then has to be recorded (OpenWOP host contract §5.6).
+// sideEffect has an effect that the log shows and a replay must not repeat: its outcome has to be
+// recorded (OpenWOP host contract §5.6).
 type sideEffect struct{}
 
-// Check finds nothing wrong with any config.
+// Check accepts any config.
 func (sideEffect) Check(json.RawMessage) *wire.NodeError { return nil }
 
-// Run performs the effect: what is seen of it is recorded together with its outcome,
-// so that it happens once, whoever is lost meanwhile.
+// Run performs the effect. The effect is recorded together with its outcome, so it happens once
+// even if the owner is lost.
 func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Result {
 	if t.Replay {
 		return model.Result{Trust: wire.Trusted, Err: &wire.NodeError{
@@ -40,18 +41,17 @@ func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Re
 		}}
 	}
 	id := model.InvocationID(t, 0, "conformance:side-effect")
-	told := wire.Draft{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: fmt.Appendf(nil,
+	event := wire.Draft{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: fmt.Appendf(nil,
 		`{"level":"info","message":"side effect performed","nodeId":%s,"fields":{"logicalInvocationId":%q}}`, wire.AppendString(nil, t.Input.NodeID), id)}
 	return model.Result{
-		Trust: wire.Trusted, Drafts: []wire.Draft{told},
+		Trust: wire.Trusted, Drafts: []wire.Draft{event},
 		Output: node.Output{Ports: map[string]json.RawMessage{"performed": json.RawMessage(`true`), "logicalInvocationId": wire.AppendString(nil, id)}},
 	}
 }
 
-// withoutPlanted is a definition without the attributes that the suite's node for costs
-// is given: one of them looks like a key on purpose, and the test is that the node
-// tells it to nobody.
-func withoutPlanted(raw []byte) []byte {
+// withoutPlantedSecret returns a definition without the attributes of the test suite's cost node.
+// One of them deliberately looks like a key, to test that the node does not record it.
+func withoutPlantedSecret(raw []byte) []byte {
 	var def map[string]json.RawMessage
 	var nodes []map[string]json.RawMessage
 	if json.Unmarshal(raw, &def) != nil || json.Unmarshal(def["nodes"], &nodes) != nil {
@@ -68,7 +68,7 @@ func withoutPlanted(raw []byte) []byte {
 		return raw
 	}
 	var err error
-	if def["nodes"], err = json.Marshal(nodes); err != nil { // members that were JSON
+	if def["nodes"], err = json.Marshal(nodes); err != nil { // raw members always render
 		return raw
 	}
 	out, err := json.Marshal(def)

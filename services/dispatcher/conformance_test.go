@@ -19,7 +19,7 @@ func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
 	require.Empty(t, res.Output.Ports)
 }
 
-// What is seen of the effect is told with its outcome, under one id for every attempt.
+// The effect is recorded with its outcome, under one id for every attempt.
 func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
 	t.Parallel()
 	task := model.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}}
@@ -39,8 +39,8 @@ func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
 func TestWithoutPlanted_LeavesOutTheAttributesOfCostNodesOnly(t *testing.T) {
 	t.Parallel()
 	require.JSONEq(t, `{"id":"wf","nodes":[{"typeId":"conformance.cost.emit","config":{},"name":"n"},{"typeId":"core.noop","config":{"k":"v"}}]}`,
-		string(withoutPlanted([]byte(`{"id":"wf","nodes":[{"typeId":"conformance.cost.emit","config":{"attrs":{"k":"v"}},"name":"n"},{"typeId":"core.noop","config":{"k":"v"}}]}`))))
+		string(withoutPlantedSecret([]byte(`{"id":"wf","nodes":[{"typeId":"conformance.cost.emit","config":{"attrs":{"k":"v"}},"name":"n"},{"typeId":"core.noop","config":{"k":"v"}}]}`))))
 	for _, doc := range []string{`{"nodes":[{"typeId":"core.noop"}]}`, `{"nodes":1}`, `[]`} {
-		require.Equal(t, doc, string(withoutPlanted([]byte(doc))))
+		require.Equal(t, doc, string(withoutPlantedSecret([]byte(doc))))
 	}
 }

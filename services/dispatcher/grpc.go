@@ -42,28 +42,28 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 	}, nil
 }
 
-// beginDelay is how long runs take here to begin, in milliseconds.
+// beginDelay is the current time from a run's delivery to its first step, in milliseconds.
 func (s *Service) beginDelay() int64 { return s.begins.Mean(s.deps.Clock()).Milliseconds() }
 
 // CancelRun ends a run.
 func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {
 	st, already, err := s.executor.Cancel(ctx, req.GetTenant(), req.GetRunId(), req.GetReason(), req.GetCancelledBy())
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
 }
 
-// retryUnavailable is the hint to a caller whose change the log could not take.
+// retryUnavailable is the retry hint after a failed append.
 const retryUnavailable = 3 * time.Second
 
-// asFault maps errors of the log: it is unavailable, it is damaged, or a change is too large for it.
-func (s *Service) asFault(err error) error {
+// logFault maps errors of the log: unavailable, damaged, or a change that is too large.
+func (s *Service) logFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
-		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(retryUnavailable).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the run log is unavailable; try again").After(retryUnavailable).Wrap(err)
 	}
 	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
-		return fault.New(fault.PayloadTooLarge, "what comes of the request takes %d bytes in the run log, which takes %d at a time; send less", large.Size, large.Limit).Wrap(err)
+		return fault.New(fault.PayloadTooLarge, "the request would append %d bytes to the run log; the limit is %d", large.Size, large.Limit).Wrap(err)
 	}
 	if _, mapped := fault.As(err); !mapped && errors.Is(err, frame.ErrDamaged) {
 		return fault.Damaged().Wrap(err)
@@ -74,38 +74,38 @@ func (s *Service) asFault(err error) error {
 // PauseRun stops a run until it is resumed.
 func (s *Service) PauseRun(ctx context.Context, req *dispatcherv1.PauseRunRequest) (*dispatcherv1.PauseRunResponse, error) {
 	at, err := s.executor.Pause(ctx, req.GetTenant(), req.GetRunId(), wire.DrainPolicy(req.GetDrainPolicy()), req.GetReason(), req.GetPausedBy())
-	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.asFault(err)
+	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.logFault(err)
 }
 
-// ResumeRun lets a paused run go on.
+// ResumeRun continues a paused run.
 func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequest) (*dispatcherv1.ResumeRunResponse, error) {
 	at, err := s.executor.Resume(ctx, req.GetTenant(), req.GetRunId(), req.GetReason())
-	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.asFault(err)
+	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.logFault(err)
 }
 
-// RedactTexts takes secrets out of what somebody says of a run. Without the redactor, or
-// without knowing the run's secrets, there is nothing that may be kept.
+// RedactTexts removes secrets from texts about a run. It fails without the redactor or the run's
+// registered secrets, because such a text must not be stored.
 func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
 	out, err := s.executor.Words(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
 	if err != nil {
-		return nil, unkept(err)
+		return nil, redactorFault(err)
 	}
 	return &dispatcherv1.RedactTextsResponse{Texts: out}, nil
 }
 
-// unkept says that nothing was kept, because the redactor could not look at it.
-func unkept(err error) error {
-	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").After(time.Second).Wrap(err)
+// redactorFault reports that nothing was stored because the redactor is unavailable.
+func redactorFault(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the redactor is unavailable, and nothing was stored; try again").After(time.Second).Wrap(err)
 }
 
-// ResolveInterrupt takes an answer to what a node asks.
+// ResolveInterrupt resolves an interrupt with an answer.
 func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
 	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), engine.Answer{
 		NodeID: req.GetNodeId(), InterruptID: req.GetInterruptId(), ByToken: req.GetByToken(),
 		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: responder(req)},
 	})
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	out := &dispatcherv1.ResolveInterruptResponse{
 		NodeId: r.NodeID, Status: string(r.Status), Kind: string(r.Kind), Outcome: string(r.Decision.Outcome),
@@ -117,7 +117,7 @@ func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.Resolv
 	return out, nil
 }
 
-// votes is how far an approval is; nil for nil.
+// votes converts the progress of an approval; nil for nil.
 func votes(p *interrupt.Progress) *dispatcherv1.Votes {
 	if p == nil {
 		return nil
@@ -129,11 +129,11 @@ func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
 	return interrupt.Responder{Principal: req.GetPrincipal(), User: req.GetUser(), Groups: req.GetGroups(), Roles: req.GetRoles()}
 }
 
-// GetInterrupt shows what a node asks, or has asked last.
+// GetInterrupt returns the open or latest interrupt of a node.
 func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterruptRequest) (*dispatcherv1.GetInterruptResponse, error) {
 	q, ended, err := s.executor.Interrupt(ctx, req.GetTenant(), req.GetRunId(), req.GetNodeId(), req.GetInterruptId())
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	payload, err := json.Marshal(q.Request)
 	out := &dispatcherv1.GetInterruptResponse{
@@ -171,7 +171,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 			return nil, err
 		}
 	}
-	if err := s.holdsNoSecret(ctx, req.GetTenant(), def.Raw); err != nil {
+	if err := s.checkSecrets(ctx, req.GetTenant(), def.Raw); err != nil {
 		return nil, err
 	}
 	ref, change, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
@@ -179,7 +179,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		return nil, err
 	}
 	return &dispatcherv1.PutWorkflowResponse{
-		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknown(ref.Types),
+		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknownTypes(ref.Types),
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
 		Warnings: warnings(slices.Concat(warned, s.unknownChildren(ctx, req.GetTenant(), def), s.unmaskable(def))),
 	}, nil
@@ -189,7 +189,7 @@ func (c Config) limits() node.Limits {
 	return node.Limits{MaxNodeExecutions: c.Limits.MaxNodeExecutions, MaxRunDuration: c.Limits.MaxDuration}
 }
 
-// warnings tells what was found with a definition that was taken all the same.
+// warnings converts the warnings of an accepted definition.
 func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
 	out := make([]*dispatcherv1.WorkflowWarning, len(found))
 	for i, p := range found {
@@ -198,30 +198,30 @@ func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
 	return out
 }
 
-// everybody is the redactor's scope of a definition that belongs to no tenant. It
-// cannot be the name of one.
-const everybody = "="
+// sharedScope is the redactor's scope of a definition without a tenant. It is not a valid tenant
+// name.
+const sharedScope = "="
 
-// holdsNoSecret refuses a definition that the redactor would change.
-func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) error {
+// checkSecrets rejects a definition that the redactor would change.
+func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) error {
 	if tenant == "" {
-		tenant = everybody
+		tenant = sharedScope
 	}
 	if s.cfg.TestSeams {
-		raw = withoutPlanted(raw)
+		raw = withoutPlantedSecret(raw)
 	}
 	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
-		return unkept(err)
+		return redactorFault(err)
 	case changed:
-		return definition.HoldsSecret(raw, clean[0])
+		return definition.NewSecretFault(raw, clean[0])
 	default:
 		return nil
 	}
 }
 
-func (s *Service) unknown(types []string) []string {
+func (s *Service) unknownTypes(types []string) []string {
 	var out []string
 	for _, t := range types {
 		if _, ok := s.types[t]; !ok {
@@ -257,7 +257,7 @@ func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkf
 }
 
 func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {
-	if len(s.unknown(r.Types)) > 0 {
+	if len(s.unknownTypes(r.Types)) > 0 {
 		return false, nil
 	}
 	e, err := s.definitions.ByDigest(ctx, r.Digest)
@@ -267,7 +267,7 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 	return s.starter.Executable(e.Def) == nil, nil
 }
 
-// Describe says what this dispatcher can execute.
+// Describe returns what this dispatcher can execute.
 func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
 	out := &dispatcherv1.DescribeResponse{
 		Providers: s.deps.Providers.IDs(), Byok: s.byok(), ReasoningDirective: string(s.cfg.Completion.Directive), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
@@ -292,7 +292,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 			if f := t.Needs.Fallback; f != nil {
 				described.FallbackProvider, described.FallbackModel = f.Provider, f.Model
 			}
-			out.ModelCapabilities = s.offered(out.ModelCapabilities, t.Needs)
+			out.ModelCapabilities = s.addOffered(out.ModelCapabilities, t.Needs)
 		}
 		out.NodeTypes = append(out.NodeTypes, described)
 	}
@@ -300,8 +300,8 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	return out, nil
 }
 
-// byok are the providers that take a tenant's own key: those that want one at all,
-// where there is a store of keys.
+// byok returns the providers that accept a tenant's own key: those that use a key, if there is a
+// store of keys.
 func (s *Service) byok() []string {
 	if s.deps.Credentials == nil {
 		return nil
@@ -309,9 +309,9 @@ func (s *Service) byok() []string {
 	return slices.DeleteFunc(s.deps.Providers.IDs(), func(id string) bool { return !slices.Contains(s.cfg.Keyed, id) })
 }
 
-// offered adds the capabilities that are required somewhere and that some model has
-// which can be asked: no others may be advertised (OpenWOP envelope contract §16.4).
-func (s *Service) offered(list []string, needs *modelgate.Needs) []string {
+// addOffered adds the required capabilities that some callable model has. No others may be
+// advertised (OpenWOP envelope contract §16.4).
+func (s *Service) addOffered(list []string, needs *modelgate.Needs) []string {
 	for _, id := range needs.Required {
 		if !slices.Contains(list, id) && s.loop.Offers(id, needs.Fallback) {
 			list = append(list, id)

@@ -51,8 +51,7 @@ func blockedFault(err error) error {
 	return err
 }
 
-// quarantinedAmong are the quarantine records of those of the runs that have one. Errors:
-// kv.ErrUnavailable.
+// quarantinedAmong returns the quarantine records of the runs. Errors: kv.ErrUnavailable.
 func (s *Service) quarantinedAmong(ctx context.Context, tenant string, runIDs []string) (map[string]quarantine.Record, error) {
 	if len(runIDs) == 1 {
 		r, err := s.quarantine.Get(ctx, tenant, runIDs[0])
@@ -61,7 +60,7 @@ func (s *Service) quarantinedAmong(ctx context.Context, tenant string, runIDs []
 		}
 		return map[string]quarantine.Record{runIDs[0]: r}, err
 	}
-	all, _, err := s.quarantine.Of(ctx, tenant, "", math.MaxInt) // a few at most
+	all, _, err := s.quarantine.Of(ctx, tenant, "", math.MaxInt) // a few runs at most
 	out := map[string]quarantine.Record{}
 	for _, r := range all {
 		out[r.Run.RunID] = r

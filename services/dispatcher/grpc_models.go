@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-// ListModelCapabilities says what types of nodes require of models, and which models have
-// it: of the protocol's capabilities, then of the host's own that some type requires.
+// ListModelCapabilities returns the capabilities that node types require and the models that have
+// them: first the protocol's, then the host's own required ones.
 func (s *Service) ListModelCapabilities(_ context.Context, req *dispatcherv1.ListModelCapabilitiesRequest) (*dispatcherv1.ListModelCapabilitiesResponse, error) {
 	requiredBy := map[modelgate.Capability][]string{}
 	var (

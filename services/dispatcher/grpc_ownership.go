@@ -20,8 +20,8 @@ const (
 	OwnerExpired  = "expired"
 )
 
-// GetOwnership says which dispatcher owns a run: its log has the owner, and the owner's lease until
-// when.
+// GetOwnership returns the dispatcher that owns a run, from the run's log, and the expiry of its
+// lease.
 func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnershipRequest) (*dispatcherv1.GetOwnershipResponse, error) {
 	run := subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()}
 	o, err := s.executor.Ownership(ctx, run)
@@ -29,13 +29,13 @@ func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnersh
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
 	if err != nil {
-		return nil, s.asFault(err)
+		return nil, s.logFault(err)
 	}
 	out := &dispatcherv1.GetOwnershipResponse{State: OwnerNone, Epoch: int64(o.Epoch)} //nolint:gosec // G115: a run has far fewer epochs
 	if o.Owner == "" {
 		last, err := s.deps.Log.Last(ctx, run)
 		if err != nil {
-			return nil, s.asFault(err)
+			return nil, s.logFault(err)
 		}
 		out.Ended = last.Kind == subject.End
 		return out, nil
@@ -54,7 +54,7 @@ func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnersh
 	return out, nil
 }
 
-// ownerState is the state of an owner by its lease. One whose lease is gone was taken over.
+// ownerState returns the state of an owner by its lease. An owner without a lease was taken over.
 func ownerState(r lease.Record, err error) string {
 	switch {
 	case err != nil || r.State == lease.Expired:

@@ -79,7 +79,7 @@ func (s *Service) EndQuarantinedRun(ctx context.Context, req *dispatcherv1.EndQu
 	return &dispatcherv1.EndQuarantinedRunResponse{Status: string(status)}, nil
 }
 
-// quarantineFault says what to do about an error of the list or the log.
+// quarantineFault maps errors of the list and the log.
 func (s *Service) quarantineFault(err error) error {
 	switch {
 	case errors.Is(err, kv.ErrUnavailable):
@@ -87,6 +87,6 @@ func (s *Service) quarantineFault(err error) error {
 	case errors.Is(err, kv.ErrConflict):
 		return fault.New(fault.Conflict, "a dispatcher is checking the run; try again").Wrap(err)
 	default:
-		return s.asFault(err)
+		return s.logFault(err)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/mockscript"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
-	"waybill.dev/waybill/services/dispatcher/script"
 )
 
 // This file scripts the mock provider (OpenWOP envelope contract §23.3).
 
-// seams checks that there are any, and whose scripts are meant.
-func (s *Service) seams(tenant string) error {
+// checkSeams checks that test seams are served and that there is a tenant.
+func (s *Service) checkSeams(tenant string) error {
 	if s.deps.Scripts == nil {
 		return fault.New(fault.NotFound, "test seams are not served; start the host with --test-seams")
 	}
@@ -26,12 +26,12 @@ func (s *Service) seams(tenant string) error {
 	return nil
 }
 
-// scripted turns what went wrong with a script into a fault.
-func scripted(err error) error {
+// scriptFault maps errors of the script store.
+func scriptFault(err error) error {
 	switch {
 	case errors.Is(err, kv.ErrUnavailable):
-		return fault.New(fault.ServiceUnavailable, "the scripts of the mock provider cannot be reached; try again").After(time.Second).Wrap(err)
-	case errors.Is(err, script.ErrTooLarge):
+		return fault.New(fault.ServiceUnavailable, "the scripts of the mock provider are unavailable; try again").After(time.Second).Wrap(err)
+	case errors.Is(err, mockscript.ErrTooLarge):
 		return fault.New(fault.PayloadTooLarge, "the script is too large; give fewer or shorter entries").Wrap(err)
 	}
 	return err
@@ -39,7 +39,7 @@ func scripted(err error) error {
 
 // ProgramMock scripts the mock provider.
 func (s *Service) ProgramMock(ctx context.Context, req *dispatcherv1.ProgramMockRequest) (*dispatcherv1.ProgramMockResponse, error) {
-	if err := s.seams(req.GetTenant()); err != nil {
+	if err := s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	entries := make([]mock.Entry, len(req.GetProgram()))
@@ -50,34 +50,34 @@ func (s *Service) ProgramMock(ctx context.Context, req *dispatcherv1.ProgramMock
 		}
 	}
 	if err := s.deps.Scripts.Program(ctx, req.GetTenant(), req.GetNodeId(), entries); err != nil {
-		return nil, scripted(err)
+		return nil, scriptFault(err)
 	}
 	return &dispatcherv1.ProgramMockResponse{Count: int32(len(entries))}, nil //nolint:gosec // G115: bounded by the request's size
 }
 
 // ResetMock clears the scripts of a tenant.
 func (s *Service) ResetMock(ctx context.Context, req *dispatcherv1.ResetMockRequest) (*dispatcherv1.ResetMockResponse, error) {
-	if err := s.seams(req.GetTenant()); err != nil {
+	if err := s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	if text := req.GetPanic(); text != "" {
-		panic(errors.New(text)) // asked for, to see what becomes of it
+		panic(errors.New(text)) // requested by a test of panics
 	}
 	n, err := s.deps.Scripts.Reset(ctx, req.GetTenant())
 	if err != nil {
-		return nil, scripted(err)
+		return nil, scriptFault(err)
 	}
 	return &dispatcherv1.ResetMockResponse{Cleared: int32(n)}, nil //nolint:gosec // G115: a small count
 }
 
-// LastMockBudget tells the maxTokens of a node's latest mock call.
+// LastMockBudget returns the maxTokens of a node's latest mock call.
 func (s *Service) LastMockBudget(ctx context.Context, req *dispatcherv1.LastMockBudgetRequest) (*dispatcherv1.LastMockBudgetResponse, error) {
-	if err := s.seams(req.GetTenant()); err != nil {
+	if err := s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	n, ok, err := s.deps.Scripts.LastBudget(ctx, req.GetTenant(), req.GetNodeId())
 	if err != nil {
-		return nil, scripted(err)
+		return nil, scriptFault(err)
 	}
 	out := &dispatcherv1.LastMockBudgetResponse{}
 	if ok {

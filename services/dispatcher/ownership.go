@@ -24,18 +24,18 @@ type Peers interface {
 	Ask(ctx context.Context, process string, data []byte) ([]byte, error)
 }
 
-// askFor bounds a request to another dispatcher.
-const askFor = time.Second
+// peerTimeout limits a request to another dispatcher.
+const peerTimeout = time.Second
 
-// answers are those of a dispatcher that was asked about a run, by what they mean.
+// answers are the responses of a dispatcher about a run.
 var answers = map[engine.Held]string{engine.Executes: "executes", engine.Covers: "covers"}
 
-// toPeers implements engine.Peers: the request is a run id and a position, the answer one of answers;
-// any other is engine.NotHeld.
-type toPeers struct{ Peers }
+// peerClient implements engine.Peers. The request is a run id and a position, the response one of
+// answers; any other means engine.NotHeld.
+type peerClient struct{ Peers }
 
-func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (engine.Held, error) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+func (p peerClient) Moved(ctx context.Context, process, runID string, pos uint64) (engine.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	answer, err := p.Ask(ctx, process, fmt.Append(nil, runID, " ", pos))
 	for held, is := range answers {
@@ -46,15 +46,15 @@ func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (
 	return engine.NotHeld, err
 }
 
-// peers is nil without them: a nil Peers in an interface would not be.
+// peers returns a nil interface without peers.
 func (s *Service) peers() engine.Peers {
 	if s.deps.Peers == nil {
 		return nil
 	}
-	return toPeers{s.deps.Peers}
+	return peerClient{s.deps.Peers}
 }
 
-// answerPeers takes the requests of other dispatchers.
+// answerPeers serves the requests of other dispatchers.
 func (s *Service) answerPeers() error {
 	if s.deps.Peers == nil {
 		return nil
@@ -69,10 +69,10 @@ func (s *Service) answerPeers() error {
 	})
 }
 
-// leaseRetry is the pause before the lease is written again.
+// leaseRetry is the pause before writing the lease again.
 const leaseRetry = 500 * time.Millisecond
 
-// openLease writes this process's lease: no run is executed before.
+// openLease writes this process's lease. No run is executed before.
 func (s *Service) openLease(ctx context.Context) error {
 	if err := s.answerPeers(); err != nil {
 		return err
@@ -89,10 +89,10 @@ func (s *Service) openLease(ctx context.Context) error {
 	}
 }
 
-// successor acts on leases that were lost or are over; see lease.Handler.
+// successor handles lost and ended leases; see lease.Handler.
 type successor struct{ *Service }
 
-// Lost stops what this process executes: another dispatcher took over its runs.
+// Lost stops this process's runs: another dispatcher took them over.
 func (s successor) Lost(string) {
 	s.executor.LeaseLost()
 	if err := s.answerPeers(); err != nil {
@@ -101,14 +101,14 @@ func (s successor) Lost(string) {
 }
 
 const (
-	// ownedPage is how many runs of a dead process are read at a time.
+	// ownedPage is the number of a dead process's runs read at a time.
 	ownedPage = 500
-	// requeuedAtOnce is how many of them are appended to at a time.
-	requeuedAtOnce = 64
+	// requeueParallelism limits the concurrent appends to them.
+	requeueParallelism = 64
 )
 
-// Orphaned puts the runs that a dead process owned back into the queue. It reads them from the read
-// model, once that has all that the process can have appended.
+// Orphaned puts a dead process's runs back into the queue. It reads them from the read model after
+// that has everything the process can have appended.
 func (s successor) Orphaned(ctx context.Context, process string) error {
 	end, err := s.logEnd(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s successor) Orphaned(ctx context.Context, process string) error {
 			return err
 		}
 		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(requeuedAtOnce)
+		g.SetLimit(requeueParallelism)
 		for _, r := range runs {
 			g.Go(func() error {
 				if err := s.executor.Requeue(gctx, r.Run); err != nil {
@@ -144,7 +144,7 @@ func (s successor) Orphaned(ctx context.Context, process string) error {
 	}
 }
 
-// logEnd is the position of the log's last frame; 0 for a log that does not say.
+// logEnd returns the position of the log's last frame; 0 if the log does not provide it.
 func (s *Service) logEnd(ctx context.Context) (uint64, error) {
 	f, ok := s.deps.Log.(interface {
 		End(ctx context.Context) (uint64, error)
@@ -155,11 +155,11 @@ func (s *Service) logEnd(ctx context.Context) (uint64, error) {
 	return f.End(ctx)
 }
 
-// cutWithin is how long runs may take to be released after the time for their effects is over.
-const cutWithin = 3 * time.Second
+// releaseTimeout is the time to release runs after the drain timeout.
+const releaseTimeout = 3 * time.Second
 
-// Quiesce takes no further runs and begins no further effects; calls are still served. Drain ends
-// what is under way.
+// Quiesce accepts no further runs and starts no further effects. Calls are still served. Drain ends
+// the current ones.
 func (s *Service) Quiesce() {
 	s.leases.Drain()
 	s.executor.Drain()
@@ -169,8 +169,8 @@ func (s *Service) Quiesce() {
 	s.pool.Drain()
 }
 
-// Drain lets effects that are under way end until ctx does, records their results, and releases
-// what is left, so that other dispatchers continue without waiting for this one's lease.
+// Drain waits for current effects until ctx ends, records their results, and releases the other
+// runs. Other dispatchers then continue them without waiting for this one's lease.
 func (s *Service) Drain(ctx context.Context) {
 	s.Quiesce()
 	select {
@@ -189,10 +189,10 @@ func (s *Service) Drain(ctx context.Context) {
 		s.executor.Cut()
 		select {
 		case <-idle:
-		case <-time.After(cutWithin):
+		case <-time.After(releaseTimeout):
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := s.leases.Release(ctx); err != nil && !errors.Is(err, runlog.ErrUnavailable) {
 		s.deps.Logger.Warn("dispatcher lease not released; it expires", "error", err)

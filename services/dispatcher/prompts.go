@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"time"
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -14,18 +13,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// PromptConfig is what an operator sets about prompt templates.
+// PromptConfig are the operator's settings of prompt templates.
 type PromptConfig struct {
-	// Library is nil where there are none.
+	// Library is nil without templates.
 	Library *prompt.Library
-	// Observability is how much of a composition its event tells; empty: hashes.
+	// Observability is how much of a composition its event contains; empty means hashes.
 	Observability prompt.Observability
-	// TestSecrets are those that templates may name, by id: there are none but those of
-	// the test seams. The redactor has to know them.
+	// TestSecrets are the test seams' secrets by id, the only ones for templates. They must be
+	// registered with the redactor.
 	TestSecrets map[string]string
 }
 
-// prompts are the templates with those of the test seams, if these are served.
+// prompts returns the templates, including those of the test seams if served.
 func (c Config) prompts(redactor clients.Redactor) (model.Prompts, error) {
 	p := model.Prompts{
 		Library: c.Prompts.Library, Observability: cmp.Or(c.Prompts.Observability, prompt.Hashed), Redact: redactor.Redact,
@@ -42,8 +41,8 @@ func (c Config) prompts(redactor clients.Redactor) (model.Prompts, error) {
 	return p, err
 }
 
-// promptSupport is told while there are templates. Secrets are among the sources only
-// where the family of secrets is there as well.
+// promptSupport describes the templates. Secrets are a source only if tenants' keys are supported
+// as well.
 func (s *Service) promptSupport() *dispatcherv1.PromptSupport {
 	out := &dispatcherv1.PromptSupport{
 		VariableSources:  []string{string(prompt.FromInput), string(prompt.FromVariable), string(prompt.FromContext)},
@@ -58,9 +57,9 @@ func (s *Service) promptSupport() *dispatcherv1.PromptSupport {
 	return out
 }
 
-// ComposePrompt fills a template in (OpenWOP envelope contract §23.4).
+// ComposePrompt renders a template (OpenWOP envelope contract §23.4).
 func (s *Service) ComposePrompt(ctx context.Context, req *dispatcherv1.ComposePromptRequest) (*dispatcherv1.ComposePromptResponse, error) {
-	if err := s.seams(req.GetTenant()); err != nil {
+	if err := s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	level := cmp.Or(prompt.Observability(req.GetObservability()), s.prompts.Observability)
@@ -89,13 +88,13 @@ func (s *Service) ComposePrompt(ctx context.Context, req *dispatcherv1.ComposePr
 		}
 		return out[0], nil
 	}); err != nil {
-		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is composed without it; try again").After(time.Second).Wrap(err)
+		return nil, redactorFault(err)
 	}
 	payload, err := json.Marshal(c.Payload(req.GetNodeId(), level))
 	return &dispatcherv1.ComposePromptResponse{Payload: payload}, err
 }
 
-// template finds one by its id or by a reference.
+// template returns a template by id or reference.
 func (s *Service) template(id string) (*prompt.Template, *fault.Error) {
 	r, wrong := prompt.ParseName(id)
 	if wrong != nil {

@@ -89,7 +89,7 @@ func (f fleet) append(t *testing.T, kind subject.Kind, writer string, events ...
 }
 
 // A quarantined run stays in quarantine when the dispatcher that owned it ends: nothing is appended to
-// its log, and nobody tries it again.
+// its log, and no dispatcher tries it again.
 func TestQuarantine_OutlivesTheDispatcherThatOwnedTheRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -137,7 +137,7 @@ func TestQuarantine_OutlivesTheDispatcherThatOwnedTheRun(t *testing.T) {
 				require.NotContains(t, f.processes(t), lease.Expired)
 				require.NotContains(t, f.processes(t), lease.Released, "its runs were handed on")
 				require.Len(t, f.log.Frames(), frames, "nothing is appended")
-				require.Equal(t, before, list(other)[0], "nobody tried it again")
+				require.Equal(t, before, list(other)[0], "no dispatcher tried it again")
 
 				if c.damaged {
 					f.log.Damage(2) // it is whole again

@@ -1,9 +1,9 @@
 // Package dispatcher creates, executes and ends runs.
 //
-// A request becomes a start frame (package start); the log hands the run to a
-// worker; the executor folds its log, asks the pure machine (package run) what
-// comes next, appends that, and performs the effects (package completion for
-// model calls); runs that wait are watched over by package sleep.
+// A request becomes a start frame (package create). The log delivers the run to a worker. The
+// executor (package engine) folds the run's log, gets the next events from the pure state machine
+// (package machine), appends them, and performs the effects (package model for model calls).
+// Package timers wakes waiting runs.
 package dispatcher
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,38 +53,37 @@ import (
 	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
-// Config is what an operator sets.
+// Config holds the operator's settings.
 type Config struct {
 	Limits machine.Limits
-	// MaxRuns bounds the runs executed at a time.
+	// MaxRuns limits the runs executed concurrently.
 	MaxRuns int
-	// Intake bounds the starts that are taken.
+	// Intake limits accepted starts.
 	Intake queue.GuardConfig
-	// MaxTogether bounds how much of what a run's effects tell at a time goes into one
-	// frame of its log.
+	// MaxTogether limits the events of a run's concurrent effects in one frame of its log.
 	MaxTogether int
-	// MaxDepth bounds how deep runs are nested.
+	// MaxDepth limits the nesting of runs.
 	MaxDepth int
 	// Lease is how long a dispatcher may stay silent before others take over its runs.
 	Lease lease.Config
-	// AckWait is how long the queue waits for a sign of a delivery; see runlog.AckWait.
+	// AckWait is how long the queue waits for progress of a delivery; see runlog.AckWait.
 	AckWait    time.Duration
 	Completion model.Config
-	// Keyed are the ids of providers that are asked with a key.
+	// Keyed are the ids of providers that are called with a key.
 	Keyed []string
 	// SelfHosted are the ids of providers on the operator's own servers.
 	SelfHosted []string
 	// TestSeams lets test keys script the mock provider.
 	TestSeams bool
-	// Packs bring node types; they were read for those that the host has.
+	// Packs add node types. They were loaded for the host's types.
 	Packs []*pack.Pack
-	// RuntimeCapabilities are the ids that a node may require of the host's runtime.
+	// RuntimeCapabilities are the runtime capabilities that nodes may require.
 	RuntimeCapabilities []string
-	// Prompts are the prompt templates that nodes may name.
+	// Prompts configures prompt templates.
 	Prompts PromptConfig
 }
 
-// DefaultConfig is right for one process on a small machine.
+// DefaultConfig suits one process on a small machine.
 func DefaultConfig() Config {
 	return Config{
 		Limits:  machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
@@ -97,16 +97,16 @@ func DefaultConfig() Config {
 	}
 }
 
-// runtimeCapability is the form of ids that packs may require.
+// runtimeCapability is the format of ids that packs may require.
 var runtimeCapability = regexp.MustCompile(`^[a-z][a-zA-Z0-9._-]{0,127}$`)
 
-// The most that an operator may allow a run.
+// Upper limits of the operator's settings.
 const (
 	MaxNodeExecutions = 1_000_000
 	MaxRunDuration    = 10 * 366 * 24 * time.Hour
 )
 
-// Validate returns all that is wrong, joined.
+// Validate returns all problems, joined.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -158,36 +158,35 @@ type Deps struct {
 	Quarantine kv.Store
 	// Leases keeps which dispatchers are alive.
 	Leases kv.Store
-	// Peers reaches other dispatchers; nil: there are none.
+	// Peers connects other dispatchers; nil if there are none.
 	Peers Peers
-	// Waiting keeps the runs that wait for a slot or a limit, Rates the starts of rate limits; nil:
-	// runs are executed in the order of the queue, without limits.
+	// Waiting stores runs that wait for a slot or a limit, and Rates the starts of rate limits. If
+	// nil, runs are executed in queue order without limits.
 	Waiting, Rates kv.Store
-	// TenantLimits are the operator's limits and shares of tenants; nil: none.
+	// TenantLimits are the limits and shares of tenants; nil for none.
 	TenantLimits *tenantlimit.Source
 	Acceptor     acceptorv1.AcceptorClient
 	Redactor     redactorv1.RedactorClient
 	EventLog     eventlogv1.EventLogClient
 	Providers    *provider.Registry
-	// Credentials are the keys that tenants bring; nil: they bring none.
+	// Credentials are tenants' own keys; nil disables them.
 	Credentials *credential.Store
-	// Policies say who may ask which models; nil: everybody may ask all.
+	// Policies restricts tenants to models; nil allows all.
 	Policies *model.Policies
-	// Catalogue says what models can do; nil: the built-in one.
+	// Catalogue describes models; nil uses the built-in one.
 	Catalogue *catalogue.Catalogue
-	// Tools execute the node types that ask somebody outside who is no model; none
-	// where the operator has named nobody.
+	// Tools are the runners of nodes that call external peers; empty without configured peers.
 	Tools tool.Runners
-	// Vault keeps the clear values of runs whose log is masked; nil: workflows that mark
-	// values as sensitive are refused.
+	// Vault stores the clear values of runs with a masked log. If nil, workflows with sensitive
+	// values are rejected.
 	Vault *vault.Vault
-	// Snapshots keeps folded states of long runs; nil: every run is folded from its log.
+	// Snapshots stores folded states of long runs; nil folds every run from its log.
 	Snapshots *snapshot.Store
-	// Scripts are those of the test seams' provider; nil without them.
+	// Scripts are the scripts of the mock provider; nil without test seams.
 	Scripts mock.Scripts
 	Clock   func() time.Time
 	Logger  *slog.Logger
-	// Spans takes the spans of runs; nil: they are not exported.
+	// Spans exports the spans of runs; nil disables it.
 	Spans engine.Spans
 }
 
@@ -211,63 +210,76 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	pool        *queue.Pool
-	queue       runlog.Queue // the desk, if there is one
+	queue       runlog.Queue // the desk, if set
 	desk        *queue.Desk  // nil without Deps.Waiting
-	// begins measures how long runs that were handed out take to their first step.
+	// begins measures the time from a run's delivery to its first step.
 	begins *queuetime.Meter
 	intake *queue.Guard
 	ready  chan struct{}
-	// executing is closed when the pool begins.
+	// executing is closed when the pool starts.
 	executing chan struct{}
 }
 
-// holdResults is how long results of effects are held while the log cannot be reached.
+// holdResults is how long results of effects are kept while the log is unavailable.
 const holdResults = 5 * time.Minute
 
-// begunWithin is the time of which is told how long runs took to begin.
-const begunWithin = 200 * time.Millisecond
+// beginWindow is the period over which the begin delay is measured.
+const beginWindow = 200 * time.Millisecond
 
-// New checks the configuration and builds the service; it starts nothing.
+// New validates the configuration and builds the service without starting it.
 func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: queuetime.New(begunWithin), intake: queue.NewGuard(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
+	s := &Service{
+		cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows),
+		metrics: metrics.New(), begins: queuetime.New(beginWindow), intake: queue.NewGuard(cfg.Intake, d.Clock),
+		ready: make(chan struct{}), executing: make(chan struct{}),
+	}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
 	s.types = s.types.With(cfg.Packs)
-	told := clients.NewTold(d.Redactor)
-	s.credentials = clients.Secrets{Told: told, Store: d.Credentials, Logger: d.Logger}
-	redactor := clients.Redactor{Client: d.Redactor, Told: told}
+	registrations := clients.NewRegistrations(d.Redactor)
+	s.credentials = clients.Secrets{Registrations: registrations, Store: d.Credentials, Logger: d.Logger}
+	redactor := clients.Redactor{Client: d.Redactor, Registrations: registrations}
 	s.redactor = redactor
 	var err error
 	if s.prompts, err = cfg.prompts(redactor); err != nil {
 		return nil, err
 	}
-	s.watch = timers.New(timers.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
+	sweep := timers.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}
+	s.watch = timers.New(sweep, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	secrets := s.secrets()
 	cfg.Completion.BYOK = s.byok()
 	s.openLimiter()
 	s.loop = model.New(cfg.Completion, model.Deps{
-		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
-		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, Called: s.metrics.Called,
-		Limiter: s.limiter, Refused: s.metrics.NoCapacity,
+		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Clock: d.Clock,
+		Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber, Prompts: s.prompts,
+		Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Limiter: s.limiter,
+		OnCall: s.metrics.Called, OnRefused: s.metrics.NoCapacity,
 	})
 	s.starter = create.New(create.Deps{
-		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Secrets: secrets, Vault: d.sealer(), Clock: d.Clock,
+		CheckModel: s.loop.Check, Policy: s.loop.Policy, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
+		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), Types: s.types, Prompts: s.prompts.Library,
+		MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth,
 		Created: s.metrics.Created,
 	})
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
-	s.snapshots = snapshot.New(snapshot.Deps{Log: d.Log, Store: d.Snapshots, Logger: d.Logger, Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) }})
-	s.executor = engine.New(engine.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether}, engine.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: clients.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
-		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
-		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
-		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
+	s.snapshots = snapshot.New(snapshot.Deps{
+		Log: d.Log, Store: d.Snapshots, Logger: d.Logger,
+		Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) },
+	})
+	s.executor = engine.New(engine.Config{
+		Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether,
+	}, engine.Deps{
+		Log: d.Log, Redactor: redactor, Secrets: secrets, Vault: d.vault(), Clock: d.Clock, Logger: d.Logger,
+		Acceptor:    clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
+		Definitions: s.definitions, Types: s.types, Provides: cfg.RuntimeCapabilities,
+		Models: tool.Router{Runners: s.runners(), Models: s.loop}, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
+		Wait: s.watch.Until, Forget: s.watch.Forget, Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
 		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
 	})
 	s.leases.Count(s.executor.Active)
@@ -278,7 +290,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
-// secrets is nil where tenants bring no keys.
+// secrets returns a nil interface without a store of keys.
 func (s *Service) secrets() engine.Secrets {
 	if s.deps.Credentials == nil {
 		return nil
@@ -286,8 +298,7 @@ func (s *Service) secrets() engine.Secrets {
 	return s.credentials
 }
 
-// vault and sealer are nil where there is no vault: a nil *vault.Vault in an interface
-// would not be.
+// vault and sealer return a nil interface without a vault.
 func (d Deps) vault() engine.Vault {
 	if d.Vault == nil {
 		return nil
@@ -302,7 +313,7 @@ func (d Deps) sealer() create.Vault {
 	return d.Vault
 }
 
-// keys is nil where tenants bring none.
+// keys returns a nil interface without a store of keys.
 func (s *Service) keys() model.Keys {
 	if s.deps.Credentials == nil {
 		return nil
@@ -310,8 +321,7 @@ func (s *Service) keys() model.Keys {
 	return s.credentials
 }
 
-// canned makes the provider of a run's configurable.mockProvider; nil without
-// test seams.
+// canned returns the constructor of configurable.mockProvider's providers; nil without test seams.
 func (s *Service) canned() func(json.RawMessage) (provider.Provider, error) {
 	if !s.cfg.TestSeams {
 		return nil
@@ -335,23 +345,26 @@ func (s *Service) mockProviders() []string {
 	return mock.CannedIDs()
 }
 
-// Collectors are the service's metrics.
+// Collectors returns the service's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	begins := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "waybill", Subsystem: "dispatcher", Name: "begin_delay_seconds",
-		Help: "How long runs take from being handed to this process to their first step, as measured over the last moment.",
+		Help: "Time from the delivery of a run to this process until its first step, measured over the last 200 ms.",
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
-	return append(append(s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors()...), append(s.deskCollectors(), begins, metrics.QuarantinedRuns(s.quarantine.Counts))...)
+	return slices.Concat(
+		s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors(), s.deskCollectors(),
+		[]prometheus.Collector{begins, metrics.QuarantinedRuns(s.quarantine.Counts)},
+	)
 }
 
-// Register puts the handlers on a server.
+// Register registers the handlers with a server.
 func (s *Service) Register(r grpc.ServiceRegistrar) { dispatcherv1.RegisterDispatcherServer(r, s) }
 
-// Ready is closed once stored definitions have been read.
+// Ready is closed after the stored definitions were read.
 func (s *Service) Ready() <-chan struct{} { return s.ready }
 
-// Run executes runs until ctx ends; those in execution are handed back. Call Drain before to let
-// their effects end.
+// Run executes runs until ctx ends, then hands them back. Call Drain before, to let their effects
+// end.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	loop := func(name string, run func(ctx context.Context) error) {
@@ -359,7 +372,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	loop("definitions", s.followDefinitions)
 	select {
-	case <-s.ready: // a run may be pinned to any stored definition
+	case <-s.ready: // runs may be pinned to any stored definition
 	case <-ctx.Done():
 		return g.Wait()
 	}
@@ -379,8 +392,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// unready is the channel to close once definitions have been read; nil if it is closed.
-func (s *Service) unready() chan<- struct{} {
+// readyChannel returns the channel to close after definitions were read; nil if it is closed.
+func (s *Service) readyChannel() chan<- struct{} {
 	select {
 	case <-s.ready:
 		return nil
@@ -389,22 +402,18 @@ func (s *Service) unready() chan<- struct{} {
 	}
 }
 
-// followRetry is the pause after the definitions' store was lost.
-const followRetry = 500 * time.Millisecond
+// watchRetry is the pause before watching the definitions again.
+const watchRetry = 500 * time.Millisecond
 
 func (s *Service) followDefinitions(ctx context.Context) error {
 	for {
-		err := s.definitions.Run(ctx, s.unready())
+		err := s.definitions.Run(ctx, s.readyChannel())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		s.deps.Logger.Warn("workflow definitions not followed; trying again", "error", err)
-		t := time.NewTimer(followRetry)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !lifecycle.Wait(ctx, watchRetry) {
 			return ctx.Err()
-		case <-t.C:
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (t toolPort) Run(ctx context.Context, task model.Task, _ model.Journal) mod
 	if err != nil {
 		return model.Result{Interrupted: context.Canceled}
 	}
-	return tool.Done(map[string]json.RawMessage{"output": json.RawMessage(`"done"`)})
+	return tool.NewSuccess(map[string]json.RawMessage{"output": json.RawMessage(`"done"`)})
 }
 
 // entry is a script of one answer.

@@ -81,8 +81,8 @@ func TestProviderSettings(t *testing.T) { //nolint:paralleltest // sets the envi
 			require.NoError(t, err, name)
 			all, err := o.Settings()
 			require.NoError(t, err)
-			require.Equal(t, 4, all.Of("box").MaxConcurrent)
-			require.Equal(t, 60, all.Of("sample").RequestsPerMinute)
+			require.Equal(t, 4, all.For("box").MaxConcurrent)
+			require.Equal(t, 60, all.For("sample").RequestsPerMinute)
 			continue
 		}
 		require.ErrorContains(t, err, tc.wrong, name)

@@ -7,8 +7,8 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/services/dispatcher/mockscript"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
-	"waybill.dev/waybill/services/dispatcher/script"
 )
 
 // seamStores keep the state of the test seams, for all processes of the host. Both
@@ -46,6 +46,6 @@ func ForSeams(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) e
 	if err != nil {
 		return err
 	}
-	s.Seams.Scripts = script.New(scripts)
+	s.Seams.Scripts = mockscript.New(scripts)
 	return nil
 }

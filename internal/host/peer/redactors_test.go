@@ -107,8 +107,8 @@ const aRun = "run-1"
 func (r *redactors) moved(t *testing.T) (remote.Redactor, remote.Secrets) {
 	t.Helper()
 	r.move(t, "first")
-	told := remote.NewTold(r.client)
-	scrub, keys := remote.Redactor{Client: r.client, Told: told}, remote.Secrets{Told: told}
+	told := remote.NewRegistrations(r.client)
+	scrub, keys := remote.Redactor{Client: r.client, Registrations: told}, remote.Secrets{Registrations: told}
 	require.NoError(t, keys.Hide(t.Context(), r.tenant, aRun, "p", "key", "secret-of-monday"))
 	r.move(t, "second")
 	out, _, err := scrub.Redact(t.Context(), r.tenant, aRun, true, [][]byte{[]byte(`"secret-of-monday"`)})

@@ -27,10 +27,10 @@ const (
 // Kinds that every host advertises and no contract refuses (OpenWOP envelope
 // contract §3.1).
 const (
-	KindClarificationRequest = "clarification.request"
-	KindSchemaRequest        = "schema.request"
-	KindSchemaResponse       = "schema.response"
-	KindError                = "error"
+	KindClarificationRequest = wire.KindClarificationRequest
+	KindSchemaRequest        = wire.KindSchemaRequest
+	KindSchemaResponse       = wire.KindSchemaResponse
+	KindError                = wire.KindError
 )
 
 // The protocol's content kinds (OpenWOP envelope contract §3.1).
@@ -89,12 +89,12 @@ type Request struct {
 type Contract struct{ Accepts []string }
 
 // RefusalMode is what happens to the node of a refused envelope.
-type RefusalMode string
+type RefusalMode = wire.RefusalMode
 
 // The two modes (OpenWOP envelope contract §7).
 const (
-	FailNode       RefusalMode = "fail-node"
-	DiscardAndWarn RefusalMode = "discard-and-warn"
+	FailNode       = wire.FailNode
+	DiscardAndWarn = wire.DiscardAndWarn
 )
 
 // Counters are the envelopes that count so far, against their limits. A nil

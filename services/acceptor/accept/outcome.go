@@ -8,14 +8,14 @@ import (
 )
 
 // Status is the verdict over an envelope; a closed set.
-type Status string
+type Status = wire.EnvelopeStatus
 
 // The four statuses (OpenWOP envelope contract §2, EnvelopeOutcome).
 const (
-	Accepted Status = "accepted"
-	Gated    Status = "gated"
-	Invalid  Status = "invalid"
-	Breached Status = "breached"
+	Accepted = wire.EnvelopeAccepted
+	Gated    = wire.EnvelopeGated
+	Invalid  = wire.EnvelopeInvalid
+	Breached = wire.EnvelopeBreached
 )
 
 // Refusal is the reason why an envelope was not accepted.

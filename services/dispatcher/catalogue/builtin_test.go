@@ -66,7 +66,7 @@ func TestBuiltin_EveryEntryIsPlausible(t *testing.T) {
 			has := func(id modelgate.Capability) bool { return slices.Contains(e.Capabilities, id) }
 			require.Equal(t, has(modelgate.StructuredOutput), e.StructuredOutput == catalogue.StructuredFormat || e.StructuredOutput == catalogue.StructuredTool)
 			if slices.Contains(vendors, e.Provider) {
-				require.Positive(t, e.ContextTokens, "a vendor tells the size of the window")
+				require.Positive(t, e.ContextTokens, "the vendor publishes the size of the window")
 				require.Equal(t, e.ContextTokens >= catalogue.LongContext, has(modelgate.LongContext))
 				require.LessOrEqual(t, e.OutputTokens, e.ContextTokens)
 			}

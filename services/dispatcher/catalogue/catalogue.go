@@ -12,10 +12,10 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 )
 
-// Version is the form of the document that Parse reads.
+// Version is the version of the document format that Parse reads.
 const Version = 1
 
-// document is a catalogue as it is written.
+// document is a catalogue as JSON.
 type document struct {
 	Version   int                 `json:"version"`
 	AsOf      string              `json:"asOf"`
@@ -24,22 +24,21 @@ type document struct {
 	Rules     []Rule              `json:"rules,omitempty"`
 }
 
-// Catalogue is what is known of models. It does not change, and neither must what
-// its methods return; it is safe for concurrent use.
+// Catalogue describes models. It is immutable, including what its methods return, and safe for
+// concurrent use.
 type Catalogue struct {
 	doc    document
 	byName map[name]int // into doc.Models
 	digest func() string
 }
 
-// name is what a model is found by.
+// name identifies a model.
 type name struct{ provider, model string }
 
 //go:embed models.json
 var builtinJSON []byte
 
-// builtin is read on first use; the document is part of the binary and tests read
-// it.
+// builtin is parsed on first use. The document is part of the binary and tests parse it.
 var builtin = sync.OnceValue(func() *Catalogue {
 	c, err := Parse(builtinJSON)
 	if err != nil {
@@ -48,14 +47,14 @@ var builtin = sync.OnceValue(func() *Catalogue {
 	return c
 })
 
-// Builtin is the catalogue that comes with the host.
+// Builtin returns the catalogue that ships with the host.
 func Builtin() *Catalogue { return builtin() }
 
-// index sorts the models and finds their names.
-func index(doc document) *Catalogue {
+// newCatalogue sorts and indexes the models.
+func newCatalogue(doc document) *Catalogue {
 	slices.SortFunc(doc.Models, byProviderAndModel)
 	c := &Catalogue{doc: doc, byName: map[name]int{}}
-	c.digest = sync.OnceValue(c.sum)
+	c.digest = sync.OnceValue(c.computeDigest)
 	for i, e := range doc.Models {
 		for _, n := range e.names() {
 			c.byName[name{e.Provider, n}] = i
@@ -64,18 +63,17 @@ func index(doc document) *Catalogue {
 	return c
 }
 
-// sort puts lists in order whose order says nothing, so that it cannot tell two
-// catalogues apart.
-func (d *document) sort() {
+// sortLists sorts lists whose order has no meaning, so that it does not affect the digest.
+func (d *document) sortLists() {
 	for _, e := range d.Models {
 		slices.Sort(e.Aliases)
 		slices.Sort(e.Snapshots)
-		inOrder(e.Capabilities)
-		inOrder(e.Unsure)
+		sortCapabilities(e.Capabilities)
+		sortCapabilities(e.Unsure)
 	}
 	for _, r := range d.Rules {
-		inOrder(r.Capabilities)
-		inOrder(r.Lacks)
+		sortCapabilities(r.Capabilities)
+		sortCapabilities(r.Lacks)
 	}
 }
 
@@ -83,8 +81,8 @@ func byProviderAndModel(a, b Entry) int {
 	return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.Model, b.Model))
 }
 
-// inOrder sorts capabilities as the protocol lists them, the host's own last.
-func inOrder(ids []modelgate.Capability) {
+// sortCapabilities sorts capabilities in the protocol's order, the host's own last.
+func sortCapabilities(ids []modelgate.Capability) {
 	known := Capabilities()
 	rank := func(id modelgate.Capability) int {
 		if i := slices.Index(known, id); i >= 0 {
@@ -97,18 +95,18 @@ func inOrder(ids []modelgate.Capability) {
 	})
 }
 
-// AsOf is the day that the figures are of.
+// AsOf returns the date of the figures.
 func (c *Catalogue) AsOf() string { return c.doc.AsOf }
 
-// Entries are the models that are listed, by provider and model.
+// Entries returns the listed models, by provider and model.
 func (c *Catalogue) Entries() []Entry { return slices.Clone(c.doc.Models) }
 
-// Rules are those for models that are not listed; the first that matches speaks.
+// Rules returns the rules for models that are not listed. The first match applies.
 func (c *Catalogue) Rules() []Rule { return slices.Clone(c.doc.Rules) }
 
-// Known are the models that the catalogue vouches for: those that are listed, and those that rules
-// speak for which are bound to a provider, each such rule's by its pattern. A pattern is looked up as a name is, and found to have what its rule
-// says unless an earlier rule speaks for all its models.
+// Known returns the listed models and, for each rule bound to a provider, the rule's pattern as a
+// model. Looking a pattern up like a name gives its rule's traits unless an earlier rule covers all
+// its models.
 func (c *Catalogue) Known() []modelgate.Model {
 	var out []modelgate.Model
 	for _, e := range c.doc.Models {
@@ -122,39 +120,39 @@ func (c *Catalogue) Known() []modelgate.Model {
 	return out
 }
 
-// Possible are the models that a provider may have: those that are known, and the patterns of all
-// rules that would speak for others.
+// Possible returns the known models of a provider and the patterns of all rules that apply to its
+// other models.
 func (c *Catalogue) Possible(provider string) []modelgate.Model {
 	out := slices.DeleteFunc(c.Known(), func(m modelgate.Model) bool { return m.Provider != provider })
 	for _, r := range c.doc.Rules {
-		if r.Provider == "" && c.binds(r, provider) {
+		if r.Provider == "" && c.ruleApplies(r, provider) {
 			out = append(out, modelgate.Model{Provider: provider, Model: r.Match})
 		}
 	}
 	return out
 }
 
-// Providers are those whose models are listed, by id.
+// Providers returns the providers with listed models, by id.
 func (c *Catalogue) Providers() map[string]Provider { return maps.Clone(c.doc.Providers) }
 
-// Lookup finds a model by its name, an alias or a snapshot, and then by the rules.
-// It is not ok if nothing is known of the model.
+// Lookup finds a model by name, alias or snapshot, then by the rules. ok is false for an unknown
+// model.
 func (c *Catalogue) Lookup(provider, model string) (Entry, bool) {
 	if i, ok := c.byName[name{provider, model}]; ok {
 		return c.doc.Models[i], true
 	}
 	plain := plainName(model)
 	for _, r := range c.doc.Rules {
-		if c.binds(r, provider) && r.matches(plain) {
+		if c.ruleApplies(r, provider) && r.matches(plain) {
 			return r.entry(provider, model), true
 		}
 	}
 	return Entry{}, false
 }
 
-// binds reports whether a rule speaks for models of a provider: the models of a
-// provider that is listed are listed too, or unknown.
-func (c *Catalogue) binds(r Rule, provider string) bool {
+// ruleApplies reports whether a rule applies to a provider. A rule without a provider does not
+// apply to providers with listed models: their other models are unknown.
+func (c *Catalogue) ruleApplies(r Rule, provider string) bool {
 	if r.Provider != "" {
 		return r.Provider == provider
 	}
@@ -162,14 +160,14 @@ func (c *Catalogue) binds(r Rule, provider string) bool {
 	return !listed
 }
 
-// plainName is a model's name as patterns have it: servers put the maker in front of it, with a
-// slash, and differ in upper and lower case.
+// plainName returns a model's name as patterns match it: lower case, without the maker's prefix
+// before the last slash.
 func plainName(model string) string {
 	return strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 }
 
-// matches reports whether the rule's pattern fits a plain name. Most differ before the first *, which
-// is seen at once: each call of a model asks all rules.
+// matches reports whether the rule's pattern matches a plain name. The fixed prefix before the
+// first * is compared first, because each model call tries all rules.
 func (r Rule) matches(plain string) bool {
 	fixed, _, open := strings.Cut(r.Match, "*")
 	if !open {
@@ -191,8 +189,9 @@ func (c *Catalogue) Has(m modelgate.Model, id modelgate.Capability) (has, known 
 	return e.Has(id)
 }
 
-// Unheld reports whether a model is known to be held to no schema: it is told one in words.
-func (c *Catalogue) Unheld(provider, model string) bool {
+// WithoutSchema reports whether a model is known to have no schema enforcement: its schema is sent
+// as text.
+func (c *Catalogue) WithoutSchema(provider, model string) bool {
 	e, ok := c.Lookup(provider, model)
 	return ok && e.StructuredOutput == StructuredNone
 }

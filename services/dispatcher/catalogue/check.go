@@ -8,11 +8,10 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 )
 
-// checker gathers what no schema can say about a document.
+// checker collects problems that the JSON Schema cannot express.
 type checker struct {
 	found []Problem
-	// malformed are the models and rules of which something could not be read: the rest of them
-	// proves nothing.
+	// malformed are the models and rules with violations. They are not checked further.
 	malformed map[string]bool
 }
 
@@ -20,17 +19,17 @@ func (c *checker) add(path, format string, args ...any) {
 	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...)})
 }
 
-// check finds what a document contradicts itself in, but for the models and rules at malformed places.
+// check returns contradictions in a document, except in malformed models and rules.
 func (d document) check(malformed map[string]bool) []Problem {
 	c := &checker{malformed: malformed}
-	c.names(d.Models)
+	c.checkNames(d.Models)
 	for i, e := range d.Models {
 		at := "/models/" + strconv.Itoa(i)
 		if malformed[at] {
 			continue
 		}
-		c.traits(at, e.Traits)
-		c.apart(at+"/unsure", e.Capabilities, e.Unsure)
+		c.checkTraits(at, e.Traits)
+		c.checkDisjoint(at+"/unsure", e.Capabilities, e.Unsure)
 	}
 	rules := map[name]int{}
 	for i, r := range d.Rules {
@@ -38,8 +37,8 @@ func (d document) check(malformed map[string]bool) []Problem {
 		if malformed[at] {
 			continue
 		}
-		c.traits(at, r.Traits)
-		c.apart(at+"/lacks", r.Capabilities, r.Lacks)
+		c.checkTraits(at, r.Traits)
+		c.checkDisjoint(at+"/lacks", r.Capabilities, r.Lacks)
 		if first, taken := rules[r.key()]; taken {
 			c.add(at+"/match", "rule %d has this pattern for the same models already, and would always speak first; keep one of the two", first)
 			continue
@@ -49,8 +48,8 @@ func (d document) check(malformed map[string]bool) []Problem {
 	return c.found
 }
 
-// names refuses two models of one name at a provider.
-func (c *checker) names(models []Entry) {
+// checkNames rejects duplicate names within a provider.
+func (c *checker) checkNames(models []Entry) {
 	owners := map[name]int{}
 	claim := func(i int, at, n string) {
 		key := name{models[i].Provider, n}
@@ -75,8 +74,8 @@ func (c *checker) names(models []Entry) {
 	}
 }
 
-// traits refuses figures and capabilities that cannot both be true.
-func (c *checker) traits(at string, t Traits) {
+// checkTraits rejects contradicting figures and capabilities.
+func (c *checker) checkTraits(at string, t Traits) {
 	has := func(id modelgate.Capability) bool { return slices.Contains(t.Capabilities, id) }
 	if t.ContextTokens > 0 && has(modelgate.LongContext) != (t.ContextTokens >= LongContext) {
 		c.add(at+"/contextTokens", "a model has the capability %s if it takes %d tokens or more, and only then; correct one of the two",
@@ -97,8 +96,8 @@ func (c *checker) traits(at string, t Traits) {
 	}
 }
 
-// apart refuses capabilities in a list that the model is said to have.
-func (c *checker) apart(at string, has, not []modelgate.Capability) {
+// checkDisjoint rejects capabilities that are in both lists.
+func (c *checker) checkDisjoint(at string, has, not []modelgate.Capability) {
 	for i, id := range not {
 		if slices.Contains(has, id) {
 			c.add(at+"/"+strconv.Itoa(i), "capabilities has this too; name it in one of the two")

@@ -6,48 +6,47 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Rates are prices of a million tokens each; nil: unknown.
+// Rates are prices per million tokens; nil means unknown.
 type Rates struct {
-	// Input is the price of input that no prompt cache has to do with.
+	// Input is the price of input that the prompt cache neither read nor wrote.
 	Input  *Rate `json:"input,omitempty"`
 	Output *Rate `json:"output,omitempty"`
-	// CacheRead and CacheWrite are those of input that was read from the vendor's
-	// prompt cache, or written to it.
+	// CacheRead and CacheWrite are the prices of input read from, or written to, the vendor's
+	// prompt cache.
 	CacheRead  *Rate `json:"cacheRead,omitempty"`
 	CacheWrite *Rate `json:"cacheWrite,omitempty"`
 }
 
-// LongRates are what a call costs, all of it, whose input is longer than Over tokens.
+// LongRates apply to a whole call whose input has more than Over tokens.
 type LongRates struct {
 	Over int `json:"over"`
 	Rates
 }
 
-// Prices are what a vendor asks for a model, in US dollars.
+// Prices are a vendor's prices of a model in US dollars.
 type Prices struct {
 	Rates
 	Long *LongRates `json:"long,omitempty"`
-	// Until is the last day of these prices, Then are those after it; nil: unknown.
+	// Until is the last day of these prices. Then are the prices after it; nil means unknown.
 	Until string  `json:"until,omitempty"`
 	Then  *Prices `json:"then,omitempty"`
 }
 
-// of are the rates of a call with so much input.
-func (p *Prices) of(inputTokens int) Rates {
+// ratesFor returns the rates of a call with a number of input tokens.
+func (p *Prices) ratesFor(inputTokens int) Rates {
 	if p.Long != nil && inputTokens > p.Long.Over {
 		return p.Long.Rates
 	}
 	return p.Rates
 }
 
-// perMicro turns a number of tokens times a Rate, 10^-12 dollars, into millionths.
+// perMicro converts tokens times a Rate, 10^-12 dollars, to millionths.
 var perMicro = big.NewInt(1_000_000)
 
-// Cost is what a call costs at the entry's prices, rounded once, to the nearest
-// millionth of a dollar. It is not ok if a rate is unknown that the call needs, if
-// the provider told no usage, or if what it told cannot be: an unknown cost is
-// left out, never 0 (OpenWOP envelope contract §19.1). Prices that change on a day
-// are for On to choose from.
+// Cost returns the cost of a call at the entry's prices, rounded once to the nearest millionth of a
+// dollar. ok is false if a required rate is unknown, or if the reported usage is missing or
+// impossible. An unknown cost is omitted, never 0 (OpenWOP envelope contract §19.1). Use At for
+// prices that change on a day.
 func (e Entry) Cost(u provider.Usage) (usd float64, ok bool) {
 	if e.Prices == nil || !u.Known {
 		return 0, false
@@ -56,7 +55,7 @@ func (e Entry) Cost(u provider.Usage) (usd float64, ok bool) {
 	if u.CacheApart {
 		plain, all = u.InputTokens, u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens
 	}
-	rates := e.Prices.of(all)
+	rates := e.Prices.ratesFor(all)
 	sum := new(big.Int)
 	for _, part := range []struct {
 		tokens int

@@ -23,7 +23,7 @@ func used(in, out, read, write int) provider.Usage {
 	return provider.Usage{InputTokens: in, OutputTokens: out, CacheReadTokens: read, CacheWriteTokens: write, Known: true}
 }
 
-// apart is usage as a vendor tells it that does not count the cache as input.
+// apart is the usage of a vendor that does not count the cache as input.
 func apart(u provider.Usage) provider.Usage {
 	u.CacheApart = true
 	return u
@@ -40,7 +40,7 @@ func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 	}{
 		"input and output":             {full, used(100, 50, 0, 0), 0.0007, true},
 		"the cache is part of input":   {full, used(1000, 0, 600, 300), 0.00101, true},
-		"the cache beside the input":   {full, apart(used(100, 0, 600, 300)), 0.00101, true},
+		"the cache apart from input":   {full, apart(used(100, 0, 600, 300)), 0.00101, true},
 		"a long call with its cache":   {`{"input":2,"long":{"over":1000,"input":4,"cacheRead":1}}`, apart(used(1, 0, 1000, 0)), 0.001004, true},
 		"all of it from the cache":     {full, used(1000, 0, 1000, 0), 0.0001, true},
 		"the longest short call":       {full, used(1000, 10, 0, 0), 0.0021, true},
@@ -58,7 +58,7 @@ func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 		"no rate for cache writes":     {`{"input":1,"output":1,"cacheRead":1}`, used(9, 0, 0, 1), 0, false},
 		"more cached than asked":       {full, used(1, 0, 2, 0), 0, false},
 		"fewer than none":              {full, used(1, -1, 0, 0), 0, false},
-		"usage that nobody told":       {full, provider.Usage{InputTokens: 1}, 0, false},
+		"usage that is unknown":        {full, provider.Usage{InputTokens: 1}, 0, false},
 		"more than a double can count": {`{"input":1000000}`, used(9_007_199_254_740_993, 0, 0, 0), 9_007_199_254_740_993, true},
 	} {
 		usd, ok := priced(t, tc.prices).Cost(tc.usage)
@@ -108,7 +108,7 @@ func TestOn_ChoosesThePricesOfTheDay(t *testing.T) {
 	} {
 		now, err := time.Parse(time.RFC3339, at)
 		require.NoError(t, err)
-		usd, ok := e.On(now).Cost(used(1_000_000, 0, 0, 0))
+		usd, ok := e.At(now).Cost(used(1_000_000, 0, 0, 0))
 		require.Equal(t, want.ok, ok, at)
 		require.Equal(t, want.usd, usd, at)
 	}

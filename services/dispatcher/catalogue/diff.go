@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kind is what became of something between two catalogues.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds of changes.
@@ -25,31 +25,31 @@ type Change struct {
 	// Subject is a model as PROVIDER/MODEL, "provider ID", "rule PATTERN" (or "rule
 	// PATTERN of PROVIDER"), "rules" for their order, or "catalogue".
 	Subject string `json:"subject"`
-	// Member is the member that changed, such as prices.input; empty if the whole
-	// subject came or went.
+	// Member is the changed member, such as prices.input; empty if the whole subject was added or
+	// removed.
 	Member string `json:"member,omitempty"`
-	// Old and New are the values; one is absent where there is none.
+	// Old and New are the values; nil if absent.
 	Old json.RawMessage `json:"old,omitempty"`
 	New json.RawMessage `json:"new,omitempty"`
 }
 
-// String is the change as a line.
+// String formats the change as one line.
 func (c Change) String() string {
 	if c.Member == "" {
 		return fmt.Sprintf("%s: %s", c.Subject, c.Kind)
 	}
-	return fmt.Sprintf("%s: %s: %s -> %s", c.Subject, c.Member, shown(c.Old), shown(c.New))
+	return fmt.Sprintf("%s: %s: %s -> %s", c.Subject, c.Member, formatValue(c.Old), formatValue(c.New))
 }
 
-func shown(v json.RawMessage) string {
+func formatValue(v json.RawMessage) string {
 	if v == nil {
 		return "nothing"
 	}
 	return string(v)
 }
 
-// Diff lists what is different in another catalogue, sorted by subject and member.
-// There is nothing exactly if both have one digest.
+// Diff returns the differences to another catalogue, sorted by subject and member. It is empty
+// exactly if both have the same digest.
 func Diff(old, changed *Catalogue) []Change {
 	before, after := old.doc.subjects(), changed.doc.subjects()
 	var out []Change
@@ -75,7 +75,7 @@ func Diff(old, changed *Catalogue) []Change {
 	return out
 }
 
-// subjects are the parts of a document that come, go and change.
+// subjects returns the parts of a document that are compared.
 func (d document) subjects() map[string]any {
 	out := map[string]any{"catalogue": map[string]any{"version": d.Version, "asOf": d.AsOf}}
 	for id, p := range d.Providers {
@@ -97,7 +97,7 @@ func (r Rule) subject() string {
 	return "rule " + r.Match + " of " + r.Provider
 }
 
-// common lists the rules that the other catalogue has too, in their order.
+// common returns the rules that are also in the other catalogue, in order.
 func common(rules []Rule, other map[string]any) []string {
 	out := []string{}
 	for _, r := range rules {
@@ -108,7 +108,7 @@ func common(rules []Rule, other map[string]any) []string {
 	return out
 }
 
-// compare lists the members that differ.
+// compare returns the members that differ.
 func compare(subject string, was, is any) []Change {
 	before, after := members(was), members(is)
 	var out []Change
@@ -125,7 +125,7 @@ func compare(subject string, was, is any) []Change {
 	return out
 }
 
-// members takes a subject apart, objects in it too: a.b names b within a.
+// members flattens a subject: a.b names member b of object a.
 func members(subject any) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	var walk func(path string, v json.RawMessage)
@@ -136,7 +136,7 @@ func members(subject any) map[string]json.RawMessage {
 			return
 		}
 		if len(object) == 0 && path != "" {
-			out[path] = v // prices that say nothing are not no prices
+			out[path] = v // empty prices differ from no prices
 		}
 		for m, inner := range object {
 			walk(strings.TrimPrefix(path+"."+m, "."), inner)
@@ -148,7 +148,7 @@ func members(subject any) map[string]json.RawMessage {
 
 func raw(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil { // texts, numbers and lists of them always render
+	if err != nil { // strings, numbers and lists always render
 		panic("catalogue: " + err.Error())
 	}
 	return b

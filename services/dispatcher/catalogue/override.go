@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// With lays another catalogue over this one. What it lists replaces what is listed
-// here under the same provider and model, whole, and takes the names it claims;
-// its rules come first; what it says of a provider holds. Of the two days, the
-// later one is the new catalogue's. A nil override changes nothing.
+// With merges an override into the catalogue. Its models replace those of the same provider and
+// model as a whole and take the names they claim. Its rules come first and its provider
+// descriptions win. The later of the two dates applies. A nil override changes nothing.
 func (c *Catalogue) With(override *Catalogue) *Catalogue {
 	if override == nil {
 		return c
@@ -25,7 +24,7 @@ func (c *Catalogue) With(override *Catalogue) *Catalogue {
 		if _, taken := override.byName[name{e.Provider, e.Model}]; taken {
 			continue
 		}
-		e.Aliases, e.Snapshots = override.without(e.Provider, e.Aliases), override.without(e.Provider, e.Snapshots)
+		e.Aliases, e.Snapshots = override.withoutTaken(e.Provider, e.Aliases), override.withoutTaken(e.Provider, e.Snapshots)
 		out.Models = append(out.Models, e)
 	}
 	for _, r := range c.doc.Rules {
@@ -33,11 +32,11 @@ func (c *Catalogue) With(override *Catalogue) *Catalogue {
 			out.Rules = append(out.Rules, r)
 		}
 	}
-	return index(out)
+	return newCatalogue(out)
 }
 
-// without leaves out the names that the catalogue has for models of its own.
-func (c *Catalogue) without(provider string, names []string) []string {
+// withoutTaken removes the names that the catalogue uses for its own models.
+func (c *Catalogue) withoutTaken(provider string, names []string) []string {
 	var out []string
 	for _, n := range names {
 		if _, taken := c.byName[name{provider, n}]; !taken {
@@ -47,5 +46,5 @@ func (c *Catalogue) without(provider string, names []string) []string {
 	return out
 }
 
-// key tells rules apart; of two with one key the second would never speak.
+// key identifies a rule. A second rule with the same key would never apply.
 func (r Rule) key() name { return name{r.Provider, r.Match} }

@@ -11,21 +11,20 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// MaxBytes bounds a document.
+// MaxBytes limits a document.
 const MaxBytes = 4 << 20
 
-// maxMalformed is how much is told of what the form forbids.
+// maxMalformed is the limit of reported schema violations.
 const maxMalformed = 32
 
-// maxDepth bounds it in levels.
+// maxDepth limits its nesting.
 const maxDepth = 16
 
 //go:embed models.schema.json
 var schemaJSON []byte
 
-// form is compiled on first use; the document is part of the binary and tests
-// compile it.
-var form = sync.OnceValue(func() *schema.Schema {
+// documentSchema is compiled on first use. The document is part of the binary and tests compile it.
+var documentSchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("model catalogue", schemaJSON)
 	if err != nil {
 		panic("catalogue: embedded schema: " + err.Error())
@@ -33,13 +32,13 @@ var form = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// Problem is one thing that is wrong with a document. Path is a JSON pointer.
+// Problem is one problem of a document. Path is a JSON pointer.
 type Problem struct{ Path, Message string }
 
-// ParseError lists all that is wrong with a document.
+// ParseError lists all problems of a document.
 type ParseError struct{ Problems []Problem }
 
-// Error is one line for each problem.
+// Error returns one line per problem.
 func (e *ParseError) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
@@ -48,46 +47,45 @@ func (e *ParseError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a catalogue. The error is a *ParseError: of all that the document's
-// form forbids (32 of it at most), and of all that it contradicts itself in, as far as
-// its form is sound there.
+// Parse reads a catalogue. The error is a *ParseError with every schema violation (32 at most) and
+// every contradiction in the parts without violations.
 func Parse(doc []byte) (*Catalogue, error) {
 	limits := strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}
 	if err := strictjson.Check(doc, limits); err != nil {
-		return nil, unsound(err)
+		return nil, newParseError(err)
 	}
-	wrong := form().Validate(doc)
+	wrong := documentSchema().Validate(doc)
 	var d document
 	if err := strictjson.Decode(doc, limits, &d); err != nil {
 		if len(wrong) == 0 {
-			return nil, unsound(err)
+			return nil, newParseError(err)
 		}
-		_ = strictjson.Read(doc, &d) // what can be read of it
+		_ = strictjson.Read(doc, &d) // read as much as possible
 	}
 	e := &ParseError{}
 	malformed := map[string]bool{}
 	for _, v := range wrong {
 		e.Problems = append(e.Problems, Problem{v.InstancePath, v.Message})
-		malformed[element(v.InstancePath)] = true
+		malformed[elementPointer(v.InstancePath)] = true
 	}
-	if len(wrong) < maxMalformed { // else there may be more that nobody tells of
+	if len(wrong) < maxMalformed { // otherwise some violations are not listed
 		e.Problems = append(e.Problems, d.check(malformed)...)
 	}
 	if len(e.Problems) > 0 {
 		return nil, e
 	}
-	d.sort()
-	return index(d), nil
+	d.sortLists()
+	return newCatalogue(d), nil
 }
 
-// element is the part of a pointer that leads to a model or a rule.
-func element(pointer string) string {
+// elementPointer returns the part of a pointer that leads to a model or a rule.
+func elementPointer(pointer string) string {
 	parts := strings.SplitN(pointer, "/", 4)
 	return strings.Join(parts[:min(len(parts), 3)], "/")
 }
 
-// unsound carries an error of strictjson over.
-func unsound(err error) *ParseError {
+// newParseError converts an error of strictjson.
+func newParseError(err error) *ParseError {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return &ParseError{[]Problem{{e.Path, e.Reason}}}
 	}

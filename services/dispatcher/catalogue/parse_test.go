@@ -48,7 +48,7 @@ func TestParse_ReadsWhatADocumentSays(t *testing.T) {
 	require.Equal(t, "home*", e.Rule)
 }
 
-// Where more is malformed than is told, nothing follows from what was not looked at.
+// With more violations than are listed, contradictions are not checked.
 func TestParse_DrawsNoConclusionsFromWhatIsNotTold(t *testing.T) {
 	t.Parallel()
 	_, err := catalogue.Parse([]byte(`{"version":1,"asOf":"2026-01-31","models":[` + strings.TrimSuffix(strings.Repeat(`{"provider":"acme"},`, 40), ",") + `]}`))
@@ -110,7 +110,7 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 		"a pattern in upper case":   {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"A[bc]"}]}`, []catalogue.Problem{{"/rules/0/match", "match"}}},
 		"a rule that never speaks":  {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a*"},{"match":"a*","provider":"acme"},{"match":"a*"}]}`, []catalogue.Problem{{"/rules/2/match", "rule 0"}}},
 		"two models of one name":    {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"a"},{"provider":"b","model":"a"},{"provider":"acme","model":"c","snapshots":["a"]}]}`, []catalogue.Problem{{"/models/2/snapshots/0", "models/0"}}},
-		"contradictions beside what is malformed elsewhere": {
+		"contradictions in well-formed parts": {
 			`{"version":1,"models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"},{"provider":"acme","model":"a","note":7},{"provider":"acme"},{"provider":"acme"},
 				{"provider":"acme","model":"b","contextTokens":5,"outputTokens":6}],"rules":[{"match":"y","provider":7},{"match":"y"},{"match":"y"}]}`,
 			[]catalogue.Problem{

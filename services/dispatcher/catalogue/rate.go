@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Rate is a price of a million tokens, in millionths of a US dollar. A rate is
-// written as a number of dollars with at most six decimals, and stays exact.
+// Rate is a price per million tokens in millionths of a US dollar. It is written in dollars with at
+// most six decimals and stays exact.
 type Rate int64
 
-// dollar is one in millionths.
+// dollar is one dollar in millionths.
 const dollar = 1_000_000
 
-// maxRate bounds a price, in dollars; the schema of the document says the same.
+// maxRate limits a price in dollars, as the document's schema does.
 const maxRate = 1_000_000
 
 // UnmarshalJSON reads a number of dollars.
@@ -34,7 +34,7 @@ func (r *Rate) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes a number of dollars.
 func (r Rate) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 
-// String is the rate in dollars, without zeros at its end.
+// String formats the rate in dollars without trailing zeros.
 func (r Rate) String() string {
 	whole, part := strconv.FormatInt(int64(r)/dollar, 10), int64(r)%dollar
 	if part == 0 {

@@ -40,7 +40,7 @@ func accept(t *testing.T, res *acceptorv1.AcceptResponse) (*answering, engine.Ac
 	t.Helper()
 	client := &answering{res: res}
 	res.Outcome, res.Head = []byte(`{"status":"accepted"}`), &runlogv1.Head{Pos: 9, Next: 7}
-	got, err := clients.Acceptor{Client: client, Told: clients.NewTold(nil)}.Accept(t.Context(), subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"},
+	got, err := clients.Acceptor{Client: client, Registrations: clients.NewRegistrations(nil)}.Accept(t.Context(), subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"},
 		frame.Head{Pos: 8, Next: 5}, wire.Trusted, model.AcceptRequest{NodeID: "n", Preceding: []wire.Draft{
 			{Type: wire.EventProviderUsage, NodeID: "n", Payload: json.RawMessage(`{"nodeId":"n"}`), Trust: wire.Untrusted},
 		}})

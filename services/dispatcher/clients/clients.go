@@ -1,5 +1,5 @@
-// Package clients fulfils the dispatcher's ports with the other services'
-// generated clients. It translates messages and decides nothing.
+// Package clients implements the dispatcher's ports with the generated clients of the other
+// services. It converts messages and decides nothing.
 package clients
 
 import (
@@ -26,18 +26,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/timers"
 )
 
-// Redactor scrubs documents and streams with the redactor service.
+// Redactor redacts documents and streams with the redactor service.
 type Redactor struct {
-	Client redactorv1.RedactorClient
-	Told   *Told
+	Client        redactorv1.RedactorClient
+	Registrations *Registrations
 }
 
-// Redact scrubs documents; see engine.Redactor.
+// Redact redacts documents; see engine.Redactor.
 func (r Redactor) Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error) {
 	at := scope{tenant, runID}
 	var res *redactorv1.RedactResponse
-	if err := r.Told.again(ctx, at, func() (err error) {
-		res, err = r.Client.Redact(ctx, &redactorv1.RedactRequest{Scope: r.Told.scope(at, registered), Documents: docs})
+	if err := r.Registrations.retryUnregistered(ctx, at, func() (err error) {
+		res, err = r.Client.Redact(ctx, &redactorv1.RedactRequest{Scope: r.Registrations.scope(at, registered), Documents: docs})
 		return err
 	}); err != nil {
 		return nil, false, fmt.Errorf("redactor: %w", err)
@@ -55,11 +55,11 @@ func (r Redactor) Scrubber(tenant, runID string, registered bool) model.Scrubber
 
 // Acceptor runs envelopes through the acceptor service.
 type Acceptor struct {
-	Client acceptorv1.AcceptorClient
-	Told   *Told
+	Client        acceptorv1.AcceptorClient
+	Registrations *Registrations
 }
 
-// Accept hands an envelope over; see engine.Acceptor.
+// Accept sends an envelope to the acceptor; see engine.Acceptor.
 func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, boundary wire.Trust, req model.AcceptRequest) (engine.Accepted, error) {
 	msg := &acceptorv1.AcceptRequest{
 		Run:    &runlogv1.RunRef{Tenant: r.Tenant, WorkflowId: r.WorkflowID, RunId: r.RunID},
@@ -85,24 +85,24 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 	}
 	at := scope{r.Tenant, r.RunID}
 	var res *acceptorv1.AcceptResponse
-	err := a.Told.again(ctx, at, func() (err error) {
-		msg.Registrations = a.Told.names(at)
+	err := a.Registrations.retryUnregistered(ctx, at, func() (err error) {
+		msg.Registrations = a.Registrations.names(at)
 		res, err = a.Client.Accept(ctx, msg)
 		return err
 	})
-	if fault.CodeOf(err) == fault.Conflict { // the log has another end than we believe
+	if fault.CodeOf(err) == fault.Conflict { // the log's end differs from ours
 		return engine.Accepted{}, fmt.Errorf("%w: acceptor: %w", runlog.ErrConflict, err)
 	}
 	if err != nil {
 		return engine.Accepted{}, fmt.Errorf("acceptor: %w", err)
 	}
-	return accepted(res, len(req.Preceding))
+	return readAccepted(res, len(req.Preceding))
 }
 
-// accepted reads an answer to a request with so many preceding events. An acceptor of an
-// older release does not know them and records the envelope alone: then they are told by
-// whoever asked, after the envelope's events instead of before.
-func accepted(res *acceptorv1.AcceptResponse, preceding int) (engine.Accepted, error) {
+// readAccepted reads the response to a request with a number of preceding events. An acceptor of an
+// older release ignores them and records the envelope alone. The caller then records them after the
+// envelope's events instead of before.
+func readAccepted(res *acceptorv1.AcceptResponse, preceding int) (engine.Accepted, error) {
 	var out engine.Accepted
 	if err := json.Unmarshal(res.GetOutcome(), &out.Outcome); err != nil {
 		return out, fmt.Errorf("acceptor: read outcome: %w", err)
@@ -114,10 +114,10 @@ func accepted(res *acceptorv1.AcceptResponse, preceding int) (engine.Accepted, e
 		return out, fmt.Errorf("acceptor: sent %d preceding events, and %d were recorded", preceding, n)
 	}
 	var err error
-	if out.Preceding, err = parsed(res.GetPreceding()); err != nil {
+	if out.Preceding, err = parseEvents(res.GetPreceding()); err != nil {
 		return out, err
 	}
-	if out.Events, err = parsed(res.GetEvents()); err != nil {
+	if out.Events, err = parseEvents(res.GetEvents()); err != nil {
 		return out, err
 	}
 	if len(out.Events) > 0 {
@@ -126,8 +126,8 @@ func accepted(res *acceptorv1.AcceptResponse, preceding int) (engine.Accepted, e
 	return out, nil
 }
 
-// parsed reads events that come one by one.
-func parsed(docs [][]byte) ([]wire.Event, error) {
+// parseEvents parses a list of encoded events.
+func parseEvents(docs [][]byte) ([]wire.Event, error) {
 	events, err := wire.ParseEvents(append(append([]byte("["), bytes.Join(docs, []byte(","))...), ']'))
 	if err != nil {
 		return nil, fmt.Errorf("acceptor: %w", err)
@@ -135,9 +135,9 @@ func parsed(docs [][]byte) ([]wire.Event, error) {
 	return events, nil
 }
 
-// Schemas answers from the acceptor's registry of kinds, which does not change
-// while the acceptor lives; it is read again after a while, so that a restarted
-// acceptor with other kinds is noticed.
+// Schemas caches the acceptor's registry of kinds. The registry does not change while the acceptor
+// runs. It is read again after schemasFresh, so that a restarted acceptor with other kinds is
+// noticed.
 type Schemas struct {
 	client acceptorv1.AcceptorClient
 	clock  func() time.Time
@@ -148,7 +148,7 @@ type Schemas struct {
 	limits model.Limits
 }
 
-// schemasFresh is how long a read of the kinds is believed.
+// schemasFresh is how long a read of the kinds is valid.
 const schemasFresh = 30 * time.Second
 
 // NewSchemas makes a reader of the acceptor's kinds.
@@ -156,7 +156,7 @@ func NewSchemas(client acceptorv1.AcceptorClient, clock func() time.Time) *Schem
 	return &Schemas{client: client, clock: clock}
 }
 
-// Kind gives the schema of a kind; see model.Schemas.
+// Kind returns an envelope kind; see model.Schemas.
 func (s *Schemas) Kind(ctx context.Context, name string) (model.Kind, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Schemas) refresh(ctx context.Context) error {
 	res, err := s.client.ListKinds(ctx, &acceptorv1.ListKindsRequest{})
 	if err != nil {
 		if s.kinds != nil {
-			return nil // what was read before is better than nothing
+			return nil // the previous kinds are better than none
 		}
 		return fmt.Errorf("acceptor: list kinds: %w", err)
 	}

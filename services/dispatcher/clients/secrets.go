@@ -11,44 +11,43 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Secrets tells the redactor the keys that runs use.
+// Secrets registers the keys of runs with the redactor.
 type Secrets struct {
-	Told  *Told
-	Store *credential.Store
-	// Logger is told of keys that cannot be read.
+	Registrations *Registrations
+	Store         *credential.Store
+	// Logger logs unreadable keys.
 	Logger *slog.Logger
 }
 
-// Open registers what a tenant has under a ref, be it nothing, for a run. It may be
-// repeated, and has to be after a restart of the redactor.
+// Open registers a tenant's keys under a ref for a run; there may be none. It can be repeated, and
+// must be after a restart of the redactor.
 func (s Secrets) Open(ctx context.Context, tenant, runID, ref string) error {
 	keys, err := s.Store.Keys(tenant, ref)
-	if err != nil { // no call is made with such a key
+	if err != nil { // no call uses such a key
 		s.Logger.Warn("credentials left out", "tenant", tenant, "error", err)
 	}
 	var list []*redactorv1.Secret
-	for _, id := range slices.Sorted(maps.Keys(keys)) { // of two with one value the first names it
-		list = append(list, secretOf(id, ref, keys[id]))
+	for _, id := range slices.Sorted(maps.Keys(keys)) { // the first of equal values names it
+		list = append(list, newSecret(id, ref, keys[id]))
 	}
-	return s.Told.register(ctx, scope{tenant, runID}, list...)
+	return s.Registrations.register(ctx, scope{tenant, runID}, list...)
 }
 
-// Key is a tenant's key for a provider.
+// Key returns a tenant's key for a provider.
 func (s Secrets) Key(tenant, providerID, ref string) (provider.Secret, error) {
 	return s.Store.Key(tenant, providerID, ref)
 }
 
-// Hide registers one key for a run. A key that was changed meanwhile is known beside
-// the one before.
+// Hide registers one key for a run. After a change both keys stay registered.
 func (s Secrets) Hide(ctx context.Context, tenant, runID, providerID, ref string, key provider.Secret) error {
-	return s.Told.register(ctx, scope{tenant, runID}, secretOf(providerID, ref, key))
+	return s.Registrations.register(ctx, scope{tenant, runID}, newSecret(providerID, ref, key))
 }
 
-func secretOf(providerID, ref string, key provider.Secret) *redactorv1.Secret {
+func newSecret(providerID, ref string, key provider.Secret) *redactorv1.Secret {
 	return &redactorv1.Secret{Id: providerID + "." + ref, Value: string(key)}
 }
 
-// Close has a run's secrets forgotten: they die with it.
+// Close removes a run's secrets.
 func (s Secrets) Close(ctx context.Context, tenant, runID string) error {
-	return s.Told.forget(ctx, scope{tenant, runID})
+	return s.Registrations.forget(ctx, scope{tenant, runID})
 }

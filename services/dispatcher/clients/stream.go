@@ -20,11 +20,11 @@ func (s scrubber) Open(ctx context.Context) (model.Scrub, error) {
 	return out, out.open()
 }
 
-// scrub is a text that is on its way through the redactor.
+// scrub is a text that is streamed through the redactor.
 type scrub struct {
 	scrubber
 
-	ctx    context.Context //nolint:containedctx // that of the text, which is opened anew within it
+	ctx    context.Context //nolint:containedctx // the context of the text; reopening uses it
 	stream redactorv1.Redactor_RedactStreamClient
 	cancel context.CancelFunc
 	begun  bool
@@ -41,8 +41,8 @@ func (s *scrub) open() error {
 	return nil
 }
 
-// Push hands a piece over. Before the first nothing is held back elsewhere, so that the
-// stream may be opened anew, with a redactor that was told what it has to know.
+// Push sends a piece. Before the first response no text is held back, so the stream can be reopened
+// with a redactor that has all registrations.
 func (s *scrub) Push(piece string, last bool) (string, error) {
 	var text string
 	push := func() (err error) {
@@ -54,7 +54,7 @@ func (s *scrub) Push(piece string, last bool) (string, error) {
 		return text, err
 	}
 	tries := 0
-	err := s.redactor.Told.again(s.ctx, s.at, func() error {
+	err := s.redactor.Registrations.retryUnregistered(s.ctx, s.at, func() error {
 		if tries++; tries > 1 {
 			s.cancel()
 			if err := s.open(); err != nil {
@@ -68,8 +68,8 @@ func (s *scrub) Push(piece string, last bool) (string, error) {
 }
 
 func (s *scrub) push(piece string, last bool) (string, error) {
-	// A failed stream tells why when it is read, not when it is written to.
-	_ = s.stream.Send(&redactorv1.RedactStreamRequest{Scope: s.redactor.Told.scope(s.at, s.registered), Text: piece, Last: last})
+	// A failed stream returns its error from Recv.
+	_ = s.stream.Send(&redactorv1.RedactStreamRequest{Scope: s.redactor.Registrations.scope(s.at, s.registered), Text: piece, Last: last})
 	res, err := s.stream.Recv()
 	if err != nil {
 		return "", fmt.Errorf("redactor: %w", err)

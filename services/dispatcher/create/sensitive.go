@@ -21,7 +21,7 @@ type Vault interface {
 // Maskable refuses a workflow whose sensitive values this host could not keep out
 // of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
 func (s *Starter) Maskable(def *workflow.Definition) error {
-	if node.PolicyOf(def, s.deps.Types) == nil {
+	if node.NewMaskPolicy(def, s.deps.Types) == nil {
 		return nil
 	}
 	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be told"
@@ -29,7 +29,7 @@ func (s *Starter) Maskable(def *workflow.Definition) error {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
 			With("requiredCapability", "masking")
 	}
-	if n, refused := node.Refuses(def, s.deps.Types); refused {
+	if n, refused := node.FindUnmaskable(def, s.deps.Types); refused {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host does not mask what a node of type %q, %q, tells while it works"+remedy, n.TypeID, n.ID).
 			With("requiredCapability", "masking").With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
 	}

@@ -136,7 +136,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 			return Created{}, err
 		}
 	}
-	return s.write(ctx, req, rec, body, node.PolicyOf(def.Def, s.deps.Types))
+	return s.write(ctx, req, rec, body, node.NewMaskPolicy(def.Def, s.deps.Types))
 }
 
 // body is that of the start frame, without secrets.

@@ -1,13 +1,12 @@
-// Package credential reads the keys that tenants bring for their own model calls.
+// Package credential reads tenants' own keys for model calls.
 //
-// They lie in a directory that the operator fills, such as a mounted Kubernetes
-// secret, and are read anew for each use, so that a key can be changed while the host
-// runs:
+// The operator provides them in a directory, such as a mounted Kubernetes secret. They are read
+// again for each use, so that a key can be changed while the host runs:
 //
 //	<dir>/<tenant>/<provider>/<ref>
 //
-// A ref is what a run names its key by (configurable.ai.credentialRef). It is bound to
-// the provider that it lies under: no key is ever sent to another one.
+// A run names its key by a ref (configurable.ai.credentialRef). A key is only sent to the provider
+// whose directory it is in.
 package credential
 
 import (
@@ -24,27 +23,27 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// maxKey bounds a key, in bytes: as long as the redactor takes a secret.
+// maxKey limits a key in bytes, like the redactor's limit of a secret.
 const maxKey = 8 << 10
 
 var (
-	// validRef is part of a secret's id: with a provider's id before it, it has to be
-	// within the 128 bytes that the redactor takes. Markers name it.
+	// validRef is part of a secret's id. With a provider's id before it, it must fit the redactor's
+	// limit of 128 bytes. Markers contain it.
 	validRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	// validName is a tenant's or a provider's: no way out of the directory.
+	// validName matches names of tenants and providers: no path separators.
 	validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
-// ErrNone says that there is no such key.
+// ErrNone means that there is no such key.
 var ErrNone = errors.New("there is no such credential")
 
-// ValidRef reports whether a run may name a key so.
+// ValidRef reports whether a ref is well formed.
 func ValidRef(ref string) bool { return validRef.MatchString(ref) }
 
-// Store is a directory of keys. The nil Store has none. It is safe for concurrent use.
+// Store is a directory of keys. The nil Store is empty. It is safe for concurrent use.
 type Store struct{ root *os.Root }
 
-// Open opens a directory; no path and no link in it leads out of it.
+// Open opens a directory. No path or link in it leads outside.
 func Open(dir string) (*Store, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -61,8 +60,8 @@ func (s *Store) Close() error {
 	return s.root.Close()
 }
 
-// Key reads a tenant's key for a provider. Errors: ErrNone; any other says what is
-// wrong with the file, and holds no word of it.
+// Key reads a tenant's key for a provider. Errors: ErrNone; any other error describes a problem of
+// the file without its content.
 func (s *Store) Key(tenant, providerID, ref string) (provider.Secret, error) {
 	if s == nil || !validName.MatchString(tenant) || !validName.MatchString(providerID) || !ValidRef(ref) {
 		return "", ErrNone
@@ -70,8 +69,8 @@ func (s *Store) Key(tenant, providerID, ref string) (provider.Secret, error) {
 	return s.read(path.Join(tenant, providerID, ref))
 }
 
-// Keys are all keys that a tenant has under a ref, by provider. The error is about
-// those that cannot be read, which are left out: nobody can be asked with them.
+// Keys returns all keys of a tenant under a ref, by provider. The error describes unreadable keys,
+// which are left out.
 func (s *Store) Keys(tenant, ref string) (map[string]provider.Secret, error) {
 	if s == nil || !validName.MatchString(tenant) || !ValidRef(ref) {
 		return nil, nil
@@ -81,12 +80,12 @@ func (s *Store) Keys(tenant, ref string) (map[string]provider.Secret, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the credentials of tenant %s: %w", tenant, cause(err))
+		return nil, fmt.Errorf("read the credentials of tenant %s: %w", tenant, withoutPath(err))
 	}
 	out, errs := map[string]provider.Secret{}, []error(nil)
 	for _, e := range entries {
 		if !validName.MatchString(e.Name()) {
-			continue // a mount keeps its own folders beside
+			continue // mounts contain folders of their own
 		}
 		key, err := s.read(path.Join(tenant, e.Name(), ref))
 		switch {
@@ -105,7 +104,7 @@ func (s *Store) read(name string) (provider.Secret, error) {
 		return "", ErrNone
 	}
 	if err != nil {
-		return "", fmt.Errorf("credential %s: %w", name, cause(err))
+		return "", fmt.Errorf("credential %s: %w", name, withoutPath(err))
 	}
 	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -113,7 +112,7 @@ func (s *Store) read(name string) (provider.Secret, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxKey+1))
 	if err != nil {
-		return "", fmt.Errorf("credential %s: %w", name, cause(err))
+		return "", fmt.Errorf("credential %s: %w", name, withoutPath(err))
 	}
 	key := strings.TrimSpace(string(b))
 	if key == "" || len(b) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -122,8 +121,8 @@ func (s *Store) read(name string) (provider.Secret, error) {
 	return provider.Secret(key), nil
 }
 
-// cause is an error without the path, which is of the machine.
-func cause(err error) error {
+// withoutPath removes the path, which describes the machine, from an error.
+func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}

@@ -30,7 +30,7 @@ func store(t *testing.T, files map[string]string) *credential.Store {
 
 func TestKey_IsBoundToTenantAndProvider(t *testing.T) {
 	t.Parallel()
-	s := store(t, map[string]string{"acme/openai/main": key + "\n", "acme/openai/v1.2-x_y": key, "other/openai/main": "sk-of-somebody-else"})
+	s := store(t, map[string]string{"acme/openai/main": key + "\n", "acme/openai/v1.2-x_y": key, "other/openai/main": "sk-of-another-tenant"})
 	got, err := s.Key("acme", "openai", "main")
 	require.NoError(t, err)
 	require.Equal(t, key, string(got))
@@ -40,7 +40,7 @@ func TestKey_IsBoundToTenantAndProvider(t *testing.T) {
 	for _, at := range [][3]string{
 		{"acme", "anthropic", "main"},
 		{"acme", "openai", "none"},
-		{"nobody", "openai", "main"},
+		{"unknown", "openai", "main"},
 		{"acme", "openai", "../../other/openai/main"},
 		{"acme", "..", "main"},
 		{"..", "openai", "main"},
@@ -106,14 +106,14 @@ func TestKeys_AreAllThatTheRefNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, "sk-o sk-a", string(got["openai"])+" "+string(got["anthropic"]))
-	for _, at := range [][2]string{{"nobody", "main"}, {"acme", "none"}, {"..", "main"}, {"acme", ".."}} {
+	for _, at := range [][2]string{{"unknown", "main"}, {"acme", "none"}, {"..", "main"}, {"acme", ".."}} {
 		got, err := s.Keys(at[0], at[1])
 		require.NoError(t, err)
 		require.Empty(t, got)
 	}
 }
 
-// One file that is none keeps nobody from the keys beside it.
+// An invalid file does not affect the other keys.
 func TestKeys_LeaveOutWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := store(t, map[string]string{"acme/README": "of people", "acme/openai/main": "sk-o", "acme/gemini/main": "half\nwritten"})

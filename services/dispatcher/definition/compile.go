@@ -13,13 +13,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/expr"
 )
 
-// Rules a compileProblem can name beside those of package workflow.
+// Rules of problems in addition to those of package workflow.
 const (
 	RuleExpression = "expression"
 	RuleRegex      = workflow.RuleRegex
 )
 
-// Flow is a definition's data flow and control flow. It is safe for concurrent use.
+// Flow holds the compiled conditions and expressions of a definition. It is safe for concurrent
+// use.
 type Flow struct {
 	conditions map[string]*Condition           // by edge id
 	ports      map[string]map[string]*compiled // by node id and port
@@ -28,7 +29,7 @@ type Flow struct {
 	nodes map[portSource]*compiled
 }
 
-// compiled is an expression, or why it is none.
+// compiled is a compiled expression, or its error.
 type compiled struct {
 	program *expr.Program
 	err     error
@@ -41,9 +42,9 @@ type portSource struct {
 	text    string
 }
 
-// Compile makes the flow of a sound definition, and tells what in it cannot be
-// used. The flow is made all the same: a definition that an older host took in is
-// still there, and what is wrong fails the node it is about.
+// Compile compiles a valid definition and returns the problems of its expressions. The flow is
+// usable even with problems: definitions registered by an older host remain, and each problem fails
+// the node it concerns.
 func Compile(def *workflow.Definition) (*Flow, []workflow.Problem) {
 	f := &Flow{conditions: map[string]*Condition{}, ports: map[string]map[string]*compiled{}, nodes: map[portSource]*compiled{}}
 	var found []workflow.Problem
@@ -55,7 +56,7 @@ func Compile(def *workflow.Definition) (*Flow, []workflow.Problem) {
 		c, err := CompileCondition(e.Condition, expr.Condition, "outputs")
 		f.conditions[e.ID] = c
 		if err != nil {
-			found = append(found, compileProblem(conditionPath(e.Condition, "/edges/"+strconv.Itoa(i)+"/condition"), err))
+			found = append(found, newProblem(conditionPath(e.Condition, "/edges/"+strconv.Itoa(i)+"/condition"), err))
 		}
 	}
 	for i := range def.Nodes {
@@ -76,16 +77,18 @@ func (f *Flow) compilePorts(n *workflow.Node, path string) (found []workflow.Pro
 		}
 		f.ports[n.ID][port] = &compiled{p, err}
 		if err != nil {
-			found = append(found, compileProblem(path+escape(port)+"/expression", err))
+			found = append(found, newProblem(path+escapePointer(port)+"/expression", err))
 		}
 	}
 	return found
 }
 
-// escape writes a name as a token of a JSON pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+// escapePointer escapes a name for a JSON pointer.
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
 
-// conditionPath points at the member that is wrong.
+// conditionPath returns the path of the invalid member.
 func conditionPath(c *workflow.EdgeCondition, path string) string {
 	if c.Type == workflow.ConditionRegex {
 		return path + "/right"
@@ -93,7 +96,7 @@ func conditionPath(c *workflow.EdgeCondition, path string) string {
 	return path + "/expression"
 }
 
-func compileProblem(path string, err error) workflow.Problem {
+func newProblem(path string, err error) workflow.Problem {
 	rule := RuleExpression
 	if strings.HasSuffix(path, "/right") {
 		rule = RuleRegex
@@ -101,7 +104,7 @@ func compileProblem(path string, err error) workflow.Problem {
 	return workflow.Problem{Path: path, Rule: rule, Message: err.Error()}
 }
 
-// Condition is the condition of an edge; nil: it always carries.
+// Condition returns the condition of an edge; nil means unconditional.
 func (f *Flow) Condition(edgeID string) *Condition {
 	if f == nil {
 		return nil
@@ -109,10 +112,10 @@ func (f *Flow) Condition(edgeID string) *Condition {
 	return f.conditions[edgeID]
 }
 
-// errNoFlow is a mistake of the host's: a plan without the flow of its definition.
+// errNoFlow is a bug of the host: a plan without the flow of its definition.
 var errNoFlow = errors.New("the expression was not compiled")
 
-// Port is the expression of a node's port.
+// Port returns the expression of a node's port.
 func (f *Flow) Port(nodeID, port string) (*expr.Program, error) {
 	if f == nil || f.ports[nodeID][port] == nil {
 		return nil, errNoFlow
@@ -121,8 +124,8 @@ func (f *Flow) Port(nodeID, port string) (*expr.Program, error) {
 	return c.program, c.err
 }
 
-// Expression compiles an expression of a node's config, once for the definition.
-// What a definition can ask for is bounded by what it holds.
+// Expression compiles an expression of a node's config, once per definition. The size of the
+// definition limits the number of expressions.
 func (f *Flow) Expression(scope expr.Scope, text string, boolean bool) (*expr.Program, error) {
 	compile := expr.Compile
 	if boolean {
@@ -143,5 +146,5 @@ func (f *Flow) Expression(scope expr.Scope, text string, boolean bool) (*expr.Pr
 	return c.program, c.err
 }
 
-// objectValue is a short name for what ports and variables are.
-type objectValue = map[string]json.RawMessage
+// object is the type of ports and variables.
+type object = map[string]json.RawMessage

@@ -7,37 +7,36 @@ import (
 	"waybill.dev/waybill/services/dispatcher/expr"
 )
 
-// Condition decides whether an edge carries, or what a node that decides decides.
+// Condition decides whether an edge carries, or is the decision of a conditional node.
 type Condition struct {
 	typ     workflow.ConditionType
 	left    string
 	right   any
 	pattern *expr.Pattern
 	program *expr.Program
-	root    string // what an expression calls the values that left is a path into
-	err     error  // why the condition cannot be used
+	root    string // the expression's name for the values that left is a path into
+	err     error  // why the condition is unusable
 }
 
-// CompileCondition makes a condition whose members fit its type. With an error there
-// is a condition, too: one that can only fail.
+// CompileCondition compiles a condition whose members fit its type. With an error it returns a
+// condition that always fails.
 func CompileCondition(c *workflow.EdgeCondition, scope expr.Scope, root string) (*Condition, error) {
 	out := &Condition{typ: c.Type, left: c.Left, root: root}
 	switch c.Type {
 	case workflow.ConditionExpression:
 		out.program, out.err = expr.CompileBool(scope, c.Expression)
 	case workflow.ConditionRegex:
-		text, _ := parseExpr(c.Right).(string) // checked with the definition
+		text, _ := parseValue(c.Right).(string) // checked with the definition
 		out.pattern, out.err = expr.CompilePattern(text)
 	case workflow.ConditionAlways, workflow.ConditionEquals, workflow.ConditionNotEquals, workflow.ConditionContains:
-		out.right = parseExpr(c.Right)
+		out.right = parseValue(c.Right)
 	}
 	return out, out.err
 }
 
-// Holds evaluates the condition. Only an expression, or a text that is too long for
-// its pattern, can fail: a path that leads nowhere and a value of another kind are
-// just not equal, contain nothing and match nothing.
-func (c *Condition) Holds(outputs, variables objectValue) (bool, error) {
+// Holds evaluates the condition. Only expressions and texts too long for the pattern can fail. A
+// missing path or a value of another kind is not equal, contains nothing and matches nothing.
+func (c *Condition) Holds(outputs, variables object) (bool, error) {
 	if c.err != nil {
 		return false, c.err
 	}
@@ -45,15 +44,15 @@ func (c *Condition) Holds(outputs, variables objectValue) (bool, error) {
 	case workflow.ConditionAlways:
 		return true, nil
 	case workflow.ConditionExpression:
-		holds, _, err := c.program.Holds(expr.Over(map[string]expr.Object{c.root: outputs, "variables": variables}, nil, c.program))
+		holds, _, err := c.program.Holds(expr.NewValues(map[string]expr.Object{c.root: outputs, "variables": variables}, nil, c.program))
 		return holds, err
 	default:
 		return c.compare(outputs)
 	}
 }
 
-func (c *Condition) compare(outputs objectValue) (bool, error) {
-	left, found := lookup(outputs, c.left)
+func (c *Condition) compare(outputs object) (bool, error) {
+	left, found := lookupPath(outputs, c.left)
 	switch c.typ {
 	case workflow.ConditionEquals:
 		return found && equal(left, c.right), nil
@@ -70,7 +69,7 @@ func (c *Condition) compare(outputs objectValue) (bool, error) {
 	}
 }
 
-// contains is a text in a text, or a member of an array.
+// contains reports whether a text contains a text, or an array an element.
 func contains(left, right any) bool {
 	switch left := left.(type) {
 	case string:
@@ -86,7 +85,7 @@ func contains(left, right any) bool {
 	return false
 }
 
-// Reads reports which variables the condition looks at.
+// Reads returns the variables that the condition reads.
 func (c *Condition) Reads() expr.Members {
 	if c == nil || c.program == nil {
 		return expr.Members{}

@@ -9,13 +9,13 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// maxPlaces is how many places an error names.
+// maxPlaces limits the paths in an error.
 const maxPlaces = 10
 
-// HoldsSecret is the refusal of a definition that the redactor would change. It is
-// kept and shown as it was given, and its prompts go to a model: what is secret has
-// no place in it (OpenWOP envelope contract §11).
-func HoldsSecret(given, redacted []byte) error {
+// NewSecretFault rejects a definition that the redactor would change. A definition is stored and
+// shown unchanged, and its prompts are sent to models, so it must not contain secrets (OpenWOP
+// envelope contract §11).
+func NewSecretFault(given, redacted []byte) error {
 	var a, b any
 	if json.Unmarshal(given, &a) != nil || json.Unmarshal(redacted, &b) != nil {
 		return fault.New(fault.ValidationError, "the definition holds a secret of this host, or what looks like one")
@@ -30,8 +30,8 @@ func HoldsSecret(given, redacted []byte) error {
 		With("places", places[:min(len(places), maxPlaces)])
 }
 
-// differences lists where two documents differ, as JSON pointers. A member whose
-// name differs is told at its object.
+// differences returns the JSON pointers at which two documents differ. A renamed member is reported
+// at its object.
 func differences(at string, a, b any) []string {
 	switch a := a.(type) {
 	case map[string]any:

@@ -13,7 +13,7 @@ func TestHoldsSecret_NamesThePlacesAndNotWhatStandsThere(t *testing.T) {
 	t.Parallel()
 	given := `{"id":"w","nodes":[{"config":{"prompt":"use hunter2-hunter2","a/b":"hunter2-hunter2"}},{"n":1}],"metadata":{"hunter2-hunter2":1},"x":null}`
 	redacted := `{"id":"w","nodes":[{"config":{"prompt":"use [REDACTED:k]","a/b":"[REDACTED:k]"}},{"n":1}],"metadata":{"[REDACTED:k]":1},"x":null}`
-	f, ok := fault.As(definition.HoldsSecret([]byte(given), []byte(redacted)))
+	f, ok := fault.As(definition.NewSecretFault([]byte(given), []byte(redacted)))
 	require.True(t, ok)
 	require.Equal(t, fault.ValidationError, f.Code)
 	require.Equal(t, []string{"/metadata/", "/nodes/0/config/a~1b", "/nodes/0/config/prompt"}, f.Details["places"])
@@ -23,6 +23,6 @@ func TestHoldsSecret_NamesThePlacesAndNotWhatStandsThere(t *testing.T) {
 
 func TestHoldsSecret_TellsNothingOfWhatItCannotRead(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, fault.ValidationError, fault.CodeOf(definition.HoldsSecret([]byte("{"), []byte("{}"))))
-	require.ErrorContains(t, definition.HoldsSecret([]byte(`{"a":[1]}`), []byte(`{"a":[]}`)), "/a: ")
+	require.Equal(t, fault.ValidationError, fault.CodeOf(definition.NewSecretFault([]byte("{"), []byte("{}"))))
+	require.ErrorContains(t, definition.NewSecretFault([]byte(`{"a":[1]}`), []byte(`{"a":[]}`)), "/a: ")
 }

@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// parseExpr reads a value that was checked when it came in.
-func parseExpr(raw json.RawMessage) any {
+// parseValue parses a value that was validated before.
+func parseValue(raw json.RawMessage) any {
 	v, err := strictjson.Value(raw, strictjson.Limits{MaxBytes: len(raw) + 1, MaxDepth: 256})
 	if err != nil {
 		return nil
@@ -17,37 +17,36 @@ func parseExpr(raw json.RawMessage) any {
 	return v
 }
 
-// lookup follows a dot path into a node's outputs: names of members, and indexes of
-// arrays. A leading "output." is passed over where no port is called so (OpenWOP
-// host contract §5.2).
-func lookup(outputs objectValue, path string) (any, bool) {
-	if v, found := follow(outputs, path); found {
+// lookupPath follows a dot path into a node's outputs: names of members and indexes of arrays. A
+// leading "output." is skipped if no port has that name (OpenWOP host contract §5.2).
+func lookupPath(outputs object, path string) (any, bool) {
+	if v, found := followPath(outputs, path); found {
 		return v, true
 	}
 	if rest, ok := strings.CutPrefix(path, "output."); ok {
-		return follow(outputs, rest)
+		return followPath(outputs, rest)
 	}
 	return nil, false
 }
 
-func follow(outputs objectValue, path string) (any, bool) {
+func followPath(outputs object, path string) (any, bool) {
 	port, rest, more := strings.Cut(path, ".")
 	raw, found := outputs[port]
 	if !found {
 		return nil, false
 	}
-	v := parseExpr(raw)
+	v := parseValue(raw)
 	for more {
 		var name string
 		name, rest, more = strings.Cut(rest, ".")
-		if v, found = stepRef(v, name); !found {
+		if v, found = stepInto(v, name); !found {
 			return nil, false
 		}
 	}
 	return v, true
 }
 
-func stepRef(v any, name string) (any, bool) {
+func stepInto(v any, name string) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		member, found := v[name]
@@ -89,22 +88,22 @@ func equal(a, b any) bool {
 		return true
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && (a == b || decimal(string(a)) == decimal(string(b)))
+		return ok && (a == b || parseDecimal(string(a)) == parseDecimal(string(b)))
 	default:
 		return a == b
 	}
 }
 
-// number is a decimal in one way: no zeros at either end, 0.digits times a power of
-// ten. It takes numbers of any size without making them.
+// number is the normal form of a decimal: 0.digits times a power of ten, without zeros at either
+// end. It handles numbers of any size.
 type number struct {
 	negative bool
 	digits   string
 	exponent int64
-	text     string // of a number whose exponent is beyond all measure
+	text     string // of a number whose exponent does not fit
 }
 
-func decimal(text string) number {
+func parseDecimal(text string) number {
 	var n number
 	rest, negative := strings.CutPrefix(text, "-")
 	mantissa, power, _ := strings.Cut(strings.ToLower(rest), "e")

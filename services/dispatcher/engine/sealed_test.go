@@ -61,7 +61,7 @@ func newSealed(t *testing.T) *sealed {
 	clear, err := json.Marshal(rec)
 	require.NoError(t, err)
 	require.NoError(t, v.Put(t.Context(), theRun, 0, "starter", clear))
-	masked, err := json.Marshal(node.PolicyOf(def, node.Builtin()).Record(rec))
+	masked, err := json.Marshal(node.NewMaskPolicy(def, node.Builtin()).Record(rec))
 	require.NoError(t, err)
 	_, err = s.log.Append(t.Context(), frame.NewStart(theRun, masked).By("starter"), 0)
 	require.NoError(t, err)

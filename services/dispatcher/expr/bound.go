@@ -12,8 +12,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// callCost counts a call and the text it is given: CEL takes some functions that
-// read all of a text for one step.
+// callCost counts a call and the text of its arguments, because CEL counts some functions that read
+// a whole text as one step.
 type callCost struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -31,13 +31,13 @@ func (callCost) CallCost(_, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	return &steps
 }
 
-// budget is the work that an evaluation has left. It is found under a name that no
-// expression can say.
-type budget struct{ left int }
+// workBudget is the remaining work of an evaluation. It is stored under a name that no expression
+// can contain.
+type workBudget struct{ left int }
 
 const budgetName = "@work"
 
-// spend takes work from the evaluation's budget; false when there is not enough.
+// spend uses work of the evaluation's budget; false if there is not enough.
 func spend(vars interpreter.Activation, work int) bool {
 	b, ok := remaining(vars)
 	if !ok {
@@ -47,13 +47,13 @@ func spend(vars interpreter.Activation, work int) bool {
 	return b.left >= 0
 }
 
-func remaining(vars interpreter.Activation) (*budget, bool) {
+func remaining(vars interpreter.Activation) (*workBudget, bool) {
 	v, _ := vars.ResolveName(budgetName)
-	b, ok := v.(*budget)
+	b, ok := v.(*workBudget)
 	return b, ok
 }
 
-// spendValue takes what walking all of a value is.
+// spendValue uses the work of walking a whole value.
 func spendValue(vars interpreter.Activation, v ref.Val) bool {
 	b, ok := remaining(vars)
 	if !ok || b.left < 0 {
@@ -63,7 +63,7 @@ func spendValue(vars interpreter.Activation, v ref.Val) bool {
 	return b.left >= 0
 }
 
-// weigh counts the values in a value, text by its length; it stops beyond most.
+// weigh counts the values within a value, and text by its length. It stops beyond most.
 func weigh(v ref.Val, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -75,9 +75,9 @@ func weigh(v ref.Val, most int) int {
 		if v.HasValue() {
 			n += weigh(v.GetValue(), most-n)
 		}
-	case listed:
+	case listValue:
 		n += weighGiven(v.given, most)
-	case ordered:
+	case mapValue:
 		if v.given != nil {
 			return weighGiven(v.given, most)
 		}
@@ -95,7 +95,7 @@ func weigh(v ref.Val, most int) int {
 	return n
 }
 
-// weighGiven is weigh for what came in as JSON.
+// weighGiven is weigh for parsed JSON.
 func weighGiven(v any, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -117,52 +117,54 @@ func weighGiven(v any, most int) int {
 	return n
 }
 
-// bounded replaces the steps that could take more than they are counted for.
-func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+// boundStep replaces the steps whose work CEL does not count fully.
+func boundStep(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch i := i.(type) {
 	case interpreter.InterpretableConstructor:
-		return made{i}, nil
+		return constructorStep{i}, nil
 	case interpreter.InterpretableCall:
 		switch i.Function() {
 		case operators.Equals, operators.NotEquals, operators.In, operators.OldIn, operators.Add:
 			if len(i.Args()) == 2 {
-				return pair{i}, nil
+				return operatorStep{i}, nil
 			}
 		case overloads.Matches:
-			return matching(i)
+			return newMatchesStep(i)
 		}
 	}
 	return i, nil
 }
 
-// made bounds what a list or an object holds: values can refer to each other so
-// that a short expression holds any number of them.
-type made struct {
+// constructorStep limits the size of lists and objects. Values can share references, so a short
+// expression can build very large ones.
+type constructorStep struct {
 	interpreter.InterpretableConstructor
 }
 
 // Exec implements interpreter.InterpretableV2.
-func (m made) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (m constructorStep) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := m.InterpretableConstructor.Exec(frame)
 	if o, ok := v.(traits.Mapper); ok {
-		v = ordered{Mapper: o}
+		v = mapValue{Mapper: o}
 	}
 	if !spendValue(frame, v) {
-		return tooMuch()
+		return cancelWork()
 	}
 	return v
 }
 
 // Eval implements interpreter.Interpretable.
-func (m made) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
+func (m constructorStep) Eval(vars interpreter.Activation) ref.Val {
+	return m.Exec(interpreter.AsFrame(vars))
+}
 
-// pair is an operator that walks both its values.
-type pair struct {
+// operatorStep is an operator that walks both operands.
+type operatorStep struct {
 	interpreter.InterpretableCall
 }
 
 // Exec implements interpreter.InterpretableV2.
-func (p pair) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (p operatorStep) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	left := p.Args()[0].Exec(frame)
 	if types.IsUnknownOrError(left) {
 		return left
@@ -171,8 +173,8 @@ func (p pair) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if types.IsUnknownOrError(right) {
 		return right
 	}
-	if structured(right) && !spendValue(frame, right) {
-		return tooMuch()
+	if isStructured(right) && !spendValue(frame, right) {
+		return cancelWork()
 	}
 	switch p.Function() {
 	case operators.Equals:
@@ -192,9 +194,11 @@ func (p pair) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 }
 
 // Eval implements interpreter.Interpretable.
-func (p pair) Eval(vars interpreter.Activation) ref.Val { return p.Exec(interpreter.AsFrame(vars)) }
+func (p operatorStep) Eval(vars interpreter.Activation) ref.Val {
+	return p.Exec(interpreter.AsFrame(vars))
+}
 
-func structured(v ref.Val) bool {
+func isStructured(v ref.Val) bool {
 	switch v.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional:
 		return true
@@ -202,39 +206,39 @@ func structured(v ref.Val) bool {
 	return false
 }
 
-// match is matches with a pattern that was compiled with the expression.
-type match struct {
+// matchesStep is matches with a pattern compiled with the expression.
+type matchesStep struct {
 	interpreter.InterpretableCall
 	pattern *Pattern
 }
 
-// matching takes the pattern, which Compile has made sure is written out.
-func matching(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+// newMatchesStep compiles the pattern. Compile has ensured that it is a literal.
+func newMatchesStep(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	if len(call.Args()) != 2 {
 		return call, nil
 	}
 	c, ok := call.Args()[1].(interpreter.InterpretableConst)
 	if !ok {
-		return nil, refuse("the pattern of matches has to be written in the expression, as a text")
+		return nil, newError("the pattern of matches has to be written in the expression, as a text")
 	}
 	text, ok := c.Value().(types.String)
 	if !ok {
-		return nil, refuse("the pattern of matches has to be a text")
+		return nil, newError("the pattern of matches has to be a text")
 	}
 	p, err := CompilePattern(string(text))
 	if err != nil {
 		return nil, err
 	}
-	return match{call, p}, nil
+	return matchesStep{call, p}, nil
 }
 
 // Exec implements interpreter.InterpretableV2.
-func (m match) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (m matchesStep) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := m.Args()[0].Exec(frame)
 	if types.IsUnknownOrError(v) {
 		return v
 	}
-	if pattern := m.Args()[1].Exec(frame); types.IsUnknownOrError(pattern) { // counted like any argument
+	if pattern := m.Args()[1].Exec(frame); types.IsUnknownOrError(pattern) { // counted like any other argument
 		return pattern
 	}
 	text, ok := v.(types.String)
@@ -242,47 +246,49 @@ func (m match) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		return types.MaybeNoSuchOverloadErr(v)
 	}
 	if !spend(frame, m.pattern.work(string(text))) {
-		return tooMuch()
+		return cancelWork()
 	}
 	return types.Bool(m.pattern.re.MatchString(string(text)))
 }
 
 // Eval implements interpreter.Interpretable.
-func (m match) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
+func (m matchesStep) Eval(vars interpreter.Activation) ref.Val {
+	return m.Exec(interpreter.AsFrame(vars))
+}
 
-// Pattern is a pattern in RE2 syntax whose work is bounded.
+// Pattern is an RE2 pattern with bounded work.
 type Pattern struct {
 	re   *regexp.Regexp
 	size int
 }
 
-// CompilePattern compiles a pattern that is not too large.
+// CompilePattern compiles a pattern of limited size.
 func CompilePattern(source string) (*Pattern, error) {
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, refuse("not a pattern in RE2 syntax: %v", err)
+		return nil, newError("not a pattern in RE2 syntax: %v", err)
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, refuse("not a pattern in RE2 syntax: %v", err)
+		return nil, newError("not a pattern in RE2 syntax: %v", err)
 	}
 	if len(prog.Inst) > maxPattern {
-		return nil, refuse("the pattern is too large: written out it has %d steps, want at most %d; repeat less", len(prog.Inst), maxPattern)
+		return nil, newError("the pattern is too large: written out it has %d steps, want at most %d; repeat less", len(prog.Inst), maxPattern)
 	}
 	re, err := regexp.Compile(source)
 	if err != nil {
-		return nil, refuse("not a pattern in RE2 syntax: %v", err)
+		return nil, newError("not a pattern in RE2 syntax: %v", err)
 	}
 	return &Pattern{re, len(prog.Inst)}, nil
 }
 
-// work is the most that matching a text can take.
+// work returns the maximum work of matching a text.
 func (p *Pattern) work(text string) int { return (len(text) + 1) * p.size }
 
-// Match reports whether a text has the pattern in it.
+// Match reports whether a text contains a match.
 func (p *Pattern) Match(text string) (bool, error) {
 	if p.work(text) > maxWork {
-		return false, refuse("the text is too long for the pattern: want at most %d bytes", maxWork/p.size-1)
+		return false, newError("the text is too long for the pattern: want at most %d bytes", maxWork/p.size-1)
 	}
 	return p.re.MatchString(text), nil
 }

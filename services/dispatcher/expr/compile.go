@@ -6,7 +6,7 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// Program is an expression ready to be evaluated. It is safe for concurrent use.
+// Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	scope   Scope
 	ast     *cel.Ast
@@ -15,44 +15,44 @@ type Program struct {
 	boolean bool
 }
 
-// Compile makes a program of an expression. The error is an *Error.
+// Compile compiles an expression. The error is an *Error.
 func Compile(scope Scope, source string) (*Program, error) {
 	if n := utf8.RuneCountInString(source); n > MaxSource {
-		return nil, refuse("the expression has %d characters, want at most %d", n, MaxSource)
+		return nil, newError("the expression has %d characters, want at most %d", n, MaxSource)
 	}
 	if !utf8.ValidString(source) {
-		return nil, refuse("the expression is not UTF-8")
+		return nil, newError("the expression is not UTF-8")
 	}
 	env := environments()[scope]
 	ast, iss := env.Compile(source)
 	if iss != nil && iss.Err() != nil {
-		return nil, notCompiled(scope, iss)
+		return nil, compileError(scope, iss)
 	}
 	prg, err := env.Program(ast,
-		cel.CustomDecoratorV2(bounded), cel.CostTracking(callCost{}), cel.CostLimit(MaxCost))
+		cel.CustomDecoratorV2(boundStep), cel.CostTracking(callCost{}), cel.CostLimit(MaxCost))
 	if err != nil {
-		return nil, asError(err)
+		return nil, ownError(err)
 	}
 	return &Program{scope: scope, ast: ast, program: prg, reads: readsOf(ast), boolean: ast.OutputType() == cel.BoolType}, nil
 }
 
-// CompileBool is Compile for an expression that has to give true or false, as far
-// as can be told before its values are known.
+// CompileBool is Compile for boolean expressions. It rejects expressions whose static type is
+// another one.
 func CompileBool(scope Scope, source string) (*Program, error) {
 	p, err := Compile(scope, source)
 	if err != nil {
 		return nil, err
 	}
 	if t := p.ast.OutputType(); !p.boolean && t.Kind() != cel.DynKind && t.Kind() != cel.AnyKind {
-		return nil, refuse("the expression gives %s, want true or false", t)
+		return nil, newError("the expression gives %s, want true or false", t)
 	}
 	return p, nil
 }
 
-// asError keeps an error of this package as it is.
-func asError(err error) *Error {
+// ownError returns an error of this package unchanged and converts others.
+func ownError(err error) *Error {
 	for e := err; e != nil; {
-		if own, ok := e.(*Error); ok { //nolint:errorlint // walked by hand: what is around it repeats it
+		if own, ok := e.(*Error); ok { //nolint:errorlint // walked by hand: the wrapping errors repeat it
 			return own
 		}
 		u, ok := e.(interface{ Unwrap() error })
@@ -61,8 +61,8 @@ func asError(err error) *Error {
 		}
 		e = u.Unwrap()
 	}
-	return refuse("%s", oneLine(err.Error()))
+	return newError("%s", oneLine(err.Error()))
 }
 
-// Reads is what a program looks at.
+// Reads returns the values that a program reads.
 func (p *Program) Reads() Reads { return p.reads }

@@ -10,56 +10,55 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Scope says what an expression is for, and with that what it sees.
+// Scope is the use of an expression, which determines the visible values.
 type Scope int
 
 // The scopes of expressions.
 const (
-	// Condition is that of an edge: outputs of the edge's source, and variables.
+	// Condition is an edge's condition: outputs of the edge's source, and variables.
 	Condition Scope = iota
-	// Port is that of an input port: inputs that the node's edges carry, variables,
-	// and the outputs of the nodes that have completed, as nodes.<id>.<port>.
+	// Port is an input port: inputs carried by the node's edges, variables, and the outputs of
+	// completed nodes as nodes.<id>.<port>.
 	Port
-	// Node is that of a node's config: inputs, which are its ports, and variables.
+	// Node is a node's config: inputs, which are its ports, and variables.
 	Node
-	// Item is Node for one of many: item, index, and acc, the value so far.
+	// Item is Node for one item of a loop: also item, index, and acc, the value so far.
 	Item
 )
 
-// Bounds of what an expression may be and cost. They hold on every host alike,
-// because a run must come to the same wherever it is carried on.
+// Limits of expressions. They are equal on every host, because a run must give the same result
+// wherever it continues.
 const (
-	// MaxSource bounds the text, in characters.
+	// MaxSource limits the text, in characters.
 	MaxSource = 4096
-	// maxNodes and maxDepth bound the syntax tree, macros written out.
+	// maxNodes and maxDepth limit the syntax tree with expanded macros.
 	maxNodes, maxDepth = 1000, 100
-	// maxPattern bounds a compiled pattern, in instructions.
+	// maxPattern limits a compiled pattern, in instructions.
 	maxPattern = 1000
-	// MaxCost bounds the steps of an evaluation: one for each name, member and call,
-	// ten for a list, thirty for an object, and one for every 64 bytes of text that a
-	// call is given.
+	// MaxCost limits the steps of an evaluation: one for each name, member and call, ten for a
+	// list, thirty for an object, and one for every 64 bytes of text in a call's arguments.
 	MaxCost = 50_000
-	// maxWork bounds what CEL does not count: comparing, holding and rendering
-	// structured values, and matching.
+	// maxWork limits the work that CEL does not count: comparing, building and rendering structured
+	// values, and matching.
 	maxWork = 1 << 22
-	// nodeWork is what one value of a structure counts of maxWork.
+	// nodeWork is the work of one value of a structure.
 	nodeWork = 64
-	// MaxResult bounds what an expression gives, in bytes of JSON.
+	// MaxResult limits the result, in bytes of JSON.
 	MaxResult = 1 << 20
 )
 
-// names are the roots that expressions of each scope see.
-var names = map[Scope][]string{
+// rootsOf are the names visible in each scope.
+var rootsOf = map[Scope][]string{
 	Condition: {"outputs", "variables"},
 	Port:      {"inputs", "variables", "nodes"},
 	Node:      {"inputs", "variables"},
 	Item:      {"item", "index", "acc", "inputs", "variables"},
 }
 
-// environments are made on first use; they never change.
+// environments are created on first use and never change.
 var environments = sync.OnceValue(func() map[Scope]*cel.Env {
-	out := make(map[Scope]*cel.Env, len(names))
-	for scope, roots := range names {
+	out := make(map[Scope]*cel.Env, len(rootsOf))
+	for scope, roots := range rootsOf {
 		opts := []cel.EnvOption{
 			cel.StdLib(cel.StdLibSubset(standard())),
 			cel.CustomTypeAdapter(adapter{}),
@@ -77,15 +76,15 @@ var environments = sync.OnceValue(func() map[Scope]*cel.Env {
 		}
 		made, err := cel.NewCustomEnv(opts...)
 		if err != nil {
-			panic("expr: " + err.Error()) // the options are part of the program
+			panic("expr: " + err.Error()) // the options are constants
 		}
 		out[scope] = made
 	}
 	return out
 })
 
-// standard is the standard library without what reads the time zones of the machine,
-// which differ from host to host: times are in UTC.
+// standard returns the standard library without the functions that use the machine's time zones,
+// which differ between hosts. Times are in UTC.
 func standard() *env.LibrarySubset {
 	lib := env.NewLibrarySubset()
 	for name, overload := range map[string]string{
@@ -113,5 +112,5 @@ func typeOf(root string) *cel.Type {
 	}
 }
 
-// sees says what an expression of a scope may name.
-func (s Scope) sees() string { return strings.Join(names[s], ", ") }
+// rootNames lists the names visible in a scope.
+func (s Scope) rootNames() string { return strings.Join(rootsOf[s], ", ") }

@@ -11,15 +11,15 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Error says why an expression cannot be used or gave nothing. It holds words of
-// the expression's author, and no value.
+// Error is why an expression is invalid or failed. It can contain text of the expression's author,
+// and never a value.
 type Error struct {
-	// Line and Column are where in the source, from 1; 0: nowhere in particular.
+	// Line and Column are the position in the source, from 1; 0 if unknown.
 	Line, Column int
 	Message      string
 }
 
-// Error gives the sentence.
+// Error formats the message with its position.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -27,19 +27,21 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-func refuse(format string, args ...any) *Error { return &Error{Message: fmt.Sprintf(format, args...)} }
+func newError(format string, args ...any) *Error {
+	return &Error{Message: fmt.Sprintf(format, args...)}
+}
 
-// tooMuchWork is how an evaluation says that it was ended for its work.
+// tooMuchWork is the message of an evaluation stopped for its work.
 const tooMuchWork = "work limit exceeded"
 
-// tooMuch ends an evaluation at once. An error would not: an operator such as ||
-// goes on after one.
-func tooMuch() ref.Val {
+// cancelWork stops an evaluation immediately. An error would not: operators such as || continue
+// after one.
+func cancelWork() ref.Val {
 	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuchWork})
 }
 
-// notCompiled gives the first issue; those that follow are often its consequence.
-func notCompiled(scope Scope, iss *cel.Issues) *Error {
+// compileError returns the first issue; later ones are often its consequences.
+func compileError(scope Scope, iss *cel.Issues) *Error {
 	first := iss.Errors()[0]
 	e := &Error{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: oneLine(first.Message)}
 	if e.Line < 1 {
@@ -47,16 +49,16 @@ func notCompiled(scope Scope, iss *cel.Issues) *Error {
 	}
 	for _, sign := range []string{"recursion", "node count exceeds", "nesting depth"} {
 		if strings.Contains(e.Message, sign) {
-			return refuse("the expression is too large: written out it may have %d parts, %d deep; compute some of it in a node before", maxNodes, maxDepth)
+			return newError("the expression is too large: written out it may have %d parts, %d deep; compute some of it in a node before", maxNodes, maxDepth)
 		}
 	}
 	if strings.HasPrefix(e.Message, "undeclared reference to") {
-		e.Message = strings.TrimSuffix(e.Message, " (in container '')") + "; an expression here sees " + scope.sees()
+		e.Message = strings.TrimSuffix(e.Message, " (in container '')") + "; an expression here sees " + scope.rootNames()
 	}
 	return e
 }
 
-// maxMessage bounds a message of the compiler's, which lists what it expected.
+// maxMessage limits a message of the compiler, which lists the expected tokens.
 const maxMessage = 300
 
 func oneLine(s string) string {
@@ -67,8 +69,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// classes are the errors of an evaluation by how CEL's message begins or what it
-// holds. The messages themselves may repeat values.
+// classes map errors of an evaluation by parts of CEL's message. The messages themselves may
+// contain values.
 var classes = []struct{ sign, message string }{
 	{"no such key", "an object has no member of that name; has(x.name) asks for one, x[?'name'].orValue(y) has a fallback"},
 	{"no such attribute", "a name has no value here"},
@@ -84,14 +86,14 @@ var classes = []struct{ sign, message string }{
 	{"no such overload", "an operator or a function is given values of types it does not take; double(x), int(x) and string(x) convert"},
 }
 
-// notEvaluated names the class of an error and its place, and no value.
-func notEvaluated(err error, ast *cel.Ast) *Error {
+// evalError returns the class of an error and its position, without a value.
+func evalError(err error, ast *cel.Ast) *Error {
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case errors.As(err, &cancelled) && cancelled.Message == tooMuchWork:
-		return refuse("comparing, holding or matching so large values exceeds the limit of an expression")
+		return newError("comparing, holding or matching so large values exceeds the limit of an expression")
 	case errors.As(err, &cancelled):
-		return refuse("the evaluation costs more than %d steps", MaxCost)
+		return newError("the evaluation costs more than %d steps", MaxCost)
 	}
 	e := &Error{Message: "the expression cannot be evaluated over the values it is given"}
 	var at *types.Err

@@ -10,27 +10,25 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Object is the value of a root by the members it has.
+// Object is the value of a root by member.
 type Object = map[string]json.RawMessage
 
-// Values are what expressions are evaluated over. They may be used many times, and
-// not at once.
+// Values are the inputs of evaluations. They can be reused, but not concurrently.
 type Values struct{ roots map[string]any }
 
-// Over makes the values of roots for some programs, which are all they may be used
-// with: what none of them reads is not looked at. nodes are the outputs of nodes by
-// id; nil where the scope does not have them.
-func Over(roots map[string]Object, nodes map[string]Object, programs ...*Program) *Values {
+// NewValues returns the values of roots for the given programs only: members that none of them
+// reads are not parsed. nodes are the outputs of nodes by id; nil if the scope does not have them.
+func NewValues(roots map[string]Object, nodes map[string]Object, programs ...*Program) *Values {
 	v := &Values{roots: make(map[string]any, len(roots)+1)}
 	for name, members := range roots {
-		v.roots[name] = adapter{}.NativeToValue(read(members, membersOf(name, programs)))
+		v.roots[name] = adapter{}.NativeToValue(parseMembers(members, membersOf(name, programs)))
 	}
 	if nodes != nil {
 		all := map[string]any{}
 		of := membersOf("nodes", programs)
 		for id, outputs := range nodes {
 			if of.Has(id) {
-				all[id] = read(outputs, Members{All: true})
+				all[id] = parseMembers(outputs, Members{All: true})
 			}
 		}
 		v.roots["nodes"] = adapter{}.NativeToValue(all)
@@ -38,12 +36,12 @@ func Over(roots map[string]Object, nodes map[string]Object, programs ...*Program
 	return v
 }
 
-// read parses the members that are looked at.
-func read(members Object, which Members) map[string]any {
+// parseMembers parses the members that are read.
+func parseMembers(members Object, which Members) map[string]any {
 	out := make(map[string]any, len(members))
 	for name, raw := range members {
 		if which.Has(name) {
-			out[name] = tree(raw)
+			out[name] = parseValue(raw)
 		}
 	}
 	return out
@@ -60,8 +58,8 @@ func membersOf(root string, programs []*Program) Members {
 	return m
 }
 
-// tree parses a value that was checked when it came in.
-func tree(raw json.RawMessage) any {
+// parseValue parses a value that was validated before.
+func parseValue(raw json.RawMessage) any {
 	v, err := strictjson.Value(raw, strictjson.Limits{MaxBytes: len(raw) + 1, MaxDepth: 256})
 	if err != nil {
 		return types.NewErr("not JSON")
@@ -69,18 +67,18 @@ func tree(raw json.RawMessage) any {
 	return v
 }
 
-// Set gives a root another value.
+// Set replaces the value of a root.
 func (v *Values) Set(name string, raw json.RawMessage) {
-	v.roots[name] = adapter{}.NativeToValue(tree(raw))
+	v.roots[name] = adapter{}.NativeToValue(parseValue(raw))
 }
 
-// SetInt gives a root a number.
+// SetInt replaces the value of a root by a number.
 func (v *Values) SetInt(name string, n int64) { v.roots[name] = types.Int(n) }
 
 // activation is Values with the budget of one evaluation.
 type activation struct {
 	values *Values
-	budget *budget
+	budget *workBudget
 }
 
 // ResolveName implements interpreter.Activation.
@@ -95,10 +93,10 @@ func (a activation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (activation) Parent() interpreter.Activation { return nil }
 
-// Cost is what evaluations have taken, in the units of MaxCost.
+// Cost is the cost of evaluations, in the units of MaxCost.
 type Cost uint64
 
-// Eval gives the value of the expression as JSON. The error is an *Error.
+// Eval returns the value of the expression as JSON. The error is an *Error.
 func (p *Program) Eval(v *Values) (json.RawMessage, Cost, error) {
 	out, b, cost, err := p.run(v)
 	if err != nil {
@@ -108,7 +106,7 @@ func (p *Program) Eval(v *Values) (json.RawMessage, Cost, error) {
 	return doc, cost, err
 }
 
-// Holds gives the value of an expression that has to be true or false.
+// Holds returns the value of a boolean expression.
 func (p *Program) Holds(v *Values) (bool, Cost, error) {
 	out, _, cost, err := p.run(v)
 	if err != nil {
@@ -116,22 +114,22 @@ func (p *Program) Holds(v *Values) (bool, Cost, error) {
 	}
 	holds, ok := out.(types.Bool)
 	if !ok {
-		return false, cost, refuse("the expression gave %s, want true or false", kind(out))
+		return false, cost, newError("the expression gave %s, want true or false", kind(out))
 	}
 	return bool(holds), cost, nil
 }
 
-func (p *Program) run(v *Values) (ref.Val, *budget, Cost, error) {
-	b := &budget{left: maxWork}
+func (p *Program) run(v *Values) (ref.Val, *workBudget, Cost, error) {
+	b := &workBudget{left: maxWork}
 	out, det, err := p.program.Eval(activation{v, b})
 	cost := Cost(MaxCost)
 	if det != nil && det.ActualCost() != nil {
 		cost = Cost(*det.ActualCost())
 	}
-	// Work counts, too: whoever evaluates many times adds the costs up.
+	// Work is added, because loops sum up the costs of their evaluations.
 	cost += Cost(maxWork-max(b.left, 0)) / (maxWork / MaxCost) //nolint:gosec // G115: from 0 to maxWork
 	if err != nil {
-		return nil, b, cost, notEvaluated(err, p.ast)
+		return nil, b, cost, evalError(err, p.ast)
 	}
 	return out, b, cost, nil
 }

@@ -21,7 +21,7 @@ func object(t testing.TB, doc string) expr.Object {
 // sample is what the tests evaluate over.
 func sample(t testing.TB, p *expr.Program) *expr.Values {
 	t.Helper()
-	return expr.Over(map[string]expr.Object{
+	return expr.NewValues(map[string]expr.Object{
 		"inputs":    object(t, `{"input":{"score":0.9,"n":3,"big":9007199254740993,"name":"Ada","tags":["a","b"],"none":null,"one":1.0}}`),
 		"variables": object(t, `{"limit":5,"list":[3,1,2],"map":{"z":1,"a":2,"m":3},"secret":"hunter2hunter2"}`),
 	}, map[string]expr.Object{"fetch": object(t, `{"output":{"ok":true}}`)}, p)
@@ -194,7 +194,7 @@ func TestEval_EndsHostileExpressionsSoon(t *testing.T) {
 			if err != nil {
 				return // refused is soon enough
 			}
-			v := expr.Over(map[string]expr.Object{"variables": {"long": long, "rows": rows}}, nil, p)
+			v := expr.NewValues(map[string]expr.Object{"variables": {"long": long, "rows": rows}}, nil, p)
 			start := time.Now()
 			_, _, err = p.Eval(v)
 			took := time.Since(start)

@@ -9,12 +9,10 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Reads tells of each root, such as variables, which of its members an expression
-// looks at. Who asks what an expression can know asks here.
+// Reads maps each root, such as variables, to the members that an expression reads.
 type Reads map[string]Members
 
-// Members are those of a root that are read. All of them are where a member is not
-// named in the source.
+// Members are the members of a root that are read. All is set if the source does not name a member.
 type Members struct {
 	All   bool
 	Names []string
@@ -23,11 +21,10 @@ type Members struct {
 // Has reports whether a member is read.
 func (m Members) Has(name string) bool { return m.All || slices.Contains(m.Names, name) }
 
-// readsOf walks the checked tree. Names that macros bind hide nothing: to count a
-// name too many is safe.
+// readsOf walks the checked tree. Names bound by macros are counted too, which is safe.
 func readsOf(a *cel.Ast) Reads {
 	out := Reads{}
-	named := map[int64]bool{} // identifiers whose member was taken note of
+	named := map[int64]bool{} // identifiers whose member is recorded
 	note := func(root ast.Expr, member string) {
 		name := root.AsIdent()
 		m := out[name]
@@ -46,7 +43,7 @@ func readsOf(a *cel.Ast) Reads {
 				note(s.Operand(), s.FieldName())
 			}
 		case ast.CallKind:
-			if root, member, ok := indexed(e.AsCall()); ok {
+			if root, member, ok := indexedMember(e.AsCall()); ok {
 				note(root, member)
 			}
 		case ast.IdentKind:
@@ -60,8 +57,8 @@ func readsOf(a *cel.Ast) Reads {
 	return out
 }
 
-// indexed reads x["name"], x[?"name"] and x.?name.
-func indexed(call ast.CallExpr) (root ast.Expr, member string, ok bool) {
+// indexedMember recognises x["name"], x[?"name"] and x.?name.
+func indexedMember(call ast.CallExpr) (root ast.Expr, member string, ok bool) {
 	switch call.FunctionName() {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 	default:

@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// kind names the kind of a value as JSON does.
+// kind returns the JSON kind of a value.
 func kind(v ref.Val) string {
 	switch v.(type) {
 	case types.Null:
@@ -32,7 +32,7 @@ func kind(v ref.Val) string {
 	}
 }
 
-// render writes a value as JSON; most is how many values it may hold.
+// render renders a value as JSON with at most most values.
 func render(v ref.Val, most int) (json.RawMessage, error) {
 	r := renderer{most: most}
 	if err := r.value(v); err != nil {
@@ -48,7 +48,7 @@ type renderer struct {
 
 func (r *renderer) value(v ref.Val) error {
 	if r.most--; r.most < 0 || r.b.Len() > MaxResult {
-		return refuse("the expression gives more than %d bytes of JSON, or too many values", MaxResult)
+		return newError("the expression gives more than %d bytes of JSON, or too many values", MaxResult)
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -68,24 +68,24 @@ func (r *renderer) value(v ref.Val) error {
 	case types.Duration:
 		return r.text(strconv.FormatFloat(v.Seconds(), 'f', -1, 64) + "s")
 	case *types.Err:
-		return notEvaluated(v, nil)
+		return evalError(v, nil)
 	case traits.Mapper:
 		return r.object(v)
 	case traits.Lister:
 		return r.list(v)
 	default:
-		return refuse("the expression gives a %s, which JSON has no form for", v.Type().TypeName())
+		return newError("the expression gives a %s, which JSON has no form for", v.Type().TypeName())
 	}
 	return nil
 }
 
 func (r *renderer) double(f float64) error {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return refuse("the expression gives a number that JSON has no form for: infinite, or none at all")
+		return newError("the expression gives a number that JSON has no form for: infinite, or none at all")
 	}
 	b, err := json.Marshal(f)
 	if err != nil {
-		return refuse("the expression gives a number that JSON has no form for")
+		return newError("the expression gives a number that JSON has no form for")
 	}
 	r.b.Write(b)
 	return nil
@@ -93,12 +93,12 @@ func (r *renderer) double(f float64) error {
 
 func (r *renderer) text(s string) error {
 	if r.b.Len()+len(s) > MaxResult {
-		return refuse("the expression gives more than %d bytes of JSON", MaxResult)
+		return newError("the expression gives more than %d bytes of JSON", MaxResult)
 	}
 	enc := json.NewEncoder(&r.b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		return refuse("the expression gives a text that JSON has no form for")
+		return newError("the expression gives a text that JSON has no form for")
 	}
 	r.b.Truncate(r.b.Len() - 1) // the line feed
 	return nil
@@ -129,7 +129,7 @@ func (r *renderer) object(v traits.Mapper) error {
 		key := it.Next()
 		name, ok := key.(types.String)
 		if !ok {
-			return refuse("the expression gives an object with a name that is %s, want strings", kind(key))
+			return newError("the expression gives an object with a name that is %s, want strings", kind(key))
 		}
 		if err := r.text(string(name)); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// adapter makes values of what strictjson.Value gives, one level at a time: what an
-// expression does not look at costs nothing.
+// adapter converts parsed JSON to CEL values one level at a time, so that unread members cost
+// nothing.
 type adapter struct{}
 
 // NativeToValue implements types.Adapter.
@@ -23,15 +23,15 @@ func (a adapter) NativeToValue(v any) ref.Val {
 	case json.Number:
 		return number(v)
 	case map[string]any:
-		return ordered{types.NewStringInterfaceMap(a, v), v}
+		return mapValue{types.NewStringInterfaceMap(a, v), v}
 	case []any:
-		return listed{types.NewDynamicList(a, v), v}
+		return listValue{types.NewDynamicList(a, v), v}
 	default:
 		return types.DefaultTypeAdapter.NativeToValue(v)
 	}
 }
 
-// number is an int where the text is one that fits, else a double.
+// number converts to an int if the text is an integer that fits, else to a double.
 func number(n json.Number) ref.Val {
 	if i, err := n.Int64(); err == nil && n != "-0" {
 		return types.Int(i)
@@ -43,23 +43,23 @@ func number(n json.Number) ref.Val {
 	return types.Double(f)
 }
 
-// ordered is a map that is walked by its keys. Go's order is random, and a run must
-// come to the same on every replay.
-type ordered struct {
+// mapValue is a map that is iterated in key order. Go's order is random, and replays must give the
+// same result.
+type mapValue struct {
 	traits.Mapper
 
-	given map[string]any // what it was made of; nil for one that an expression made
+	given map[string]any // its source; nil for a map built by an expression
 }
 
-// listed is a list that knows what it was made of.
-type listed struct {
+// listValue is a list with its source.
+type listValue struct {
 	traits.Lister
 
 	given []any
 }
 
 // Iterator implements traits.Iterable.
-func (m ordered) Iterator() traits.Iterator {
+func (m mapValue) Iterator() traits.Iterator {
 	var keys []ref.Val
 	for it := m.Mapper.Iterator(); it.HasNext() == types.True; {
 		keys = append(keys, it.Next())
@@ -68,18 +68,18 @@ func (m ordered) Iterator() traits.Iterator {
 	return types.NewRefValList(adapter{}, keys).Iterator()
 }
 
-// Equal lets maps be compared whichever of them is ordered.
-func (m ordered) Equal(other ref.Val) ref.Val {
-	if o, ok := other.(ordered); ok {
+// Equal compares maps whichever of them is a mapValue.
+func (m mapValue) Equal(other ref.Val) ref.Val {
+	if o, ok := other.(mapValue); ok {
 		other = o.Mapper
 	}
 	return m.Mapper.Equal(other)
 }
 
 // ConvertToNative implements ref.Val.
-func (m ordered) ConvertToNative(t reflect.Type) (any, error) { return m.Mapper.ConvertToNative(t) }
+func (m mapValue) ConvertToNative(t reflect.Type) (any, error) { return m.Mapper.ConvertToNative(t) }
 
-// compareKeys sorts by the kind of key, then by value.
+// compareKeys sorts by type, then by value.
 func compareKeys(a, b ref.Val) int {
 	if x, ok := a.(types.String); ok {
 		if y, ok := b.(types.String); ok {

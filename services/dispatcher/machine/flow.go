@@ -98,7 +98,7 @@ func (m *Machine) expression(id, port string, edges map[string]json.RawMessage, 
 			outputs[other] = n.Outputs
 		}
 	}
-	v, _, err := p.Eval(expr.Over(map[string]expr.Object{"inputs": edges, "variables": m.visible(m.step(id).Node)}, outputs, p))
+	v, _, err := p.Eval(expr.NewValues(map[string]expr.Object{"inputs": edges, "variables": m.visible(m.step(id).Node)}, outputs, p))
 	if err != nil {
 		return nil, trust, node.Invalid("node %s, port %s: %s", id, port, err)
 	}

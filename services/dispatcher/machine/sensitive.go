@@ -11,10 +11,10 @@ import (
 // Sensitive is what of a masked run must not be recorded in the clear. If nothing is by
 // now, because a pack has changed, everything is: the run began as one that has secrets.
 func (m *Machine) Sensitive() *node.MaskPolicy {
-	if p := node.PolicyOf(m.plan.Def, m.plan.Types); p != nil {
+	if p := node.NewMaskPolicy(m.plan.Def, m.plan.Types); p != nil {
 		return p
 	}
-	return node.MaskEverything(node.MaskMode(m.st.Record.Masking))
+	return node.NewMaskAll(node.MaskMode(m.st.Record.Masking))
 }
 
 // Abandon ends a run that cannot be gone on with.

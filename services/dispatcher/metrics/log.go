@@ -11,85 +11,84 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// nodeType are the series of a type of nodes.
-type nodeType struct {
+// typeCounters are the series of a node type.
+type typeCounters struct {
 	attempts                     prometheus.Counter
 	completed, failed, cancelled prometheus.Counter
 	seconds                      prometheus.Observer
 }
 
-// Appended counts events that this process has appended to a run, whose state is st with
-// them.
+// Appended counts events that this process appended to a run. st is the state after them.
 func (m *Metrics) Appended(st *runstate.State, events []wire.Event) {
 	for i := range events {
-		m.event(st, &events[i])
+		m.countEvent(st, &events[i])
 	}
 }
 
-func (m *Metrics) event(st *runstate.State, e *wire.Event) {
+func (m *Metrics) countEvent(st *runstate.State, e *wire.Event) {
 	switch e.Type {
 	case wire.EventRunStarted:
-		m.backlogSeconds.Observe(between(st.Record.CreatedAt, e.Timestamp))
+		m.backlogSeconds.Observe(secondsBetween(st.Record.CreatedAt, e.Timestamp))
 	case wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunCancelled:
-		m.ended(st, e)
+		m.countRunEnd(st, e)
 	case wire.EventNodeStarted:
 		if n := st.Nodes[e.NodeID]; n != nil {
-			m.ofType(n.TypeID).attempts.Inc()
+			m.typeSeries(n.TypeID).attempts.Inc()
 		}
 	case wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeCancelled:
-		m.nodeEnded(st, e)
+		m.countNodeEnd(st, e)
 	}
-	if !st.Record.Replays() { // it asks nobody and pays for nothing: its source's events are told again
-		m.outside(st, e)
+	if !st.Record.Replays() { // a replay makes no calls and has no costs; its source's events are repeated
+		m.countExternal(st, e)
 	}
 }
 
-// outside counts what has reached somebody outside the run.
-func (m *Metrics) outside(st *runstate.State, e *wire.Event) {
+// countExternal counts external calls and questions.
+func (m *Metrics) countExternal(st *runstate.State, e *wire.Event) {
 	switch e.Type {
 	case wire.EventProviderUsage:
-		m.used(e)
+		m.addUsage(e)
 	case wire.EventLogAppended:
-		m.told(e)
+		m.addNodeCost(e)
 	case wire.EventCapBreached:
 		var p struct {
 			Kind string `json:"kind"`
 		}
-		_ = json.Unmarshal(e.Payload, &p) // one that cannot be read is of no kind
+		_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has no kind
 		m.caps.WithLabelValues(p.Kind).Inc()
 	case wire.EventInterruptRequested:
-		if q := question(st, e); q != nil {
+		if q := findInterrupt(st, e); q != nil {
 			m.interrupts.WithLabelValues(string(q.Kind)).Inc()
 		}
 	case wire.EventInterruptResolved:
-		if q := question(st, e); q != nil {
-			m.interruptsSeconds.WithLabelValues(string(q.Kind)).Observe(between(q.RequestedAt, e.Timestamp))
+		if q := findInterrupt(st, e); q != nil {
+			m.interruptsSeconds.WithLabelValues(string(q.Kind)).Observe(secondsBetween(q.RequestedAt, e.Timestamp))
 		}
 	}
 }
 
-// question is the interrupt that an event is about; nil: nobody could answer it.
-func question(st *runstate.State, e *wire.Event) *runstate.Interrupt {
+// findInterrupt returns the interrupt of an event; nil if unknown.
+func findInterrupt(st *runstate.State, e *wire.Event) *runstate.Interrupt {
 	var p struct {
 		InterruptID string `json:"interruptId"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read names none
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload names none
 	return st.Find(p.InterruptID)
 }
 
-func (m *Metrics) ended(st *runstate.State, e *wire.Event) {
-	labels := [...]string{m.workflows.of(st.Record.WorkflowID), string(st.Status)}
+func (m *Metrics) countRunEnd(st *runstate.State, e *wire.Event) {
+	labels := [...]string{m.workflows.value(st.Record.WorkflowID), string(st.Status)}
 	m.completed.WithLabelValues(labels[:]...).Inc()
-	m.runSeconds.WithLabelValues(labels[:]...).Observe(between(st.StartedAt, e.Timestamp))
+	m.runSeconds.WithLabelValues(labels[:]...).Observe(secondsBetween(st.StartedAt, e.Timestamp))
 }
 
-// nodeEnded counts a node that had begun: one that was refused before had no attempt.
-func (m *Metrics) nodeEnded(st *runstate.State, e *wire.Event) {
+// countNodeEnd counts the end of a started node. A node rejected before its start had no attempt.
+func (m *Metrics) countNodeEnd(st *runstate.State, e *wire.Event) {
 	n := st.Nodes[e.NodeID]
 	if n == nil || n.Began == "" {
 		return
 	}
-	t := m.ofType(n.TypeID)
+	t := m.typeSeries(n.TypeID)
 	switch e.Type {
 	case wire.EventNodeCompleted:
 		t.completed.Inc()
@@ -98,73 +97,72 @@ func (m *Metrics) nodeEnded(st *runstate.State, e *wire.Event) {
 	default:
 		t.cancelled.Inc()
 	}
-	t.seconds.Observe(between(n.Began, e.Timestamp))
+	t.seconds.Observe(secondsBetween(n.Began, e.Timestamp))
 }
 
-// ofType gives the series of a type, found once: every node comes here.
-func (m *Metrics) ofType(id string) *nodeType {
+// typeSeries returns the series of a type. They are cached, because every node needs them.
+func (m *Metrics) typeSeries(id string) *typeCounters {
 	if t, ok := m.byType.Load(id); ok {
-		return t.(*nodeType) //nolint:forcetypeassert // nothing else is stored
+		return t.(*typeCounters) //nolint:forcetypeassert // no other type is stored
 	}
-	name := m.types.of(id)
-	t := &nodeType{
+	name := m.types.value(id)
+	t := &typeCounters{
 		attempts:  m.attempts.WithLabelValues(name),
 		completed: m.nodes.WithLabelValues(name, string(runstate.NodeCompleted)),
 		failed:    m.nodes.WithLabelValues(name, string(runstate.NodeFailed)),
 		cancelled: m.nodes.WithLabelValues(name, string(runstate.NodeCancelled)),
 		seconds:   m.nodeSeconds.WithLabelValues(name),
 	}
-	if name != other { // so that no more are kept than have series
+	if name != other { // cache no more types than have series
 		m.byType.Store(id, t)
 	}
 	return t
 }
 
-// used counts what a call of a model took, as its run's costs count it.
-func (m *Metrics) used(e *wire.Event) {
+// addUsage counts the tokens and cost of a model call, as the run's costs do.
+func (m *Metrics) addUsage(e *wire.Event) {
 	var p struct {
 		Provider     string   `json:"provider"`
 		InputTokens  int64    `json:"inputTokens"`
 		OutputTokens int64    `json:"outputTokens"`
 		CostUSD      *float64 `json:"costEstimateUsd"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
-	m.spent(p.Provider, p.InputTokens, p.OutputTokens)
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts nothing
+	m.addTokens(p.Provider, p.InputTokens, p.OutputTokens)
 	if p.CostUSD != nil {
-		add(m.usd.WithLabelValues(m.providers.of(p.Provider)), *p.CostUSD)
+		add(m.usd.WithLabelValues(m.providers.value(p.Provider)), *p.CostUSD)
 	}
 }
 
-// told counts what a node says that it has cost besides calls of models.
-func (m *Metrics) told(e *wire.Event) {
-	if e.CausationID != "" { // it tells of an envelope
+// addNodeCost counts the cost that a node reports in addition to model calls.
+func (m *Metrics) addNodeCost(e *wire.Event) {
+	if e.CausationID != "" { // the event describes an envelope
 		return
 	}
 	var p struct {
 		Fields json.RawMessage `json:"fields"`
 	}
-	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts nothing
 	a := cost.Sanitize(p.Fields)
 	if a == nil {
 		return
 	}
 	provider, _ := a[cost.Provider].(string)
-	m.spent(provider, a.Tokens(cost.Input), a.Tokens(cost.Output))
+	m.addTokens(provider, a.Tokens(cost.Input), a.Tokens(cost.Output))
 	if usd, ok := a.Dollars(); ok {
-		add(m.usd.WithLabelValues(m.providers.of(provider)), usd)
+		add(m.usd.WithLabelValues(m.providers.value(provider)), usd)
 	}
 }
 
-func (m *Metrics) spent(provider string, input, output int64) {
-	name := m.providers.of(provider)
+func (m *Metrics) addTokens(provider string, input, output int64) {
+	name := m.providers.value(provider)
 	add(m.tokens.WithLabelValues(name, "input"), float64(input))
 	add(m.tokens.WithLabelValues(name, "output"), float64(output))
 }
 
-// between is the time from one timestamp of a log to another, in seconds; 0 where the
-// clocks of two machines disagree.
-func between(from, to string) float64 {
-	if from == to { // one frame told both, as of most nodes
+// secondsBetween returns the time between two timestamps of a log in seconds; 0 if clocks disagree.
+func secondsBetween(from, to string) float64 {
+	if from == to { // both are from one frame, as for most nodes
 		return 0
 	}
 	began, err1 := time.Parse(wire.TimeLayout, from)

@@ -1,11 +1,9 @@
-// Package metrics counts what dispatchers do, under the names of the protocol (OpenWOP
-// host contract §10.3), as Prometheus writes them: dots are underscores, counters end in
-// _total and durations in _seconds.
+// Package metrics counts the work of dispatchers under the protocol's names (OpenWOP host contract
+// §10.3) in Prometheus form: underscores for dots, _total for counters and _seconds for durations.
 //
-// What is in the log of a run is counted by the process that appended it, and by no
-// other: only one append succeeds, so nothing is counted twice when a run is taken over,
-// and a log that is read again counts nothing. What a process did not live to count is
-// missing. No attribute names a run, a node or a tenant.
+// Events of a run are counted by the process that appended them. Only one append succeeds, so a
+// claimed run is not counted twice, and reading a log counts nothing. Events that a crashed process
+// did not count are missing. No label contains a run, a node or a tenant.
 package metrics
 
 import (
@@ -19,7 +17,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// The attributes.
+// The labels.
 const (
 	labelStatus    = "openwop_run_status"
 	labelWorkflow  = "openwop_workflow_id"
@@ -32,7 +30,7 @@ const (
 	labelResult    = "result"
 )
 
-// How many workflows, node types and providers have series of their own.
+// Limits of the workflows, node types and providers with their own series.
 const (
 	maxWorkflows = 50
 	maxTypes     = 200
@@ -65,56 +63,56 @@ type Metrics struct {
 	inFlight, queued, holds, limits    *prometheus.GaugeVec
 	refused                            *prometheus.CounterVec
 
-	workflows, types, providers *names
-	byType                      sync.Map // of *nodeType, by type id as it is in the log
+	workflows, types, providers *labelValues
+	byType                      sync.Map // of *typeCounters, by type id as in the log
 }
 
-// New makes metrics that have counted nothing.
+// New returns metrics with all counts at zero.
 func New() *Metrics {
 	return &Metrics{
-		created:     counter("run_created", "Runs that were created; forks and children are runs.", labelWorkflow),
-		completed:   counter("run_completed", "Runs that ended, by how.", labelWorkflow, labelStatus),
-		nodes:       counter("node_completed", "Nodes that had begun and ended, by how.", labelType, labelNode),
-		attempts:    counter("node_attempts", "Attempts of nodes that began.", labelType),
-		invocations: counter("activity_invocations", "Calls of models, also those that failed.", labelProvider),
-		tokens:      counter("activity_tokens", "Tokens that were told to have been used.", labelProvider, labelDirection),
-		usd:         counter("cost_usd", "US dollars that calls are estimated to have cost, or nodes told that they did.", labelProvider),
-		caps:        counter("cap_exceeded", "Caps that were breached.", labelCap),
-		interrupts:  counter("interrupt_requested", "Questions that runs asked of somebody outside.", labelKind),
+		created:     counter("run_created", "Created runs, including forks and child runs.", labelWorkflow),
+		completed:   counter("run_completed", "Ended runs, by status.", labelWorkflow, labelStatus),
+		nodes:       counter("node_completed", "Started nodes that ended, by status.", labelType, labelNode),
+		attempts:    counter("node_attempts", "Started attempts of nodes.", labelType),
+		invocations: counter("activity_invocations", "Model calls, including failed ones.", labelProvider),
+		tokens:      counter("activity_tokens", "Tokens reported by providers and nodes.", labelProvider, labelDirection),
+		usd:         counter("cost_usd", "Estimated cost of model calls and cost reported by nodes, in US dollars.", labelProvider),
+		caps:        counter("cap_exceeded", "Breached limits.", labelCap),
+		interrupts:  counter("interrupt_requested", "Interrupts requested by runs.", labelKind),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "openwop_run_claim_conflicts_total", Help: "Runs that were found with, or lost to, another dispatcher.",
+			Name: "openwop_run_claim_conflicts_total", Help: "Runs that another dispatcher owned or took over.",
 		}),
 		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "openwop_queue_enqueued_total", Help: "Times that runs were put into the dispatchers' queue: when they were created, and when they were woken.",
+			Name: "openwop_queue_enqueued_total", Help: "Runs put into the dispatchers' queue, at creation and at each wake-up.",
 		}),
 		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "waybill_dispatcher_snapshots_total", Help: "Snapshots of runs that were used (hit), not there or not usable (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
+			Name: "waybill_dispatcher_snapshots_total", Help: "Snapshots of runs, by result: used (hit), not used (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
 		}, []string{labelResult}),
 		quarantined: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_dispatcher_quarantines_total", Help: "Runs that this process quarantined, by reason.",
 		}, []string{"reason"}),
-		runSeconds:        histogram("run_duration", "From a run's start to its end, waits included.", runBuckets, labelWorkflow, labelStatus),
-		nodeSeconds:       histogram("node_duration", "From the start of a node's first attempt to the node's end, waits included.", nodeBuckets, labelType),
-		activitySeconds:   histogram("activity_duration", "How long calls of models took.", activityBuckets, labelProvider),
-		interruptsSeconds: histogram("interrupt_duration", "From a question to what resolved it.", interruptBuckets, labelKind),
+		runSeconds:        histogram("run_duration", "Time from a run's start to its end, including waits.", runBuckets, labelWorkflow, labelStatus),
+		nodeSeconds:       histogram("node_duration", "Time from the start of a node's first attempt to the node's end, including waits.", nodeBuckets, labelType),
+		activitySeconds:   histogram("activity_duration", "Duration of model calls.", activityBuckets, labelProvider),
+		interruptsSeconds: histogram("interrupt_duration", "Time from an interrupt's request to its resolution.", interruptBuckets, labelKind),
 		backlogSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "openwop_run_backlog_seconds", Help: "From a run's creation to its start.", Buckets: backlogBuckets,
+			Name: "openwop_run_backlog_seconds", Help: "Time from a run's creation to its start.", Buckets: backlogBuckets,
 		}),
 		queueSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "waybill_provider_queue_seconds", Help: "Time that calls of models waited for room within the limits of their provider.", Buckets: queueBuckets,
+			Name: "waybill_provider_queue_seconds", Help: "Time that model calls waited for the limits of their provider.", Buckets: queueBuckets,
 		}, []string{labelProvider}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Calls of models in flight from this process."}, []string{labelProvider}),
-		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Calls of models that wait in this process for room within the limits of their provider."}, []string{labelProvider}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Model calls of this process in flight."}, []string{labelProvider}),
+		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Model calls of this process that wait for the limits of their provider."}, []string{labelProvider}),
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "waybill_provider_holds", Help: "Pairs of model and credential whose calls this process holds after the provider refused one for lack of capacity.",
 		}, []string{labelProvider}),
 		limits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "waybill_provider_limit", Help: "Limits that this process applies to calls of models: its share of those of the installation.",
+			Name: "waybill_provider_limit", Help: "Limits that this process applies to model calls: its share of the installation's limits.",
 		}, []string{labelProvider, "limit"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "waybill_provider_no_capacity_total", Help: "Calls of models that the provider had no capacity for: rate limited, overloaded or unreachable.",
+			Name: "waybill_provider_no_capacity_total", Help: "Model calls rejected for lack of capacity: rate limited, overloaded or unreachable provider.",
 		}, []string{labelProvider}),
-		workflows: newNames(maxWorkflows), types: newNames(maxTypes), providers: newNames(maxProviders),
+		workflows: newLabelValues(maxWorkflows), types: newLabelValues(maxTypes), providers: newLabelValues(maxProviders),
 	}
 }
 
@@ -126,33 +124,33 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "openwop_" + name + "_seconds", Help: help, Buckets: buckets}, labels)
 }
 
-// Collectors are the metrics, with two that are read when somebody asks for them: how many
-// runs the process carries out, and how long the queue is.
+// Collectors returns the metrics, including two that are read at collection: the active runs and
+// the length of the queue.
 func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
 		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process executes."},
 			func() float64 { return float64(active()) }),
 		queueDepth{depth},
 	}
 }
 
-// depthPatience bounds how long whoever reads the metrics waits for the queue.
+// depthPatience limits the wait for the queue at collection.
 const depthPatience = time.Second
 
-var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatchers' queue: those that wait to be handed out, and those that are and have not ended their turn.", nil, nil)
+var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatchers' queue, waiting or delivered and not yet acknowledged.", nil, nil)
 
-// queueDepth asks the queue; while that does not answer, there is no such metric.
+// queueDepth reads the length of the queue. There is no value while the queue does not answer.
 type queueDepth struct {
 	depth func(context.Context) (runlog.Depth, error)
 }
 
-// Describe tells of the one metric.
+// Describe sends the metric's description.
 func (queueDepth) Describe(to chan<- *prometheus.Desc) { to <- depthDesc }
 
-// Collect reads it.
+// Collect sends the current value.
 func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), depthPatience)
 	defer cancel()
@@ -161,32 +159,32 @@ func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Created counts a run that has come to be, and is in the queue with that.
+// Created counts a created run, which is also enqueued.
 func (m *Metrics) Created(workflowID string) {
-	m.created.WithLabelValues(m.workflows.of(workflowID)).Inc()
+	m.created.WithLabelValues(m.workflows.value(workflowID)).Inc()
 	m.Enqueued()
 }
 
-// Enqueued counts a run that was put into the queue.
+// Enqueued counts a run put into the queue.
 func (m *Metrics) Enqueued() { m.enqueued.Inc() }
 
-// Conflict counts a run that another dispatcher has.
+// Conflict counts a run that another dispatcher owns.
 func (m *Metrics) Conflict() { m.conflicts.Inc() }
 
-// Snapshot counts what came of reading or writing a snapshot of a run.
+// Snapshot counts the result of reading or writing a snapshot.
 func (m *Metrics) Snapshot(result string) { m.snapshots.WithLabelValues(result).Inc() }
 
 // Quarantined counts a run that was quarantined.
 func (m *Metrics) Quarantined(reason string) { m.quarantined.WithLabelValues(reason).Inc() }
 
-// Called counts a call of a model that went out, whatever came of it.
+// Called counts a model call, successful or not.
 func (m *Metrics) Called(provider string, took time.Duration) {
-	name := m.providers.of(provider)
+	name := m.providers.value(provider)
 	m.invocations.WithLabelValues(name).Inc()
 	m.activitySeconds.WithLabelValues(name).Observe(max(took, 0).Seconds())
 }
 
-// add counts what somebody else has told: nothing of it takes a counter back.
+// add adds a reported value. Invalid values are ignored; a counter never decreases.
 func add(c prometheus.Counter, v float64) {
 	if v > 0 && !math.IsInf(v, 0) {
 		c.Add(v)

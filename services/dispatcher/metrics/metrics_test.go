@@ -25,9 +25,9 @@ func record() *wire.RunRecord {
 	return &wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(began), EngineVersion: 1}
 }
 
-// told appends events a second apart, all in one frame, to a run that was created a second
+// appendEvents appends events a second apart, all in one frame, to a run that was created a second
 // before the first.
-func told(m *metrics.Metrics, rec *wire.RunRecord, docs ...string) *runstate.State {
+func appendEvents(m *metrics.Metrics, rec *wire.RunRecord, docs ...string) *runstate.State {
 	st := runstate.New(rec)
 	var events []wire.Event
 	for i, d := range docs {
@@ -104,7 +104,7 @@ func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 	m.Created("wf")
 	m.Conflict()
 	m.Called("mock", time.Second)
-	told(m, record(), full...)
+	appendEvents(m, record(), full...)
 	got := all(t, m)
 	buckets := map[string][]float64{
 		"openwop_run_duration_seconds":       {0.5, 1, 2.5, 5, 10, 30, 60, 300, 600, 1800, 3600},
@@ -140,7 +140,7 @@ func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
-	told(m, record(), full...)
+	appendEvents(m, record(), full...)
 	got := all(t, m)
 	for name, want := range map[string]map[string]float64{
 		"openwop_run_completed_total":        {"failed wf": 1},
@@ -163,13 +163,13 @@ func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §7.2: a replay asks nobody and pays for nothing. It is a run.
+// OpenWOP host contract §7.2: a replay makes no calls and has no costs. It is a run.
 func TestAppended_OfAReplayCountsNothingThatReachedAnybody(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
 	rec := record()
 	rec.Fork = &wire.Fork{SourceRunID: "run_0", Mode: wire.ForkReplay}
-	told(m, rec, full...)
+	appendEvents(m, rec, full...)
 	got := all(t, m)
 	for _, name := range []string{
 		"openwop_activity_tokens_total", "openwop_cost_usd_total", "openwop_cap_exceeded_total", "openwop_interrupt_requested_total",
@@ -186,7 +186,7 @@ func TestMetrics_NameNoRunNoNodeAndNoTenant(t *testing.T) {
 	rec := record()
 	rec.RunID, rec.Owner.Tenant = "run-canary", "tenant-canary"
 	m.Created("wf")
-	told(m, rec, strings.ReplaceAll(full[0], `"n"`, `"node-canary"`), strings.ReplaceAll(full[1], `"n"`, `"node-canary"`))
+	appendEvents(m, rec, strings.ReplaceAll(full[0], `"n"`, `"node-canary"`), strings.ReplaceAll(full[1], `"n"`, `"node-canary"`))
 	for _, f := range all(t, m) {
 		require.NotContains(t, f.String(), "canary")
 	}
@@ -221,7 +221,7 @@ func TestMetrics_TakeTextThatIsNoUTF8(t *testing.T) {
 func TestAppended_IsNotLedAstrayByDamagedEvents(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
-	told(m, record(),
+	appendEvents(m, record(),
 		`{"type":"provider.usage","payload":{"provider":"mock","inputTokens":-5,"outputTokens":-1,"costEstimateUsd":-1}}`,
 		`{"type":"provider.usage","payload":[]}`, `{"type":"cap.breached","payload":7}`, `{"type":"interrupt.requested","payload":{}}`,
 		`{"type":"node.completed","nodeId":"ghost","payload":{"nodeId":"ghost"}}`, `{"type":"log.appended","payload":{"fields":"x"}}`)

@@ -5,25 +5,26 @@ import (
 	"sync"
 )
 
-// other stands for every value that an attribute has no room for.
+// other replaces all values beyond the limit.
 const other = "other"
 
-// maxName is the longest value, in bytes.
+// maxName is the longest value in bytes.
 const maxName = 128
 
-// names are the values that an attribute may have: the first that come, as many as there
-// is room for. What tenants choose would otherwise make series without an end (OpenWOP
-// host contract §10.3).
-type names struct {
+// labelValues limits the values of a label to the first ones that occur. Names chosen by tenants
+// would otherwise create unlimited series (OpenWOP host contract §10.3).
+type labelValues struct {
 	room  int
 	mu    sync.RWMutex // guards known
 	known map[string]string
 }
 
-func newNames(room int) *names { return &names{room: room, known: make(map[string]string, room)} }
+func newLabelValues(room int) *labelValues {
+	return &labelValues{room: room, known: make(map[string]string, room)}
+}
 
-// of is the value to use for a name.
-func (n *names) of(name string) string {
+// value returns the label value of a name.
+func (n *labelValues) value(name string) string {
 	n.mu.RLock()
 	value, ok := n.known[name]
 	full := len(n.known) >= n.room
@@ -42,7 +43,7 @@ func (n *names) of(name string) string {
 	if len(n.known) >= n.room {
 		return other
 	}
-	value = strings.ToValidUTF8(name, "\uFFFD") // any other would end the process
+	value = strings.ToValidUTF8(name, "\uFFFD") // Prometheus panics on invalid UTF-8
 	n.known[strings.Clone(name)] = value
 	return value
 }

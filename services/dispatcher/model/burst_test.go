@@ -66,7 +66,7 @@ func (b burst) Call(_ context.Context, _ provider.Request, emit func(provider.De
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// A model that is faster than the log waits for it: what is kept meanwhile is bounded, and
+// A model that is faster than the log waits for it: pending events are limited, and
 // so is what one append takes.
 func TestStream_OfAFastModelIsBounded(t *testing.T) {
 	t.Parallel()

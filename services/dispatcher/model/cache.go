@@ -2,24 +2,25 @@ package model
 
 import "sync"
 
-// maxCached bounds the text of what one cache remembers, compiled. What is compiled
-// takes some times its text.
+// maxCached limits the source text, in bytes, of the compiled values in one cache. A compiled value
+// takes several times the size of its source.
 const maxCached = 4 << 20
 
-// cache remembers what was compiled: nodes ask for the same schemas again and again, and
-// compiling takes longer than judging an answer. It is safe for concurrent use.
+// cache keeps compiled values by key. Nodes use the same schemas repeatedly, and compiling one
+// takes longer than validating an answer. It is safe for concurrent use.
 type cache[K comparable, V any] struct {
-	mu    sync.Mutex // guards all below
-	known map[K]V
-	bytes int
+	mu      sync.Mutex // guards all below
+	entries map[K]V
+	bytes   int
 }
 
-// of compiles what is not known yet, beside the lock: a large schema holds up nobody
-// else. compile tells the size of its text; what it fails on takes no room.
-func (m *cache[K, V]) of(key K, compile func() (made V, size int, err error)) (V, error) {
-	m.mu.Lock()
-	found, ok := m.known[key]
-	m.mu.Unlock()
+// getOrCompile returns the cached value, or compiles it outside the lock so that a large schema
+// delays no other caller. compile also returns the size of its source text. Failures are not
+// cached.
+func (c *cache[K, V]) getOrCompile(key K, compile func() (made V, size int, err error)) (V, error) {
+	c.mu.Lock()
+	found, ok := c.entries[key]
+	c.mu.Unlock()
 	if ok {
 		return found, nil
 	}
@@ -27,23 +28,23 @@ func (m *cache[K, V]) of(key K, compile func() (made V, size int, err error)) (V
 	if err != nil {
 		return made, err
 	}
-	return m.remember(key, made, size), nil
+	return c.put(key, made, size), nil
 }
 
-// remember forgets all others when there are too many: rather a second compilation
-// than a growing host.
-func (m *cache[K, V]) remember(key K, made V, size int) V {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if found, ok := m.known[key]; ok { // somebody was faster
+// put caches a value. A full cache is emptied first: compiling again is cheaper than unbounded
+// memory.
+func (c *cache[K, V]) put(key K, made V, size int) V {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, ok := c.entries[key]; ok { // another caller was faster
 		return found
 	}
 	if size > maxCached {
 		return made
 	}
-	if m.known == nil || m.bytes+size > maxCached {
-		m.known, m.bytes = map[K]V{}, 0
+	if c.entries == nil || c.bytes+size > maxCached {
+		c.entries, c.bytes = map[K]V{}, 0
 	}
-	m.known[key], m.bytes = made, m.bytes+size
+	c.entries[key], c.bytes = made, c.bytes+size
 	return made
 }

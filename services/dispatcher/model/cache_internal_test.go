@@ -12,27 +12,27 @@ import (
 	"waybill.dev/waybill/protocol/projection"
 )
 
-// Whoever compiles holds up nobody: within a compilation the cache still answers.
+// A compilation does not hold the cache's lock.
 func TestCache_CompilesBesideItsLock(t *testing.T) {
 	t.Parallel()
 	var m cache[string, int]
-	slow, err := m.of("slow", func() (int, int, error) {
-		require.True(t, m.mu.TryLock(), "the lock is held while somebody compiles")
+	slow, err := m.getOrCompile("slow", func() (int, int, error) {
+		require.True(t, m.mu.TryLock(), "the lock is held during a compilation")
 		m.mu.Unlock()
-		quick, err := m.of("quick", func() (int, int, error) { return 1, 1, nil })
+		quick, err := m.getOrCompile("quick", func() (int, int, error) { return 1, 1, nil })
 		return quick + 1, 1, err
 	})
 	require.NoError(t, err)
 	require.Equal(t, 2, slow)
-	require.Equal(t, map[string]int{"slow": 2, "quick": 1}, m.known)
+	require.Equal(t, map[string]int{"slow": 2, "quick": 1}, m.entries)
 	require.Equal(t, 2, m.bytes)
 }
 
 func TestCache_KeepsWhatWasThereFirst(t *testing.T) {
 	t.Parallel()
 	var m cache[string, int]
-	got, err := m.of("a", func() (int, int, error) {
-		_, err := m.of("a", func() (int, int, error) { return 1, 1, nil })
+	got, err := m.getOrCompile("a", func() (int, int, error) {
+		_, err := m.getOrCompile("a", func() (int, int, error) { return 1, 1, nil })
 		return 2, 1, err
 	})
 	require.NoError(t, err)
@@ -44,15 +44,15 @@ func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
 	t.Parallel()
 	var m cache[string, int]
 	broken := errors.New("broken")
-	_, err := m.of("a", func() (int, int, error) { return 0, 1, broken })
+	_, err := m.getOrCompile("a", func() (int, int, error) { return 0, 1, broken })
 	require.ErrorIs(t, err, broken)
-	require.Empty(t, m.known)
-	_, err = m.of("small", func() (int, int, error) { return 1, 1, nil })
+	require.Empty(t, m.entries)
+	_, err = m.getOrCompile("small", func() (int, int, error) { return 1, 1, nil })
 	require.NoError(t, err)
-	got, err := m.of("large", func() (int, int, error) { return 7, maxCached + 1, nil })
+	got, err := m.getOrCompile("large", func() (int, int, error) { return 7, maxCached + 1, nil })
 	require.NoError(t, err)
 	require.Equal(t, 7, got)
-	require.Equal(t, map[string]int{"small": 1}, m.known, "one that is too large drives out no other")
+	require.Equal(t, map[string]int{"small": 1}, m.entries, "one that is too large drives out no other")
 }
 
 func TestReasonings_AreOfTheSchemasOwnMembers(t *testing.T) {
@@ -63,10 +63,10 @@ func TestReasonings_AreOfTheSchemasOwnMembers(t *testing.T) {
 		`{"properties":{"a":{"properties":{"reasoning":{}}}}}`: false, `{"title":"reasoning"}`: false, `{"properties":["reasoning"]}`: false, `{"reasoning"`: false, `true`: false,
 	} {
 		for range 2 { // the second is remembered
-			require.Equal(t, want, m.of(json.RawMessage(schema)), schema)
+			require.Equal(t, want, m.hasReasoning(json.RawMessage(schema)), schema)
 		}
 	}
-	require.Len(t, m.known, 6)
+	require.Len(t, m.entries, 6)
 }
 
 // Tenants reach this cache when they register a workflow.
@@ -76,12 +76,12 @@ func TestProjections_DoNotGrowWithoutBound(t *testing.T) {
 	text := strings.Repeat("x", 50<<10)
 	for i := range 120 {
 		source := fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string","description":%q}},"title":"%d"}`, text, i)
-		p, problems := m.of(source, projection.OpenAI)
+		p, problems := m.compile(source, projection.OpenAI)
 		require.Empty(t, problems)
 		require.NotNil(t, p)
-		require.NotEmpty(t, m.known)
+		require.NotEmpty(t, m.entries)
 		require.LessOrEqual(t, m.bytes, maxCached)
-		require.LessOrEqual(t, len(m.known), maxCached/len(text))
+		require.LessOrEqual(t, len(m.entries), maxCached/len(text))
 	}
 }
 
@@ -89,40 +89,40 @@ func TestProjections_RememberByTextAndVendor(t *testing.T) {
 	t.Parallel()
 	var m projections
 	doc := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)
-	first, _ := m.of(doc, projection.OpenAI)
-	again, _ := m.of(append(json.RawMessage(nil), doc...), projection.OpenAI)
+	first, _ := m.compile(doc, projection.OpenAI)
+	again, _ := m.compile(append(json.RawMessage(nil), doc...), projection.OpenAI)
 	require.Same(t, first, again)
-	other, _ := m.of(doc, projection.Gemini)
+	other, _ := m.compile(doc, projection.Gemini)
 	require.NotSame(t, first, other)
-	require.Len(t, m.known, 2)
+	require.Len(t, m.entries, 2)
 
 	bad := json.RawMessage(`{"type":"object","not":{}}`)
-	none, problems := m.of(bad, projection.OpenAI)
+	none, problems := m.compile(bad, projection.OpenAI)
 	require.Nil(t, none)
 	require.NotEmpty(t, problems)
-	_, same := m.of(bad, projection.OpenAI)
+	_, same := m.compile(bad, projection.OpenAI)
 	require.Equal(t, problems, same)
-	require.Len(t, m.known, 3, "why a schema cannot be said is not looked for twice")
+	require.Len(t, m.entries, 3, "why a schema cannot be said is not looked for twice")
 }
 
 func TestConfigs_RememberByText(t *testing.T) {
 	t.Parallel()
 	var m configs
 	doc := json.RawMessage(`{"prompt":"Say a word.","stop":["."]}`)
-	first, bad := m.of(doc)
+	first, bad := m.parse(doc)
 	require.Nil(t, bad)
 	first.Prompt = "what a template made of it"
-	again, bad := m.of(append(json.RawMessage(nil), doc...))
+	again, bad := m.parse(append(json.RawMessage(nil), doc...))
 	require.Nil(t, bad)
 	require.Equal(t, "Say a word.", again.Prompt)
 	require.Same(t, &first.Stop[0], &again.Stop[0])
 
 	for _, wrong := range []string{`{"prompt":1}`, `[]`, `{"prompt":"a","prompt":"b"}`} {
-		_, bad := m.of(json.RawMessage(wrong))
+		_, bad := m.parse(json.RawMessage(wrong))
 		require.NotNil(t, bad, wrong)
 	}
-	none, bad := m.of(nil)
+	none, bad := m.parse(nil)
 	require.Nil(t, bad)
 	require.Equal(t, config{}, none)
-	require.Len(t, m.known, 1, "what cannot be read takes no room")
+	require.Len(t, m.entries, 1, "what cannot be read takes no room")
 }

@@ -9,15 +9,14 @@ const (
 	// firstWindow is the longest own pause at first; it doubles up to maxWindow.
 	firstWindow = time.Second
 	maxWindow   = 2 * time.Minute
-	// maxAsked is the longest wait that a vendor can ask for: a longer one is cut, and the
-	// model is called again after that.
+	// maxAsked is the longest wait accepted from a vendor. A longer one is cut to it.
 	maxAsked = 15 * time.Minute
 )
 
-// pause is how long to wait for a model without capacity: as long as the vendor asks, and
-// then a random part of a window that grows with each wait (full jitter), so that runs
-// refused together do not return together. The caller records the result.
-func (c *call) pause(asked time.Duration) time.Duration {
+// retryPause returns how long to wait for a model without capacity: the vendor's wait plus a random
+// part of a window that grows with each wait (full jitter). Runs refused together therefore do not
+// return together. The caller records the result.
+func (c *call) retryPause(asked time.Duration) time.Duration {
 	window := maxWindow
 	if c.task.Waits < 8 {
 		window = min(firstWindow<<max(c.task.Waits, 0), maxWindow)

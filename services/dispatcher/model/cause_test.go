@@ -16,7 +16,7 @@ func TestEnvelope_WhatARefusalCausesNamesTheEnvelope(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		out   model.Outcome
-		event wire.EventType // besides node.failed
+		event wire.EventType // in addition to node.failed
 		fails bool
 	}{
 		"breached":  {model.Outcome{Status: "breached", Reason: "cap_breached: envelopesPerTurn 5", CapKind: "envelopes"}, wire.EventCapBreached, true},

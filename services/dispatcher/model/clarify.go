@@ -7,16 +7,17 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// conversation tells a model what it asked, and what was answered.
-func conversation(answered []Answered) []provider.Message {
+// clarificationMessages renders earlier clarification questions of the model and their answers as
+// messages.
+func clarificationMessages(answered []Answered) []provider.Message {
 	var out []provider.Message
 	for _, a := range answered {
 		var asked struct {
 			Questions json.RawMessage `json:"questions"`
 		}
 		_ = json.Unmarshal(a.Question, &asked) // recorded by the accept pipeline
-		envelope, err := json.Marshal(map[string]any{"type": kindClarification, "payload": map[string]json.RawMessage{"questions": asked.Questions}})
-		if err != nil { // not JSON: the log says otherwise
+		envelope, err := json.Marshal(map[string]any{"type": wire.KindClarificationRequest, "payload": map[string]json.RawMessage{"questions": asked.Questions}})
+		if err != nil { // unreachable for recorded events
 			continue
 		}
 		out = append(out,

@@ -19,8 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// config is what a model node may say of its call. Unknown members are left to
-// later versions.
+// config is the config of a model node. Unknown members are ignored for forward compatibility.
 type config struct {
 	Provider     string          `json:"provider"`
 	Model        string          `json:"model"`
@@ -33,7 +32,7 @@ type config struct {
 	TopP         *float64        `json:"topP"`
 	Seed         *int64          `json:"seed"`
 	Stop         []string        `json:"stop"`
-	// Thoughts asks for the model's thinking to be shown, where it has any.
+	// Thoughts requests that the model's thinking is shown, if it has any.
 	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`
 	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
@@ -41,18 +40,18 @@ type config struct {
 	// Timeouts are the node's own time limits of a call.
 	Timeouts limit.Millis `json:"timeouts"`
 
-	// composed is set while templates say what System and Prompt would.
+	// composed is set if templates replace System and Prompt.
 	composed *prompt.Composition
-	// told is what the log gets of it; nil: nothing.
-	told *told
+	// compositionRecord is the event of the composition; nil records nothing.
+	compositionRecord *compositionRecord
 }
 
-// maxTokens is more than any model takes; it keeps a huge number within an int, also
-// one that grows after every truncation.
+// maxTokens exceeds the limit of every model. It keeps the budget within an int, including its
+// growth after truncations.
 const maxTokens = 1 << 30
 
-// overlay are the reserved keys of a run's configurable that touch a call; flat
-// dotted names and the nested form are both read (OpenWOP host contract §2.3).
+// overlay holds the reserved keys of a run's configurable that affect a call. Both flat dotted
+// names and the nested form are read (OpenWOP host contract §2.3).
 type overlay struct {
 	Provider     string          `json:"ai.provider"`
 	Model        string          `json:"ai.model"`
@@ -67,62 +66,62 @@ type overlay struct {
 	} `json:"ai"`
 }
 
-// Defaults is the model a node gets that names none.
+// Defaults is the model of nodes that name none.
 type Defaults struct {
 	Provider  string
 	Model     string
 	MaxTokens int
 }
 
-// configs remembers what configs say: a node's is read when the run starts, when its model is
-// looked at and when it is asked.
+// configs caches parsed configs. A node's config is read when the run starts, when the gate chooses
+// its model, and when the model is called.
 type configs struct {
 	cache[[sha256.Size]byte, config]
 }
 
-// of reads a config. What it gives is others' as well: it is not to be written to but at its
-// top.
-func (m *configs) of(raw json.RawMessage) (config, *wire.NodeError) {
+// parse reads a config. The result is shared: callers may only assign its top-level fields, on
+// their copy.
+func (c *configs) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	if len(raw) == 0 {
 		return config{}, nil
 	}
-	c, err := m.cache.of(sha256.Sum256(raw), func() (c config, size int, err error) {
-		err = strictjson.Read(raw, &c)
-		return c, len(raw), err
+	parsed, err := c.cache.getOrCompile(sha256.Sum256(raw), func() (parsed config, size int, err error) {
+		err = strictjson.Read(raw, &parsed)
+		return parsed, len(raw), err
 	})
 	if err != nil {
-		return c, node.Invalid("/config: %s", describe(err))
+		return parsed, node.Invalid("/config: %s", jsonProblem(err))
 	}
-	return c, nil
+	return parsed, nil
 }
 
-func describe(err error) string {
+func jsonProblem(err error) string {
 	if te, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // json returns it unwrapped
 		return fmt.Sprintf("member %s has the wrong type: want %s", te.Field, te.Type)
 	}
 	return "not a JSON object"
 }
 
-// active is the model that is asked: the node's, else the run's, else the host's
-// (OpenWOP envelope contract §16.3).
-func (c config) active(o overlay, d Defaults) modelgate.Model {
-	m := modelgate.Model{Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
+// activeModel returns the model to call: the node's, else the run's, else the host's (OpenWOP
+// envelope contract §16.3).
+func (c config) activeModel(o overlay, d Defaults) modelgate.Model {
+	m := modelgate.Model{Provider: firstNonEmpty(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
 	fallback := ""
 	if m.Provider == d.Provider { // the default model belongs to the default provider
 		fallback = d.Model
 	}
-	m.Model = first(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
+	m.Model = firstNonEmpty(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
 	return m
 }
 
-// request turns config, overlay and ports into the first call of the loop. The
-// trust is that of what the prompt was made of.
-func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
-	active := c.active(o, d)
+// newRequest builds the first request from config, overlay and ports. The returned trust is the
+// lowest of the prompt's sources.
+func (c config) newRequest(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
+	active := c.activeModel(o, d)
 	req := provider.Request{
 		Provider: active.Provider, Model: active.Model,
 		System: c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
-		MaxTokens: min(firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
+		MaxTokens: min(firstPositive(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
 	}
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature
@@ -136,7 +135,7 @@ func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request,
 	return req, m.trust, bad
 }
 
-func first(values ...string) string {
+func firstNonEmpty(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v
@@ -145,7 +144,7 @@ func first(values ...string) string {
 	return ""
 }
 
-func firstInt(values ...int) int {
+func firstPositive(values ...int) int {
 	for _, v := range values {
 		if v > 0 {
 			return v
@@ -154,7 +153,7 @@ func firstInt(values ...int) int {
 	return 0
 }
 
-// messages are the port's, with the prompt template as the last user message.
+// messages returns the messages of the port, followed by the prompt template as a user message.
 func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 	var msgs []provider.Message
 	if raw, ok := m.in.Ports[portMessages]; ok {
@@ -169,7 +168,7 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, g.Role) {
 				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
 			}
-			msgs = append(msgs, m.message(provider.Message{Role: g.Role, Content: g.Content}))
+			msgs = append(msgs, m.fenceMessage(provider.Message{Role: g.Role, Content: g.Content}))
 		}
 	}
 	if c.Prompt != "" {
@@ -185,11 +184,11 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 	if len(msgs) > 0 {
 		return msgs, nil
 	}
-	// A node that says nothing hands the model its ports.
-	return []provider.Message{userMessage(m.ports())}, nil
+	// Without messages and prompt, the ports are the message.
+	return []provider.Message{userMessage(m.portsText())}, nil
 }
 
-// portMessages is the port of a conversation.
+// portMessages is the name of the port that holds the conversation.
 const portMessages = "messages"
 
 func userMessage(text string) provider.Message {
@@ -198,12 +197,12 @@ func userMessage(text string) provider.Message {
 
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// maxRendered bounds what a node's own words come to: they can name a long value many
-// times. It is more than any model reads, and is recorded nowhere.
+// maxRendered limits a rendered prompt, in bytes, because a template can name a long value many
+// times. It exceeds the context of every model. The prompt is not recorded.
 const maxRendered = 16 << 20
 
-// render fills the template's {{name}} from a port, else a variable. Strings go
-// in as they are, other values as JSON.
+// render replaces each {{name}} of the template by a port, else by a variable. Strings are inserted
+// unquoted, other values as JSON.
 func render(template string, from *material) (string, *wire.NodeError) {
 	var missing []string
 	room, tooLong := maxRendered-len(template), ""
@@ -212,7 +211,7 @@ func render(template string, from *material) (string, *wire.NodeError) {
 			return ""
 		}
 		name := placeholder.FindStringSubmatch(m)[1]
-		text, ok := from.value(name)
+		text, ok := from.lookup(name)
 		if !ok {
 			missing = append(missing, name)
 		}

@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Directive is how strongly a model is asked to reason in its answer before it gives
-// it. It is never a reason to refuse one (OpenWOP envelope contract §5).
+// Directive is how strongly a model is asked to reason before its answer. Missing reasoning never
+// rejects an answer (OpenWOP envelope contract §5).
 type Directive string
 
 // The strengths.
@@ -19,13 +19,13 @@ const (
 	Off       Directive = "off"
 )
 
-// Valid reports whether there is such a strength.
+// Valid reports whether d is one of the three strengths.
 func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d == Off }
 
-// directive asks for the payload's reasoning, where the schema has a place for it.
-func (c *call) directive() string {
+// reasoningHint returns the instruction to reason, if the schema has a member for it.
+func (c *call) reasoningHint() string {
 	switch {
-	case c.Loop.cfg.Directive == Off, !c.reasonings.of(c.req.Schema):
+	case c.Loop.cfg.Directive == Off, !c.reasonings.hasReasoning(c.req.Schema):
 		return ""
 	case c.Loop.cfg.Directive == Mandatory:
 		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
@@ -34,20 +34,20 @@ func (c *call) directive() string {
 	}
 }
 
-// reasonings remembers which payloads have a place for reasoning.
+// reasonings caches whether a payload schema has a reasoning member.
 type reasonings struct {
 	cache[[sha256.Size]byte, bool]
 }
 
-func (m *reasonings) of(schema json.RawMessage) bool {
+func (c *reasonings) hasReasoning(schema json.RawMessage) bool {
 	if !bytes.Contains(schema, []byte(`"reasoning"`)) {
 		return false
 	}
-	found, _ := m.cache.of(sha256.Sum256(schema), func() (bool, int, error) {
+	found, _ := c.cache.getOrCompile(sha256.Sum256(schema), func() (bool, int, error) {
 		var s struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}
-		_ = strictjson.Read(schema, &s) // another form has no such member
+		_ = strictjson.Read(schema, &s) // other schemas have no such member
 		return s.Properties["reasoning"] != nil, sha256.Size + len(schema), nil
 	})
 	return found

@@ -196,7 +196,7 @@ func TestEdgeCase22_TheRunsDeadlineEndsTheLoopWithoutAnEnvelopeError(t *testing.
 	t.Parallel()
 	p, j, res := interrupted(t, context.DeadlineExceeded)
 	require.Equal(t, 1, p.calls)
-	require.ErrorIs(t, res.Interrupted, context.DeadlineExceeded, "the run's own code is told by its fold")
+	require.ErrorIs(t, res.Interrupted, context.DeadlineExceeded, "the fold sets the run's own code")
 	require.Nil(t, res.Err)
 	for _, d := range append(j.drafts, res.Drafts...) {
 		require.False(t, strings.HasPrefix(string(d.Type), "envelope."), d.Type)
@@ -229,7 +229,7 @@ func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 	require.Empty(t, p.reqs)
 }
 
-// An answer that breaks a rule of JSON itself is told so, and no place in a schema.
+// A violation of JSON itself is reported without a path in a schema.
 func TestCorrection_NamesNoRuleThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	twice := mock.Entry{Content: `{"valid":true,"valid":true}`}

@@ -12,17 +12,17 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// emission is one envelope as the model wrote it, before the host completes it.
+// emission is one envelope as written by the model, before the host completes it.
 type emission struct {
 	doc  document
 	body map[string]json.RawMessage // top-level members
 	kind string
-	// unsound: the document breaks a rule that its members, put together anew,
-	// would not show any more, such as a member named twice.
-	unsound bool
+	// malformed means that the document breaks a rule that its parsed members do not show, such as
+	// a duplicate member name.
+	malformed bool
 }
 
-// fragment reports that the envelope is one piece of several, and not the last.
+// fragment reports whether the envelope is a partial one and not the last.
 func (e emission) fragment() bool {
 	var partial struct {
 		IsPartial bool `json:"isPartial"`
@@ -30,50 +30,50 @@ func (e emission) fragment() bool {
 	return strictjson.Read(e.body["partial"], &partial) == nil && partial.IsPartial
 }
 
-// recognise reads a model's document as envelopes: an object with type and
-// payload is one, an array of such is several, any other object is the payload
-// of the kind the node asked for (OpenWOP envelope contract §2.2).
-func recognise(docs []document, asked string) []emission {
+// findEnvelopes reads a model's documents as envelopes. An object with type and payload is one
+// envelope, an array of such objects several. Any other object is the payload of the requested kind
+// (OpenWOP envelope contract §2.2).
+func findEnvelopes(docs []document, asked string) []emission {
 	var out []emission
 	for _, d := range docs {
 		if bytes.HasPrefix(d.raw, []byte("[")) {
-			out = append(out, recogniseArray(d, asked)...)
+			out = append(out, findInArray(d, asked)...)
 			continue
 		}
-		if e, ok := recogniseOne(d, asked); ok {
+		if e, ok := readEnvelope(d, asked); ok {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-func recogniseArray(d document, asked string) []emission {
+func findInArray(d document, asked string) []emission {
 	var items []json.RawMessage
 	if json.Unmarshal(d.raw, &items) != nil {
 		return nil
 	}
 	var out []emission
 	for _, raw := range items {
-		e, ok := recogniseOne(document{raw: raw, path: d.path, offset: d.offset}, "")
+		e, ok := readEnvelope(document{raw: raw, path: d.path, offset: d.offset}, "")
 		if !ok {
-			return one(d, asked) // an array that is no list of envelopes is a payload
+			return payloadOnly(d, asked) // any other array is a payload
 		}
 		out = append(out, e)
 	}
 	if len(out) == 0 {
-		return one(d, asked)
+		return payloadOnly(d, asked)
 	}
 	return out
 }
 
-func one(d document, asked string) []emission {
-	if e, ok := asPayload(d, asked); ok {
+func payloadOnly(d document, asked string) []emission {
+	if e, ok := payloadEmission(d, asked); ok {
 		return []emission{e}
 	}
 	return nil
 }
 
-func recogniseOne(d document, asked string) (emission, bool) {
+func readEnvelope(d document, asked string) (emission, bool) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(d.raw, &body) != nil {
 		return emission{}, false
@@ -81,18 +81,17 @@ func recogniseOne(d document, asked string) (emission, bool) {
 	var kind string
 	_, hasPayload := body["payload"]
 	if hasPayload && json.Unmarshal(body["type"], &kind) == nil && kind != "" {
-		return emission{doc: d, body: body, kind: kind, unsound: strictjson.Check(d.raw, unbounded(d.raw)) != nil}, true
+		return emission{doc: d, body: body, kind: kind, malformed: strictjson.Check(d.raw, unlimited(d.raw)) != nil}, true
 	}
-	return asPayload(d, asked)
+	return payloadEmission(d, asked)
 }
 
-// unbounded are limits that doc cannot exceed: on size and depth the shape step
-// has the say.
-func unbounded(doc []byte) strictjson.Limits {
+// unlimited returns limits that doc cannot exceed: the shape step enforces size and depth.
+func unlimited(doc []byte) strictjson.Limits {
 	return strictjson.Limits{MaxBytes: len(doc), MaxDepth: len(doc)}
 }
 
-func asPayload(d document, asked string) (emission, bool) {
+func payloadEmission(d document, asked string) (emission, bool) {
 	if asked == "" {
 		return emission{}, false
 	}
@@ -101,19 +100,18 @@ func asPayload(d document, asked string) (emission, bool) {
 	}}, true
 }
 
-// place is where an envelope stands: what its ids derive from, so that a
-// recovered run gives it the same ones.
-type place struct {
+// envelopePosition identifies an envelope within its run. Its ids are derived from it, so that a
+// recovered run assigns the same ones.
+type envelopePosition struct {
 	runID, nodeID string
-	attempt       int // the node's attempt: one turn, however often a wrong answer is asked for again
-	answered      int // questions of the model's that were answered: after each it begins anew
-	round         int // turns before this one, since then
+	attempt       int // the node's attempt; repeated calls for a wrong answer share it
+	answered      int // clarifications answered before; each answer starts a new emission
+	round         int // earlier turns of this emission
 	index         int // ordinal within the turn
 }
 
-// correlationID is the envelope's dedup key within the run (OpenWOP envelope
-// contract §2.1).
-func (p place) correlationID(kind string) string {
+// correlationID returns the envelope's dedup key within the run (OpenWOP envelope contract §2.1).
+func (p envelopePosition) correlationID(kind string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + strconv.Itoa(p.index)))
 	turn := strconv.Itoa(p.attempt)
 	if p.answered > 0 {
@@ -132,26 +130,25 @@ func (p place) correlationID(kind string) string {
 
 const maxID = 128
 
-func (p place) envelopeID(kind string) string {
+func (p envelopePosition) envelopeID(kind string) string {
 	sum := sha256.Sum256([]byte(p.correlationID(kind)))
 	return "env_" + hex.EncodeToString(sum[:12])
 }
 
-// cause is the correlationId of the envelope at p; empty for an unsound one, which has
-// none.
-func (e emission) cause(p place) string {
-	if e.unsound {
+// causationID returns the correlationId of the envelope at p; empty for a malformed envelope.
+func (e emission) causationID(p envelopePosition) string {
+	if e.malformed {
 		return ""
 	}
 	return p.correlationID(e.kind)
 }
 
-// complete fills in what the model may leave out, and sets what it may not
-// decide: the ids that replay depends on, the node, and the trust. A model must
-// not be able to declare itself trusted (OpenWOP envelope contract §12). An
-// unsound document stays as it is, for the shape step to refuse (§26 case 5).
-func (e emission) complete(p place, version int, trust wire.Trust, now time.Time) []byte {
-	if e.unsound {
+// complete adds the members that the model may omit and sets those that it must not decide: the ids
+// that replay depends on, the node, and the trust. A model cannot declare itself trusted (OpenWOP
+// envelope contract §12). A malformed document stays unchanged and is rejected by the shape step
+// (§26 case 5).
+func (e emission) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
+	if e.malformed {
 		return e.doc.raw
 	}
 	body := map[string]json.RawMessage{}
@@ -167,7 +164,7 @@ func (e emission) complete(p place, version int, trust wire.Trust, now time.Time
 	body["meta"] = completeMeta(body["meta"], trust, now)
 	b, err := json.Marshal(body)
 	if err != nil {
-		return e.doc.raw // not JSON after all: the shape step says so
+		return e.doc.raw // not JSON; the shape step rejects it
 	}
 	return b
 }
@@ -175,12 +172,12 @@ func (e emission) complete(p place, version int, trust wire.Trust, now time.Time
 func completeMeta(given json.RawMessage, trust wire.Trust, now time.Time) json.RawMessage {
 	meta := map[string]json.RawMessage{}
 	if len(given) > 0 && json.Unmarshal(given, &meta) != nil {
-		return given // the shape step refuses it with its path
+		return given // the shape step rejects it with its path
 	}
 	if meta == nil {
 		meta = map[string]json.RawMessage{}
 	}
-	delete(meta, "traceparent") // whose trace this is, and whether it is exported, is not the model's to say
+	delete(meta, "traceparent") // a model must not choose the trace or whether it is exported
 	meta["source"] = json.RawMessage(`"ai-generation"`)
 	meta["ts"] = wire.AppendString(nil, wire.FormatTime(now))
 	meta["contentTrust"] = wire.AppendString(nil, string(wire.Trusted.Meet(trust)))

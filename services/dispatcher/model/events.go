@@ -20,7 +20,7 @@ const (
 func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
 	b, err := json.Marshal(payload)
 	if err != nil {
-		panic("completion: payload is not JSON: " + err.Error()) // payloads are this package's own types
+		panic("completion: payload is not JSON: " + err.Error()) // payloads are types of this package
 	}
 	d := wire.Draft{Type: t, NodeID: nodeID, Payload: b}
 	if trust == wire.Untrusted {
@@ -29,42 +29,42 @@ func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.
 	return d
 }
 
-// usageDraft tells what a call took: a cost only if every rate of it is known
-// (OpenWOP envelope contract §19.1).
+// usageDraft builds the usage event of a call. It has a cost only if every rate is known (OpenWOP
+// envelope contract §19.1).
 func (c *call) usageDraft(res provider.Result) wire.Draft {
 	u := res.Usage
 	p := wire.ProviderUsage{
-		Provider: c.req.Provider, Model: first(res.Model, c.req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		Provider: c.req.Provider, Model: firstNonEmpty(res.Model, c.req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: c.req.NodeID,
 	}
-	if usd, known := c.cost(res); known {
+	if usd, known := c.costOf(res); known {
 		p.CostUSD, p.Currency = &usd, "USD"
 	}
 	return draft(wire.EventProviderUsage, c.req.NodeID, wire.Trusted, p)
 }
 
-// cost is at the prices of the model that answered, or else of the one that was asked.
-func (c *call) cost(res provider.Result) (usd float64, known bool) {
-	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, first(res.Model, c.req.Model))
+// costOf uses the prices of the model that answered, else of the requested one.
+func (c *call) costOf(res provider.Result) (usd float64, known bool) {
+	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, firstNonEmpty(res.Model, c.req.Model))
 	if !ok || e.Prices == nil {
 		e, ok = c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
 	}
 	if !ok {
 		return 0, false
 	}
-	return e.On(c.deps.Clock()).Cost(res.Usage)
+	return e.At(c.deps.Clock()).Cost(res.Usage)
 }
 
-func (c *call) add(t wire.EventType, payload any) {
+func (c *call) addEvent(t wire.EventType, payload any) {
 	c.drafts = append(c.drafts, draft(t, c.task.Input.NodeID, wire.Trusted, payload))
 }
 
-// flush appends what was decided so far.
-func (c *call) flush(ctx context.Context) error {
+// flushEvents appends the events decided so far.
+func (c *call) flushEvents(ctx context.Context) error {
 	if len(c.drafts) == 0 {
 		return nil
 	}
-	c.tag(c.drafts)
+	c.markUntrusted(c.drafts)
 	err := c.journal.Record(ctx, c.drafts...)
 	c.drafts = nil
 	return err
@@ -85,7 +85,7 @@ func truncatedDraft(req provider.Request, res provider.Result, partial bool) wir
 		StopReason       string `json:"stopReason"`
 		Partial          bool   `json:"partialPayloadAvailable"`
 		OutputTokenCount *int   `json:"outputTokenCount,omitempty"`
-	}{req.NodeID, req.Provider, first(res.Model, req.Model), stopReason(res), partial, tokenCount(res)})
+	}{req.NodeID, req.Provider, firstNonEmpty(res.Model, req.Model), stopReason(res), partial, tokenCount(res)})
 }
 
 func tokenCount(res provider.Result) *int {
@@ -96,7 +96,7 @@ func tokenCount(res provider.Result) *int {
 	return &n
 }
 
-// stopReason is the protocol's word for why the model was cut off.
+// stopReason returns the protocol's name for the reason of a truncation.
 func stopReason(res provider.Result) string {
 	switch res.Stop {
 	case provider.StopTruncated:
@@ -151,7 +151,7 @@ type chunkMeta struct {
 	Provider     string      `json:"provider,omitempty"`
 }
 
-// chunkTool is a tool call the model asks for; arguments is JSON in a string.
+// chunkTool is a tool call requested by the model. Arguments is JSON in a string.
 type chunkTool struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`

@@ -9,32 +9,31 @@ import (
 // document is one JSON document found in a model's answer.
 type document struct {
 	raw json.RawMessage
-	// path names how it was found: direct, markdown-fence or brace-walker.
+	// path is how it was found: direct, markdown-fence or brace-walker.
 	path string
-	// offset is the byte of the answer where it starts.
+	// offset is the byte offset of its start in the answer.
 	offset int
 }
 
-// The ways a document is recovered (envelope.recovery.applied).
+// Values of document.path (envelope.recovery.applied).
 const (
 	pathDirect = "direct"
 	pathFence  = "markdown-fence"
 	pathBraces = "brace-walker"
 )
 
-// extract finds the JSON documents of an answer, leniently and
-// deterministically: the whole text; else every fenced block that parses; else
-// the first balanced object or array. None found: nil (OpenWOP envelope
-// contract §14.6).
-func extract(text string) []document {
+// extractDocuments finds the JSON documents of an answer, leniently and deterministically. It tries
+// the whole text, then every fenced block that parses, then the first balanced object or array. It
+// returns nil if there is none (OpenWOP envelope contract §14.6).
+func extractDocuments(text string) []document {
 	trimmed := strings.TrimSpace(text)
 	if json.Valid([]byte(trimmed)) && trimmed != "" {
 		return []document{{raw: json.RawMessage(trimmed), path: pathDirect, offset: strings.Index(text, trimmed)}}
 	}
-	if docs := fenced(text); len(docs) > 0 {
+	if docs := fencedDocuments(text); len(docs) > 0 {
 		return docs
 	}
-	if d, ok := balanced(text); ok {
+	if d, ok := firstBalanced(text); ok {
 		return []document{d}
 	}
 	return nil
@@ -42,8 +41,8 @@ func extract(text string) []document {
 
 const fence = "```"
 
-// fenced collects the blocks between fences that are JSON.
-func fenced(text string) []document {
+// fencedDocuments returns the fenced blocks that are JSON.
+func fencedDocuments(text string) []document {
 	var docs []document
 	for pos := 0; ; {
 		open := strings.Index(text[pos:], fence)
@@ -56,7 +55,7 @@ func fenced(text string) []document {
 		}
 		length := strings.Index(text[body:], fence)
 		end := body + length
-		if length < 0 { // an unclosed fence still holds what follows
+		if length < 0 { // an unclosed fence extends to the end
 			end = len(text)
 		}
 		block := text[body:end]
@@ -70,13 +69,13 @@ func fenced(text string) []document {
 	}
 }
 
-// maxOpenings bounds how many opening brackets are tried, so that a hostile
-// answer of nested brackets costs no more than that many passes.
+// maxOpenings limits how many opening brackets are tried, so that nested brackets in a hostile
+// answer cost a bounded number of passes.
 const maxOpenings = 64
 
-// balanced finds the first object or array that is closed and valid; braces
-// inside strings do not count.
-func balanced(text string) (document, bool) {
+// firstBalanced finds the first object or array that is closed and valid. Braces inside strings do
+// not count.
+func firstBalanced(text string) (document, bool) {
 	b := []byte(text)
 	start := 0
 	for range maxOpenings {
@@ -85,11 +84,11 @@ func balanced(text string) (document, bool) {
 			return document{}, false
 		}
 		start += i
-		end := closing(b, start)
+		end := closingIndex(b, start)
 		if end > 0 && json.Valid(b[start:end]) {
 			return document{raw: json.RawMessage(b[start:end]), path: pathBraces, offset: start}, true
 		}
-		if end < 0 { // nothing after an unclosed opening can be told apart from its content
+		if end < 0 { // what follows an unclosed bracket may be its content
 			return document{}, false
 		}
 		start++
@@ -97,8 +96,9 @@ func balanced(text string) (document, bool) {
 	return document{}, false
 }
 
-// closing is the index after the bracket that closes the one at start; -1 if none does.
-func closing(b []byte, start int) int {
+// closingIndex returns the index after the bracket that closes the one at start; -1 if there is
+// none.
+func closingIndex(b []byte, start int) int {
 	depth, inString := 0, false
 	for i := start; i < len(b); i++ {
 		switch c := b[i]; {
@@ -118,8 +118,8 @@ func closing(b []byte, start int) int {
 	return -1
 }
 
-// isProse reports that a text is clearly no attempt at JSON (OpenWOP envelope
-// contract §14.7).
+// isProse reports whether a text does not start like JSON or a fence (OpenWOP envelope contract
+// §14.7).
 func isProse(text string) bool {
 	t := strings.TrimSpace(text)
 	if len(t) > 16 {

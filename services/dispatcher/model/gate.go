@@ -13,60 +13,59 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Gate decides whether a tenant's node may be dispatched to the model it would ask,
-// and which one is asked if not (OpenWOP envelope contract §16.3). The ref is that of
-// the run's own keys; empty: it has none.
+// Gate decides whether a node may run with its model, and which model replaces it if not (OpenWOP
+// envelope contract §16.3). credentialRef names the run's own key; empty means none.
 func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
-	active := l.active(in)
+	active := l.activeModel(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
 		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
 		HidesFallback: l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant),
 		Routes: func(m modelgate.Model) bool {
 			t := Task{Tenant: tenant, CredentialRef: credentialRef, Input: in}
-			return l.routes(t, m.Provider) && l.denies(tenant, credentialRef, m) == nil
+			return l.canRoute(t, m.Provider) && l.denial(tenant, credentialRef, m) == nil
 		},
-		Has: l.has,
+		Has: l.hasCapability,
 	})
 	out.Catalogue = l.deps.Catalogue.Digest()
-	l.tell(tenant, in.NodeID, active, out)
+	l.logDecision(tenant, in.NodeID, active, out)
 	return active, out
 }
 
-// active is the model that a node would ask. A config that cannot be read is as none:
-// the node fails on it, once it starts.
-func (l *Loop) active(in node.Input) modelgate.Model {
-	cfg, bad := l.configs.of(in.Config)
+// activeModel returns the node's model. An unreadable config counts as empty: the node fails on it
+// when it starts.
+func (l *Loop) activeModel(in node.Input) modelgate.Model {
+	cfg, bad := l.configs.parse(in.Config)
 	if bad != nil {
 		cfg = config{}
 	}
 	var o overlay
 	_ = strictjson.Read(in.Configurable, &o) // checked at creation
-	return cfg.active(o, l.cfg.Defaults)
+	return cfg.activeModel(o, l.cfg.Defaults)
 }
 
-// routes reports whether a provider can be asked for a task: it is there, and so is a
-// key, the tenant's or the host's.
-func (l *Loop) routes(t Task, id string) bool {
+// canRoute reports whether a provider exists and a key for it is available, the tenant's or the
+// host's.
+func (l *Loop) canRoute(t Task, id string) bool {
 	if _, ok := l.deps.Models.Lookup(id); !ok {
 		return false
 	}
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	key, bad := l.credential(t, id, o)
+	key, bad := l.tenantKey(t, id, o)
 	return bad == nil && (key != "" || !slices.Contains(l.cfg.TenantKeyed, id))
 }
 
-// has asks the catalogue. A provider that is not there has nothing.
-func (l *Loop) has(m modelgate.Model, id modelgate.Capability) (has, known bool) {
+// hasCapability looks a capability up in the catalogue. A missing provider has none.
+func (l *Loop) hasCapability(m modelgate.Model, id modelgate.Capability) (has, known bool) {
 	if _, ok := l.deps.Models.Lookup(m.Provider); !ok {
 		return false, true
 	}
 	return l.deps.Catalogue.Has(m, id)
 }
 
-// tell logs a decision with the catalogue that it was made by. That a node is refused is a warning:
-// its operator has either to name another model or to say more of this one.
-func (l *Loop) tell(tenant, nodeID string, active modelgate.Model, o modelgate.Outcome) {
+// logDecision logs a gate decision with the digest of the catalogue. A refusal is a warning: the
+// operator has to name another model or add this one to the catalogue.
+func (l *Loop) logDecision(tenant, nodeID string, active modelgate.Model, o modelgate.Outcome) {
 	level := slog.LevelInfo
 	if o.Route == modelgate.Refuse {
 		level = slog.LevelWarn
@@ -81,9 +80,8 @@ func (l *Loop) tell(tenant, nodeID string, active modelgate.Model, o modelgate.O
 	l.deps.Logger.LogAttrs(context.Background(), level, "model gate", attrs...)
 }
 
-// substitute puts the model of the call in the place of the node's own if the gate
-// said so when the node was dispatched. The log has the decision; the names that it
-// withholds are those of the node's type.
+// substitute replaces the node's model by the fallback that the gate recorded when the node was
+// dispatched. A fallback withheld from the log is read from the node's type.
 func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	if t.Fallback == nil {
 		return nil
@@ -95,7 +93,7 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 				Code: string(fault.CapabilityNotProvided), Message: "the model that was to be asked instead of the node's own is not known any more: its pack has changed",
 			}
 		}
-		asked = *t.Needs.Fallback // there is no second one
+		asked = *t.Needs.Fallback // a type has one fallback at most
 	}
 	req.Provider, req.Model = asked.Provider, asked.Model
 	return nil

@@ -121,8 +121,8 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 		needs    *modelgate.Needs
 		code     string
 	}{
-		"told":                           {&modelgate.Model{Provider: "mock", Model: "bigger"}, needs, ""},
-		"told, whatever is now":          {&modelgate.Model{Provider: "mock", Model: "bigger"}, gone, ""},
+		"named":                          {&modelgate.Model{Provider: "mock", Model: "bigger"}, needs, ""},
+		"named, whatever the type needs": {&modelgate.Model{Provider: "mock", Model: "bigger"}, gone, ""},
 		"withheld":                       {hidden, needs, ""},
 		"withheld, whatever is now":      {hidden, gone, ""},
 		"withheld, and its pack changed": {hidden, &modelgate.Needs{Required: []string{"reasoning"}}, "capability_not_provided"},
@@ -157,7 +157,7 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 }
 
 // OpenWOP envelope contract §16.3, rows 3 and 6: a fallback that the run has no key for,
-// be it the tenant's or the host's, is none.
+// the tenant's or the host's, does not count.
 func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
@@ -176,7 +176,7 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 		"the tenant's, of another name":          {[]string{"mock"}, keyring{"mock": "sk-1"}, "spare", modelgate.Refuse},
 		"the tenant's, for another vendor":       {[]string{"mock"}, keyring{"openai": "sk-1"}, "main", modelgate.Refuse},
 		"the tenant's, which is none":            {nil, keyring{"mock": ""}, "main", modelgate.Refuse},
-		"nobody's":                               {[]string{"mock"}, nil, "", modelgate.Refuse},
+		"no key":                                 {[]string{"mock"}, nil, "", modelgate.Refuse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	require.True(t, loop.Offers("structured-output", nil), "the host's own model")
 	require.False(t, loop.Offers("vision-input", nil), "listed models of vendors that are not there")
 	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a fallback that is not there")
-	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mute", Model: "m"}), "nobody knows")
+	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mute", Model: "m"}), "unknown")
 	require.False(t, loop.Offers("nonexistent-capability-9b3f", nil))
 
 	reg, err = provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
@@ -221,7 +221,7 @@ func TestRun_OfACallThatFailsNamesTheProviderUnlessItIsWithheld(t *testing.T) {
 		want     map[string]any
 	}{
 		"the node's own": {nil, map[string]any{"provider": "mock"}},
-		"told":           {&modelgate.Model{Provider: "mock", Model: "m"}, map[string]any{"provider": "mock"}},
+		"named":          {&modelgate.Model{Provider: "mock", Model: "m"}, map[string]any{"provider": "mock"}},
 		"withheld":       {&modelgate.Model{Provider: modelgate.Withheld, Model: modelgate.Withheld}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,24 +14,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Keys are the keys that tenants bring for their own calls.
+// Keys provides tenants' own keys for model calls.
 type Keys interface {
-	// Key is a tenant's key for a provider; credential.ErrNone: there is none.
+	// Key returns a tenant's key for a provider. Errors: credential.ErrNone if there is none.
 	Key(tenant, provider, ref string) (provider.Secret, error)
-	// Hide has a key known as a secret of a run. Error: it is not, and must not be used.
+	// Hide registers a key as a secret of a run. After an error the key must not be used.
 	Hide(ctx context.Context, tenant, runID, provider, ref string, key provider.Secret) error
 }
 
-// credential finds the tenant's own key for a call to a provider; empty: the host's is
-// used. A run that names one does not fall back to the host's for the provider that it
-// chose; another provider, such as that of a fallback model, is asked with the host's
-// key if the tenant has none for it.
-func (l *Loop) credential(t Task, id string, o overlay) (provider.Secret, *wire.NodeError) {
+// tenantKey returns the tenant's own key for a call; empty uses the host's key. A run that names a
+// key never falls back to the host's key for the provider that it chose. Other providers, such as a
+// fallback model's, use the host's key if the tenant has none.
+func (l *Loop) tenantKey(t Task, id string, o overlay) (provider.Secret, *wire.NodeError) {
 	if t.CredentialRef == "" || l.deps.Keys == nil {
 		return "", nil
 	}
 	key, err := l.deps.Keys.Key(t.Tenant, id, t.CredentialRef)
-	switch chosen := first(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
+	switch chosen := firstNonEmpty(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
 	case err == nil:
 		return key, nil
 	case !errors.Is(err, credential.ErrNone):
@@ -46,11 +45,11 @@ func (l *Loop) credential(t Task, id string, o overlay) (provider.Secret, *wire.
 	return "", nil
 }
 
-// pay puts the tenant's own key into the call. It may have been changed since the run
-// was taken up, so it is hidden before anybody is asked with it who could repeat it.
-// The error is not the node's.
-func (l *Loop) pay(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
-	key, bad := l.credential(t, req.Provider, o)
+// attachTenantKey adds the tenant's own key to the call. The key may have changed since the run was
+// claimed, so it is registered with the redactor before any call could echo it. The returned error
+// is not the node's.
+func (l *Loop) attachTenantKey(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
+	key, bad := l.tenantKey(t, req.Provider, o)
 	if bad != nil || key == "" {
 		return bad, nil
 	}
@@ -58,22 +57,21 @@ func (l *Loop) pay(ctx context.Context, t Task, req *provider.Request, o overlay
 	return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
 }
 
-// Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
-// can (OpenWOP host contract §5.7). The only ones that this host has are tenants' keys
-// of providers.
+// Secrets returns why a node cannot get the secrets that its type requires; nil if it can (OpenWOP
+// host contract §5.7). The host's only secrets for nodes are tenants' provider keys.
 func (l *Loop) Secrets(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError {
 	for _, s := range needed {
-		if bad := l.secret(r, s, in); bad != nil {
+		if bad := l.checkSecret(r, s, in); bad != nil {
 			return bad
 		}
 	}
 	return nil
 }
 
-// kindProvider is the kind of secret that is a key of a provider.
+// kindProvider is the secret kind of provider keys.
 const kindProvider = "ai-provider"
 
-func (l *Loop) secret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
+func (l *Loop) checkSecret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
 	fail := func(code fault.Code, details map[string]any, format string, args ...any) *wire.NodeError {
 		return &wire.NodeError{Code: string(code), Message: fmt.Sprintf("the node needs the secret %q: ", s.ID) + fmt.Sprintf(format, args...), Details: details}
 	}
@@ -83,7 +81,7 @@ func (l *Loop) secret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.Nod
 	}
 	id := s.Provider
 	if id == "" {
-		id = l.active(in).Provider
+		id = l.activeModel(in).Provider
 	}
 	if !slices.Contains(l.cfg.BYOK, id) {
 		return fail(fault.CredentialForbidden, map[string]any{"provider": id}, "provider %q takes no caller's own credential here", id)

@@ -51,7 +51,7 @@ func (s *shy) Hide(_ context.Context, tenant, runID, id, ref string, key provide
 }
 
 // A key that was changed while the run went on is known to the redactor before the
-// model, which may repeat it, is asked; if it cannot be, nobody is.
+// model, which may repeat it, is called; if it cannot be, no call is made.
 func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]error{"hidden": nil, "not to be hidden": errors.New("redactor: down")} {
@@ -195,7 +195,7 @@ func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.5: a call has one name, whoever makes it, and another call
+// OpenWOP host contract §5.5: a call has one id in every process, and another call
 // another one.
 func TestInvocationID_NamesTheCall(t *testing.T) {
 	t.Parallel()

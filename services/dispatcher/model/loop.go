@@ -1,12 +1,10 @@
-// Package model asks a model until its answer is complete, and takes the
-// answer in.
+// Package model calls a model until its answer is complete and accepts the answer.
 //
-// One loop owns every retry of an emission: ask, classify how the model
-// stopped, find the document, let the accept pipeline (or the node's output
-// schema) judge it; a failed attempt is answered with more room if it was cut
-// off, with the validator's words if it was wrong, and with nothing if the model
-// refused. Transport errors are not its business: they belong to the node's
-// retry policy. (OpenWOP envelope contract §14.)
+// One loop owns every retry of an emission. It calls the model, classifies the stop reason, finds
+// the document, and validates it with the accept pipeline or the node's output schema. The next
+// attempt gets a larger budget after a truncation and the validator's summary after a wrong answer.
+// A refusal is not retried. Transport errors belong to the node's retry policy (OpenWOP envelope
+// contract §14).
 package model
 
 import (
@@ -36,26 +34,25 @@ import (
 type Config struct {
 	// MaxAttempts is the number of calls of one emission, the first included.
 	MaxAttempts int
-	// Multiplier is by how much the output budget grows after a truncation.
+	// Multiplier is the growth of the output budget after a truncation.
 	Multiplier int
 	Defaults   Defaults
-	// Timeout limits a call where neither the node nor the provider's settings do.
+	// Timeout limits a call if neither the node nor the provider's settings do.
 	Timeout time.Duration
 	// Providers are the operator's settings of providers; nil uses the defaults.
 	Providers *limit.All
-	// Directive is how strongly models are asked to reason; empty: advisory.
+	// Directive is how strongly models are asked to reason; empty means advisory.
 	Directive Directive
-	// TrustsUnknown dispatches to models of which it is not known whether they have what
-	// is required.
+	// TrustsUnknown dispatches to models whose required capabilities are not known.
 	TrustsUnknown bool
-	// BYOK are the providers that take a tenant's own key.
+	// BYOK are the providers that accept a tenant's own key.
 	BYOK []string
-	// TenantKeyed are those of them that the host itself has no key for.
+	// TenantKeyed are the BYOK providers for which the host has no key.
 	TenantKeyed []string
-	// HidesFallback reports whether readers of a tenant's runs are not told which model
-	// was asked instead of another; nil: they are.
+	// HidesFallback reports whether the fallback model is hidden from readers of a tenant's runs;
+	// nil hides none.
 	HidesFallback func(tenant string) bool
-	// WithholdsRefusals records no word of a refusal; else it is recorded without
+	// WithholdsRefusals omits refusal texts from the log. Otherwise they are recorded without
 	// secrets and without words of the prompt.
 	WithholdsRefusals bool
 }
@@ -63,41 +60,40 @@ type Config struct {
 // Deps are the loop's collaborators.
 type Deps struct {
 	Models Models
-	// Catalogue says what models can do; nil: the built-in one.
+	// Catalogue describes models; nil uses the built-in one.
 	Catalogue *catalogue.Catalogue
-	// Logger is told what the gate decides; nil: nobody is.
+	// Logger logs gate decisions; nil disables it.
 	Logger  *slog.Logger
 	Schemas Schemas
-	// Scrubber of a run; registered: it refuses while the run is not registered.
+	// Scrubber returns the scrubber of a run. With registered it fails while the run's secrets are
+	// not registered.
 	Scrubber func(tenant, runID string, registered bool) Scrubber
 	Prompts  Prompts
-	// Keys are those that tenants bring; nil: none.
+	// Keys provides tenants' own keys; nil disables them.
 	Keys Keys
-	// Policies say who may ask which models; nil: everybody may ask all.
+	// Policies restricts tenants to models; nil allows all.
 	Policies *Policies
 	Clock    func() time.Time
-	// Called is told of each call of a model that went out, and how long it took; nil:
-	// nobody is.
-	Called func(provider string, took time.Duration)
+	// OnCall is called after each model call with its duration; nil disables it.
+	OnCall func(provider string, took time.Duration)
 	// Limiter admits calls; nil admits all.
 	Limiter *limit.Limiter
-	// Refused is called when a provider had no capacity for a call; nil disables it.
-	Refused func(provider string)
-	// Jitter chooses a duration in [0, limit); nil uses a random one.
+	// OnRefused is called if a provider had no capacity for a call; nil disables it.
+	OnRefused func(provider string)
+	// Jitter returns a duration in [0, limit); nil uses a random one.
 	Jitter func(limit time.Duration) time.Duration
-	// Canned makes the provider of a run-level configurable.mockProvider; nil
-	// when test seams are off.
+	// Canned returns the provider of a run's configurable.mockProvider; nil without test seams.
 	Canned func(spec json.RawMessage) (provider.Provider, error)
 }
 
 // Loop executes model nodes. It is safe for concurrent use.
 type Loop struct {
-	cfg         Config
-	deps        Deps
-	projections projections
-	values      values
-	reasonings  reasonings
-	configs     configs
+	cfg           Config
+	deps          Deps
+	projections   projections
+	outputSchemas outputSchemas
+	reasonings    reasonings
+	configs       configs
 }
 
 // New makes a loop.
@@ -123,35 +119,34 @@ type Task struct {
 	Input         node.Input
 	Contract      *workflow.EnvelopeContract
 	Trust         wire.Trust
-	// Clarifications is how many clarification requests of the node were accepted before.
+	// Clarifications counts the node's clarification requests accepted before.
 	Clarifications int
-	// Waits counts how often in a row the node's model had no capacity before.
+	// Waits counts the consecutive waits for the node's model without capacity.
 	Waits int
-	// Answered are the questions of the node's model that were answered, in order.
+	// Answered are the model's clarification questions and answers, in order.
 	Answered []Answered
-	// Fallback is the model that the gate put in the place of the node's own; nil: none.
-	// Where the log does not tell its names, Needs does.
+	// Fallback is the model that replaces the node's own by decision of the gate; nil for none. If
+	// the log withholds its name, Needs has it.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
-	// CredentialRef names the tenant's own key; empty: the host's is used.
+	// CredentialRef names the tenant's own key; empty uses the host's.
 	CredentialRef string
-	// Replay: the run replays another one, and nothing of it may reach anybody outside.
+	// Replay means that the run replays another one and must make no external call.
 	Replay bool
-	// Trace joins the run's trace.
+	// Trace is the run's trace context.
 	Trace runspan.Context
-	// Recorded maps a correlationId to the envelope that is in the log for it
-	// already: the run was taken over after the answer, or a part of it, was recorded.
+	// Recorded maps correlationIds to the envelopes recorded before. It is not empty if the run was
+	// claimed again after an answer, or a part of it, was recorded.
 	Recorded map[string]Recorded
-	// Retries are further calls of this emission that the log announces: the run was
-	// taken over while it was under way.
+	// Retries are further calls of this emission announced in the log by a previous owner.
 	Retries []Retry
-	// Announced is the sequence of the last of these; 0: there is none.
+	// Announced is the sequence of the last retry; 0 for none.
 	Announced int
-	// Composed is what the log has of the attempt's prompt; nil: nothing.
+	// Composed is the recorded prompt composition of the attempt; nil for none.
 	Composed *runstate.Prompt
 }
 
-// Answered is a question of a model's, and what somebody answered.
+// Answered is a model's clarification question and its answer.
 type Answered struct{ Question, Answer json.RawMessage }
 
 // Recorded is an accepted envelope found in the log.
@@ -159,54 +154,53 @@ type Recorded struct {
 	Kind       string
 	EnvelopeID string
 	Payload    json.RawMessage
-	// Sequence is that of the event that records it.
+	// Sequence is the sequence of its event.
 	Sequence int
-	// Answer says which part of the model's answer it is.
+	// Answer is its part of the model's answer.
 	Answer wire.AnswerPart
 }
 
-// Result ends a node: drafts to append before its end, then outputs or an error.
+// Result is the end of a node: events to append first, then outputs or an error.
 type Result struct {
 	Drafts []wire.Draft
 	Output node.Output
 	Trust  wire.Trust
 	// Err fails the node.
 	Err *wire.NodeError
-	// Waits says that the node goes on once its model's questions are answered.
+	// Waits means that the node continues after its model's questions are answered.
 	Waits bool
-	// Interrupted says that the work could not be carried out here and now; the
-	// run is handed out again and nothing of the node's is lost.
+	// Interrupted means that the work could not be done by this process. The run is delivered again
+	// and the node loses nothing.
 	Interrupted error
-	// Unsent says with Interrupted that no call was sent: to begin again repeats nothing.
+	// Unsent means, with Interrupted, that no call was sent: starting again repeats nothing.
 	Unsent bool
 }
 
 // Run executes a model node.
 func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
-	c, bad, err := l.begin(ctx, t, j)
+	c, bad, err := l.newCall(ctx, t, j)
 	if bad != nil || err != nil {
 		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}
-	if res, ok := c.fromLog(); ok { // whoever would be asked now, and with which key
+	if res, ok := c.resultFromLog(); ok { // whichever model and key would be used now
 		return res
 	}
-	for _, step := range []func(context.Context) (*wire.NodeError, error){c.address, c.expect, c.fit} {
+	for _, step := range []func(context.Context) (*wire.NodeError, error){c.prepareRequest, c.setExpectation, c.fitRequest} {
 		if bad, err := step(ctx); bad != nil || err != nil {
 			return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 		}
 	}
-	if err := c.announce(ctx); err != nil {
+	if err := c.recordComposition(ctx); err != nil {
 		return Result{Interrupted: err}
 	}
-	res := c.loop(ctx)
-	c.tag(res.Drafts)
+	res := c.runAttempts(ctx)
+	c.markUntrusted(res.Drafts)
 	res.Trust = c.task.Trust
 	return res
 }
 
-// tag marks events as what they are made of: they tell of an answer to the
-// prompt, and can repeat some of it.
-func (c *call) tag(drafts []wire.Draft) {
+// markUntrusted marks the events of an untrusted prompt: they can repeat parts of it.
+func (c *call) markUntrusted(drafts []wire.Draft) {
 	if c.task.Trust != wire.Untrusted {
 		return
 	}
@@ -215,9 +209,9 @@ func (c *call) tag(drafts []wire.Draft) {
 	}
 }
 
-// begin reads what the node and the host say of the emission.
-func (l *Loop) begin(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
-	cfg, bad := l.configs.of(t.Input.Config)
+// newCall reads the node's config and the host's limits.
+func (l *Loop) newCall(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
+	cfg, bad := l.configs.parse(t.Input.Config)
 	if bad != nil {
 		return nil, bad, nil
 	}
@@ -225,47 +219,47 @@ func (l *Loop) begin(ctx context.Context, t Task, j Journal) (*call, *wire.NodeE
 	if err != nil {
 		return nil, nil, err
 	}
-	return &call{Loop: l, task: t, journal: j, cfg: cfg, limits: limits, tries: min(l.cfg.MaxAttempts, limits.SchemaRounds+1)}, nil, nil
+	return &call{Loop: l, task: t, journal: j, cfg: cfg, limits: limits, maxAttempts: min(l.cfg.MaxAttempts, limits.SchemaRounds+1)}, nil, nil
 }
 
-// address makes the prompt, and finds the model that is asked, its provider and the key.
-func (c *call) address(ctx context.Context) (bad *wire.NodeError, err error) {
+// prepareRequest renders the prompt and resolves model, provider and key.
+func (c *call) prepareRequest(ctx context.Context) (bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(c.task.Input.Configurable, &o) // checked at creation
-	if bad, err := c.compose(ctx, c.task, &c.cfg); bad != nil || err != nil {
+	if bad, err := c.composePrompt(ctx, c.task, &c.cfg); bad != nil || err != nil {
 		return bad, err
 	}
 	var trust wire.Trust
-	if c.req, trust, bad = c.cfg.request(c.task.Input, o, c.Loop.cfg.Defaults); bad != nil {
+	if c.req, trust, bad = c.cfg.newRequest(c.task.Input, o, c.Loop.cfg.Defaults); bad != nil {
 		return bad, nil
 	}
 	if bad := c.substitute(c.task, &c.req); bad != nil {
 		return bad, nil
 	}
-	c.req.Messages = append(c.req.Messages, conversation(c.task.Answered)...)
-	c.req.Tenant, c.author = c.task.Tenant, c.req.System
-	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.trust())
-	if c.provider, bad = c.Loop.provider(&c.req, o); bad != nil {
+	c.req.Messages = append(c.req.Messages, clarificationMessages(c.task.Answered)...)
+	c.req.Tenant, c.authorSystem = c.task.Tenant, c.req.System
+	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.promptTrust())
+	if c.provider, bad = c.Loop.resolveProvider(&c.req, o); bad != nil {
 		return bad, nil
 	}
-	if bad, err := c.pay(ctx, c.task, &c.req, o); bad != nil || err != nil {
+	if bad, err := c.attachTenantKey(ctx, c.task, &c.req, o); bad != nil || err != nil {
 		return bad, err
 	}
 	if c.req.Timeouts, bad = c.timeouts(); bad != nil {
 		return bad, nil
 	}
-	c.verbosity = first(o.Verbosity, thoughtsFull)
-	c.req.Thoughts = c.cfg.Thoughts && c.verbosity != thoughtsOff && c.streams()
+	c.verbosity = firstNonEmpty(o.Verbosity, thoughtsFull)
+	c.req.Thoughts = c.cfg.Thoughts && c.verbosity != thoughtsOff && c.streamsAnswer()
 	return nil, nil
 }
 
-// fit makes the request one that the model and its vendor take.
-func (c *call) fit(context.Context) (*wire.NodeError, error) {
-	c.suit()
-	return c.project(), nil
+// fitRequest adapts the request to the model and its vendor.
+func (c *call) fitRequest(context.Context) (*wire.NodeError, error) {
+	c.fitToModel()
+	return c.projectSchema(), nil
 }
 
-func (l *Loop) provider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {
+func (l *Loop) resolveProvider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {
 	if len(o.MockProvider) > 0 && l.deps.Canned != nil {
 		p, err := l.deps.Canned(o.MockProvider)
 		if err != nil {
@@ -298,87 +292,86 @@ type call struct {
 	cfg      config
 	req      provider.Request
 	provider provider.Provider
-	// author is the system text as the node's author has it, before the host's hint.
-	author string
-	limits Limits
-	tries  int
-	// verbosity is how much of the model's thoughts is shown.
+	// authorSystem is the author's system text without the host's hint.
+	authorSystem string
+	limits       Limits
+	maxAttempts  int
+	// verbosity is how much of the model's thoughts is recorded.
 	verbosity string
-	// ceiling is the longest answer that the model can give, in tokens; 0: unknown.
+	// ceiling is the model's longest answer in tokens; 0 if unknown.
 	ceiling int
-	// projection is set while the model is told the schema in its vendor's words.
+	// projection is set if the schema was converted to the vendor's dialect.
 	projection *projection.Projection
-	want       want
-	// round is how many turns of this emission went by in talk about schemas.
+	expected   expectation
+	// round counts the turns of this emission that only exchanged schemas.
 	round int
-	// taught are the kinds whose schemas are in the model's context.
-	taught []string
-	// calls counts the calls of the model that were made here, ordinal all of the
-	// emission's before this one, whoever made them.
-	calls, ordinal int
-	// told says that the answer which is asked for has been shown, and its usage told: it is
-	// asked for once more.
-	told bool
-	// drafts are events decided and not yet appended: they go with the next frame.
+	// addedSchemas are the kinds whose schemas were added to the prompt.
+	addedSchemas []string
+	// callsMade counts the calls of this process. ordinal counts all earlier calls of the emission,
+	// including those of previous owners.
+	callsMade, ordinal int
+	// answerShown means that the answer was streamed and its usage recorded before; the call is
+	// repeated.
+	answerShown bool
+	// drafts are decided events that are not appended yet. They are appended with the next frame.
 	drafts []wire.Draft
 }
 
-// loop asks until the answer is taken, refused, or no attempt is left.
-func (c *call) loop(ctx context.Context) Result {
+// runAttempts calls the model until the answer is accepted or refused, or no attempt is left.
+func (c *call) runAttempts(ctx context.Context) Result {
 	base := c.req.Messages
 	attempt, err := c.resume(ctx, base)
 	switch {
 	case err != nil:
 		return Result{Interrupted: err}
-	case c.proseLost():
-		return c.proseAgain(ctx, attempt, base)
-	case attempt > c.tries: // the executor was lost before it could say that none is left
-		return c.usedUp(talkFailure(), c.tries)
+	case c.reformatPending():
+		return c.repeatReformat(ctx, attempt, base)
+	case attempt > c.maxAttempts: // the previous owner stopped before recording that no attempt is left
+		return c.failExhausted(schemaTalkFailure(), c.maxAttempts)
 	}
-	for c.told = c.partly(); ; attempt++ {
-		c.ordinal = c.nth(attempt - 1)
-		res, fail := c.ask(ctx)
+	for c.answerShown = c.partiallyRecorded(); ; attempt++ {
+		c.ordinal = c.callOrdinal(attempt - 1)
+		res, fail := c.callModel(ctx)
 		if fail != nil {
 			return *fail
 		}
-		v := c.judge(ctx, res, attempt)
+		v := c.judgeAnswer(ctx, res, attempt)
 		if v.done != nil {
 			return *v.done
 		}
-		c.told = false
-		if attempt >= c.tries || c.full(v.failure) {
-			return c.exhausted(ctx, v.failure, attempt, res, base)
+		c.answerShown = false
+		if attempt >= c.maxAttempts || c.atOutputCeiling(v.failure) {
+			return c.handleExhausted(ctx, v.failure, attempt, res, base)
 		}
-		if v.goOn {
-			if err := c.flush(ctx); err != nil { // each call's usage is recorded before the next goes out
+		if v.continues {
+			if err := c.flushEvents(ctx); err != nil { // record each call's usage before the next call
 				return Result{Interrupted: err}
 			}
 			c.round++
 			c.req.Messages = base
 			continue
 		}
-		c.add(wire.EventEnvelopeRetryAttempted, retryPayload{
+		c.addEvent(wire.EventEnvelopeRetryAttempted, retryPayload{
 			NodeID: c.task.Input.NodeID, Attempt: attempt + 1, Reason: v.failure.reason, PreviousError: optional(v.failure.detail),
 		})
-		if err := c.flush(ctx); err != nil { // recorded before the call goes out
+		if err := c.flushEvents(ctx); err != nil { // record the retry before the call
 			return Result{Interrupted: err}
 		}
-		c.adapt(v.failure, base)
+		c.prepareRetry(v.failure, base)
 	}
 }
 
-// nth counts a call of this emission among all that the node makes: each answer is followed
-// by another emission, and each emission can have one call more than attempts, for prose
-// (OpenWOP host contract §5.5).
-func (c *call) nth(n int) int { return n + len(c.task.Answered)*(c.tries+1) }
+// callOrdinal numbers a call among all calls of the node. Each answered clarification starts
+// another emission. An emission can have one call more than attempts, for prose (OpenWOP host
+// contract §5.5).
+func (c *call) callOrdinal(n int) int { return n + len(c.task.Answered)*(c.maxAttempts+1) }
 
-// adapt prepares the next attempt: more room after a truncation and nothing else,
-// not even the correction that the truncated attempt had; the correction after
-// anything else, at the same budget.
-func (c *call) adapt(f failure, base []provider.Message) {
+// prepareRetry prepares the next attempt. After a truncation it only raises the budget and drops
+// any earlier correction. After any other failure it adds the correction at the same budget.
+func (c *call) prepareRetry(f failure, base []provider.Message) {
 	c.req.Messages = base
 	if f.reason == reasonTruncation {
-		c.req.MaxTokens = c.within(c.req.MaxTokens * c.Loop.cfg.Multiplier)
+		c.req.MaxTokens = c.capTokens(c.req.MaxTokens * c.Loop.cfg.Multiplier)
 		return
 	}
 	if text := f.correction(); text != "" {
@@ -386,87 +379,86 @@ func (c *call) adapt(f failure, base []provider.Message) {
 	}
 }
 
-// verdict is the end of the node, a turn that another one follows, or a failed
-// attempt.
+// verdict is the result of one answer: the end of the node, a further turn, or a failed attempt.
 type verdict struct {
-	done *Result
-	goOn bool
-	// failure is also what a turn that could go on came to if no attempt is left.
+	done      *Result
+	continues bool
+	// failure also describes a turn that cannot continue because no attempt is left.
 	failure failure
 }
 
-// judge applies the truth table to one answer.
-func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verdict {
-	if !c.told {
+// judgeAnswer applies the truth table to one answer.
+func (c *call) judgeAnswer(ctx context.Context, res provider.Result, attempt int) verdict {
+	if !c.answerShown {
 		c.drafts = append(c.drafts, c.usageDraft(res))
 	}
 	f, refused, failed := classify(res)
 	switch {
 	case refused:
-		told, err := c.refused(ctx, res)
+		refusal, err := c.refusalDraft(ctx, res)
 		if err != nil {
 			return verdict{done: &Result{Interrupted: err}}
 		}
-		c.drafts = append(c.drafts, told)
-		return c.end(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
+		c.drafts = append(c.drafts, refusal)
+		return c.failNode(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
 	case failed:
-		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
+		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.expected.containsDocument(res.Text)))
 		return verdict{failure: f}
 	}
-	v := c.take(ctx, res, attempt)
-	if v.done == nil && !v.goOn {
+	v := c.acceptAnswer(ctx, res, attempt)
+	if v.done == nil && !v.continues {
 		v.failure = contentFailure(res, v.failure)
 		if v.failure.reason == reasonTruncation {
-			c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
+			c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.expected.containsDocument(res.Text)))
 		}
 	}
 	return v
 }
 
-// end fails the node; what was decided so far goes with it.
-func (c *call) end(e *wire.NodeError) verdict {
+// failNode fails the node with the events decided so far.
+func (c *call) failNode(e *wire.NodeError) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Err: e}}
 }
 
-func (c *call) succeed(out node.Output) verdict {
+func (c *call) completeNode(out node.Output) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}}
 }
 
-// ask calls the model once. A failed call is no failed attempt: it carries no
+// callModel calls the model once. A failed call does not count as a failed attempt: it has no
 // envelope event (OpenWOP envelope contract §14.1).
-func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
-	if ctx.Err() != nil { // the run ended between two attempts
+func (c *call) callModel(ctx context.Context) (provider.Result, *Result) {
+	if ctx.Err() != nil { // the run ended between attempts
 		return provider.Result{}, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err := replayguard.Check(ctx); err != nil {
-		return provider.Result{}, c.unsent(err)
+		return provider.Result{}, c.unsentResult(err)
 	}
-	release, err := c.admitted(ctx)
+	release, err := c.acquireSlot(ctx)
 	if _, refused := provider.As(err); refused {
-		return provider.Result{}, &Result{Drafts: c.drafts, Err: c.unanswered(err)}
+		return provider.Result{}, &Result{Drafts: c.drafts, Err: c.callFailure(err)}
 	}
 	if err != nil {
-		return provider.Result{}, c.unsent(err)
+		return provider.Result{}, c.unsentResult(err)
 	}
 	out := limit.Outcome{Tokens: unreported, Aborted: true}
 	defer func() { release(out) }()
 	callCtx, cancel := context.WithTimeout(ctx, c.req.Timeouts.Call)
 	defer cancel()
-	emit, wait, closeStream, err := c.open(ctx)
+	emit, wait, closeStream, err := c.openStream(ctx)
 	if err != nil {
-		return provider.Result{}, c.unsent(err)
+		return provider.Result{}, c.unsentResult(err)
 	}
 	defer closeStream()
 	req := c.req
-	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.calls)
+	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.callsMade)
 	req.InvocationID = InvocationID(c.task, c.ordinal, req.Provider+":"+req.Model)
-	c.calls++
+	c.callsMade++
 	began := c.deps.Clock()
-	res, err := c.provider.Call(callCtx, req, c.bounded(emit))
-	if c.deps.Called != nil {
-		c.deps.Called(req.Provider, c.deps.Clock().Sub(began))
+	res, err := c.provider.Call(callCtx, req, c.boundAnswer(emit))
+	if c.deps.OnCall != nil {
+		c.deps.OnCall(req.Provider, c.deps.Clock().Sub(began))
 	}
-	out = c.outcome(ctx, res, err)
+	out = c.limiterOutcome(ctx, res, err)
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}
@@ -474,7 +466,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 		return res, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err != nil {
-		return res, &Result{Drafts: c.drafts, Err: c.unanswered(err)}
+		return res, &Result{Drafts: c.drafts, Err: c.callFailure(err)}
 	}
 	return res, nil
 }

@@ -363,10 +363,10 @@ func TestEnvelope_SeveralInOneTurnAreTakenInOrderUnderTheirOwnIds(t *testing.T) 
 
 func TestEnvelope_TheContractsRefusalModeDecides(t *testing.T) {
 	t.Parallel()
-	gate := func(mode string) func(model.AcceptRequest) (model.Outcome, error) {
+	gate := func(mode wire.RefusalMode) func(model.AcceptRequest) (model.Outcome, error) {
 		return func(model.AcceptRequest) (model.Outcome, error) {
 			return model.Outcome{
-				Status: "gated", Reason: "envelope_contract_violation: no",
+				Status: wire.EnvelopeGated, Reason: "envelope_contract_violation: no",
 				Gate: &model.Gate{RefusedType: "vendor.x.ticket", AcceptedTypes: []string{"vendor.y"}, RefusalMode: mode},
 			}, nil
 		}

@@ -12,14 +12,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// The kinds of what a model paints or says (OpenWOP envelope contract §3.4).
+// Kinds of generated media (OpenWOP envelope contract §3.4).
 const (
 	kindImage = "media.image"
 	kindAudio = "media.audio"
 	kindFile  = "media.file"
 )
 
-// mediaKind is the kind for a MIME type.
+// mediaKind returns the kind of a MIME type.
 func mediaKind(mime string) string {
 	switch {
 	case strings.HasPrefix(mime, "image/"):
@@ -31,14 +31,14 @@ func mediaKind(mime string) string {
 	}
 }
 
-// paints reports that the node asks for a kind that its model makes itself. Such an
-// answer is held to no schema: it is no JSON.
-func (c *call) paints() bool {
-	capability := map[string]modelgate.Capability{kindImage: modelgate.ImageOutput, kindAudio: modelgate.AudioOutput}[c.want.kind]
+// generatesMedia reports whether the node requests a kind that its model generates itself. Such an
+// answer is not JSON, so no schema applies.
+func (c *call) generatesMedia() bool {
+	capability := map[string]modelgate.Capability{kindImage: modelgate.ImageOutput, kindAudio: modelgate.AudioOutput}[c.expected.kind]
 	if capability == "" {
 		return false
 	}
-	has, _ := c.has(modelgate.Model{Provider: c.req.Provider, Model: c.req.Model}, capability)
+	has, _ := c.hasCapability(modelgate.Model{Provider: c.req.Provider, Model: c.req.Model}, capability)
 	return has
 }
 
@@ -49,25 +49,25 @@ type mediaPayload struct {
 	Alt      string `json:"alt,omitempty"`
 }
 
-// maxAlt bounds the words that go with an image, in bytes.
+// maxAlt limits the alternative text of media, in bytes.
 const maxAlt = 1024
 
-// alt is what the model said with what it made, and describes it.
-func (c *call) alt(ctx context.Context, said string) (string, error) {
+// altText returns the model's text beside its media as their description.
+func (c *call) altText(ctx context.Context, said string) (string, error) {
 	said = strings.TrimSpace(said)
 	if len(said) <= maxAlt {
 		return said, nil
 	}
-	clean, err := c.beginning(ctx, said, maxAlt)
-	return upTo(clean, maxAlt), err
+	clean, err := c.redactPrefix(ctx, said, maxAlt)
+	return truncateBytes(clean, maxAlt), err
 }
 
-// painted are the envelopes of what the model made besides text.
-func painted(media []provider.Media, alt string) []emission {
+// mediaEmissions returns the envelopes of generated media.
+func mediaEmissions(media []provider.Media, alt string) []emission {
 	out := make([]emission, 0, len(media))
 	for _, m := range media {
 		payload, err := json.Marshal(mediaPayload{base64.StdEncoding.EncodeToString(m.Data), len(m.Data), m.MIME, alt})
-		if err != nil { // texts and a number always render
+		if err != nil { // strings and numbers always render
 			continue
 		}
 		kind := mediaKind(m.MIME)
@@ -78,19 +78,19 @@ func painted(media []provider.Media, alt string) []emission {
 	return out
 }
 
-// emissions are the envelopes of an answer: those of its text, and what the model made
-// besides. The text of an answer that was to be an image is no envelope.
-func (c *call) emissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
+// findEmissions returns the envelopes of an answer's text and of its media. If the requested kind
+// is media, the text is no envelope.
+func (c *call) findEmissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
 	if len(res.Media) == 0 {
-		return recognise(docs, c.want.kind), nil
+		return findEnvelopes(docs, c.expected.kind), nil
 	}
-	alt, err := c.alt(ctx, res.Text)
+	alt, err := c.altText(ctx, res.Text)
 	if err != nil {
 		return nil, err
 	}
-	made := painted(res.Media, alt)
-	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.want.kind }) {
+	made := mediaEmissions(res.Media, alt)
+	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.expected.kind }) {
 		return made, nil
 	}
-	return append(recognise(docs, c.want.kind), made...), nil
+	return append(findEnvelopes(docs, c.expected.kind), made...), nil
 }

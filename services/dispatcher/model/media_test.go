@@ -61,7 +61,7 @@ func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (mod
 	return res, taken
 }
 
-// OpenWOP envelope contract §3.4: what a model makes besides text is an envelope of the
+// OpenWOP envelope contract §3.4: generated media is an envelope of the
 // kind that its MIME type says, and passes the pipeline as any other.
 func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 	require.Equal(t, "envelope_invalid", res.Err.Code, "no image came")
 }
 
-// OpenWOP envelope contract §11: of half a secret nobody would know, so what the model
+// OpenWOP envelope contract §11: half a secret is not detected, so what the model
 // says with an image is cut when the secrets are out.
 func TestMedia_IsDescribedByWordsWithoutHalfASecret(t *testing.T) {
 	t.Parallel()

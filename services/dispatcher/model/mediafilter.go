@@ -5,49 +5,47 @@ import (
 	"strings"
 )
 
-// MediaFilter reads JSON that arrives in pieces, among whatever text a model puts
-// around it, and replaces the values that are too large: those of members named
-// base64, and texts that are data: URLs. It belongs to one goroutine.
+// MediaFilter replaces large values in streamed JSON that may be surrounded by text: members named
+// base64 and strings that are data: URLs. It belongs to one goroutine.
 //
-// It takes any quote for the beginning of a string. Text around a document may
-// have quotes in any number, and a filter that counted them could be led to take
-// the inside of a string for the outside.
+// Every quote may begin a string. Text around a document can contain any number of quotes, so
+// counting them could mistake the inside of a string for the outside.
 type MediaFilter struct {
-	max        int // bytes of an assetText that may be shown
-	assetPlace assetPlace
-	textUnit   textUnit
-	name       []byte // what was read of a string that may be a name or a data: URL
-	held       []byte // the value so far, as it is spelled
-	chars      int    // characters of the value that count
-	gone       bool   // the value was replaced; the rest of it is dropped
+	max      int // bytes of an asset that may be shown
+	state    filterState
+	decoder  stringDecoder
+	name     []byte // start of a string that may be a name or a data: URL
+	buffered []byte // the value so far, as written
+	chars    int    // base64 characters of the value
+	replaced bool   // the value was replaced; its rest is dropped
 }
 
-// assetPlace is where in the text the filter is.
-type assetPlace int
+// filterState is the filter's position in the text.
+type filterState int
 
 const (
-	between   assetPlace = iota // nothing of interest
-	inName                      // after a quote
-	afterName                   // after the name base64
+	between   filterState = iota // outside of names and values
+	inName                       // after a quote
+	afterName                    // after the name base64
 	afterColon
 	inValue
 )
 
 const (
-	member = "base64"
-	scheme = "data:"
+	assetMember = "base64"
+	dataScheme  = "data:"
 )
 
-// NewMediaFilter makes a filter that lets assets of up to maxBytes through.
+// NewMediaFilter returns a filter that passes assets of up to maxBytes.
 func NewMediaFilter(maxBytes int) *MediaFilter { return &MediaFilter{max: maxBytes} }
 
-// Write takes a piece and gives what may be shown. A value is held back until it
-// is known to be small enough; with last, all that is left comes out.
+// Write consumes a piece and returns the text that can be shown. A value is held back until its
+// size is known to be allowed. With last, the rest is returned.
 func (f *MediaFilter) Write(piece string, last bool) string {
 	var out strings.Builder
 	out.Grow(len(piece))
 	for i := 0; i < len(piece); {
-		if f.assetPlace == between {
+		if f.state == between {
 			n := strings.IndexByte(piece[i:], '"')
 			if n < 0 {
 				out.WriteString(piece[i:])
@@ -56,112 +54,112 @@ func (f *MediaFilter) Write(piece string, last bool) string {
 			out.WriteString(piece[i : i+n])
 			i += n
 		}
-		f.step(&out, piece[i])
+		f.readByte(&out, piece[i])
 		i++
 	}
 	if last {
-		out.Write(f.held)
+		out.Write(f.buffered)
 		*f = MediaFilter{max: f.max}
 	}
 	return out.String()
 }
 
-// step reads one byte.
-func (f *MediaFilter) step(out *strings.Builder, b byte) {
-	if f.assetPlace == inValue {
-		f.value(out, b)
+// readByte consumes one byte.
+func (f *MediaFilter) readByte(out *strings.Builder, b byte) {
+	if f.state == inValue {
+		f.readValue(out, b)
 		return
 	}
 	out.WriteByte(b)
-	switch f.assetPlace {
+	switch f.state {
 	case between:
-		f.begin() // Write stops at quotes only
+		f.startString() // Write stops at quotes only
 	case inName:
-		f.read(b)
+		f.readName(b)
 	case afterName, afterColon:
 		switch {
 		case b == ' ' || b == '\t' || b == '\r' || b == '\n':
-		case b == ':' && f.assetPlace == afterName:
-			f.assetPlace = afterColon
-		case b == '"' && f.assetPlace == afterColon:
-			f.enter()
+		case b == ':' && f.state == afterName:
+			f.state = afterColon
+		case b == '"' && f.state == afterColon:
+			f.startValue()
 		case b == '"':
-			f.begin()
+			f.startString()
 		default:
-			f.assetPlace = between
+			f.state = between
 		}
 	}
 }
 
-func (f *MediaFilter) begin() { f.assetPlace, f.name, f.textUnit = inName, f.name[:0], textUnit{} }
+func (f *MediaFilter) startString() { f.state, f.name, f.decoder = inName, f.name[:0], stringDecoder{} }
 
-func (f *MediaFilter) enter() {
-	f.assetPlace, f.chars, f.gone, f.textUnit = inValue, 0, false, textUnit{}
+func (f *MediaFilter) startValue() {
+	f.state, f.chars, f.replaced, f.decoder = inValue, 0, false, stringDecoder{}
 }
 
-// read takes a byte of a string that may be a name.
-func (f *MediaFilter) read(b byte) {
-	if f.textUnit.ends(b) {
-		if string(f.name) == member {
-			f.assetPlace = afterName
+// readName consumes a byte of a string that may be a name.
+func (f *MediaFilter) readName(b byte) {
+	if f.decoder.ends(b) {
+		if string(f.name) == assetMember {
+			f.state = afterName
 			return
 		}
-		f.begin() // the end of one string, or the beginning of another
+		f.startString() // the end of one string, or the start of another
 		return
 	}
-	c, whole := f.textUnit.feed(b)
+	c, whole := f.decoder.feed(b)
 	if !whole {
 		return
 	}
 	if c <= 0 || c > 0x7f {
-		f.assetPlace = between
+		f.state = between
 		return
 	}
 	f.name = append(f.name, byte(c))
 	switch lower := strings.ToLower(string(f.name)); {
-	case lower == scheme:
-		f.enter()
-	case !strings.HasPrefix(member, string(f.name)) && !strings.HasPrefix(scheme, lower):
-		f.assetPlace = between
+	case lower == dataScheme:
+		f.startValue()
+	case !strings.HasPrefix(assetMember, string(f.name)) && !strings.HasPrefix(dataScheme, lower):
+		f.state = between
 	}
 }
 
-// value takes a byte of a value.
-func (f *MediaFilter) value(out *strings.Builder, b byte) {
-	if f.textUnit.ends(b) {
-		out.Write(f.held)
+// readValue consumes a byte of a value.
+func (f *MediaFilter) readValue(out *strings.Builder, b byte) {
+	if f.decoder.ends(b) {
+		out.Write(f.buffered)
 		out.WriteByte(b)
-		f.held, f.assetPlace = f.held[:0], between
+		f.buffered, f.state = f.buffered[:0], between
 		return
 	}
-	if f.gone {
-		f.textUnit.feed(b)
+	if f.replaced {
+		f.decoder.feed(b)
 		return
 	}
-	f.held = append(f.held, b)
-	if c, whole := f.textUnit.feed(b); whole && c != '=' {
+	f.buffered = append(f.buffered, b)
+	if c, whole := f.decoder.feed(b); whole && c != '=' {
 		f.chars++
 	}
 	if f.chars*3/4 > f.max {
-		f.gone, f.held = true, nil
+		f.replaced, f.buffered = true, nil
 		fmt.Fprintf(out, "[omitted: an asset of more than %d bytes]", f.max)
 	}
 }
 
-// textUnit reads the characters of a JSON string, escaped or not.
-type textUnit struct {
+// stringDecoder decodes the characters of a JSON string.
+type stringDecoder struct {
 	escaped bool
-	digits  int // of \uXXXX that are still to come
+	digits  int // remaining digits of \uXXXX
 	code    rune
 }
 
-// ends reports that a byte is the quote that ends the string. A quote within the
-// digits of an escape is no JSON, and ends it, too.
-func (u *textUnit) ends(b byte) bool { return b == '"' && !u.escaped }
+// ends reports whether a byte is the quote that ends the string. A quote within the digits of an
+// escape is invalid JSON and ends it too.
+func (u *stringDecoder) ends(b byte) bool { return b == '"' && !u.escaped }
 
-// feed takes a byte; whole is true when it completes a character. Of what is no
-// JSON the character is -1.
-func (u *textUnit) feed(b byte) (c rune, whole bool) {
+// decode consumes a byte. whole is true if it completes a character; the character is -1 for
+// invalid JSON.
+func (u *stringDecoder) feed(b byte) (c rune, whole bool) {
 	switch {
 	case u.digits > 0:
 		u.digits--
@@ -181,7 +179,7 @@ func (u *textUnit) feed(b byte) (c rune, whole bool) {
 		if b == '/' {
 			return '/', true
 		}
-		return -1, true // no other one has a assetPlace in what is looked for
+		return -1, true // no other escape occurs in the names and schemes that are searched
 	case b == '\\':
 		u.escaped = true
 		return 0, false

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// told lists the events with what they number and name.
-func (r rig) told(t *testing.T) string {
+// summary lists the events with their numbers and names.
+func (r rig) summary(t *testing.T) string {
 	t.Helper()
 	short := strings.NewReplacer("provider.", "", "envelope.", "", ".attempted", "", "retry.exhausted", "exhausted", ".applied", "", ".engaged", "", ".breached", "")
 	var out []string
@@ -62,34 +62,34 @@ type order struct {
 func orders() map[string]order {
 	prose := func(s string) mock.Entry { return mock.Entry{Content: s} }
 	return map[string]order{
-		"success at once":                               {3, []mock.Entry{good}, "usage"},
-		"invalid, then valid":                           {3, []mock.Entry{bad, good}, "usage retry(2 schema-violation) usage"},
-		"invalid twice, then valid":                     {3, []mock.Entry{bad, broken, good}, "usage retry(2 schema-violation) usage retry(3 parse-error) usage"},
-		"truncated, then valid":                         {3, []mock.Entry{cut, good}, "usage truncated retry(2 truncation) usage"},
-		"fenced JSON":                                   {3, []mock.Entry{fenced}, "usage recovery(markdown-fence)"},
-		"fenced JSON uses no attempt up":                {1, []mock.Entry{fenced}, "usage recovery(markdown-fence)"},
-		"refused":                                       {3, []mock.Entry{refusal}, "usage refusal FAILED envelope_refusal"},
-		"refused, on the second attempt":                {3, []mock.Entry{bad, refusal}, "usage retry(2 schema-violation) usage refusal FAILED envelope_refusal"},
-		"refused, on the last attempt":                  {2, []mock.Entry{bad, refusal}, "usage retry(2 schema-violation) usage refusal FAILED envelope_refusal"},
-		"exhausted, schema":                             {3, []mock.Entry{bad, bad, bad}, "usage retry(2 schema-violation) usage retry(3 schema-violation) usage exhausted(3 schema-violation) cap(schema) FAILED envelope_invalid"},
-		"exhausted, schema, N=1":                        {1, []mock.Entry{bad}, "usage exhausted(1 schema-violation) cap(schema) FAILED envelope_invalid"},
-		"exhausted, parse, N=1":                         {1, []mock.Entry{broken}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
-		"exhausted, truncation":                         {3, []mock.Entry{cut, cut, cut}, "usage truncated retry(2 truncation) usage truncated retry(3 truncation) usage truncated exhausted(3 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
-		"exhausted, truncation, N=1":                    {1, []mock.Entry{cut}, "usage truncated exhausted(1 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
-		"exhausted, the last one truncated":             {2, []mock.Entry{bad, cut}, "usage retry(2 schema-violation) usage truncated exhausted(2 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
-		"exhausted, the last one invalid":               {2, []mock.Entry{cut, bad}, "usage truncated retry(2 truncation) usage exhausted(2 schema-violation) cap(schema) FAILED envelope_invalid"},
-		"exhausted, unknown stops":                      {2, []mock.Entry{stopped("meteor", bad), stopped("meteor", bad)}, "usage retry(2 unknown) usage exhausted(2 unknown) cap(schema) FAILED envelope_invalid"},
-		"prose fallback, accepted":                      {2, []mock.Entry{bad, prose("it is valid"), good}, "usage retry(2 schema-violation) usage nlToFormat usage"},
-		"prose fallback, N=1":                           {1, []mock.Entry{prose("it is valid"), good}, "usage nlToFormat usage"},
-		"prose fallback, not accepted":                  {2, []mock.Entry{bad, prose("it is valid"), prose("it is")}, "usage retry(2 schema-violation) usage nlToFormat usage exhausted(2 parse-error) cap(schema) FAILED envelope_invalid"},
-		"prose fallback, violates":                      {1, []mock.Entry{prose("it is valid"), bad}, "usage nlToFormat usage exhausted(1 schema-violation) cap(schema) FAILED envelope_invalid"},
-		"prose fallback, truncated":                     {1, []mock.Entry{prose("it is valid"), cut}, "usage nlToFormat usage truncated exhausted(1 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
-		"prose fallback, refused":                       {1, []mock.Entry{prose("it is valid"), refusal}, "usage nlToFormat usage refusal FAILED envelope_refusal"},
-		"no prose fallback for what begins as JSON":     {1, []mock.Entry{prose("  [1, 2")}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
-		"no prose fallback for what begins as fence":    {1, []mock.Entry{prose("```json\n{")}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
-		"no prose fallback for what was cut off":        {1, []mock.Entry{stopped("length", prose("it is va"))}, "usage truncated exhausted(1 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
-		"no prose fallback where nothing was said":      {1, []mock.Entry{prose("  ")}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
-		"no prose fallback for a stop nobody can place": {1, []mock.Entry{stopped("meteor", prose("it is valid"))}, "usage exhausted(1 unknown) cap(schema) FAILED envelope_invalid"},
+		"success at once":                              {3, []mock.Entry{good}, "usage"},
+		"invalid, then valid":                          {3, []mock.Entry{bad, good}, "usage retry(2 schema-violation) usage"},
+		"invalid twice, then valid":                    {3, []mock.Entry{bad, broken, good}, "usage retry(2 schema-violation) usage retry(3 parse-error) usage"},
+		"truncated, then valid":                        {3, []mock.Entry{cut, good}, "usage truncated retry(2 truncation) usage"},
+		"fenced JSON":                                  {3, []mock.Entry{fenced}, "usage recovery(markdown-fence)"},
+		"fenced JSON uses no attempt up":               {1, []mock.Entry{fenced}, "usage recovery(markdown-fence)"},
+		"refused":                                      {3, []mock.Entry{refusal}, "usage refusal FAILED envelope_refusal"},
+		"refused, on the second attempt":               {3, []mock.Entry{bad, refusal}, "usage retry(2 schema-violation) usage refusal FAILED envelope_refusal"},
+		"refused, on the last attempt":                 {2, []mock.Entry{bad, refusal}, "usage retry(2 schema-violation) usage refusal FAILED envelope_refusal"},
+		"exhausted, schema":                            {3, []mock.Entry{bad, bad, bad}, "usage retry(2 schema-violation) usage retry(3 schema-violation) usage exhausted(3 schema-violation) cap(schema) FAILED envelope_invalid"},
+		"exhausted, schema, N=1":                       {1, []mock.Entry{bad}, "usage exhausted(1 schema-violation) cap(schema) FAILED envelope_invalid"},
+		"exhausted, parse, N=1":                        {1, []mock.Entry{broken}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
+		"exhausted, truncation":                        {3, []mock.Entry{cut, cut, cut}, "usage truncated retry(2 truncation) usage truncated retry(3 truncation) usage truncated exhausted(3 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
+		"exhausted, truncation, N=1":                   {1, []mock.Entry{cut}, "usage truncated exhausted(1 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
+		"exhausted, the last one truncated":            {2, []mock.Entry{bad, cut}, "usage retry(2 schema-violation) usage truncated exhausted(2 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
+		"exhausted, the last one invalid":              {2, []mock.Entry{cut, bad}, "usage truncated retry(2 truncation) usage exhausted(2 schema-violation) cap(schema) FAILED envelope_invalid"},
+		"exhausted, unknown stops":                     {2, []mock.Entry{stopped("meteor", bad), stopped("meteor", bad)}, "usage retry(2 unknown) usage exhausted(2 unknown) cap(schema) FAILED envelope_invalid"},
+		"prose fallback, accepted":                     {2, []mock.Entry{bad, prose("it is valid"), good}, "usage retry(2 schema-violation) usage nlToFormat usage"},
+		"prose fallback, N=1":                          {1, []mock.Entry{prose("it is valid"), good}, "usage nlToFormat usage"},
+		"prose fallback, not accepted":                 {2, []mock.Entry{bad, prose("it is valid"), prose("it is")}, "usage retry(2 schema-violation) usage nlToFormat usage exhausted(2 parse-error) cap(schema) FAILED envelope_invalid"},
+		"prose fallback, violates":                     {1, []mock.Entry{prose("it is valid"), bad}, "usage nlToFormat usage exhausted(1 schema-violation) cap(schema) FAILED envelope_invalid"},
+		"prose fallback, truncated":                    {1, []mock.Entry{prose("it is valid"), cut}, "usage nlToFormat usage truncated exhausted(1 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
+		"prose fallback, refused":                      {1, []mock.Entry{prose("it is valid"), refusal}, "usage nlToFormat usage refusal FAILED envelope_refusal"},
+		"no prose fallback for what begins as JSON":    {1, []mock.Entry{prose("  [1, 2")}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
+		"no prose fallback for what begins as fence":   {1, []mock.Entry{prose("```json\n{")}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
+		"no prose fallback for what was cut off":       {1, []mock.Entry{stopped("length", prose("it is va"))}, "usage truncated exhausted(1 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
+		"no prose fallback where nothing was said":     {1, []mock.Entry{prose("  ")}, "usage exhausted(1 parse-error) cap(schema) FAILED envelope_invalid"},
+		"no prose fallback for an unknown stop reason": {1, []mock.Entry{stopped("meteor", prose("it is valid"))}, "usage exhausted(1 unknown) cap(schema) FAILED envelope_invalid"},
 	}
 }
 
@@ -100,7 +100,7 @@ func TestOrder_EveryRow(t *testing.T) {
 			t.Parallel()
 			r := budget{attempts: tc.attempts, multiplier: 2, schemaRounds: 15}.of(t, t.Context(), node.TypeStructuredOutput, valueConfig, tc.script...)
 			require.NoError(t, r.result.Interrupted)
-			require.Equal(t, tc.want, r.told(t))
+			require.Equal(t, tc.want, r.summary(t))
 			if e := r.result.Err; e != nil {
 				require.False(t, e.Retryable, "the outer layer must not repeat it")
 			}
@@ -141,7 +141,7 @@ func TestOrder_OfEnvelopes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, envelope(t, invalid(tc.refused), tc.script...).told(t))
+			require.Equal(t, tc.want, envelope(t, invalid(tc.refused), tc.script...).summary(t))
 		})
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Policy finds why the provider policy keeps a run's node from the model that it would
-// ask; nil: nothing does (OpenWOP host contract §5.8).
+// Policy returns why the provider policy denies a node its model; nil if it does not (OpenWOP host
+// contract §5.8).
 func (l *Loop) Policy(r *wire.RunRecord, in node.Input) *wire.NodeError {
-	m := l.active(in)
-	d := l.denies(r.Owner.Tenant, r.CredentialRef, m)
+	m := l.activeModel(in)
+	d := l.denial(r.Owner.Tenant, r.CredentialRef, m)
 	if d == nil {
 		return nil
 	}
@@ -25,22 +25,22 @@ func (l *Loop) Policy(r *wire.RunRecord, in node.Input) *wire.NodeError {
 	return &wire.NodeError{Code: string(fault.ProviderPolicyDenied), Message: d.Message, Details: details}
 }
 
-// denies judges a model by the tenant's rule for its provider.
-func (l *Loop) denies(tenant, credentialRef string, m modelgate.Model) *Denial {
+// denial applies the tenant's rule for a model's provider.
+func (l *Loop) denial(tenant, credentialRef string, m modelgate.Model) *Denial {
 	rule := l.deps.Policies.Of(tenant, m.Provider)
 	key := KeyNone
 	if credentialRef != "" && rule.Mode == modelgate.Required {
-		key = l.keyOf(tenant, m.Provider, credentialRef)
+		key = l.policyKeyOf(tenant, m.Provider, credentialRef)
 	}
 	return rule.Judge(m, key)
 }
 
-func (l *Loop) keyOf(tenant, provider, ref string) PolicyKey {
+func (l *Loop) policyKeyOf(tenant, provider, ref string) PolicyKey {
 	if l.deps.Keys == nil {
 		return KeyUnresolved
 	}
 	if _, err := l.deps.Keys.Key(tenant, provider, ref); errors.Is(err, credential.ErrNone) {
 		return KeyUnresolved
 	}
-	return KeyFound // if it cannot be read, that is said when it is used
+	return KeyFound // an unreadable key is reported when it is used
 }

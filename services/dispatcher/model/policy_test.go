@@ -71,7 +71,7 @@ func TestGate_LooksAtThePolicyOfAFallback(t *testing.T) {
 	} {
 		l := underPolicies(t, `{"mock":`+rule+`}`, nil)
 		_, o := l.Gate("acme", "", modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "spare"}},
-			node.Input{Config: json.RawMessage(`{"provider":"nobody","model":"m"}`)})
+			node.Input{Config: json.RawMessage(`{"provider":"unknown","model":"m"}`)})
 		require.Equal(t, want, o.Route, rule)
 		require.Equal(t, want == modelgate.Refuse, o.FallbackAttempted, rule)
 	}
@@ -92,7 +92,7 @@ func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
 	}{
 		"no rule":           {`{}`, "acme", "reasoning", all},
 		"not had":           {`{}`, "acme", "vision-input", nil},
-		"nobody knows it":   {`{}`, "acme", "x-host-acme-dance", nil},
+		"unknown":           {`{}`, "acme", "x-host-acme-dance", nil},
 		"restricted":        {`{"mock":{"mode":"restricted","allowedModels":["m"]}}`, "acme", "reasoning", all[:1]},
 		"disabled":          {`{"mock":{"mode":"disabled"}}`, "acme", "reasoning", nil},
 		"required":          {`{"mock":{"mode":"required"}}`, "acme", "reasoning", []model.Offer{{Model: m.Model, OwnKey: true}, {Model: fallback, OwnKey: true}, {Model: rule, OwnKey: true}}},

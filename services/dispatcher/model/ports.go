@@ -9,64 +9,64 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Journal is the run's log as a node sees it. Its calls are served one at a
-// time by the run's only writer.
+// Journal is a node's access to the run's log. The run's only writer serves its calls one at a
+// time.
 type Journal interface {
 	// Record appends drafts durably, in one frame.
 	Record(ctx context.Context, drafts ...wire.Draft) error
-	// Accept hands a complete envelope to the accept pipeline at the run's head.
+	// Accept passes a complete envelope to the accept pipeline at the run's head.
 	Accept(ctx context.Context, req AcceptRequest) (Outcome, error)
 }
 
-// AcceptRequest is an envelope in the context of its node.
+// AcceptRequest is an envelope with the context of its node.
 type AcceptRequest struct {
 	NodeID   string
 	Envelope []byte
 	Contract *workflow.EnvelopeContract
-	// TurnCount is how many envelopes of this turn were accepted before.
+	// TurnCount counts the envelopes of this turn accepted before.
 	TurnCount int
-	// Answer says which part of the model's answer it is.
+	// Answer is its part of the model's answer.
 	Answer wire.AnswerPart
-	// SchemaRounds is how many rounds of this emission failed before.
+	// SchemaRounds counts the failed rounds of this emission.
 	SchemaRounds int
-	// Clarifications is how many clarification requests of the node were accepted before.
+	// Clarifications counts the node's clarification requests accepted before.
 	Clarifications int
-	// Traceparent is that of the node's attempt; empty: none.
+	// Traceparent is the trace context of the node's attempt; empty for none.
 	Traceparent string
-	// Preceding is what the call has to tell besides: provider.usage precedes the envelope's
-	// events (OpenWOP envelope contract §14.5). It is appended in one frame with these if it
-	// can be, and else it is not: see Outcome.Preceded.
+	// Preceding are the call's own events. provider.usage precedes the envelope's events (OpenWOP
+	// envelope contract §14.5). They are appended in one frame with these, or not at all: see
+	// Outcome.Preceded.
 	Preceding []wire.Draft
 }
 
-// Outcome is what the accept pipeline decided: an EnvelopeOutcome.
+// Outcome is the accept pipeline's decision: an EnvelopeOutcome.
 type Outcome struct {
-	Status       string            `json:"status"` // accepted | gated | invalid | breached
-	Reason       string            `json:"reason"`
-	EnvelopeID   string            `json:"envelopeId"`
-	CapKind      string            `json:"capKind"`
-	AllowedKinds []string          `json:"allowedKinds"`
-	Gate         *Gate             `json:"gate"`
-	Details      []json.RawMessage `json:"details"`
-	// Payload is the payload as it was recorded, and Sequence that of the event which
-	// records it; no members of the document.
+	Status       wire.EnvelopeStatus `json:"status"`
+	Reason       string              `json:"reason"`
+	EnvelopeID   string              `json:"envelopeId"`
+	CapKind      string              `json:"capKind"`
+	AllowedKinds []string            `json:"allowedKinds"`
+	Gate         *Gate               `json:"gate"`
+	Details      []json.RawMessage   `json:"details"`
+	// Payload is the recorded payload and Sequence the sequence of its event. They are not members
+	// of the document.
 	Payload  json.RawMessage `json:"-"`
 	Sequence int             `json:"-"`
-	// Preceded says that AcceptRequest.Preceding is in the log. Otherwise none of it is, and
-	// it goes with what the node tells next: the envelope was refused, or was recorded before.
+	// Preceded means that AcceptRequest.Preceding was appended. Otherwise the events go with the
+	// node's next frame: the envelope was refused, or recorded before.
 	Preceded bool `json:"-"`
 }
 
-// Gate says which contract refused.
+// Gate describes the contract that refused an envelope.
 type Gate struct {
-	RefusedType   string   `json:"refusedType"`
-	AcceptedTypes []string `json:"acceptedTypes"`
-	RefusalMode   string   `json:"refusalMode"`
+	RefusedType   string           `json:"refusedType"`
+	AcceptedTypes []string         `json:"acceptedTypes"`
+	RefusalMode   wire.RefusalMode `json:"refusalMode"`
 }
 
-// Schemas answers what the payload of a kind must look like.
+// Schemas provides envelope kinds and limits.
 type Schemas interface {
-	// Kind gives the schema of an envelope kind; ok is false for an unknown one.
+	// Kind returns an envelope kind; ok is false for an unknown one.
 	Kind(ctx context.Context, name string) (k Kind, ok bool, err error)
 	// Limits are the host's envelope limits.
 	Limits(ctx context.Context) (Limits, error)
@@ -84,25 +84,25 @@ type Limits struct {
 	EnvelopesPerTurn    int
 	SchemaRounds        int
 	ClarificationRounds int
-	// MaxInlineBytes is the largest asset that may stand in an event.
+	// MaxInlineBytes limits the size of an asset within an event.
 	MaxInlineBytes int
 }
 
-// Models finds the provider of a call.
+// Models looks providers up by id.
 type Models interface {
 	Lookup(id string) (provider.Provider, bool)
 	IDs() []string
 }
 
-// Scrubber takes secrets out of text that arrives in pieces.
+// Scrubber removes secrets from streamed text.
 type Scrubber interface {
-	// Open starts a text of the run; Close ends it.
+	// Open starts a text of the run. The caller closes it.
 	Open(ctx context.Context) (Scrub, error)
 }
 
-// Scrub is one text in pieces.
+// Scrub is one streamed text.
 type Scrub interface {
-	// Push gives what may be shown after the piece; with last, all that is left.
+	// Push returns the text that can be shown after the piece. With last, it returns the rest.
 	Push(piece string, last bool) (string, error)
 	Close()
 }

@@ -10,49 +10,48 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// Prompts are the templates that nodes name, and what composing needs besides.
+// Prompts are the templates and what composing them requires.
 type Prompts struct {
-	// Library is nil where there are no templates.
+	// Library is nil without templates.
 	Library *prompt.Library
-	// Observability is how much of a composition its event tells.
+	// Observability is how much of a composition its event contains.
 	Observability prompt.Observability
-	// Secret gives a secret of the host; nil: there are none for prompts.
+	// Secret returns a secret of the host; nil disables secrets in prompts.
 	Secret func(id string) (value string, ok bool)
-	// Redact takes out what else must not show; see execute.Redactor. Nothing is composed
-	// while it fails.
+	// Redact removes other secrets; see engine.Redactor. If it fails, no prompt is composed.
 	Redact func(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error)
 }
 
-// compose puts the templates that the node names in the place of its own words (OpenWOP
-// envelope contract §19.2). The gate has decided about the model before (§16.3).
-func (l *Loop) compose(ctx context.Context, t Task, cfg *config) (*wire.NodeError, error) {
+// composePrompt renders the templates that the node names instead of its own texts (OpenWOP
+// envelope contract §19.2). The gate has already chosen the model (§16.3).
+func (l *Loop) composePrompt(ctx context.Context, t Task, cfg *config) (*wire.NodeError, error) {
 	var pinned []string
 	if t.Composed != nil {
 		pinned = t.Composed.Refs
 	}
 	parts, wrong := l.deps.Prompts.Library.Plan(t.Input.Config, pinned...)
 	if len(wrong) > 0 {
-		return unplanned(wrong), nil
+		return planError(wrong), nil
 	}
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	c, err := prompt.Compose(parts, l.bindings(t))
+	c, err := prompt.Compose(parts, l.promptBindings(t))
 	if err != nil {
 		return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}, nil
 	}
 	if l.deps.Prompts.Observability != prompt.Off {
-		if err := c.Redact(func(doc []byte) ([]byte, error) { return l.redact(ctx, t, doc) }); err != nil {
+		if err := c.Redact(func(doc []byte) ([]byte, error) { return l.redactPrompt(ctx, t, doc) }); err != nil {
 			return nil, fmt.Errorf("redact the prompt of node %s: %w", t.Input.NodeID, err)
 		}
 	}
 	cfg.composed = c
-	return cfg.write(t, l.deps.Prompts.Observability), nil
+	return cfg.buildCompositionRecord(t, l.deps.Prompts.Observability), nil
 }
 
-// write puts down what is told of the composition. One that the log cannot hold fails
-// the node here: later, recording it would fail again and again.
-func (c *config) write(t Task, o prompt.Observability) *wire.NodeError {
+// buildCompositionRecord builds the event of the composition. A composition too large for the log
+// fails the node here: recording it later would fail on every retry.
+func (c *config) buildCompositionRecord(t Task, o prompt.Observability) *wire.NodeError {
 	if o == prompt.Off {
 		return nil
 	}
@@ -61,25 +60,25 @@ func (c *config) write(t Task, o prompt.Observability) *wire.NodeError {
 	if err != nil {
 		return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
 	}
-	c.told = &told{event: doc, hash: p.Hash, refs: p.Refs}
+	c.compositionRecord = &compositionRecord{event: doc, hash: p.Hash, refs: p.Refs}
 	return nil
 }
 
-// told is what the log gets of a composition.
-type told struct {
+// compositionRecord is the recorded form of a composition.
+type compositionRecord struct {
 	event json.RawMessage
 	hash  string
 	refs  []string
 }
 
-// unplanned fails a node whose references do not lead to templates. Creation refuses
-// such workflows; a definition can outlive a template.
-func unplanned(wrong []prompt.Problem) *wire.NodeError {
+// planError fails a node with unresolved references. Run creation rejects such workflows, but a
+// definition can outlive a template.
+func planError(wrong []prompt.Problem) *wire.NodeError {
 	first := wrong[0]
 	return &wire.NodeError{Code: string(first.Code), Message: fmt.Sprintf("/config%s: %s", first.Path, first.Message)}
 }
 
-func (l *Loop) redact(ctx context.Context, t Task, doc []byte) ([]byte, error) {
+func (l *Loop) redactPrompt(ctx context.Context, t Task, doc []byte) ([]byte, error) {
 	out, _, err := l.deps.Prompts.Redact(ctx, t.Tenant, t.RunID, t.CredentialRef != "", [][]byte{doc})
 	if err != nil {
 		return nil, err
@@ -87,8 +86,8 @@ func (l *Loop) redact(ctx context.Context, t Task, doc []byte) ([]byte, error) {
 	return out[0], nil
 }
 
-// bindings are what the variables of a node's templates can be filled with.
-func (l *Loop) bindings(t Task) prompt.Bindings {
+// promptBindings returns the values for the variables of a node's templates.
+func (l *Loop) promptBindings(t Task) prompt.Bindings {
 	return prompt.Bindings{
 		Input:    prompt.Scope{Values: t.Input.Ports, Untrusted: t.Input.UntrustedPorts},
 		Variable: prompt.Scope{Values: t.Input.Variables, Untrusted: t.Input.UntrustedVariables},
@@ -100,25 +99,25 @@ func (l *Loop) bindings(t Task) prompt.Bindings {
 	}
 }
 
-// trust is that of what the templates were filled with.
-func (c config) trust() wire.Trust {
+// promptTrust returns the lowest trust of the values in the templates.
+func (c config) promptTrust() wire.Trust {
 	if c.composed == nil {
 		return wire.Trusted
 	}
 	return c.composed.Trust
 }
 
-// announce records the composition, before the call goes out. The log of a run that was
-// taken over may have it already; one that came out otherwise, because a variable of the
-// run changed meanwhile, is another composition.
-func (c *call) announce(ctx context.Context) error {
-	made := c.cfg.told
+// recordComposition records the composition before the call. It is skipped if the log of a claimed
+// run already has the same one. If a variable of the run changed in between, it is another
+// composition.
+func (c *call) recordComposition(ctx context.Context) error {
+	made := c.cfg.compositionRecord
 	if made == nil {
 		return nil
 	}
 	if said := c.task.Composed; said != nil && said.Hash == made.hash && slices.Equal(said.Refs, made.refs) {
 		return nil
 	}
-	c.add(wire.EventPromptComposed, made.event)
-	return c.flush(ctx)
+	c.addEvent(wire.EventPromptComposed, made.event)
+	return c.flushEvents(ctx)
 }

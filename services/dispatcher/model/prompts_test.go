@@ -100,7 +100,7 @@ func (c composing) run(t *testing.T) rig {
 	return rig{journal: j, spy: p, result: res}
 }
 
-// watched tells when the model is asked.
+// watched signals when the model is called.
 type watched struct {
 	*spy
 	asked func()
@@ -165,7 +165,7 @@ func TestPromptComposed_IsRecordedOnceBeforeTheFirstCall(t *testing.T) {
 	require.Empty(t, failed.spy.reqs, "nothing is asked that the log does not have")
 }
 
-// A run that was taken over tells nothing twice; what came out otherwise is another
+// A claimed run records nothing twice; a different result is another
 // composition.
 func TestPromptComposed_IsNotToldAgainAfterATakeover(t *testing.T) {
 	t.Parallel()

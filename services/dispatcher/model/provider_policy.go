@@ -15,18 +15,18 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// anyPrincipal stands for every tenant, or every provider, that has no rule of its own.
-const anyPrincipal = "*"
+// wildcard is every tenant, or every provider, without a rule of its own.
+const wildcard = "*"
 
-// PolicyRule is what holds for one provider.
+// PolicyRule is the rule for one provider.
 type PolicyRule struct {
 	Mode modelgate.PolicyMode `json:"mode"`
-	// AllowedModels are patterns of models, for restricted: * is any part of a name, ? a
-	// character, [a-z] one of some. None allows none.
+	// AllowedModels are patterns of models for restricted: * matches any part of a name, ? a
+	// character, [a-z] a class. An empty list allows none.
 	AllowedModels []string `json:"allowedModels"`
 }
 
-// Policies are the policyRules of a host. The nil Policies have none. They never change, and are
+// Policies are the provider rules of a host. The nil Policies have none. They are immutable and
 // safe for concurrent use.
 type Policies struct {
 	tenants map[string]map[string]PolicyRule
@@ -35,8 +35,9 @@ type Policies struct {
 //go:embed policies.schema.json
 var policySchema []byte
 
-// policyForm is compiled on first use; the document is part of the binary and tests compile it.
-var policyForm = sync.OnceValue(func() *schema.Schema {
+// compiledPolicySchema is compiled on first use. The document is part of the binary and tests
+// compile it.
+var compiledPolicySchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("provider policies", policySchema)
 	if err != nil {
 		panic("providerpolicy: embedded schema: " + err.Error())
@@ -44,16 +45,15 @@ var policyForm = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// ParsePolicies reads the operator's document. The error tells with its place of all that the
-// document's policyForm forbids (32 of it at most), and of all that the other policyRules contradict
-// themselves in.
+// ParsePolicies reads the operator's document. The error lists every violation of the schema (32 at
+// most) and every contradiction in the other rules, each with its path.
 func ParsePolicies(doc []byte) (*Policies, error) {
 	if err := strictjson.Check(doc, strictjson.Limits{}); err != nil {
 		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
 	}
 	var errs []error
-	malformed := map[string]bool{} // policyRules of which something could not be read: the rest proves nothing
-	for _, v := range policyForm().Validate(doc) {
+	malformed := map[string]bool{} // rules with violations; further checks of them prove nothing
+	for _, v := range compiledPolicySchema().Validate(doc) {
 		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, v.Message))
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
@@ -66,43 +66,45 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
-			at := "/tenants/" + escapeKey(tenant) + "/" + escapeKey(provider)
+			at := "/tenants/" + escapePointer(tenant) + "/" + escapePointer(provider)
 			if malformed[at] {
 				continue
 			}
-			if err := file.Tenants[tenant][provider].check(at + "/allowedModels"); err != nil {
+			if err := file.Tenants[tenant][provider].validate(at + "/allowedModels"); err != nil {
 				errs = append(errs, err)
 			}
 		}
 	}
-	if len(errs) > 0 { // an empty file, too, is a mistake more often than a wish
+	if len(errs) > 0 { // an empty file is more often a mistake than intended
 		return nil, fmt.Errorf("want {\"tenants\": {TENANT: {PROVIDER: {\"mode\": MODE}}}}\n%w", errors.Join(errs...))
 	}
 	return &Policies{file.Tenants}, nil
 }
 
-// escapeKey makes a name a part of a JSON pointer.
-func escapeKey(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+// escapePointer escapes a name for a JSON pointer.
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
 
-// check finds what a rule, whose allowedModels stand at that place, contradicts itself in.
-func (r PolicyRule) check(at string) error {
+// validate finds contradictions in a rule; at is the path of its allowedModels.
+func (r PolicyRule) validate(at string) error {
 	if r.Mode != modelgate.Restricted && r.AllowedModels != nil {
 		return fmt.Errorf("at %q: only the mode %s has them, and this is %s", at, modelgate.Restricted, r.Mode)
 	}
 	var errs []error
 	for i, p := range r.AllowedModels {
-		if _, err := policyMatches(p, ""); err != nil {
+		if _, err := matchModel(p, ""); err != nil {
 			errs = append(errs, fmt.Errorf("at \"%s/%d\": %q: %w; want a model's name, with * for any part of it", at, i, p, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Of is the rule of a tenant for a provider.
+// Of returns the rule of a tenant for a provider.
 func (p *Policies) Of(tenant, provider string) PolicyRule {
 	if p != nil {
-		for _, t := range []string{tenant, anyPrincipal} {
-			for _, id := range []string{provider, anyPrincipal} {
+		for _, t := range []string{tenant, wildcard} {
+			for _, id := range []string{provider, wildcard} {
 				if r, ok := p.tenants[t][id]; ok {
 					return r
 				}
@@ -112,34 +114,34 @@ func (p *Policies) Of(tenant, provider string) PolicyRule {
 	return PolicyRule{Mode: modelgate.Optional}
 }
 
-// PolicyKey says what there is of a tenant's own key.
+// PolicyKey is the state of a tenant's own key.
 type PolicyKey int
 
-// What there can be.
+// The states.
 const (
 	KeyNone       PolicyKey = iota // the run names none
-	KeyUnresolved                  // it names one that is not there
+	KeyUnresolved                  // it names a key that does not exist
 	KeyFound
 )
 
-// Denial is why a model may not be asked: words of the protocol, and what would be
-// allowed. It never holds a rule of another provider or tenant.
+// Denial is why a model is denied, in the protocol's terms, and what is allowed. It never reveals a
+// rule of another provider or tenant.
 type Denial struct {
 	Reason  string
 	Message string
-	// Allowed is set where models are what a rule is about.
+	// Allowed is set if the rule is about models.
 	Allowed []string
 }
 
-// Judge says why a model may not be asked; nil: it may.
+// Judge returns why a model is denied; nil if it is allowed.
 func (r PolicyRule) Judge(m modelgate.Model, key PolicyKey) *Denial {
 	switch r.Mode {
 	case modelgate.Disabled:
 		return &Denial{Reason: "provider_disabled", Message: fmt.Sprintf("provider %q is switched off for this tenant; choose another", m.Provider)}
 	case modelgate.Required:
-		return r.keyed(m, key)
+		return r.judgeKey(m, key)
 	case modelgate.Restricted:
-		if r.allows(m.Model) {
+		if r.allowsModel(m.Model) {
 			return nil
 		}
 		return &Denial{
@@ -151,7 +153,7 @@ func (r PolicyRule) Judge(m modelgate.Model, key PolicyKey) *Denial {
 	}
 }
 
-func (r PolicyRule) keyed(m modelgate.Model, key PolicyKey) *Denial {
+func (r PolicyRule) judgeKey(m modelgate.Model, key PolicyKey) *Denial {
 	switch key {
 	case KeyFound:
 		return nil
@@ -162,16 +164,15 @@ func (r PolicyRule) keyed(m modelgate.Model, key PolicyKey) *Denial {
 	}
 }
 
-func (r PolicyRule) allows(model string) bool {
+func (r PolicyRule) allowsModel(model string) bool {
 	return slices.ContainsFunc(r.AllowedModels, func(pattern string) bool {
-		ok, err := policyMatches(pattern, model)
+		ok, err := matchModel(pattern, model)
 		return err == nil && ok
 	})
 }
 
-// policyMatches holds a model to a pattern. The names of models are no paths: * stands for
-// slashes, too.
-func policyMatches(pattern, model string) (bool, error) {
+// matchModel matches a model's name with a pattern. Names are not paths: * matches slashes too.
+func matchModel(pattern, model string) (bool, error) {
 	flat := strings.NewReplacer("/", "\x00")
 	return path.Match(flat.Replace(pattern), flat.Replace(model))
 }

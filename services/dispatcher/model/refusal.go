@@ -13,15 +13,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// maxRefusal bounds what is recorded of a refusal, in bytes.
+// maxRefusal limits a recorded refusal text, in bytes.
 const maxRefusal = 8192
 
-// maxCategory bounds a vendor's category. A longer one is none.
+// maxCategory limits a vendor's category. A longer one is omitted.
 const maxCategory = 256
 
-// refused tells that the model declined. Its words stand here and nowhere else
-// (OpenWOP envelope contract §14.8).
-func (c *call) refused(ctx context.Context, res provider.Result) (wire.Draft, error) {
+// refusalDraft builds the refusal event, the only place for the model's refusal text (OpenWOP
+// envelope contract §14.8).
+func (c *call) refusalDraft(ctx context.Context, res provider.Result) (wire.Draft, error) {
 	text, err := c.refusalText(ctx, res.RefusalText)
 	if err != nil {
 		return wire.Draft{}, err
@@ -36,32 +36,31 @@ func (c *call) refused(ctx context.Context, res provider.Result) (wire.Draft, er
 		Model          string  `json:"model"`
 		RefusalText    *string `json:"refusalText"`
 		SafetyCategory *string `json:"safetyCategory,omitempty"`
-	}{c.req.NodeID, c.req.Provider, first(res.Model, c.req.Model), optional(text), optional(category)}), nil
+	}{c.req.NodeID, c.req.Provider, firstNonEmpty(res.Model, c.req.Model), optional(text), optional(category)}), nil
 }
 
-// refusalText is a refusal without secrets, and without words of the prompt, which
-// models like to repeat. Secrets go first: a secret of which a word was taken out is
-// none that anybody would find. Where nobody finds secrets nothing is told.
+// refusalText removes secrets and words of the prompt from a refusal; models often repeat the
+// prompt. Secrets are removed first: after the removal of a word a secret would no longer be
+// detected. Without a scrubber it returns nothing.
 func (c *call) refusalText(ctx context.Context, text string) (string, error) {
 	if text == "" || c.Loop.cfg.WithholdsRefusals {
 		return "", nil
 	}
-	clean, err := c.beginning(ctx, text, maxRefusal)
+	clean, err := c.redactPrefix(ctx, text, maxRefusal)
 	if clean == "" || err != nil {
 		return "", err
 	}
 	said := vocabulary{}
-	said.learn(c.req.System)
+	said.addText(c.req.System)
 	for _, m := range c.req.Messages {
-		said.learnJSON(m.Content)
+		said.addJSON(m.Content)
 	}
-	return upTo(said.strike(clean), maxRefusal), nil
+	return truncateBytes(said.redactWords(clean), maxRefusal), nil
 }
 
-// beginning redacts so much of a text as is recorded of it, some bytes more than most:
-// it is cut when the secrets are out, for of half a secret nobody would know. Empty
-// where nobody finds secrets.
-func (c *call) beginning(ctx context.Context, text string, most int) (string, error) {
+// redactPrefix redacts the start of a text, some bytes more than most. The text is cut after
+// redaction, because half a secret would not be detected. It returns nothing without a scrubber.
+func (c *call) redactPrefix(ctx context.Context, text string, most int) (string, error) {
 	if c.deps.Scrubber == nil {
 		return "", nil
 	}
@@ -73,7 +72,7 @@ func (c *call) beginning(ctx context.Context, text string, most int) (string, er
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var out strings.Builder
 	for last := false; !last && out.Len() < most; {
-		piece := upTo(text, most)
+		piece := truncateBytes(text, most)
 		text = text[len(piece):]
 		last = text == ""
 		clean, err := s.Push(piece, last)
@@ -85,8 +84,8 @@ func (c *call) beginning(ctx context.Context, text string, most int) (string, er
 	return out.String(), nil
 }
 
-// upTo is the longest beginning of so many bytes that ends with a whole rune.
-func upTo(s string, n int) string {
+// truncateBytes returns the longest prefix of at most n bytes that ends with a whole rune.
+func truncateBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -96,14 +95,13 @@ func upTo(s string, n int) string {
 	return s[:n]
 }
 
-// vocabulary are the words of a prompt, by how they begin: a word that is declined or
-// put into another form stays the same word.
+// vocabulary are the words of a prompt by their stems, so that inflected forms match.
 type vocabulary map[string]bool
 
-// stemRunes is how much of a longer word counts.
+// stemRunes is the length of a stem.
 const stemRunes = 4
 
-// common words tell nothing of a prompt.
+// common words reveal nothing about a prompt.
 var common = func() vocabulary {
 	v := vocabulary{}
 	for _, w := range strings.Fields(`a about again all also am an and any are as at be because been but by can cannot could d did do does for from
@@ -114,8 +112,8 @@ var common = func() vocabulary {
 	return v
 }()
 
-// learn takes the words of a text in.
-func (v vocabulary) learn(text string) {
+// addText adds the words of a text.
+func (v vocabulary) addText(text string) {
 	eachWord(text, func(start, end int) {
 		if w := strings.ToLower(text[start:end]); !common[w] {
 			v[stem(w, stemRunes)] = true
@@ -123,64 +121,64 @@ func (v vocabulary) learn(text string) {
 	})
 }
 
-// learnJSON takes the words of all texts of a document in.
-func (v vocabulary) learnJSON(doc []byte) {
+// addJSON adds the words of all strings of a document.
+func (v vocabulary) addJSON(doc []byte) {
 	var value any
 	if json.Unmarshal(doc, &value) != nil {
-		v.learn(string(doc))
+		v.addText(string(doc))
 		return
 	}
-	v.learnValue(value)
+	v.addValue(value)
 }
 
-func (v vocabulary) learnValue(value any) {
+func (v vocabulary) addValue(value any) {
 	switch value := value.(type) {
 	case string:
-		v.learn(value)
+		v.addText(value)
 	case []any:
 		for _, e := range value {
-			v.learnValue(e)
+			v.addValue(e)
 		}
 	case map[string]any:
 		for name, e := range value {
-			v.learn(name)
-			v.learnValue(e)
+			v.addText(name)
+			v.addValue(e)
 		}
 	}
 }
 
-// has reports whether a word stands in the prompt, in this or another form.
-func (v vocabulary) has(word string) bool {
+// contains reports whether the prompt has a word in this or another form.
+func (v vocabulary) contains(word string) bool {
 	w := strings.ToLower(word)
 	return !common[w] && (v[stem(w, stemRunes)] || v[stem(w, stemRunes-1)])
 }
 
-// struck stands for words of the prompt.
-const struck = "[REDACTED]"
+// redactedMarker replaces words of the prompt.
+const redactedMarker = "[REDACTED]"
 
 var marker = regexp.MustCompile(`\[REDACTED(:[^\[\]]{0,128})?\]`)
 
-// strike replaces the words of the prompt, and what is between them; markers stay.
-func (v vocabulary) strike(text string) string {
+// redactWords replaces the words of the prompt and the text between them. Existing markers stay.
+func (v vocabulary) redactWords(text string) string {
 	var out strings.Builder
 	done := 0
 	for _, m := range marker.FindAllStringIndex(text, -1) {
-		v.strikePlain(&out, text[done:m[0]])
+		v.redactPlain(&out, text[done:m[0]])
 		out.WriteString(text[m[0]:m[1]])
 		done = m[1]
 	}
-	v.strikePlain(&out, text[done:])
+	v.redactPlain(&out, text[done:])
 	return out.String()
 }
 
-func (v vocabulary) strikePlain(out *strings.Builder, text string) {
+func (v vocabulary) redactPlain(out *strings.Builder, text string) {
 	done, open := 0, false
 	eachWord(text, func(start, end int) {
-		known := v.has(text[start:end])
+		known := v.contains(text[start:end])
 		switch {
 		case known && !open:
 			out.WriteString(text[done:start])
-			out.WriteString(struck)
+			out.WriteString(redactedMarker)
 		case !known:
 			out.WriteString(text[done:end])
 		}
@@ -200,8 +198,7 @@ func stem(word string, runes int) string {
 	return word
 }
 
-// eachWord finds the words of a text. In scripts that put no spaces between words
-// every letter is one.
+// eachWord calls found for each word of a text. In scripts without spaces every letter is a word.
 func eachWord(text string, found func(start, end int)) {
 	start := -1
 	flush := func(end int) {

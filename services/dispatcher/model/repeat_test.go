@@ -46,7 +46,7 @@ func (l *ledger) accept(req model.AcceptRequest) (model.Outcome, error) {
 	return model.Outcome{Status: "accepted", EnvelopeID: r.EnvelopeID, Payload: r.Payload, Sequence: r.Sequence, Preceded: !ok}, nil
 }
 
-// executor is one that carried the node out for a while: what the model told it, and
+// executor is one that executed the node for a while: the model's answers, and
 // how many envelopes it recorded before it was lost; below 0: all, and the node's end was
 // not.
 type executor struct {
@@ -108,10 +108,10 @@ func TestResume_TakesTheLastAnswerThatWasRecorded(t *testing.T) {
 		"a second answer that is all repeated": {[]executor{{[]string{all(ticket(1), bad), ticket(5)}, -1}}, []string{`{"a":1}`}, 1},
 		"half of an answer":                    {[]executor{{[]string{all(ticket(2), ticket(3))}, 1}}, []string{`{"a":2}`}, 1},
 		"half of a second answer":              {[]executor{{[]string{all(failed, failed, bad), all(ticket(2), ticket(3))}, 3}}, []string{`{"a":2}`}, 1},
-		"another executor asked again, and was told less": {
+		"another executor repeated the call and got less": {
 			[]executor{{[]string{all(failed, ticket(3))}, 1}, {[]string{ticket(4)}, -1}}, []string{`{"a":4}`}, 0,
 		},
-		"another executor asked again, and was told other things": {
+		"another executor repeated the call and got another answer": {
 			[]executor{{[]string{all(failed, ticket(3))}, 1}, {[]string{all(ticket(4), ticket(5))}, -1}}, []string{`{"a":4}`, `{"a":5}`}, 0,
 		},
 		"a second answer that is talk": {[]executor{{[]string{all(asksForSchema, bad), thanks}, 1}}, []string{`{"a":9}`}, 1},

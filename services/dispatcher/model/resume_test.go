@@ -17,7 +17,7 @@ import (
 
 // OpenWOP envelope contract §14.7: the prose is in no log, so who takes a run over during
 // the extra call asks for it again, under the id of the attempt that brought it, and puts it
-// into the schema. Nothing is told twice, and the node comes to what it would have.
+// into the schema. Nothing is recorded twice, and the node has the same result.
 func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 	t.Parallel()
 	retries := []model.Retry{{2, "parse-error", "x"}, {3, "parse-error", "x"}, {0, runstate.ReasonProse, ""}}
@@ -25,7 +25,7 @@ func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		typeID, config string
 		script         []mock.Entry
-		told           string
+		events         string
 		calls          int
 		output         string
 	}{
@@ -41,7 +41,7 @@ func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 				TypeID: tc.typeID, Retries: retries, Trust: wire.Untrusted, Input: node.Input{Config: json.RawMessage(tc.config)},
 			}, acceptAll, tc.script...)
 			require.Len(t, r.spy.reqs, tc.calls)
-			require.Equal(t, tc.told, r.names())
+			require.Equal(t, tc.events, r.names())
 			task := model.Task{Tenant: "acme", RunID: "run_1"}
 			task.Input.NodeID = "n"
 			for i, req := range r.spy.reqs {
@@ -71,11 +71,11 @@ func TestResume_KnowsTheExtraCallByItsEvent(t *testing.T) {
 	for i, d := range r.drafts { // those recorded before the extra call went out
 		s.Apply(wire.Event{Sequence: i + 1, Type: d.Type, NodeID: d.NodeID, Payload: d.Payload})
 	}
-	var told []model.Retry
+	var retries []model.Retry
 	for _, n := range s.Nodes["n"].Retries {
-		told = append(told, model.Retry{Attempt: n.Attempt, Reason: n.Reason, Detail: n.Detail})
+		retries = append(retries, model.Retry{Attempt: n.Attempt, Reason: n.Reason, Detail: n.Detail})
 	}
-	again := executeTask(t, model.Task{TypeID: node.TypeStructuredOutput, Retries: told, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose, prose)
+	again := executeTask(t, model.Task{TypeID: node.TypeStructuredOutput, Retries: retries, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose, prose)
 	require.Equal(t, 1, strings.Count(r.names(), "envelope.nlToFormat.engaged"))
 	require.Equal(t, "provider.usage envelope.retry.exhausted cap.breached", again.names())
 	for i := range again.spy.reqs { // as the first one asked
@@ -231,8 +231,8 @@ func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
 		r.payload(t, wire.EventEnvelopeRetryExhausted))
 }
 
-// An answer of which the log has a part has been shown, and its usage told: it is asked for
-// once more to have the rest, and nothing of it is told twice.
+// A partly recorded answer was streamed and its usage recorded: the call is repeated
+// for the rest, and nothing of it is recorded twice.
 func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
 	t.Parallel()
 	half := recordedTalk(t, 1)
@@ -243,7 +243,7 @@ func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
 	both := mock.Entry{Content: "```json\n[" + asksForSchema + `,{"type":"vendor.x.ticket","payload":{"a":1}}]` + "\n```"}
 	for name, tc := range map[string]struct {
 		announced int
-		told      string
+		events    string
 	}{
 		"of this attempt":      {3, "accept accept"},
 		"of the one before it": {5, "output.chunk provider.usage envelope.recovery.applied accept accept"},
@@ -255,7 +255,7 @@ func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
 				Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
 			}, acceptAll, both)
 			require.Nil(t, r.result.Err)
-			require.Equal(t, tc.told, r.names())
+			require.Equal(t, tc.events, r.names())
 		})
 	}
 }

@@ -8,59 +8,87 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// streamer records a model's text as output.chunk events while it arrives.
-// What is let go of a piece is one event, a token is always one; those that come while
-// an append is on its way share the next frame. Secrets are taken out before anything is recorded, also
-// those cut over pieces, and so are assets that are too large for the log.
-type streamer struct {
-	journal Journal
-	assets  *assetFilter // nil: what is streamed can hold no asset
-	thinker *thinker     // nil: thoughts are not shown
-	scrub   Scrub
-	nodeID  string
-	runID   string
-	trust   wire.Trust
+// openStream prepares recording the answer while it arrives, if the node requests that.
+func (c *call) openStream(ctx context.Context) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
+	if !c.streamsAnswer() || c.answerShown {
+		return nil, func() error { return nil }, func() {}, nil
+	}
+	scrubber := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "")
+	s, err := scrubber.Open(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	th := c.newThoughtRecorder(scrubber)
+	st := newStreamer(c.journal, s, c.newAnswerFilter(), th, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	closeAll := func() {
+		s.Close()
+		th.close()
+	}
+	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, closeAll, nil
+}
 
-	// held are tokens whose text is not settled yet, and settled what the
-	// redactor has let go of theirs. Only emit touches them.
+// streamsAnswer reports whether the answer is recorded while it arrives. The default is true for
+// prompts and false for structured values.
+func (c *call) streamsAnswer() bool {
+	if c.cfg.ExpectsStreaming != nil {
+		return *c.cfg.ExpectsStreaming
+	}
+	return c.task.TypeID == node.TypeCallPrompt
+}
+
+// streamer records a model's text as output.chunk events while it arrives. The text released for a
+// piece is one event; a token is always one event. Events that arrive during an append share the
+// next frame. Secrets, also those split over pieces, and assets too large for the log are removed
+// before recording.
+type streamer struct {
+	journal  Journal
+	assets   *assetFilter     // nil if the text cannot contain assets
+	thoughts *thoughtRecorder // nil if thoughts are not recorded
+	scrub    Scrub
+	nodeID   string
+	runID    string
+	trust    wire.Trust
+
+	// held are tokens whose text is not fully released by the redactor; settled is the released
+	// part. Only emit uses them.
 	held    []provider.Delta
 	settled string
 
-	mu      sync.Mutex // guards all below
-	pending []wire.Draft
-	err     error
-	busy    bool
-	idle    *sync.Cond // signals that busy fell, or that less is pending
+	mu       sync.Mutex // guards all below
+	pending  []wire.Draft
+	err      error
+	flushing bool
+	idle     *sync.Cond // signals that flushing ended or pending shrank
 }
 
-func newStreamer(j Journal, s Scrub, f *assetFilter, th *thinker, runID, nodeID string, trust wire.Trust) *streamer {
-	st := &streamer{journal: j, assets: f, thinker: th, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
+func newStreamer(j Journal, s Scrub, f *assetFilter, th *thoughtRecorder, runID, nodeID string, trust wire.Trust) *streamer {
+	st := &streamer{journal: j, assets: f, thoughts: th, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
 	st.idle = sync.NewCond(&st.mu)
 	return st
 }
 
-// emit takes one piece. An error, which may be that of an earlier append,
-// aborts the call.
+// emit records one piece. An error, which may come from an earlier append, aborts the call.
 func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
-	chunks, err := s.show(ctx, d)
+	chunks, err := s.eventsOf(ctx, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.err != nil:
 		return s.err
-	case fault.CodeOf(err) == fault.PayloadTooLarge: // and will be whenever it is asked for
+	case fault.CodeOf(err) == fault.PayloadTooLarge: // a repeated call would fail too
 		return err
 	case err != nil:
-		s.err = err // wait tells it: it is no failure of the node's that the redactor is lost
+		s.err = err // wait returns it: a lost redactor is not the node's failure
 		return err
 	}
 	s.pending = append(s.pending, chunks...)
-	if !s.busy && len(s.pending) > 0 {
-		s.busy = true
-		go s.flush(ctx)
+	if !s.flushing && len(s.pending) > 0 {
+		s.flushing = true
+		go s.flushPending(ctx)
 	}
 	for len(s.pending) > maxPending && s.err == nil { // the model is faster than the log
 		s.idle.Wait()
@@ -69,30 +97,30 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 }
 
 const (
-	// maxShared is how many events of a stream share a frame: the redactor takes a
-	// thousand at a time, and a frame has a size.
+	// maxShared limits the events of a stream in one frame. The redactor accepts a thousand
+	// documents per request, and frames have a size limit.
 	maxShared = 512
-	// maxPending is how many wait for a frame before the model has to.
+	// maxPending limits the events that wait for a frame before the model is paused.
 	maxPending = 4 * maxShared
 )
 
-// show gives what can be shown of a piece.
-func (s *streamer) show(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
-	chunks, err := s.thinker.think(ctx, d)
+// eventsOf returns the events of a piece.
+func (s *streamer) eventsOf(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
+	chunks, err := s.thoughts.thoughtEvents(ctx, d)
 	if err != nil || d.Text == "" && !d.Last && len(d.ToolCalls) == 0 {
 		return chunks, err
 	}
-	said, err := s.say(d)
+	said, err := s.answerEvents(d)
 	return append(chunks, said...), err
 }
 
-// say takes a piece of the answer, which ends the thoughts before it.
-func (s *streamer) say(d provider.Delta) ([]wire.Draft, error) {
-	out, err := s.thinker.conclude()
+// answerEvents returns the events of a piece of the answer. It ends an open block of thoughts.
+func (s *streamer) answerEvents(d provider.Delta) ([]wire.Draft, error) {
+	out, err := s.thoughts.endBlock()
 	if err != nil {
 		return nil, err
 	}
-	d, ok := s.assets.pass(d)
+	d, ok := s.assets.filterDelta(d)
 	if !ok {
 		return out, nil
 	}
@@ -102,18 +130,17 @@ func (s *streamer) say(d provider.Delta) ([]wire.Draft, error) {
 	}
 	switch {
 	case d.Token:
-		return append(out, s.settle(d, text)...), nil
+		return append(out, s.settleTokens(d, text)...), nil
 	case text == "" && !d.Last && len(d.ToolCalls) == 0:
-		return out, nil // all of the piece is held back
+		return out, nil // the whole piece is held back
 	}
-	return append(out, s.chunk(d, text)), nil
+	return append(out, s.chunkDraft(d, text)), nil
 }
 
-// settle gives the tokens that can be shown. The redactor holds back what may
-// begin a secret; a token waits until all of it was let go, so that chunks are
-// the model's tokens, text for text. Where something was redacted the tokens are
-// gone: what was let go is shown with the first token that waits for it.
-func (s *streamer) settle(d provider.Delta, released string) []wire.Draft {
+// settleTokens returns the events of released tokens. The redactor holds back text that may begin a
+// secret. A token waits until all of its text is released, so that chunks equal the model's tokens.
+// Where text was redacted, the released text is attached to the first waiting token.
+func (s *streamer) settleTokens(d provider.Delta, released string) []wire.Draft {
 	s.held = append(s.held, d)
 	s.settled += released
 	var out []wire.Draft
@@ -125,18 +152,18 @@ func (s *streamer) settle(d provider.Delta, released string) []wire.Draft {
 			text = s.settled
 		case strings.HasPrefix(s.settled, p.Text):
 		case strings.HasPrefix(p.Text, s.settled) && !d.Last:
-			return out // the rest of the piece is still held back
+			return out // the rest of the token is held back
 		default:
 			text = s.settled
 		}
-		out = append(out, s.chunk(p, text))
+		out = append(out, s.chunkDraft(p, text))
 		s.settled = s.settled[len(text):]
 		s.held = s.held[1:]
 	}
 	return out
 }
 
-func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {
+func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
 	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last}
 	if d.Model != "" || d.FinishReason != "" || d.Usage != nil || len(d.ToolCalls) > 0 {
 		p.Meta = &chunkMeta{FinishReason: d.FinishReason, Model: d.Model}
@@ -150,8 +177,8 @@ func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {
 	return draft(wire.EventOutputChunk, s.nodeID, s.trust, p)
 }
 
-// flush records what is pending until nothing is; wait joins it.
-func (s *streamer) flush(ctx context.Context) {
+// flushPending records pending events until there are none; wait joins it.
+func (s *streamer) flushPending(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.pending) > 0 && s.err == nil {
@@ -165,36 +192,36 @@ func (s *streamer) flush(ctx context.Context) {
 		}
 		s.idle.Broadcast()
 	}
-	s.busy = false
+	s.flushing = false
 	s.idle.Broadcast()
 }
 
-// wait returns when every piece is recorded, or one could not be shown or recorded.
+// wait returns when all pieces are recorded, or with the first error.
 func (s *streamer) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.busy {
+	for s.flushing {
 		s.idle.Wait()
 	}
 	return s.err
 }
 
-// maxRecorded bounds the text of one answer as JSON writes it, large assets left
-// out. What a node says can stand three times in the frame that ends its run: as
-// its output, in a variable, and as the run's output; and a frame has 8 MiB. An
-// answer that no frame holds would be asked for again and again.
+// maxRecorded limits the text of one answer as JSON, without large assets. A node's answer can
+// occur three times in the frame that ends its run: as its output, in a variable, and as the run's
+// output. A frame has 8 MiB. Without the limit, an answer too large for a frame would be requested
+// again and again.
 const maxRecorded = 2 << 20
 
-// bounded ends a call whose answer could not be recorded. emit may be nil.
-func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) error {
-	room, assets := maxRecorded, c.assets()
-	var written []byte // room for one piece, used again for the next
+// boundAnswer fails a call whose answer is too large to record. emit may be nil.
+func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta) error {
+	room, assets := maxRecorded, c.newAnswerFilter()
+	var written []byte // buffer reused for each piece
 	take := func(text string) {
 		written = wire.AppendString(written[:0], text)
 		room -= len(written)
 	}
 	return func(d provider.Delta) error {
-		shown, _ := assets.pass(d)
+		shown, _ := assets.filterDelta(d)
 		take(shown.Text)
 		take(shown.Thought)
 		for _, t := range shown.ToolCalls {
@@ -212,17 +239,17 @@ func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) err
 	}
 }
 
-// assets is the filter of what the node shows: nil where the text is the node's
-// output as it is, and no envelope.
-func (c *call) assets() *assetFilter {
-	if c.want.kind == "" && c.contract() == nil {
+// newAnswerFilter returns the filter of the streamed answer; nil if the text is the node's output
+// and no envelope.
+func (c *call) newAnswerFilter() *assetFilter {
+	if c.expected.kind == "" && c.contract() == nil {
 		return nil
 	}
 	return newAssetFilter(c.limits.MaxInlineBytes)
 }
 
-// assetFilter takes large assets out of what is shown of an answer. They are
-// judged, and stored, when all of it is there.
+// assetFilter removes large assets from the streamed answer. They are validated and stored when the
+// answer is complete.
 type assetFilter struct {
 	max  int
 	text *MediaFilter
@@ -232,15 +259,15 @@ func newAssetFilter(maxBytes int) *assetFilter {
 	return &assetFilter{max: maxBytes, text: NewMediaFilter(maxBytes)}
 }
 
-// pass gives the piece as it may be shown; ok is false when nothing of it is.
-func (f *assetFilter) pass(d provider.Delta) (shown provider.Delta, ok bool) {
+// filterDelta returns the part of a piece that can be shown; ok is false if there is none.
+func (f *assetFilter) filterDelta(d provider.Delta) (shown provider.Delta, ok bool) {
 	if f == nil {
 		return d, true
 	}
 	had := d.Text != ""
 	d.Text = f.text.Write(d.Text, d.Last)
 	calls := make([]provider.ToolCall, 0, len(d.ToolCalls))
-	for _, c := range d.ToolCalls { // arguments are whole
+	for _, c := range d.ToolCalls { // arguments arrive complete
 		c.Arguments = NewMediaFilter(f.max).Write(c.Arguments, true)
 		calls = append(calls, c)
 	}

@@ -153,7 +153,7 @@ func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 		"text that JSON makes long": {text, strings.Repeat("\x01", 1<<20), false},
 		"a large asset":             {envelopes, image, true},
 		"the same as text":          {text, image, false},
-		"text beside an asset":      {envelopes, strings.Repeat("x", 2<<20) + image, false},
+		"text next to an asset":     {envelopes, strings.Repeat("x", 2<<20) + image, false},
 	} {
 		for _, streams := range []bool{true, false} {
 			for _, size := range []int{64 << 10, 16 << 20} {
@@ -232,7 +232,7 @@ func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	require.Equal(t, []string{"Hello, false", "worlfalse", "dtrue"}, chunks)
 }
 
-// telling is a journal that tells when something is recorded.
+// telling is a journal that signals each record.
 type telling struct {
 	*journal
 

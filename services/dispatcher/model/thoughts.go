@@ -16,32 +16,31 @@ const (
 	thoughtsOff     = "off"
 )
 
-// SummaryBytes bounds a summary of thoughts. The protocol counts 512 tokens; a token
-// is some four bytes.
+// SummaryBytes limits a summary of thoughts. The protocol counts 512 tokens of about four bytes.
 const SummaryBytes = 4 * 512
 
-// thinker records a model's thoughts while it thinks. They are no part of the answer
-// and nothing is decided by them; secrets are taken out of them as out of the answer.
-type thinker struct {
+// thoughtRecorder records a model's thoughts while they arrive. They are not part of the answer and
+// decide nothing. Secrets are removed as in the answer.
+type thoughtRecorder struct {
 	scrubber Scrubber
-	// verbosity is full, or summary: then there are no deltas.
+	// verbosity is full, or summary, which has no deltas.
 	verbosity string
 	agentID   string
 	nodeID    string
 	trust     wire.Trust
 
-	// scrub is that of the open block of thoughts; nil: none is open.
-	scrub Scrub
-	said  strings.Builder
-	next  int
+	// scrub is the stream of the open block of thoughts; nil if none is open.
+	scrub        Scrub
+	text         strings.Builder
+	nextSequence int
 }
 
-// thinker is nil unless the node wants the thoughts of its model shown.
-func (c *call) thinker(s Scrubber) *thinker {
+// newThoughtRecorder returns nil unless the node requests thoughts.
+func (c *call) newThoughtRecorder(s Scrubber) *thoughtRecorder {
 	if !c.req.Thoughts {
 		return nil
 	}
-	return &thinker{
+	return &thoughtRecorder{
 		scrubber: s, verbosity: c.verbosity, agentID: "node:" + c.task.Input.NodeID, nodeID: c.task.Input.NodeID, trust: c.task.Trust,
 	}
 }
@@ -59,8 +58,8 @@ type reasonedPayload struct {
 	Verbosity string `json:"verbosity"`
 }
 
-// think takes a piece of thought, and gives what can be shown of it.
-func (t *thinker) think(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
+// thoughtEvents returns the events of a piece of thought.
+func (t *thoughtRecorder) thoughtEvents(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
 	if t == nil || d.Thought == "" {
 		return nil, nil
 	}
@@ -73,8 +72,8 @@ func (t *thinker) think(ctx context.Context, d provider.Delta) ([]wire.Draft, er
 	return t.push(d.Thought, false)
 }
 
-// conclude ends the block of thoughts, if one is open: what follows is the answer.
-func (t *thinker) conclude() ([]wire.Draft, error) {
+// endBlock ends an open block of thoughts. The answer follows.
+func (t *thoughtRecorder) endBlock() ([]wire.Draft, error) {
 	if t == nil || t.scrub == nil {
 		return nil, nil
 	}
@@ -82,32 +81,32 @@ func (t *thinker) conclude() ([]wire.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := t.said.String()
+	said := t.text.String()
 	if t.verbosity == thoughtsSummary && len(said) > SummaryBytes {
-		said = strings.ToValidUTF8(said[:SummaryBytes], "") // no half of a rune
+		said = strings.ToValidUTF8(said[:SummaryBytes], "") // drop a partial rune
 	}
 	out = append(out, draft(wire.EventAgentReasoned, t.nodeID, t.trust, reasonedPayload{t.agentID, said, t.verbosity}))
 	t.close()
-	t.said.Reset()
-	t.next = 0
+	t.text.Reset()
+	t.nextSequence = 0
 	return out, nil
 }
 
-func (t *thinker) push(piece string, last bool) ([]wire.Draft, error) {
+func (t *thoughtRecorder) push(piece string, last bool) ([]wire.Draft, error) {
 	text, err := t.scrub.Push(piece, last)
 	if err != nil {
 		return nil, fmt.Errorf("redact thoughts: %w", err)
 	}
-	t.said.WriteString(text)
+	t.text.WriteString(text)
 	if text == "" || t.verbosity == thoughtsSummary {
 		return nil, nil
 	}
-	t.next++
-	return []wire.Draft{draft(wire.EventAgentReasoningDelta, t.nodeID, t.trust, deltaPayload{t.agentID, text, t.next - 1, t.verbosity})}, nil
+	t.nextSequence++
+	return []wire.Draft{draft(wire.EventAgentReasoningDelta, t.nodeID, t.trust, deltaPayload{t.agentID, text, t.nextSequence - 1, t.verbosity})}, nil
 }
 
-// close ends the redactor's stream, also that of a call that broke off.
-func (t *thinker) close() {
+// close ends the redactor's stream, also after an aborted call.
+func (t *thoughtRecorder) close() {
 	if t != nil && t.scrub != nil {
 		t.scrub.Close()
 		t.scrub = nil

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// What could never be asked is told when the workflow is registered, with its place.
+// An invalid question is reported at registration, with its path.
 func TestReview_LooksAtWhatANodeWouldAsk(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{

@@ -8,15 +8,15 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// ChannelWrite is what a node writes to a channel: the input of the channel's
-// reducer. The run loop looks whether it may.
+// ChannelWrite is a write to a channel: the input of the channel's reducer. The run loop checks
+// whether it is allowed.
 type ChannelWrite struct {
 	Channel string
 	Value   json.RawMessage
 }
 
-// channelWrite writes its port value, else its config's value, else what an edge
-// brought, to the channel that its config names (OpenWOP host contract §5.6).
+// channelWrite writes to the channel in its config. The value is the port value, else the config's
+// value, else the port input (OpenWOP host contract §5.6).
 func channelWrite(in Input) (Output, *wire.NodeError) {
 	var c struct {
 		Name  string          `json:"channelName"`

@@ -18,43 +18,43 @@ import (
 
 // The node types of the protocol's fixtures (OpenWOP host contract §5.6).
 const (
-	typeNeedy      = "conformance.modelCapability.insufficient"
-	typeUnprovided = "conformance.requiresMissing"
-	typeSecret     = "conformance.secret.echo" //nolint:gosec // G101: the id of a node type
-	typeHold       = "core.conformance.hold"
-	// TypeCostEmit tells costs.
+	typeModelGated      = "conformance.modelCapability.insufficient"
+	typeRequiresMissing = "conformance.requiresMissing"
+	typeSecret          = "conformance.secret.echo" //nolint:gosec // G101: the id of a node type
+	typeHold            = "core.conformance.hold"
+	// TypeCostEmit emits costs.
 	TypeCostEmit = "conformance.cost.emit"
-	// TypeSideEffect is an effect that somebody would notice.
+	// TypeSideEffect is an effect that must not run twice.
 	TypeSideEffect = "core.conformance.side-effect"
 )
 
 // neverProvided is a capability that no host has.
 const neverProvided = "conformance.never-provided"
 
-// Conformance adds the types of the protocol's fixtures that no workflow has a use
-// for. The secrets are those of the test seams, by id; the redactor has to know them.
+// Conformance adds the types of the protocol's fixtures, which have no other use. The secrets are
+// those of the test seams, by id; they must be registered with the redactor.
 func (c Catalog) Conformance(secrets map[string]string) Catalog {
 	out := maps.Clone(c)
 	for _, t := range []Type{
-		{ID: typeNeedy, Class: Pure, Do: noop, Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}}},
-		{ID: typeUnprovided, Class: Pure, Do: noop, Requires: []string{neverProvided}},
+		{ID: typeModelGated, Class: Pure, Do: noop, Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}}},
+		{ID: typeRequiresMissing, Class: Pure, Do: noop, Requires: []string{neverProvided}},
 		{ID: TypeCostEmit, Class: Pure, Do: emitCost},
 		{ID: typeSecret, Class: Pure, Do: echoSecret(secrets)},
-		{ID: typeHold, Class: Timer, Delay: hold},
-		// The receiver knows its calls by their invocation id.
+		{ID: typeHold, Class: Timer, Delay: readHold},
+		// The receiver recognises its calls by their invocation id.
 		{ID: TypeSideEffect, Class: Effect, Idempotent: func(json.RawMessage) bool { return true }},
 	} {
 		t.Source = "conformance"
 		out[t.ID] = t
 	}
 	if t, ok := out["core.identity"]; ok {
-		t.Do = stutter(t.Do)
+		t.Do = withDuplicateMessages(t.Do)
 		out[t.ID] = t
 	}
 	return out
 }
 
-// emitCost tells the cost attributes of its config, as far as they are on the list.
+// emitCost emits the allowed cost attributes of its config.
 func emitCost(in Input) (Output, *wire.NodeError) {
 	var c struct {
 		Attrs json.RawMessage `json:"attrs"`
@@ -65,8 +65,8 @@ func emitCost(in Input) (Output, *wire.NodeError) {
 	return Output{Cost: cost.Sanitize(c.Attrs)}, nil
 }
 
-// echoSecret tells the length and the digest of a secret, which prove that it was
-// resolved and are of no use to anybody who does not have it.
+// echoSecret outputs the length and the digest of a secret. They prove that it was resolved and do
+// not reveal it.
 func echoSecret(secrets map[string]string) func(Input) (Output, *wire.NodeError) {
 	return func(in Input) (Output, *wire.NodeError) {
 		var c struct {
@@ -82,13 +82,13 @@ func echoSecret(secrets map[string]string) func(Input) (Output, *wire.NodeError)
 			}
 		}
 		sum := sha256.Sum256([]byte(value))
-		told := fmt.Appendf(nil, `{"secretSha256":%q,"secretLength":%d}`, hex.EncodeToString(sum[:]), len(value))
-		return Output{Writes: map[string]json.RawMessage{in.NodeID: told}}, nil
+		digest := fmt.Appendf(nil, `{"secretSha256":%q,"secretLength":%d}`, hex.EncodeToString(sum[:]), len(value))
+		return Output{Writes: map[string]json.RawMessage{in.NodeID: digest}}, nil
 	}
 }
 
-// hold waits for as long as its port says, and nothing else has a say.
-func hold(in Input) (int64, *wire.NodeError) {
+// readHold returns the wait of the port. Nothing else affects it.
+func readHold(in Input) (int64, *wire.NodeError) {
 	v, ok := in.Ports["delayMs"]
 	if !ok {
 		return 0, Invalid("/inputs/delayMs: want a number of milliseconds")
@@ -96,9 +96,9 @@ func hold(in Input) (int64, *wire.NodeError) {
 	return in.millis("/inputs/delayMs", v, 1)
 }
 
-// stutter lets a type say the same message twice to every channel of messages, if its
-// config asks for it: the second one says something else, and must not be heard.
-func stutter(do func(Input) (Output, *wire.NodeError)) func(Input) (Output, *wire.NodeError) {
+// withDuplicateMessages makes a type write the same message id twice to every message channel, if
+// its config requests it. The second message differs and must be ignored.
+func withDuplicateMessages(do func(Input) (Output, *wire.NodeError)) func(Input) (Output, *wire.NodeError) {
 	return func(in Input) (Output, *wire.NodeError) {
 		out, bad := do(in)
 		var c struct {

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/expr"
 )
 
-// The node types of control flow and data flow (OpenWOP host contract §5.6 reserves
-// their names). All are pure: what they put out follows from what they are given.
+// The node types of control flow and data flow (OpenWOP host contract §5.6 reserves their names).
+// All are pure: their outputs depend only on their inputs.
 const (
 	TypeStart       = "core.start"
 	TypeEnd         = "core.end"
@@ -29,19 +29,19 @@ const (
 func flowTypes() []Type {
 	output := []string{"output"}
 	return []Type{
-		{ID: TypeStart, Class: Pure, Do: begin},
-		{ID: TypeEnd, Class: Pure, Do: pass},
-		{ID: TypeParallel, Class: Pure, Do: pass},
-		{ID: TypeConditional, Class: Pure, Do: decide, Lint: lintConditional, Outputs: []string{"output", "result"}},
-		{ID: TypeMerge, Class: Pure, Do: merge, Lint: lintMerge, Outputs: output},
+		{ID: TypeStart, Class: Pure, Do: startNode},
+		{ID: TypeEnd, Class: Pure, Do: passPorts},
+		{ID: TypeParallel, Class: Pure, Do: passPorts},
+		{ID: TypeConditional, Class: Pure, Do: evaluateConditional, Lint: lintConditional, Outputs: []string{"output", "result"}},
+		{ID: TypeMerge, Class: Pure, Do: mergePorts, Lint: lintMerge, Outputs: output},
 		{ID: TypeSetVariable, Class: Pure, Do: setVariable, Lint: lintSetVariable, Outputs: output},
 		{ID: TypeGetVariable, Class: Pure, Do: getVariable, Lint: lintGetVariable, Outputs: output},
-		{ID: TypeLoop, Class: Pure, Do: loop, Lint: lintLoop, Outputs: []string{"output", "last", "count"}},
+		{ID: TypeLoop, Class: Pure, Do: runLoop, Lint: lintLoop, Outputs: []string{"output", "last", "count"}},
 	}
 }
 
-// begin puts out the run's inputs, each on a port of its name and all as output.
-func begin(in Input) (Output, *wire.NodeError) {
+// startNode outputs the run's inputs, each on a port of its name and all as output.
+func startNode(in Input) (Output, *wire.NodeError) {
 	all := in.RunInputs
 	if all == nil {
 		all = map[string]json.RawMessage{}
@@ -53,8 +53,8 @@ func begin(in Input) (Output, *wire.NodeError) {
 	return Output{Ports: ports}, nil
 }
 
-// pass hands on its ports; what an edge carried in by default goes on by default.
-func pass(in Input) (Output, *wire.NodeError) {
+// passPorts outputs its ports. The port input is also the output unless there is one.
+func passPorts(in Input) (Output, *wire.NodeError) {
 	ports := maps.Clone(in.Ports)
 	if v, ok := ports["input"]; ok {
 		if _, named := ports["output"]; !named {
@@ -64,11 +64,11 @@ func pass(in Input) (Output, *wire.NodeError) {
 	return Output{Ports: ports}, nil
 }
 
-// decide puts out result, true or false, and hands on what came in.
-func decide(in Input) (Output, *wire.NodeError) {
-	cfg, _ := settings(in.Config)
-	holds, reads, err := verdict(in, cfg)
-	out := Output{Untrusted: in.looksAtUntrusted(reads)}
+// evaluateConditional outputs result, true or false, and passes its input on.
+func evaluateConditional(in Input) (Output, *wire.NodeError) {
+	cfg, _ := configMembers(in.Config)
+	holds, reads, err := evaluateCondition(in, cfg)
+	out := Output{Untrusted: in.readsUntrusted(reads)}
 	if err != nil {
 		return out, Invalid("/config: %s", err)
 	}
@@ -79,12 +79,12 @@ func decide(in Input) (Output, *wire.NodeError) {
 	return out, nil
 }
 
-func verdict(in Input, cfg map[string]json.RawMessage) (bool, expr.Members, error) {
+func evaluateCondition(in Input, cfg map[string]json.RawMessage) (bool, expr.Members, error) {
 	text, given := strictjson.String(cfg["expression"])
 	if raw, has := cfg["condition"]; has && !given {
 		c, found := workflow.ReadCondition(raw)
 		if len(found) > 0 {
-			return false, expr.Members{}, Problem("condition", found)
+			return false, expr.Members{}, ProblemError("condition", found)
 		}
 		if c.Type != workflow.ConditionExpression {
 			compiled, err := definition.CompileCondition(c, expr.Node, "inputs")
@@ -100,21 +100,21 @@ func verdict(in Input, cfg map[string]json.RawMessage) (bool, expr.Members, erro
 	if err != nil {
 		return false, expr.Members{}, err
 	}
-	holds, _, err := p.Holds(expr.Over(in.roots(), nil, p))
+	holds, _, err := p.Holds(expr.NewValues(in.roots(), nil, p))
 	return holds, p.Reads()["variables"], err
 }
 
-// Problem is the first of some problems as an error.
-func Problem(at string, found []workflow.Problem) error {
+// ProblemError returns the first problem as an error.
+func ProblemError(at string, found []workflow.Problem) error {
 	return &expr.Error{Message: at + found[0].Path + ": " + found[0].Message}
 }
 
-// roots are what the expressions of a node's config see.
+// roots returns the values visible to expressions in a node's config.
 func (in Input) roots() map[string]expr.Object {
 	return map[string]expr.Object{"inputs": in.Ports, "variables": in.Variables}
 }
 
-func (in Input) looksAtUntrusted(read expr.Members) bool {
+func (in Input) readsUntrusted(read expr.Members) bool {
 	for name, untrusted := range in.UntrustedVariables {
 		if untrusted && read.Has(name) {
 			return true
@@ -123,10 +123,10 @@ func (in Input) looksAtUntrusted(read expr.Members) bool {
 	return false
 }
 
-// merge joins its ports: as an object by port (the default), as an array in the
-// order of the ports' names, or as one object of all members, a later port's first.
-func merge(in Input) (Output, *wire.NodeError) {
-	cfg, _ := settings(in.Config)
+// mergePorts joins its ports: as an object by port (the default), as an array in the order of the
+// port names, or as one object of all members, where later ports win.
+func mergePorts(in Input) (Output, *wire.NodeError) {
+	cfg, _ := configMembers(in.Config)
 	mode, _ := strictjson.String(cfg["mode"])
 	var joined json.RawMessage
 	switch mode {
@@ -154,11 +154,10 @@ func merge(in Input) (Output, *wire.NodeError) {
 	return Output{Ports: map[string]json.RawMessage{"output": joined}}, nil
 }
 
-// setVariable sets a variable to its port value, else its port input, else the
-// config's value.
+// setVariable sets a variable to the port value, else the port input, else the config's value.
 func setVariable(in Input) (Output, *wire.NodeError) {
-	cfg, _ := settings(in.Config)
-	name := variable(cfg)
+	cfg, _ := configMembers(in.Config)
+	name := variableName(cfg)
 	if name == "" {
 		return Output{}, Invalid("/config/name: want the name of a variable")
 	}
@@ -170,10 +169,10 @@ func setVariable(in Input) (Output, *wire.NodeError) {
 	return Output{}, Invalid("the variable gets no value: none at the ports value and input, none as /config/value")
 }
 
-// getVariable puts out a variable's value, or the config's default.
+// getVariable outputs a variable's value, or the config's default.
 func getVariable(in Input) (Output, *wire.NodeError) {
-	cfg, _ := settings(in.Config)
-	name := variable(cfg)
+	cfg, _ := configMembers(in.Config)
+	name := variableName(cfg)
 	if name == "" {
 		return Output{}, Invalid("/config/name: want the name of a variable")
 	}
@@ -187,8 +186,8 @@ func getVariable(in Input) (Output, *wire.NodeError) {
 	return Output{Ports: map[string]json.RawMessage{"output": v}, Untrusted: in.UntrustedVariables[name]}, nil
 }
 
-// variable is the name in the config of a node that reads or writes one.
-func variable(cfg map[string]json.RawMessage) string {
+// variableName returns the variable's name in the config of a node that reads or writes one.
+func variableName(cfg map[string]json.RawMessage) string {
 	name, _ := strictjson.String(cfg["name"])
 	if name == "" {
 		name, _ = strictjson.String(cfg["variableName"])
@@ -196,8 +195,8 @@ func variable(cfg map[string]json.RawMessage) string {
 	return name
 }
 
-// settings are the members of a config; nil for none.
-func settings(config json.RawMessage) (map[string]json.RawMessage, error) {
+// configMembers returns the members of a config; nil for an empty one.
+func configMembers(config json.RawMessage) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return nil, nil
 	}

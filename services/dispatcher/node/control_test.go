@@ -249,7 +249,7 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 		"behind a disabled node":      {off + "," + noop("b"), edge("e", "off", "b", ""), "/nodes/1", node.RuleNeverRuns},
 		"behind one, whatever comes":  {off + "," + noop("b"), edge("e", "off", "b", `,"triggerRule":"all_complete"`), "", ""},
 		"linked to nothing":           {noop("a") + "," + noop("b") + "," + noop("c"), edge("e", "a", "b", ""), "/nodes/2", node.RuleUnlinked},
-		"beside the start":            {nodeJSON("s", "core.start", bare) + "," + noop("a") + "," + noop("b"), edge("e", "s", "b", "") + "," + edge("f", "a", "b", ""), "/nodes/1", node.RuleUnlinked},
+		"parallel to the start":       {nodeJSON("s", "core.start", bare) + "," + noop("a") + "," + noop("b"), edge("e", "s", "b", "") + "," + edge("f", "a", "b", ""), "/nodes/1", node.RuleUnlinked},
 		"a port that is never there":  {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"yes"`), "/edges/0/sourceOutput", node.RulePort},
 		"a port that is":              {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"result"`), "", ""},
 		"a condition on no port":      {decide + "," + noop("b"), edge("e", "d", "b", `,"condition":{"type":"equals","left":"yes","right":1}`), "/edges/0/condition/left", node.RulePort},

@@ -9,25 +9,25 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 )
 
-// The pack of the nodes that ask models ships with the host, as data like any other:
-// only the work is the host's.
+// The pack of the model nodes ships with the host as data like any other pack. Only the execution
+// is the host's.
 //
 //go:embed coreai
 var coreAI embed.FS
 
-// work is what the host does for the pack's nodes.
-var work = map[string]Type{
+// modelTypes are the host's implementations of the pack's nodes.
+var modelTypes = map[string]Type{
 	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true},
 	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true},
 }
 
-// AsksModel reports whether nodes of the type ask a model.
+// AsksModel reports whether nodes of the type call a model.
 func (t Type) AsksModel() bool {
-	_, ok := work[t.Executes()]
+	_, ok := modelTypes[t.Executes()]
 	return ok
 }
 
-// coreTypes are read once; the pack is part of the binary and a test reads it.
+// coreTypes are loaded once. The pack is part of the binary and a test loads it.
 var coreTypes = sync.OnceValue(func() Catalog {
 	files, err := fs.Sub(coreAI, "coreai")
 	if err != nil {
@@ -39,13 +39,13 @@ var coreTypes = sync.OnceValue(func() Catalog {
 	}
 	c := Catalog{}
 	for _, n := range packs[0].Nodes {
-		t := work[n.TypeID]
-		t.ID, t.Source = n.TypeID, source(packs[0])
+		t := modelTypes[n.TypeID]
+		t.ID, t.Source = n.TypeID, packSource(packs[0])
 		t.Made = &Made{Base: n.TypeID, config: n.Config}
 		c[t.ID] = t
 	}
 	return c
 })
 
-// models are the types that ask models.
-func models() Catalog { return maps.Clone(coreTypes()) }
+// modelCatalog returns the types that call models.
+func modelCatalog() Catalog { return maps.Clone(coreTypes()) }

@@ -24,22 +24,21 @@ const (
 	RuleNotBefore = "not-before"
 )
 
-// maxFound bounds what is told of one definition; more would help nobody.
+// maxFound limits the problems reported of one definition.
 const maxFound = 64
 
-// maxExpressions and maxText bound the expressions of a definition together: they are
-// compiled when it is registered.
+// maxExpressions and maxText limit the expressions of a definition together, because they are
+// compiled at registration.
 const (
 	maxExpressions = 1000
 	maxText        = 64 << 10
 )
 
-// Review looks at a sound definition. Problems are what could only fail: conditions,
-// expressions, and the configs of nodes whose types say how to read them. Warnings are
-// what can be carried out and is hardly meant. Types that are not in the catalog are
-// nobody's business here. models is what the host knows of models; nil: what comes with it.
+// Review checks a valid definition. Problems always fail: conditions, expressions, and configs of
+// types with a Lint. Warnings can run but are probably mistakes. Types that are not in the catalog
+// are skipped. models is the model catalogue; nil uses the built-in one.
 func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (problems, warned []workflow.Problem) {
-	if n, size := c.expressions(def); n > maxExpressions || size > maxText {
+	if n, size := c.countExpressions(def); n > maxExpressions || size > maxText {
 		return []workflow.Problem{{Rule: RuleExpression, Message: fmt.Sprintf(
 			"the definition has %d expressions of %d bytes together, want at most %d of %d; split the workflow", n, size, maxExpressions, maxText)}}, nil
 	}
@@ -62,11 +61,11 @@ func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (
 	}
 	found = append(found, c.lintPorts(def)...)
 	refused, unsure := c.reviewSchemas(def, models)
-	return sorted(append(found, refused...)), sorted(append(c.warnings(def, compiled), unsure...))
+	return sortProblems(append(found, refused...)), sortProblems(append(c.warnings(def, compiled), unsure...))
 }
 
-// expressions counts the expressions of a definition, and their text.
-func (c Catalog) expressions(def *workflow.Definition) (n, size int) {
+// countExpressions counts the expressions of a definition and their bytes.
+func (c Catalog) countExpressions(def *workflow.Definition) (n, size int) {
 	count := func(source string) {
 		if source != "" {
 			n, size = n+1, size+len(source)
@@ -82,7 +81,7 @@ func (c Catalog) expressions(def *workflow.Definition) (n, size int) {
 			count(pv.Expression)
 		}
 		if t := c[d.TypeID]; t.Lint != nil {
-			cfg, _ := settings(t.Configure(d.Config))
+			cfg, _ := configMembers(t.Configure(d.Config))
 			for _, name := range []string{"expression", "until", "condition"} {
 				source, isText := strictjson.String(cfg[name])
 				if !isText {
@@ -95,7 +94,7 @@ func (c Catalog) expressions(def *workflow.Definition) (n, size int) {
 	return n, size
 }
 
-func sorted(found []workflow.Problem) []workflow.Problem {
+func sortProblems(found []workflow.Problem) []workflow.Problem {
 	slices.SortStableFunc(found, func(a, b workflow.Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule))
 	})
@@ -107,12 +106,12 @@ func (c Catalog) warnings(def *workflow.Definition, compiled *definition.Flow) [
 	for i := range def.Nodes {
 		w.at[def.Nodes[i].ID] = i
 	}
-	w.reach()
-	w.edges()
+	w.checkReachable()
+	w.checkEdges()
 	for i := range def.Nodes {
-		w.node(i)
+		w.checkNode(i)
 	}
-	return sorted(w.found)
+	return sortProblems(w.found)
 }
 
 type warnings struct {
@@ -130,9 +129,9 @@ func (w *warnings) add(path, rule, message string) {
 
 func nodePath(i int) string { return "/nodes/" + strconv.Itoa(i) }
 
-// reach finds nodes that no run will start, and nodes that nothing leads to beside
-// one that says where the workflow starts.
-func (w *warnings) reach() {
+// checkReachable finds nodes that no run starts, and nodes without incoming edges in a workflow
+// that has a start node.
+func (w *warnings) checkReachable() {
 	never := map[int]bool{}
 	starts := slices.ContainsFunc(w.def.Nodes, func(n workflow.Node) bool { return n.TypeID == TypeStart })
 	for i, s := range w.graph.Steps {
@@ -156,29 +155,28 @@ func (w *warnings) reach() {
 		case len(s.In)+len(s.Out) == 0 && len(w.graph.Steps) > 1:
 			w.add(path, RuleUnlinked, "no edge touches this node: it runs on its own as soon as the run starts; add an edge if it is to wait")
 		case total == 0 && starts && s.Node.TypeID != TypeStart:
-			w.add(path, RuleUnlinked, "no edge leads to this node: it starts with the run, beside "+TypeStart+"; add an edge if it is to come after")
+			w.add(path, RuleUnlinked, "no edge leads to this node: it starts with the run, at the same time as "+TypeStart+"; add an edge if it has to wait")
 		}
 	}
 }
 
-// edges finds ports that the source's type never puts out, and inputs that several
-// edges fill.
-func (w *warnings) edges() {
+// checkEdges finds ports that the source's type never outputs, and inputs filled by several edges.
+func (w *warnings) checkEdges() {
 	filled := map[[2]string]int{}
 	for i, e := range w.def.Edges {
 		path := "/edges/" + strconv.Itoa(i)
-		outputs := w.outputs(e.SourceNodeID)
+		outputs := w.outputsOf(e.SourceNodeID)
 		if outputs != nil && e.SourceOutput != "output" && !slices.Contains(outputs, e.SourceOutput) {
-			w.add(path+"/sourceOutput", RulePort, w.noPort(e.SourceNodeID, outputs)+"; the edge carries nothing")
+			w.add(path+"/sourceOutput", RulePort, w.noPortMessage(e.SourceNodeID, outputs)+"; the edge carries nothing")
 		}
 		if c := e.Condition; c != nil && c.Left != "" && outputs != nil {
 			if port, _, _ := strings.Cut(c.Left, "."); port != "output" && !slices.Contains(outputs, port) {
-				w.add(path+"/condition/left", RulePort, w.noPort(e.SourceNodeID, outputs))
+				w.add(path+"/condition/left", RulePort, w.noPortMessage(e.SourceNodeID, outputs))
 			}
 		}
 		into := [2]string{e.TargetNodeID, e.TargetInput}
 		first, taken := filled[into]
-		if taken && always(e) && always(w.def.Edges[first]) && len(outputs) > 0 {
+		if taken && isUnconditional(e) && isUnconditional(w.def.Edges[first]) && len(outputs) > 0 {
 			w.add(path+"/targetInput", RuleOverlap, "edge "+w.def.Edges[first].ID+" fills this input, too, and the last edge by id wins; give each its own targetInput")
 		}
 		if !taken {
@@ -187,14 +185,14 @@ func (w *warnings) edges() {
 	}
 }
 
-// always reports whether an edge carries whenever its target starts. Of branches that
-// exclude each other one at most does.
-func always(e workflow.Edge) bool {
+// isUnconditional reports whether an edge carries whenever its target starts. Of exclusive
+// branches, one at most does.
+func isUnconditional(e workflow.Edge) bool {
 	return e.Condition == nil && e.TriggerRule == workflow.AllSuccess
 }
 
-// outputs are the ports that a node is known to put out; nil: it is not known.
-func (w *warnings) outputs(id string) []string {
+// outputsOf returns the known output ports of a node; nil if unknown.
+func (w *warnings) outputsOf(id string) []string {
 	i, ok := w.at[id]
 	if !ok {
 		return nil
@@ -202,7 +200,7 @@ func (w *warnings) outputs(id string) []string {
 	return w.types[w.def.Nodes[i].TypeID].Outputs
 }
 
-func (w *warnings) noPort(id string, outputs []string) string {
+func (w *warnings) noPortMessage(id string, outputs []string) string {
 	typeID := w.def.Nodes[w.at[id]].TypeID
 	if len(outputs) == 0 {
 		return "nodes of type " + typeID + " put nothing out"
@@ -210,40 +208,40 @@ func (w *warnings) noPort(id string, outputs []string) string {
 	return "nodes of type " + typeID + " put out " + strings.Join(outputs, ", ") + " only"
 }
 
-// node finds connections to ports that are never filled, or not yet, and limits that
-// limit nothing.
-func (w *warnings) node(i int) {
+// checkNode finds connections to ports that are never filled, or not yet, and settings without
+// effect.
+func (w *warnings) checkNode(i int) {
 	n := &w.def.Nodes[i]
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
-		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that ask somebody outside can run out of time; nodes of type "+n.TypeID+" do not")
+		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that make external calls have a timeout; nodes of type "+n.TypeID+" do not")
 	}
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.OnUnknownOutcome() != workflow.OutcomeByType && n.OnUnknownOutcome() != workflow.OutcomeAsk {
 		w.add(nodePath(i)+"/settings/onUnknownOutcome", workflow.RuleUnknownOutcome, "nodes of type "+n.TypeID+" make no call, so the setting has no effect")
 	}
-	before := w.before(n.ID)
+	before := w.ancestors(n.ID)
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {
-		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escape(port)
+		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escapePointer(port)
 		switch pv.Type {
 		case workflow.PortConnection:
-			if outputs := w.outputs(pv.NodeID); outputs != nil && !slices.Contains(outputs, pv.OutputKey) {
-				w.add(path+"/outputKey", RulePort, w.noPort(pv.NodeID, outputs))
+			if outputs := w.outputsOf(pv.NodeID); outputs != nil && !slices.Contains(outputs, pv.OutputKey) {
+				w.add(path+"/outputKey", RulePort, w.noPortMessage(pv.NodeID, outputs))
 			}
-			w.after(path+"/nodeId", pv.NodeID, before)
+			w.checkBefore(path+"/nodeId", pv.NodeID, before)
 		case workflow.PortExpression:
 			p, err := w.flow.Port(n.ID, port)
 			if err != nil {
-				continue // a problem, not a warning
+				continue // a problem instead of a warning
 			}
 			for _, id := range p.Reads()["nodes"].Names {
-				w.after(path+"/expression", id, before)
+				w.checkBefore(path+"/expression", id, before)
 			}
 		case workflow.PortStatic, workflow.PortVariable:
 		}
 	}
 }
 
-// after warns of a node that need not have completed when another one reads it.
-func (w *warnings) after(path, id string, before map[string]bool) {
+// checkBefore warns if a node reads another one that may not have completed.
+func (w *warnings) checkBefore(path, id string, before map[string]bool) {
 	if _, known := w.at[id]; !known {
 		w.add(path, RuleNotBefore, "no node is called "+strconv.Quote(id))
 	} else if !before[id] {
@@ -251,8 +249,8 @@ func (w *warnings) after(path, id string, before map[string]bool) {
 	}
 }
 
-// before are the nodes that edges lead from to a node.
-func (w *warnings) before(id string) map[string]bool {
+// ancestors returns the nodes from which edges lead to a node.
+func (w *warnings) ancestors(id string) map[string]bool {
 	out := map[string]bool{}
 	i, ok := w.graph.Lookup(id)
 	if !ok {

@@ -11,14 +11,14 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// TypeDelay waits.
+// TypeDelay is the node type that waits.
 const TypeDelay = "core.delay"
 
-// OldMaxDelay is the longest wait in runs of earlier versions.
+// OldMaxDelay is the longest wait of runs created by earlier versions.
 const OldMaxDelay = 7 * 24 * time.Hour
 
-// delay reads its wait from the run input delaySeconds, the port delayMs, or the config
-// members delayMs, ms or durationMs, in that order.
+// delay reads the wait from the run input delaySeconds, the port delayMs, or the config members
+// delayMs, ms or durationMs, in that order.
 func delay(in Input) (int64, *wire.NodeError) {
 	if v, ok := in.RunInputs["delaySeconds"]; ok {
 		return in.millis("/inputs/delaySeconds", v, 1000)
@@ -32,7 +32,7 @@ func delay(in Input) (int64, *wire.NodeError) {
 	return 0, nil
 }
 
-// delayMember is the member of a config that says how long to wait; nil: none does.
+// delayMember returns the config member with the wait; nil if there is none.
 func delayMember(config json.RawMessage) (name string, value json.RawMessage) {
 	var cfg map[string]json.RawMessage
 	_ = json.Unmarshal(config, &cfg)
@@ -44,7 +44,7 @@ func delayMember(config json.RawMessage) (name string, value json.RawMessage) {
 	return "", nil
 }
 
-// millis reads a wait that is given in units of so many milliseconds.
+// millis reads a wait given in units of unit milliseconds.
 func (in Input) millis(path string, v json.RawMessage, unit float64) (int64, *wire.NodeError) {
 	most := cmp.Or(in.MaxDelay, OldMaxDelay).Milliseconds()
 	var f float64
@@ -54,26 +54,26 @@ func (in Input) millis(path string, v json.RawMessage, unit float64) (int64, *wi
 	return int64(f * unit), nil
 }
 
-// lintDelay finds a wait that no run could carry out.
+// lintDelay finds an impossible wait.
 func lintDelay(config json.RawMessage) []workflow.Problem {
 	name, v := delayMember(config)
 	if v == nil {
 		return nil
 	}
-	return lintWait("/"+name, v)
+	return lintMillis("/"+name, v)
 }
 
-func lintWait(path string, v json.RawMessage) []workflow.Problem {
+func lintMillis(path string, v json.RawMessage) []workflow.Problem {
 	var f float64
 	if err := json.Unmarshal(v, &f); err == nil && f >= 0 && f <= float64(workflow.MaxWait.Milliseconds()) {
 		return nil
 	}
 	return []workflow.Problem{{Path: path, Rule: RuleLimit, Message: fmt.Sprintf("is %s; want a number of milliseconds from 0 to %d (%d days)",
-		shortly(v), workflow.MaxWait.Milliseconds(), int(workflow.MaxWait.Hours())/24)}}
+		abbreviate(v), workflow.MaxWait.Milliseconds(), int(workflow.MaxWait.Hours())/24)}}
 }
 
-// shortly is a value as messages show it.
-func shortly(v json.RawMessage) string {
+// abbreviate renders a value for messages.
+func abbreviate(v json.RawMessage) string {
 	const most = 40
 	if len(v) > most {
 		return "a value of " + strconv.Itoa(len(v)) + " bytes"

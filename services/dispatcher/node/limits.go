@@ -9,19 +9,19 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// RuleLimit is the rule of problems and warnings about values beyond a limit of the host.
+// RuleLimit is the rule of values beyond a limit of the host.
 const RuleLimit = "limit"
 
-// Limits are those of a host on the runs of a workflow.
+// Limits are a host's limits on runs of a workflow.
 type Limits struct {
 	MaxNodeExecutions int
 	MaxRunDuration    time.Duration
 }
 
-// Review finds what no run of a sound definition could carry out on the host. Warnings are what
-// the host's limits make void.
+// Review returns the problems that make a valid definition impossible to run on the host. Warnings
+// are settings that the host's limits override.
 func (l Limits) Review(def *workflow.Definition) (problems, warned []workflow.Problem) {
-	if n := certain(workflow.Compile(def)); n > l.MaxNodeExecutions {
+	if n := countCertain(workflow.Compile(def)); n > l.MaxNodeExecutions {
 		problems = append(problems, workflow.Problem{Path: "/nodes", Rule: RuleLimit, Message: fmt.Sprintf(
 			"a run executes at least %d nodes if none fails, and may execute %d (--max-node-executions); split the workflow, with core.subWorkflow", n, l.MaxNodeExecutions)})
 	}
@@ -32,9 +32,9 @@ func (l Limits) Review(def *workflow.Definition) (problems, warned []workflow.Pr
 	return problems, warned
 }
 
-// certain counts the nodes that every run executes in which no node fails: those that start with
-// the run, and those that only such nodes lead to, without conditions.
-func certain(g *workflow.Graph) int {
+// countCertain counts the nodes that every run without failures executes: nodes that start with the
+// run, and nodes that depend only on such nodes without conditions.
+func countCertain(g *workflow.Graph) int {
 	sure := make([]bool, len(g.Steps))
 	n := 0
 	for i, s := range g.Steps { // sources come before their targets
@@ -48,7 +48,7 @@ func certain(g *workflow.Graph) int {
 	return n
 }
 
-// lintPorts finds values at ports that no run could carry out.
+// lintPorts finds impossible values at ports.
 func (c Catalog) lintPorts(def *workflow.Definition) (found []workflow.Problem) {
 	for i, n := range def.Nodes {
 		t, known := c[n.TypeID]
@@ -56,7 +56,7 @@ func (c Catalog) lintPorts(def *workflow.Definition) (found []workflow.Problem) 
 			continue
 		}
 		if pv, there := n.Inputs["delayMs"]; there && pv.Type == workflow.PortStatic && !strings.Contains(string(pv.Value), "{{") {
-			found = append(found, lintWait(nodePath(i)+"/inputs/delayMs", pv.Value)...)
+			found = append(found, lintMillis(nodePath(i)+"/inputs/delayMs", pv.Value)...)
 		}
 	}
 	return found

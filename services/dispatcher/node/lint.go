@@ -12,41 +12,43 @@ import (
 	"waybill.dev/waybill/services/dispatcher/expr"
 )
 
-// Rules that a problem with a node's config can name.
+// Rules of problems with a node's config.
 const (
 	RuleConfig     = "config"
 	RuleExpression = definition.RuleExpression
 )
 
-// lint gathers what is wrong with a config.
+// lint collects the problems of a config.
 type lint struct {
 	cfg   map[string]json.RawMessage
 	found []workflow.Problem
 }
 
-// linting reads a config, whose members are to be among the known ones.
-func linting(config json.RawMessage, known ...string) *lint {
+// newLint parses a config and reports unknown members.
+func newLint(config json.RawMessage, known ...string) *lint {
 	l := &lint{}
 	var err error
-	if l.cfg, err = settings(config); err != nil {
+	if l.cfg, err = configMembers(config); err != nil {
 		l.add("", RuleConfig, "want an object: "+err.Error())
 		return l
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.cfg)) {
 		if !slices.Contains(known, name) {
-			l.add("/"+escape(name), RuleConfig, "the node type has no such member; it has "+strings.Join(known, ", "))
+			l.add("/"+escapePointer(name), RuleConfig, "the node type has no such member; it has "+strings.Join(known, ", "))
 		}
 	}
 	return l
 }
 
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
 
 func (l *lint) add(path, rule, message string) {
 	l.found = append(l.found, workflow.Problem{Path: path, Rule: rule, Message: message})
 }
 
-// expression compiles a member; false: it is not there.
+// expression compiles a member; false if it is absent.
 func (l *lint) expression(name string, scope expr.Scope, boolean bool) bool {
 	raw, given := l.cfg[name]
 	if !given {
@@ -70,7 +72,7 @@ func (l *lint) expression(name string, scope expr.Scope, boolean bool) bool {
 }
 
 func lintConditional(config json.RawMessage) []workflow.Problem {
-	l := linting(config, "expression", "condition")
+	l := newLint(config, "expression", "condition")
 	hasExpression := l.expression("expression", expr.Node, true)
 	raw, hasCondition := l.cfg["condition"]
 	switch {
@@ -93,7 +95,7 @@ func lintConditional(config json.RawMessage) []workflow.Problem {
 }
 
 func lintMerge(config json.RawMessage) []workflow.Problem {
-	l := linting(config, "mode")
+	l := newLint(config, "mode")
 	if raw, given := l.cfg["mode"]; given {
 		if mode, ok := strictjson.String(raw); !ok || !slices.Contains([]string{"object", "array", "members"}, mode) {
 			l.add("/mode", RuleConfig, "want object, array or members")
@@ -103,25 +105,25 @@ func lintMerge(config json.RawMessage) []workflow.Problem {
 }
 
 func lintSetVariable(config json.RawMessage) []workflow.Problem {
-	l := linting(config, "name", "variableName", "value")
+	l := newLint(config, "name", "variableName", "value")
 	l.variable()
 	return l.found
 }
 
 func lintGetVariable(config json.RawMessage) []workflow.Problem {
-	l := linting(config, "name", "variableName", "default")
+	l := newLint(config, "name", "variableName", "default")
 	l.variable()
 	return l.found
 }
 
 func (l *lint) variable() {
-	if variable(l.cfg) == "" && len(l.found) == 0 {
+	if variableName(l.cfg) == "" && len(l.found) == 0 {
 		l.add("/name", RuleConfig, "want the name of a variable")
 	}
 }
 
 func lintLoop(config json.RawMessage) []workflow.Problem {
-	l := linting(config, "items", "count", "expression", "until", "initial", "maxIterations")
+	l := newLint(config, "items", "count", "expression", "until", "initial", "maxIterations")
 	if !l.expression("expression", expr.Item, false) {
 		l.add("/expression", RuleConfig, "want the expression to evaluate in each round; it sees item, index, acc, inputs and variables")
 	}

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// A tree refers to itself, which Anthropic alone has no words for. What nothing satisfies nobody can be told.
+// A tree refers to itself, which only Anthropic does not support. No vendor supports an unsatisfiable schema.
 const (
 	plainSchema = `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`
 	treeSchema  = `{"$ref":"#/$defs/tree","$defs":{"tree":{"type":"object","properties":{"below":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["below"]}}}`
@@ -26,8 +26,8 @@ const (
 func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 	t.Parallel()
 	const (
-		tree  = `/nodes/0/config/outputSchema/$defs/tree/properties/below/items: no-recursive-ref: anthropic cannot be told this schema: the reference leads back to itself; unroll the recursion`
-		empty = `/nodes/0/config/outputSchema: nothing-fits: openai and anthropic and gemini cannot be told this schema: no value satisfies the schema here; leave it out, or allow one`
+		tree  = `/nodes/0/config/outputSchema/$defs/tree/properties/below/items: no-recursive-ref: not supported by anthropic: the reference leads back to itself; unroll the recursion`
+		empty = `/nodes/0/config/outputSchema: nothing-fits: not supported by openai and anthropic and gemini: no value satisfies the schema here; leave it out, or allow one`
 		none  = `/nodes/0/config/outputSchema: not-a-schema: schema "outputSchema" at "/type": not a JSON Schema: not one of the allowed values: "array", "boolean", "integer", "null", "number", "object", "string"`
 	)
 	for name, tc := range map[string]struct {
@@ -40,7 +40,7 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 		"of a model that is held to none": {node.TypeStructuredOutput, `openai","model":"gpt-audio-1.5`, emptySchema, nil, nil},
 		"of a server of one's own":        {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
 		"of whatever the run says":        {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
-		"for nobody":                      {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
+		"no provider":                     {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
 		"none":                            {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
 		"a node of another type":          {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
 	} {
@@ -51,8 +51,8 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 				config += `,"provider":"` + tc.provider + `"`
 			}
 			found, warned := node.Builtin().Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+config+`}`), ""), nil)
-			require.Equal(t, tc.refused, told(found))
-			require.Equal(t, tc.warned, told(warned))
+			require.Equal(t, tc.refused, formatProblems(found))
+			require.Equal(t, tc.warned, formatProblems(warned))
 		})
 	}
 }
@@ -88,12 +88,12 @@ func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 			}
 			require.Len(t, found, 1)
 			require.Equal(t, tc.at, found[0].Path)
-			require.Contains(t, found[0].Message, `the type's schema, at "/$defs/tree/properties/below/items": anthropic cannot be told this schema`)
+			require.Contains(t, found[0].Message, `the type's schema, at "/$defs/tree/properties/below/items": not supported by anthropic`)
 		})
 	}
 }
 
-// Whoever registers workflows cannot keep the host busy with schemas that take long to look at.
+// Schemas that are slow to check cannot keep the host busy.
 func TestReview_LooksAtSoManySchemas(t *testing.T) {
 	t.Parallel()
 	bad := func(n int, pad string) string {
@@ -132,8 +132,8 @@ func TestReview_LooksAtSoManySchemas(t *testing.T) {
 	}
 }
 
-// told are problems as people read them.
-func told(problems []workflow.Problem) (out []string) {
+// formatProblems formats problems for comparison.
+func formatProblems(problems []workflow.Problem) (out []string) {
 	for _, p := range problems {
 		out = append(out, p.Path+": "+p.Rule+": "+p.Message)
 	}

@@ -11,47 +11,46 @@ import (
 )
 
 const (
-	// MaxLoopIterations is the host's bound on the rounds of core.loop; a workflow can
-	// only lower it.
+	// MaxLoopIterations is the host's limit on the rounds of core.loop. A workflow can only lower
+	// it.
 	MaxLoopIterations = 1000
-	// defaultLoop is what a workflow's maxLoopbackIterations means when absent.
+	// defaultLoop is the default of a workflow's maxLoopbackIterations.
 	defaultLoop = 5
-	// loopCost bounds all rounds of a loop together.
+	// loopCost limits all rounds of a loop together.
 	loopCost = 10 * expr.MaxCost
 )
 
-// rounds is one execution of core.loop. A workflow has no cycles, so a loop is one
-// node: it evaluates an expression once an item, or a number of times, or until
-// another expression holds.
-type rounds struct {
+// loopRun is one execution of core.loop. Workflows have no cycles, so a loop is one node. It
+// evaluates an expression for each item, a number of times, or until another expression holds.
+type loopRun struct {
 	in          Input
 	body, until *expr.Program
 	values      *expr.Values
 	items       []json.RawMessage
-	counted     bool // items or a count say how many rounds there are
+	counted     bool // items or a count give the number of rounds
 	total       int64
 	limit       int64
 	cost        expr.Cost
 	bytes       int
 	acc         json.RawMessage
-	folds       bool // acc has a value before the first round
+	folds       bool // acc has an initial value
 	results     []json.RawMessage
 }
 
-func loop(in Input) (Output, *wire.NodeError) {
-	cfg, _ := settings(in.Config)
-	r := &rounds{in: in, limit: loopLimit(cfg, in.MaxLoop), acc: json.RawMessage("null")}
+func runLoop(in Input) (Output, *wire.NodeError) {
+	cfg, _ := configMembers(in.Config)
+	r := &loopRun{in: in, limit: loopLimit(cfg, in.MaxLoop), acc: json.RawMessage("null")}
 	if bad := r.prepare(cfg); bad != nil {
 		return Output{Untrusted: r.untrusted()}, bad
 	}
 	if r.counted && r.until == nil && r.total > r.limit {
-		return r.breach(r.total)
+		return r.failLimit(r.total)
 	}
 	for i := int64(0); !r.counted || i < r.total; i++ {
 		if i >= r.limit {
-			return r.breach(i + 1)
+			return r.failLimit(i + 1)
 		}
-		done, bad := r.round(i)
+		done, bad := r.runRound(i)
 		if bad != nil {
 			return Output{Untrusted: r.untrusted()}, bad
 		}
@@ -66,7 +65,7 @@ func loop(in Input) (Output, *wire.NodeError) {
 	return Output{Ports: out, Untrusted: r.untrusted()}, nil
 }
 
-// loopLimit is the node's own bound, else the workflow's; never more than the host's.
+// loopLimit returns the node's own limit, else the workflow's, at most the host's.
 func loopLimit(cfg map[string]json.RawMessage, workflows int64) int64 {
 	if own, ok := wholeNumber(cfg["maxIterations"]); ok && own > 0 {
 		return min(own, MaxLoopIterations)
@@ -77,7 +76,7 @@ func loopLimit(cfg map[string]json.RawMessage, workflows int64) int64 {
 	return min(workflows, MaxLoopIterations)
 }
 
-func (r *rounds) prepare(cfg map[string]json.RawMessage) *wire.NodeError {
+func (r *loopRun) prepare(cfg map[string]json.RawMessage) *wire.NodeError {
 	body, _ := strictjson.String(cfg["expression"])
 	var err error
 	if r.body, err = r.in.Flow.Expression(expr.Item, body, false); err != nil {
@@ -91,15 +90,15 @@ func (r *rounds) prepare(cfg map[string]json.RawMessage) *wire.NodeError {
 	if initial, given := cfg["initial"]; given {
 		r.acc, r.folds = initial, true
 	}
-	if bad := r.count(cfg); bad != nil {
+	if bad := r.countRounds(cfg); bad != nil {
 		return bad
 	}
-	r.values = expr.Over(r.in.roots(), nil, r.body, r.until)
+	r.values = expr.NewValues(r.in.roots(), nil, r.body, r.until)
 	return nil
 }
 
-// count finds the items, or how many rounds there are without.
-func (r *rounds) count(cfg map[string]json.RawMessage) *wire.NodeError {
+// countRounds reads the items, or the number of rounds without items.
+func (r *loopRun) countRounds(cfg map[string]json.RawMessage) *wire.NodeError {
 	for _, given := range []struct {
 		raw json.RawMessage
 		at  string
@@ -129,8 +128,8 @@ func (r *rounds) count(cfg map[string]json.RawMessage) *wire.NodeError {
 	return nil
 }
 
-// round evaluates the expression once; done: until holds.
-func (r *rounds) round(i int64) (done bool, bad *wire.NodeError) {
+// runRound evaluates the expression once. done means that until holds.
+func (r *loopRun) runRound(i int64) (done bool, bad *wire.NodeError) {
 	item := json.RawMessage("null")
 	if r.items != nil {
 		item = r.items[i]
@@ -160,23 +159,23 @@ func (r *rounds) round(i int64) (done bool, bad *wire.NodeError) {
 	return done, nil
 }
 
-// breach fails the node for going on beyond its bound.
-func (r *rounds) breach(observed int64) (Output, *wire.NodeError) {
+// failLimit fails the node for going on beyond its bound.
+func (r *loopRun) failLimit(observed int64) (Output, *wire.NodeError) {
 	e := fault.New(fault.LoopLimit, "the loop may go round %d times, and would more often; raise maxIterations of its config (at most %d) or maxLoopbackIterations of the workflow's settings",
 		r.limit, MaxLoopIterations)
 	return Output{Untrusted: r.untrusted(), Loop: &Loop{Limit: r.limit, Observed: observed}}, &wire.NodeError{Code: string(e.Code), Message: e.Message}
 }
 
-func (r *rounds) untrusted() bool {
+func (r *loopRun) untrusted() bool {
 	for _, p := range []*expr.Program{r.body, r.until} {
-		if p != nil && r.in.looksAtUntrusted(p.Reads()["variables"]) {
+		if p != nil && r.in.readsUntrusted(p.Reads()["variables"]) {
 			return true
 		}
 	}
 	return false
 }
 
-// wholeNumber reads an integer, however it is written.
+// wholeNumber reads an integer in any notation.
 func wholeNumber(raw json.RawMessage) (int64, bool) {
 	var f float64
 	if raw == nil || json.Unmarshal(raw, &f) != nil || string(raw) == "null" || f != float64(int64(f)) || f > 1<<53 || f < -(1<<53) {

@@ -9,27 +9,27 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// MaskPolicy is what of a workflow's runs is sensitive. It is immutable.
+// MaskPolicy describes which values of a workflow's runs are sensitive. It is immutable.
 type MaskPolicy struct {
 	Mode MaskMode
-	// all: the workflow's class says that everything is.
+	// all means that the workflow's compliance class makes every value sensitive.
 	all       bool
 	variables map[string]bool
 	channels  map[string]bool
-	// outputs are ports that are marked, by node; tainted are nodes that read something
-	// sensitive, so that whatever they make is.
+	// outputs are the marked ports, by node. tainted are the nodes that read a sensitive value, so
+	// that all their outputs are sensitive.
 	outputs map[string]map[string]bool
 	tainted map[string]bool
-	// anyVariable: a node that read something sensitive may have written any.
+	// anyVariable means that a tainted node may have written any variable.
 	anyVariable bool
 }
 
-// public is the class of workflows about nothing in particular.
+// public is the compliance class of workflows without sensitive data.
 const public = "public"
 
-// PolicyOf is the policy of a workflow; nil: nothing of it is sensitive, or its author wants
-// it toldPart.
-func PolicyOf(def *workflow.Definition, types Catalog) *MaskPolicy {
+// NewMaskPolicy returns the policy of a workflow; nil if it has no sensitive values or its author
+// chose passthrough.
+func NewMaskPolicy(def *workflow.Definition, types Catalog) *MaskPolicy {
 	p := &MaskPolicy{
 		Mode: MaskMode(def.Metadata.MaskingMode), all: def.Metadata.ComplianceClass != public && def.Metadata.ComplianceClass != "",
 		variables: map[string]bool{}, channels: map[string]bool{}, outputs: map[string]map[string]bool{}, tainted: map[string]bool{},
@@ -37,19 +37,19 @@ func PolicyOf(def *workflow.Definition, types Catalog) *MaskPolicy {
 	if p.Mode == "" {
 		p.Mode = Mask
 	}
-	if !p.mark(def, types) || p.Mode == Passthrough {
+	if !p.collectMarks(def, types) || p.Mode == Passthrough {
 		return nil
 	}
-	for p.spread(def, types) { //nolint:revive // each round taints one node more, or ends
+	for p.taintReaders(def, types) { //nolint:revive // each round taints another node, or ends
 	}
 	return p
 }
 
-// MaskEverything is the policy under which all values are sensitive.
-func MaskEverything(mode MaskMode) *MaskPolicy { return &MaskPolicy{Mode: mode, all: true} }
+// NewMaskAll returns a policy under which all values are sensitive.
+func NewMaskAll(mode MaskMode) *MaskPolicy { return &MaskPolicy{Mode: mode, all: true} }
 
-// mark takes what the author and the packs mark; false: that is nothing.
-func (p *MaskPolicy) mark(def *workflow.Definition, types Catalog) bool {
+// collectMarks collects the marks of the author and the packs. It reports whether there are any.
+func (p *MaskPolicy) collectMarks(def *workflow.Definition, types Catalog) bool {
 	for _, v := range def.Variables {
 		if v.Sensitive {
 			p.variables[v.Name] = true
@@ -75,49 +75,49 @@ func (p *MaskPolicy) mark(def *workflow.Definition, types Catalog) bool {
 	return p.all || len(p.variables)+len(p.channels)+len(p.outputs) > 0
 }
 
-// spread taints the nodes that read something sensitive, and marks what they write;
-// false: there were none but those known.
-func (p *MaskPolicy) spread(def *workflow.Definition, types Catalog) bool {
+// taintReaders taints the nodes that read sensitive values and marks what they write. It reports
+// whether it found new ones.
+func (p *MaskPolicy) taintReaders(def *workflow.Definition, types Catalog) bool {
 	more := false
 	for i := range def.Nodes {
 		n := &def.Nodes[i]
-		if p.tainted[n.ID] || !p.reads(def, n, types[n.TypeID]) {
+		if p.tainted[n.ID] || !p.readsSensitive(def, n, types[n.TypeID]) {
 			continue
 		}
 		more = true
 		p.tainted[n.ID] = true
-		p.writes(def, n, types[n.TypeID])
+		p.markWrites(def, n, types[n.TypeID])
 	}
 	return more
 }
 
-// readsPorts are the types that see nothing but their ports. Others may look at any
-// variable or input, as an expression may.
+// readsPorts are the types that only read their ports. Other types can read any variable or input,
+// as an expression can.
 var readsPorts = map[string]bool{
 	"core.noop": true, "core.delay": true, "core.fail": true, "core.identity": true, workflow.TypeChannelWrite: true,
 	TypeEnd: true, TypeParallel: true, TypeMerge: true, TypeSetVariable: true,
 }
 
-// reads reports whether a node can see something sensitive; there is something.
-func (p *MaskPolicy) reads(def *workflow.Definition, n *workflow.Node, t Type) bool {
+// readsSensitive reports whether a node can read a sensitive value, given that there is one.
+func (p *MaskPolicy) readsSensitive(def *workflow.Definition, n *workflow.Node, t Type) bool {
 	if p.all || !readsPorts[t.Executes()] && (p.anyVariable || len(p.variables)+len(p.channels) > 0) {
 		return true
 	}
 	for _, e := range def.Edges {
-		if e.TargetNodeID == n.ID && p.output(e.SourceNodeID, e.SourceOutput) {
+		if e.TargetNodeID == n.ID && p.isOutputSensitive(e.SourceNodeID, e.SourceOutput) {
 			return true
 		}
 	}
 	for _, v := range n.Inputs {
 		switch v.Type {
 		case workflow.PortVariable:
-			if p.variable(v.VariableName) {
+			if p.isVariableSensitive(v.VariableName) {
 				return true
 			}
 		case workflow.PortExpression:
 			return true
 		case workflow.PortConnection:
-			if p.output(v.NodeID, v.OutputKey) {
+			if p.isOutputSensitive(v.NodeID, v.OutputKey) {
 				return true
 			}
 		}
@@ -125,14 +125,14 @@ func (p *MaskPolicy) reads(def *workflow.Definition, n *workflow.Node, t Type) b
 	return false
 }
 
-// writes marks the variables and channels that a tainted node can write.
-func (p *MaskPolicy) writes(def *workflow.Definition, n *workflow.Node, t Type) {
+// markWrites marks the variables and channels that a tainted node can write.
+func (p *MaskPolicy) markWrites(def *workflow.Definition, n *workflow.Node, t Type) {
 	switch t.Executes() {
 	case workflow.TypeChannelWrite:
 		var c struct {
 			Name string `json:"channelName"`
 		}
-		_ = strictjson.Read(t.Configure(n.Config), &c) // a node whose config cannot be read writes nothing
+		_ = strictjson.Read(t.Configure(n.Config), &c) // a node with an unreadable config writes nothing
 		p.channels[c.Name] = true
 	case "core.identity":
 		for port := range n.Inputs {
@@ -149,19 +149,19 @@ func (p *MaskPolicy) writes(def *workflow.Definition, n *workflow.Node, t Type) 
 	}
 }
 
-func (p *MaskPolicy) output(nodeID, port string) bool {
+func (p *MaskPolicy) isOutputSensitive(nodeID, port string) bool {
 	return p.all || p.tainted[nodeID] || p.outputs[nodeID][port]
 }
 
-func (p *MaskPolicy) variable(name string) bool {
+func (p *MaskPolicy) isVariableSensitive(name string) bool {
 	return p.all || p.anyVariable || p.variables[name] || p.channels[name]
 }
 
-func (p *MaskPolicy) channel(name string) bool { return p.all || p.channels[name] }
+func (p *MaskPolicy) isChannelSensitive(name string) bool { return p.all || p.channels[name] }
 
-// Refuses names the first node that tells more than this package can take out of what
-// is recorded: its words are toldPart while they come, and by others than the run loop.
-func Refuses(def *workflow.Definition, types Catalog) (n *workflow.Node, refused bool) {
+// FindUnmaskable returns the first node whose output cannot be masked in the log: it is recorded
+// while it streams, by other components than the run loop.
+func FindUnmaskable(def *workflow.Definition, types Catalog) (n *workflow.Node, refused bool) {
 	i := slices.IndexFunc(def.Nodes, func(n workflow.Node) bool {
 		t := types[n.TypeID]
 		return t.EmitsEnvelopes || t.Class != Pure && t.Class != Timer && t.Class != Effect

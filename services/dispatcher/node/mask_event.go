@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Event is an event without what is sensitive. What cannot be read is toldPart as nothing.
+// Event returns an event without sensitive values. An unreadable payload becomes empty.
 func (p *MaskPolicy) Event(e wire.Event) wire.Event {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(e.Payload, &m) != nil {
@@ -17,42 +17,42 @@ func (p *MaskPolicy) Event(e wire.Event) wire.Event {
 	nodeID := e.NodeID
 	switch e.Type {
 	case wire.EventRunStarted:
-		p.within(m, "inputs", p.variable)
+		p.concealIn(m, "inputs", p.isVariableSensitive)
 	case wire.EventVariableChanged:
-		if p.variable(maskedText(m["name"])) || p.tainted[nodeID] {
+		if p.isVariableSensitive(textOf(m["name"])) || p.tainted[nodeID] {
 			p.conceal(m, func(name string) bool { return name == "previous" || name == "next" })
 		}
 	case wire.EventChannelWritten:
-		if p.channel(maskedText(m["channel"])) {
-			m["value"] = p.Mode.mustStay(m["value"])
+		if p.isChannelSensitive(textOf(m["channel"])) {
+			m["value"] = p.Mode.concealRequired(m["value"])
 		}
 	case wire.EventNodeCompleted:
-		p.within(m, "outputs", func(port string) bool { return p.output(nodeID, port) })
+		p.concealIn(m, "outputs", func(port string) bool { return p.isOutputSensitive(nodeID, port) })
 	case wire.EventRunCompleted:
-		p.within(m, "outputs", p.anyOutput)
+		p.concealIn(m, "outputs", p.isAnyOutputSensitive)
 	case wire.EventNodeFailed, wire.EventNodeRetried:
-		p.failure(m, nodeID)
+		p.concealFailure(m, nodeID)
 	case wire.EventRunFailed:
-		p.failure(m, maskedText(m["failedNodeId"]))
+		p.concealFailure(m, textOf(m["failedNodeId"]))
 	case wire.EventLogAppended:
 		if p.all || p.tainted[nodeID] {
-			m["message"] = json.RawMessage(redactedPart)
+			m["message"] = json.RawMessage(redactedValue)
 			delete(m, "fields")
 		}
 	default:
 		return e
 	}
 	out, err := json.Marshal(m)
-	if err != nil { // members that were JSON
+	if err != nil { // raw members always render
 		out = json.RawMessage(`{}`)
 	}
 	e.Payload = out
 	return e
 }
 
-// anyOutput reports whether a port of the run's outputs may be a sensitive one: they
-// are those of several nodes under the names of their ports.
-func (p *MaskPolicy) anyOutput(port string) bool {
+// isAnyOutputSensitive reports whether a port of the run's outputs may be sensitive. A run's
+// outputs merge those of several nodes by port name.
+func (p *MaskPolicy) isAnyOutputSensitive(port string) bool {
 	if p.all || len(p.tainted) > 0 {
 		return true
 	}
@@ -64,8 +64,8 @@ func (p *MaskPolicy) anyOutput(port string) bool {
 	return false
 }
 
-// within conceals members of a member.
-func (p *MaskPolicy) within(m map[string]json.RawMessage, name string, sensitive func(string) bool) {
+// concealIn conceals members of a member.
+func (p *MaskPolicy) concealIn(m map[string]json.RawMessage, name string, sensitive func(string) bool) {
 	var inner map[string]json.RawMessage
 	if m[name] == nil || json.Unmarshal(m[name], &inner) != nil {
 		return
@@ -76,9 +76,9 @@ func (p *MaskPolicy) within(m map[string]json.RawMessage, name string, sensitive
 	}
 }
 
-// failure keeps the code of an error of a node that has read something sensitive; what
-// it says may repeat it.
-func (p *MaskPolicy) failure(m map[string]json.RawMessage, nodeID string) {
+// concealFailure reduces the error of a tainted node to its code. The message may repeat a
+// sensitive value.
+func (p *MaskPolicy) concealFailure(m map[string]json.RawMessage, nodeID string) {
 	if !p.all && !p.tainted[nodeID] {
 		return
 	}
@@ -87,7 +87,7 @@ func (p *MaskPolicy) failure(m map[string]json.RawMessage, nodeID string) {
 		if m[name] == nil || json.Unmarshal(m[name], &e) != nil {
 			continue
 		}
-		e["message"] = json.RawMessage(redactedPart)
+		e["message"] = json.RawMessage(redactedValue)
 		delete(e, "details")
 		if out, err := json.Marshal(e); err == nil {
 			m[name] = out
@@ -95,25 +95,25 @@ func (p *MaskPolicy) failure(m map[string]json.RawMessage, nodeID string) {
 	}
 }
 
-// Record is a run's record without what is sensitive.
+// Record returns a run's record without sensitive values.
 func (p *MaskPolicy) Record(r *wire.RunRecord) *wire.RunRecord {
 	out := *r
 	out.Masking = string(p.Mode)
 	out.Inputs, out.Defaults, out.Channels = maps.Clone(r.Inputs), maps.Clone(r.Defaults), maps.Clone(r.Channels)
-	p.conceal(out.Inputs, p.variable)
-	p.conceal(out.Defaults, p.variable)
+	p.conceal(out.Inputs, p.isVariableSensitive)
+	p.conceal(out.Defaults, p.isVariableSensitive)
 	for name, c := range out.Channels {
-		if !p.channel(name) {
+		if !p.isChannelSensitive(name) {
 			continue
 		}
 		c.Default = p.Mode.Conceal(c.Default)
-		c.Shown = p.Mode.mustStay(json.RawMessage(redactedPart))
+		c.Shown = p.Mode.concealRequired(json.RawMessage(redactedValue))
 		out.Channels[name] = c
 	}
 	return &out
 }
 
-func maskedText(raw json.RawMessage) string {
+func textOf(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 )
 
-// MaskMode is what becomes of a sensitive value.
+// MaskMode is how a sensitive value is recorded.
 type MaskMode string
 
-// The modes. Passthrough leaves everything as it is, by its author's wish.
+// The modes. Passthrough records values unchanged, as the author chose.
 const (
 	Mask        MaskMode = "mask"
 	Omit        MaskMode = "omit"
@@ -18,10 +18,10 @@ const (
 	Passthrough MaskMode = "passthrough"
 )
 
-// redactedPart takes the place of a masked value, and of one that cannot be left out.
-const redactedPart = `"[REDACTED]"`
+// redactedValue replaces a masked value, and an omitted one in a required member.
+const redactedValue = `"[REDACTED]"`
 
-// Conceal is what is toldPart in the place of a value; nil: the member is left out.
+// Conceal returns the recorded form of a value; nil omits the member.
 func (m MaskMode) Conceal(value json.RawMessage) json.RawMessage {
 	switch {
 	case m == Passthrough || len(value) == 0:
@@ -31,19 +31,19 @@ func (m MaskMode) Conceal(value json.RawMessage) json.RawMessage {
 	case m == Hash:
 		var compact bytes.Buffer
 		if json.Compact(&compact, value) != nil {
-			return json.RawMessage(redactedPart)
+			return json.RawMessage(redactedValue)
 		}
 		sum := sha256.Sum256(compact.Bytes())
 		return json.RawMessage(`"sha256:` + hex.EncodeToString(sum[:]) + `"`)
 	default:
-		return json.RawMessage(redactedPart)
+		return json.RawMessage(redactedValue)
 	}
 }
 
-// mustStay is Conceal for members that an event cannot be without.
-func (m MaskMode) mustStay(value json.RawMessage) json.RawMessage {
+// concealRequired is Conceal for required members of an event.
+func (m MaskMode) concealRequired(value json.RawMessage) json.RawMessage {
 	if v := m.Conceal(value); v != nil {
 		return v
 	}
-	return json.RawMessage(redactedPart)
+	return json.RawMessage(redactedValue)
 }

@@ -46,12 +46,12 @@ func maskedPayload(p *node.MaskPolicy, typ wire.EventType, nodeID, payload strin
 
 func TestOf_IsNilWhereNothingIsSensitive(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, node.PolicyOf(def(t, map[string]string{"a": plain}), node.Builtin()))
-	require.Nil(t, node.PolicyOf(def(t, map[string]string{"a": plain}, `metadata={"complianceClass":"public"}`), node.Builtin()))
-	require.Nil(t, node.PolicyOf(def(t, map[string]string{"a": reader}, secret, `metadata={"complianceConfig":{"maskingMode":"passthrough"}}`), node.Builtin()))
+	require.Nil(t, node.NewMaskPolicy(def(t, map[string]string{"a": plain}), node.Builtin()))
+	require.Nil(t, node.NewMaskPolicy(def(t, map[string]string{"a": plain}, `metadata={"complianceClass":"public"}`), node.Builtin()))
+	require.Nil(t, node.NewMaskPolicy(def(t, map[string]string{"a": reader}, secret, `metadata={"complianceConfig":{"maskingMode":"passthrough"}}`), node.Builtin()))
 }
 
-// OpenWOP host contract §10.3: what each mode tells.
+// OpenWOP host contract §10.3: what each mode records.
 func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
@@ -59,12 +59,12 @@ func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 		"omit": `{"workflowId":"wf","inputs":{"lang":"de"}}`,
 		"hash": `{"workflowId":"wf","inputs":{"lang":"de","ssn":"sha256:3140d59420ca920c79fdef003360543c12b14da984f00f8665756e9da9c4b743"}}`,
 	} {
-		p := node.PolicyOf(def(t, map[string]string{"a": plain}, secret, `metadata={"complianceConfig":{"maskingMode":"`+mode+`"}}`), node.Builtin())
+		p := node.NewMaskPolicy(def(t, map[string]string{"a": plain}, secret, `metadata={"complianceConfig":{"maskingMode":"`+mode+`"}}`), node.Builtin())
 		require.JSONEq(t, want, maskedPayload(p, wire.EventRunStarted, "", `{"workflowId":"wf","inputs":{"lang":"de","ssn":"123"}}`), mode)
 	}
 }
 
-// OpenWOP host contract §10.3: every source of sensitivity, and what it is told in.
+// OpenWOP host contract §10.3: every source of sensitivity, and the events with its values.
 func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
 	t.Parallel()
 	types := node.Builtin()
@@ -110,7 +110,7 @@ func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := node.PolicyOf(def(t, c.nodes, c.rest), types)
+			p := node.NewMaskPolicy(def(t, c.nodes, c.rest), types)
 			require.NotNil(t, p)
 			require.JSONEq(t, c.want, maskedPayload(p, c.typ, c.node, c.payload))
 		})
@@ -119,7 +119,7 @@ func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
 
 func TestRecord_TellsNoSensitiveInputsDefaultsAndChannels(t *testing.T) {
 	t.Parallel()
-	p := node.PolicyOf(def(t, map[string]string{"a": plain}, secret, `channels={"c":{"reducer":"append","sensitive":true,"default":["123"]}}`), node.Builtin())
+	p := node.NewMaskPolicy(def(t, map[string]string{"a": plain}, secret, `channels={"c":{"reducer":"append","sensitive":true,"default":["123"]}}`), node.Builtin())
 	r := &wire.RunRecord{
 		Inputs: map[string]json.RawMessage{"ssn": json.RawMessage(`"123"`), "lang": json.RawMessage(`"de"`)}, Defaults: map[string]json.RawMessage{"ssn": json.RawMessage(`"123"`)},
 		Channels: map[string]wire.Channel{"c": {Reducer: "append", Default: json.RawMessage(`["123"]`)}},
@@ -134,16 +134,16 @@ func TestRecord_TellsNoSensitiveInputsDefaultsAndChannels(t *testing.T) {
 
 func TestRefuses_NodesThatTellWhileTheyWork(t *testing.T) {
 	t.Parallel()
-	n, refused := node.Refuses(def(t, map[string]string{"m": `"typeId":"core.ai.callPrompt","config":{},"inputs":{}`}), node.Builtin())
+	n, refused := node.FindUnmaskable(def(t, map[string]string{"m": `"typeId":"core.ai.callPrompt","config":{},"inputs":{}`}), node.Builtin())
 	require.True(t, refused)
 	require.Equal(t, "m", n.ID)
-	_, refused = node.Refuses(def(t, map[string]string{"a": reader}), node.Builtin())
+	_, refused = node.FindUnmaskable(def(t, map[string]string{"a": reader}), node.Builtin())
 	require.False(t, refused)
 }
 
 func TestEverything_TellsNoValue(t *testing.T) {
 	t.Parallel()
-	p := node.MaskEverything(node.Mask)
+	p := node.NewMaskAll(node.Mask)
 	require.JSONEq(t, `{"outputs":{"a":"[REDACTED]"}}`, maskedPayload(p, wire.EventNodeCompleted, "n", `{"outputs":{"a":1}}`))
 	require.JSONEq(t, `{"name":"v","next":"[REDACTED]"}`, maskedPayload(p, wire.EventVariableChanged, "n", `{"name":"v","next":1}`))
 }
@@ -159,7 +159,7 @@ func TestSpread_FollowsExpressionsAndNodesThatReadVariables(t *testing.T) {
 		"core.start":              `"typeId":"core.start","config":{},"inputs":{}`,
 		"core.conditional":        `"typeId":"core.conditional","config":{"expression":"variables.ssn == '1'"},"inputs":{}`,
 	} {
-		p := node.PolicyOf(def(t, map[string]string{
+		p := node.NewMaskPolicy(def(t, map[string]string{
 			"a": body, "b": `"typeId":"core.setVariable","config":{"name":"copy"},"inputs":{}`,
 		}, secret, `edges=[{"id":"e","sourceNodeId":"a","targetNodeId":"b"}]`), node.Builtin())
 		require.NotNil(t, p, name)

@@ -1,9 +1,9 @@
 // Package node holds the built-in node types.
 //
-// A type is pure (its outputs follow from its inputs), a timer (it waits), asks (it
-// waits for an answer), spawns (it starts another run), or is an effect (it talks to
-// somebody outside). The run loop executes pure types and timers itself, within one step;
-// effects, and what is to be spawned, are handed to an executor.
+// A type is pure (its outputs depend only on its inputs), a timer (it waits), asks (it waits for an
+// answer), spawns (it starts another run), or is an effect (it makes an external call). The run
+// loop executes pure types and timers within one step. An executor performs effects and starts
+// child runs.
 package node
 
 import (
@@ -36,8 +36,8 @@ const (
 	Spawns
 )
 
-// Input is what a node sees: its ports and config, the run's variables, and the
-// run's configurable. Never tags or metadata (OpenWOP host contract §5.3).
+// Input is what a node can read: its ports and config, the run's variables, and the run's
+// configurable. Tags and metadata are never part of it (OpenWOP host contract §5.3).
 type Input struct {
 	NodeID       string
 	Config       json.RawMessage
@@ -45,40 +45,38 @@ type Input struct {
 	Variables    map[string]json.RawMessage
 	RunInputs    map[string]json.RawMessage
 	Configurable json.RawMessage
-	// UntrustedPorts and UntrustedVariables name those whose value comes from an
-	// untrusted source.
+	// UntrustedPorts and UntrustedVariables name those with values from untrusted sources.
 	UntrustedPorts, UntrustedVariables map[string]bool
-	// Flow compiles the expressions of the config, once for the definition; MaxLoop is
-	// the workflow's bound on loops. Pure types have them.
+	// Flow compiles the expressions of the config, once per definition. MaxLoop is the workflow's
+	// limit on loops. Both are set for pure types.
 	Flow    *definition.Flow
 	MaxLoop int64
-	// Origins tells of untrusted ports who outside made the value, where that is known.
+	// Origins are the external sources of untrusted ports, where known.
 	Origins map[string]untrusted.Mark
 	// Channels are the reducers of the run's channels, by name.
 	Channels map[string]string
-	// MaxDelay is the longest wait of a timer; 0: OldMaxDelay.
+	// MaxDelay is the longest wait of a timer; 0 uses OldMaxDelay.
 	MaxDelay time.Duration
-	// Versions are those that the run has settled for, of the type's Changes.
+	// Versions are the run's versions of the type's Changes.
 	Versions map[string]int
 }
 
-// Output is what a node gives back.
+// Output is the result of a node.
 type Output struct {
 	Ports map[string]json.RawMessage
-	// Writes are the variables it sets.
+	// Writes are the variables that it sets.
 	Writes map[string]json.RawMessage
 	// Channels are its writes to channels, in order.
 	Channels []ChannelWrite
-	// Cost is what it has cost besides calls of models; nil: nothing.
+	// Cost is its cost in addition to model calls; nil for none.
 	Cost cost.Attributes
-	// Untrusted marks outputs that come of an untrusted value which was not among the
-	// ports: a variable that the node looked up itself.
+	// Untrusted marks outputs derived from an untrusted variable that the node read itself.
 	Untrusted bool
-	// Loop is set beside the failure of a node that would have gone round too often.
+	// Loop is set if the node failed because of its loop limit.
 	Loop *Loop
 }
 
-// Loop is a breach of the bound on loops; Observed is greater than Limit.
+// Loop is a breach of the loop limit; Observed is greater than Limit.
 type Loop struct{ Limit, Observed int64 }
 
 // Type is a node type.
@@ -86,34 +84,34 @@ type Type struct {
 	ID     string
 	Class  Class
 	Source string
-	// EmitsEnvelopes marks types whose result goes through the accept pipeline.
+	// EmitsEnvelopes marks types whose results pass through the accept pipeline.
 	EmitsEnvelopes bool
-	// Needs is what the type requires of a model; nil: nothing.
+	// Needs are the required model capabilities; nil for none.
 	Needs *modelgate.Needs
 	// Requires are the capabilities that the host's runtime must provide.
 	Requires []string
 	// Sensitive are the output ports whose values are masked.
 	Sensitive map[string]bool
-	// Changes are those that the type's code went through.
+	// Changes are the versioned changes of the type's code.
 	Changes []Change
-	// Secrets are those that the type needs before it starts.
+	// Secrets are the secrets that the type requires before it starts.
 	Secrets []pack.Secret
-	// Made is set for a type that a pack makes of one of the host's.
+	// Made is set for types that a pack derives from a type of the host.
 	Made *Made
-	// Check says what is wrong with a node's config before a run of it exists; nil:
-	// that is found out when the node runs.
+	// Check returns the problem of a node's config before a run is created; nil checks when the
+	// node runs.
 	Check func(config json.RawMessage) *wire.NodeError
-	// Lint finds what is wrong with a node's config when the workflow is registered:
-	// what Check would find, and where. Paths are below the config.
+	// Lint returns the problems of a node's config at registration: those of Check, with their
+	// paths relative to the config.
 	Lint func(config json.RawMessage) []workflow.Problem
-	// Idempotent reports whether a call of a node with this config may be sent twice; nil
-	// means no call may. Model types are idempotent without it.
+	// Idempotent reports whether the call of a node with this config may be sent twice; nil means
+	// never. Model types are idempotent without it.
 	Idempotent func(config json.RawMessage) bool
-	// Outputs are the ports that nodes of the type put out, by name; nil: it depends.
+	// Outputs are the output ports of the type, by name; nil if they depend on the node.
 	Outputs []string
 	// Do executes a pure type.
 	Do func(Input) (Output, *wire.NodeError)
-	// Delay gives the wait of a timer type in milliseconds.
+	// Delay returns the wait of a timer type in milliseconds.
 	Delay func(Input) (int64, *wire.NodeError)
 }
 
@@ -139,7 +137,7 @@ func Builtin() Catalog {
 		t.Source = builtin
 		c[t.ID] = t
 	}
-	maps.Copy(c, models())
+	maps.Copy(c, modelCatalog())
 	return c
 }
 
@@ -149,8 +147,7 @@ const (
 	TypeStructuredOutput = "core.ai.structuredOutput"
 )
 
-// The node types that ask somebody the operator has named: they are there only
-// where somebody is.
+// The node types that call peers named by the operator. They exist only if the operator named one.
 const (
 	TypeMCPCallTool    = "core.mcp.callTool"
 	TypeA2ASendMessage = "core.a2a.sendMessage"
@@ -169,9 +166,8 @@ func (c Catalog) And(types ...Type) Catalog {
 // IDs lists the catalog's typeIds, sorted.
 func (c Catalog) IDs() []string { return slices.Sorted(maps.Keys(c)) }
 
-// asks is a type whose nodes ask somebody outside. What it would ask is looked at when the
-// workflow is registered, and before each run: a workflow may have been registered by a
-// host that looked at less.
+// asks returns a type whose nodes ask a question. The question is checked at registration and again
+// before each run, because an older host may have checked less.
 func asks(typeID string) Type {
 	lint := func(config json.RawMessage) []workflow.Problem { return interrupt.Check(typeID, config) }
 	return Type{ID: typeID, Class: Asks, Lint: lint, Check: func(config json.RawMessage) *wire.NodeError {
@@ -184,14 +180,14 @@ func asks(typeID string) Type {
 
 func noop(Input) (Output, *wire.NodeError) { return Output{}, nil }
 
-// identity echoes its ports and folds them, and run inputs of the same name,
-// into variables (OpenWOP host contract §5.6).
+// identity outputs its ports and sets them, and run inputs of the same name, as variables (OpenWOP
+// host contract §5.6).
 func identity(in Input) (Output, *wire.NodeError) {
 	out := Output{Ports: map[string]json.RawMessage{}, Writes: map[string]json.RawMessage{}}
 	for name, v := range in.Ports {
 		out.Ports[name], out.Writes[name] = v, v
 	}
-	// What an edge carried in by default goes on by default.
+	// The port input is also the output unless there is one.
 	if v, ok := in.Ports["input"]; ok {
 		if _, named := in.Ports["output"]; !named {
 			out.Ports["output"] = v
@@ -215,7 +211,7 @@ func fail(in Input) (Output, *wire.NodeError) {
 	return Output{}, &wire.NodeError{Code: cfg.Code, Message: cfg.Message}
 }
 
-// Invalid is a validation_error of a node.
+// Invalid returns a validation_error of a node.
 func Invalid(format string, args ...any) *wire.NodeError {
 	e := fault.New(fault.ValidationError, format, args...)
 	return &wire.NodeError{Code: string(e.Code), Message: e.Message}

@@ -7,15 +7,15 @@ import (
 	"waybill.dev/waybill/protocol/untrusted"
 )
 
-// Origin says of what comes out of a node who made it, for the fence around it in a
-// prompt; the zero Mark when that is nobody outside (OpenWOP envelope contract §12).
+// Origin returns the external source of a node's outputs, for the fence around them in a prompt.
+// The zero Mark means that there is none (OpenWOP envelope contract §12).
 func Origin(typeID string, config json.RawMessage) untrusted.Mark {
 	var c struct {
 		Server string `json:"server"`
 		Tool   string `json:"tool"`
 		Agent  string `json:"agent"`
 	}
-	_ = strictjson.Read(config, &c) // a node whose config cannot be read has no output
+	_ = strictjson.Read(config, &c) // a node with an unreadable config has no output
 	switch typeID {
 	case TypeMCPCallTool:
 		return untrusted.Mark{Source: "mcp-tool", Attributes: map[string]string{"server": c.Server, "tool": c.Tool}}
@@ -26,7 +26,7 @@ func Origin(typeID string, config json.RawMessage) untrusted.Mark {
 	}
 }
 
-// Mark is the fence around a port's value, which is of a kind.
+// Mark returns the fence of a port's value.
 func (in Input) Mark(kind, port string) untrusted.Mark {
 	m := untrusted.Mark{Source: in.Origins[port].Source, Type: kind, Attributes: map[string]string{"name": port}}
 	for name, v := range in.Origins[port].Attributes {

@@ -13,7 +13,7 @@ import (
 // TypeSubWorkflow is the node type that runs another workflow.
 const TypeSubWorkflow = "core.subWorkflow"
 
-// What becomes of a node whose child does not complete.
+// Policies for a child that does not complete.
 const (
 	FailParent = "fail-parent"
 	Absorb     = "absorb"
@@ -22,18 +22,18 @@ const (
 // SubWorkflow is the config of a node that runs another workflow (OpenWOP host contract §5.6).
 type SubWorkflow struct {
 	WorkflowID string
-	// Wait says that the node ends when its child has.
+	// Wait means that the node ends after its child.
 	Wait bool
-	// Absorb completes the node also when the child does not.
+	// Absorb completes the node even if the child does not complete.
 	Absorb bool
-	// Inputs maps a variable of the child to the one of the parent that it is given,
-	// Outputs a variable of the parent to the one of the child that it takes.
+	// Inputs maps variables of the child to variables of the parent, Outputs variables of the
+	// parent to variables of the child.
 	Inputs, Outputs map[string]string
-	// Cascade says that the child is cancelled with its parent.
+	// Cascade means that the child is cancelled with its parent.
 	Cascade bool
 }
 
-// ParseSubWorkflow reads a node's config; what is wrong names its place below the config.
+// ParseSubWorkflow parses a node's config. Errors name the path within the config.
 func ParseSubWorkflow(config json.RawMessage) (SubWorkflow, *wire.NodeError) {
 	raw := struct {
 		WorkflowID    string            `json:"workflowId"`
@@ -66,7 +66,7 @@ func ParseSubWorkflow(config json.RawMessage) (SubWorkflow, *wire.NodeError) {
 	}, nil
 }
 
-// misread says which member of the config has the wrong type.
+// misread reports the member of the config with the wrong type.
 func misread(err error) *wire.NodeError {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return Invalid("/config/%s: want %s, got %s", strings.ReplaceAll(wrong.Field, ".", "/"), kinds[wrong.Type.Kind()], wrong.Value)

@@ -1,11 +1,10 @@
 package node
 
-// Change is one that the code of a type went through, and that its runs must not
-// notice: ctx.getVersion of the protocol, as data (OpenWOP host contract §7.4). The
-// first node of a run that asks settles for Max; every later one, also in a replay,
-// gets what was settled for in Input.Versions.
+// Change is a versioned change of a type's code that existing runs must not notice: ctx.getVersion
+// of the protocol, as data (OpenWOP host contract §7.4). The first node of a run that needs it
+// fixes the version at Max. Later nodes, also in a replay, get the fixed version in Input.Versions.
 type Change struct {
 	ID string
-	// Min and Max are the versions that the code still has.
+	// Min and Max are the versions that the code supports.
 	Min, Max int
 }

@@ -8,16 +8,16 @@ import (
 	"waybill.dev/waybill/protocol/untrusted"
 )
 
-// Scope has values by name; those in Untrusted come from nobody who may be believed.
+// Scope holds values by name. Untrusted names those from untrusted sources.
 type Scope struct {
 	Values    map[string]json.RawMessage
 	Untrusted map[string]bool
 }
 
-// Bindings are what the variables of templates can be filled with.
+// Bindings are the values for the variables of templates.
 type Bindings struct {
 	Input, Variable, Context Scope
-	// Secret gives the value of a secret of this host; nil: there are none.
+	// Secret returns the value of a host secret; nil disables secrets.
 	Secret func(id string) (value string, ok bool)
 }
 
@@ -32,73 +32,72 @@ func (b Bindings) scope(s Source) Scope {
 	return b.Input
 }
 
-// bound is the value of a variable.
-type bound struct {
-	// sent is the text that goes to the model, shown what is told of it. They differ in
-	// secrets.
+// boundValue is the value of a variable.
+type boundValue struct {
+	// sent is the text for the model and shown the text for the event. They differ in secrets.
 	sent, shown string
-	// told is the value as the event has it.
-	told      json.RawMessage
+	// recorded is the value in the event.
+	recorded  json.RawMessage
 	untrusted bool
 	secret    *secret
 }
 
-// plain is a value that stands in a text as it is.
-func plain(raw json.RawMessage) bound {
+// plainValue binds a value that is inserted unchanged.
+func plainValue(raw json.RawMessage) boundValue {
 	text := shownText(raw)
-	return bound{sent: text, shown: text, told: raw}
+	return boundValue{sent: text, shown: text, recorded: raw}
 }
 
-// fenced is a value that nobody vouches for: it stands between bare marks, in the text
-// and in the event (OpenWOP envelope contract §12, §19.2).
-func fenced(raw json.RawMessage) bound {
+// fencedValue binds an untrusted value. It is fenced in the text and in the event (OpenWOP envelope
+// contract §12, §19.2).
+func fencedValue(raw json.RawMessage) boundValue {
 	text := untrusted.Bare(raw)
-	return bound{sent: text, shown: text, told: quoted(text), untrusted: true}
+	return boundValue{sent: text, shown: text, recorded: quoted(text), untrusted: true}
 }
 
-// secret is a value that must not show.
+// secret is a value that must not be shown.
 type secret struct{ id, value string }
 
-// marker stands where the value of a secret stood (OpenWOP envelope contract §11).
+// marker returns the text that replaces the secret's value (OpenWOP envelope contract §11).
 func (s secret) marker() string { return "[REDACTED:" + s.id + "]" }
 
-// secretID is the form of a secret's id: it stands in a marker.
+// secretID is the format of a secret's id, which is part of its marker.
 var secretID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// bind finds the value of a variable. ok is false if a required one has none.
-func (b Bindings) bind(p Part, v Variable) (out bound, ok bool, err *fault.Error) {
+// resolve returns the value of a variable. ok is false if a required variable has none.
+func (b Bindings) resolve(p Part, v Variable) (out boundValue, ok bool, err *fault.Error) {
 	raw, tainted := p.Overrides[v.Name], false
-	if missing(raw) {
+	if isMissing(raw) {
 		raw, tainted = b.scope(v.source()).value(v)
 	}
-	if missing(raw) {
+	if isMissing(raw) {
 		if v.Required {
-			return bound{}, false, nil
+			return boundValue{}, false, nil
 		}
 		raw, tainted = v.Default, false
 	}
-	if missing(raw) {
-		return plain(json.RawMessage(`""`)), true, nil
+	if isMissing(raw) {
+		return plainValue(json.RawMessage(`""`)), true, nil
 	}
-	if !v.fits(raw) {
-		return bound{}, false, fault.New(fault.ValidationError, "the variable %q of the template %s wants a value of type %s", v.Name, p.Template.Ref(), v.Type).
+	if !v.accepts(raw) {
+		return boundValue{}, false, fault.New(fault.ValidationError, "the variable %q of the template %s wants a value of type %s", v.Name, p.Template.Ref(), v.Type).
 			With("variable", v.Name)
 	}
 	if v.source() == FromSecret {
-		out, err = b.reveal(p, v, raw, tainted)
+		out, err = b.resolveSecret(p, v, raw, tainted)
 		return out, err == nil, err
 	}
 	if raw = canonical(raw); tainted {
-		return fenced(raw), true, nil
+		return fencedValue(raw), true, nil
 	}
-	return plain(raw), true, nil
+	return plainValue(raw), true, nil
 }
 
-// value follows the variable's path: within the value of its name, or else from the
-// names of the scope on.
+// value follows the variable's path within the value of its name. If there is no such value, the
+// path starts at the names of the scope.
 func (s Scope) value(v Variable) (raw json.RawMessage, tainted bool) {
 	path, ok := parsePath(v.ExtractPath)
-	if !ok { // parsed before
+	if !ok { // validated before
 		return nil, false
 	}
 	name := v.Name
@@ -108,11 +107,11 @@ func (s Scope) value(v Variable) (raw json.RawMessage, tainted bool) {
 	return follow(s.Values[name], path), s.Untrusted[name]
 }
 
-// reveal turns the id of a secret into its value. The id is not repeated in errors:
-// somebody may have given the secret itself.
-func (b Bindings) reveal(p Part, v Variable, raw json.RawMessage, tainted bool) (bound, *fault.Error) {
-	fail := func(why string) (bound, *fault.Error) {
-		return bound{}, fault.New(fault.CredentialUnavailable, "the variable %q of the template %s %s", v.Name, p.Template.Ref(), why).
+// resolveSecret replaces the id of a secret by its value. Errors do not repeat the id, because a
+// caller may have passed the secret itself.
+func (b Bindings) resolveSecret(p Part, v Variable, raw json.RawMessage, tainted bool) (boundValue, *fault.Error) {
+	fail := func(why string) (boundValue, *fault.Error) {
+		return boundValue{}, fault.New(fault.CredentialUnavailable, "the variable %q of the template %s %s", v.Name, p.Template.Ref(), why).
 			With("variable", v.Name)
 	}
 	if tainted {
@@ -129,5 +128,5 @@ func (b Bindings) reveal(p Part, v Variable, raw json.RawMessage, tainted bool) 
 	if !there {
 		return fail("names a secret that this host does not have")
 	}
-	return bound{sent: s.value, shown: s.marker(), told: quoted(s.marker()), secret: &s}, nil
+	return boundValue{sent: s.value, shown: s.marker(), recorded: quoted(s.marker()), secret: &s}, nil
 }

@@ -9,35 +9,35 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Text is what a composition says to a model.
+// Text is the text of a composition.
 type Text struct{ System, User string }
 
-// Composition is a prompt made of templates.
+// Composition is a prompt rendered from templates.
 type Composition struct {
 	// Refs are the templates with their versions: system, user, others.
 	Refs []string
-	// Sent has the real values of secrets. It goes to the model and nowhere else.
+	// Sent contains the real values of secrets. It is only sent to the model.
 	Sent Text
-	// HasSystem and HasUser tell an empty text from none.
+	// HasSystem and HasUser distinguish an empty text from none.
 	HasSystem, HasUser bool
 	// Trust is untrusted if the value of any variable is.
 	Trust wire.Trust
 
 	shown     Text
 	variables map[string]json.RawMessage
-	origins   map[string]origin // of variables
+	origins   map[string]origin // origins of variables
 }
 
-// Compose fills templates in. Few-shot examples come before the user's text, and hints
-// about schemas behind the system's. The error is one of validation_error,
-// prompt_variable_unresolved, credential_unavailable or content_too_long.
+// Compose renders templates. Few-shot examples come before the user's text, schema hints after the
+// system's. The error is one of validation_error, prompt_variable_unresolved,
+// credential_unavailable or content_too_long.
 func Compose(parts []Part, b Bindings) (*Composition, *fault.Error) {
 	c := &composer{
 		Composition: &Composition{Trust: wire.Trusted, variables: map[string]json.RawMessage{}, origins: map[string]origin{}},
 		room:        maxComposed, roomForValues: maxComposed,
 	}
 	for _, p := range parts {
-		if err := c.part(p, b); err != nil {
+		if err := c.addPart(p, b); err != nil {
 			return nil, err
 		}
 	}
@@ -56,25 +56,25 @@ func unresolved(names []string) *fault.Error {
 		With("variable", names[0]).With("variables", names)
 }
 
-// composer gathers the parts of a composition.
+// composer collects the parts of a composition.
 type composer struct {
 	*Composition
 
-	system, hints, examples, user []piece
+	system, hints, examples, user []filledText
 	secrets                       []*secret
 	unresolved                    []string
-	// room and roomForValues are the bytes that are left.
+	// room and roomForValues are the remaining bytes.
 	room, roomForValues int
 }
 
-// piece is a template that was filled in.
-type piece struct{ sent, shown string }
+// filledText is a rendered template.
+type filledText struct{ sent, shown string }
 
-// part fills in one template.
-func (c *composer) part(p Part, b Bindings) *fault.Error {
-	values := map[string]bound{}
+// addPart renders one template.
+func (c *composer) addPart(p Part, b Bindings) *fault.Error {
+	values := map[string]boundValue{}
 	for _, v := range p.Template.slots() {
-		value, ok, err := b.bind(p, v)
+		value, ok, err := b.resolve(p, v)
 		switch {
 		case err != nil:
 			return err
@@ -88,10 +88,10 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 			return bindTooLong(origin{p.Template.Ref(), v.Name})
 		}
 		values[v.Name] = value
-		c.remember(p, v.Name, value)
+		c.recordValue(p, v.Name, value)
 	}
 	c.Refs = append(c.Refs, p.Template.Ref())
-	made, err := c.fill(p.Template, values)
+	made, err := c.fillText(p.Template, values)
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 	return nil
 }
 
-// remember keeps a value for the event. A name that another template uses for another
-// value goes with its template. The composition is no better than any of its values,
-// whether or not the text has a place for it.
-func (c *composer) remember(p Part, name string, value bound) {
+// recordValue records a value for the event. If another template uses the name for another value,
+// the name gets its template's id as prefix. An untrusted value makes the composition untrusted,
+// even if the text does not contain it.
+func (c *composer) recordValue(p Part, name string, value boundValue) {
 	if value.untrusted {
 		c.Trust = wire.Untrusted
 	}
@@ -119,17 +119,17 @@ func (c *composer) remember(p Part, name string, value bound) {
 		c.secrets = append(c.secrets, value.secret)
 	}
 	of := origin{p.Template.Ref(), name}
-	if other, taken := c.variables[name]; taken && string(other) != string(value.told) {
+	if other, taken := c.variables[name]; taken && string(other) != string(value.recorded) {
 		name = p.Template.ID + "." + name
 	}
-	c.variables[name], c.origins[name] = value.told, of
+	c.variables[name], c.origins[name] = value.recorded, of
 }
 
-// fill puts values into the places of a text, in one pass: what a value says is text,
-// also if it looks like a place. It stops where there is no more room.
-func (c *composer) fill(t *Template, values map[string]bound) (piece, *fault.Error) {
+// fillText inserts values into a text in one pass, so a value that looks like a placeholder stays
+// text. It stops at the size limit.
+func (c *composer) fillText(t *Template, values map[string]boundValue) (filledText, *fault.Error) {
 	var sent, shown strings.Builder
-	put := func(v bound, o origin) *fault.Error {
+	put := func(v boundValue, o origin) *fault.Error {
 		if c.room -= max(len(v.sent), len(v.shown)); c.room < 0 {
 			return textTooLong(o)
 		}
@@ -137,70 +137,70 @@ func (c *composer) fill(t *Template, values map[string]bound) (piece, *fault.Err
 		shown.WriteString(v.shown)
 		return nil
 	}
-	text := func(s string) *fault.Error { return put(bound{sent: s, shown: s}, origin{template: t.Ref()}) }
+	text := func(s string) *fault.Error { return put(boundValue{sent: s, shown: s}, origin{template: t.Ref()}) }
 	done := 0
 	for _, at := range placeholder.FindAllStringIndex(t.Text, -1) {
 		if err := text(t.Text[done:at[0]]); err != nil {
-			return piece{}, err
+			return filledText{}, err
 		}
 		name := placeName(placeholder.FindStringSubmatch(t.Text[at[0]:at[1]]))
 		if err := put(values[name], origin{t.Ref(), name}); err != nil {
-			return piece{}, err
+			return filledText{}, err
 		}
 		done = at[1]
 	}
 	if err := text(t.Text[done:]); err != nil {
-		return piece{}, err
+		return filledText{}, err
 	}
-	return piece{sent.String(), shown.String()}, nil
+	return filledText{sent.String(), shown.String()}, nil
 }
 
-// finish joins the parts and takes the secrets out of what is shown.
+// finish joins the parts and masks the secrets in the recorded texts.
 func (c *composer) finish() *Composition {
 	out := c.Composition
 	system, user := append(c.system, c.hints...), append(c.examples, c.user...)
 	out.HasSystem, out.HasUser = len(system) > 0, len(user) > 0
-	out.Sent = Text{joined(system, piece.real), joined(user, piece.real)}
-	out.shown = Text{joined(system, piece.told), joined(user, piece.told)}
+	out.Sent = Text{joinTexts(system, filledText.sentText), joinTexts(user, filledText.sentText)}
+	out.shown = Text{joinTexts(system, filledText.shownText), joinTexts(user, filledText.shownText)}
 	out.mask(c.secrets)
 	return out
 }
 
-func (p piece) real() string { return p.sent }
-func (p piece) told() string { return p.shown }
+func (p filledText) sentText() string  { return p.sent }
+func (p filledText) shownText() string { return p.shown }
 
-func joined(pieces []piece, face func(piece) string) string {
+func joinTexts(pieces []filledText, face func(filledText) string) string {
 	texts := make([]string, len(pieces))
 	for i, p := range pieces {
 		texts[i] = face(p)
 	}
-	return strings.Join(texts, gap)
+	return strings.Join(texts, separator)
 }
 
-// gap is between parts.
-const gap = "\n\n"
+// separator separates parts.
+const separator = "\n\n"
 
-// mask puts the marks of secrets in the place of their values in all that is shown.
+// mask replaces the values of secrets by their markers in all recorded texts.
 func (c *Composition) mask(secrets []*secret) {
 	if len(secrets) == 0 {
 		return
 	}
-	hide := masker(secrets)
+	hide := newMasker(secrets)
 	c.shown.System, c.shown.User = hide(c.shown.System), hide(c.shown.User)
 	for name, raw := range c.variables {
-		c.variables[name] = eachText(raw, hide)
+		c.variables[name] = mapStrings(raw, hide)
 	}
 }
 
-// shownDocument is all of a composition that may be told.
+// shownDocument contains everything of a composition that can be recorded.
 type shownDocument struct {
 	System    string                     `json:"systemPrompt"`
 	User      string                     `json:"userPrompt"`
 	Variables map[string]json.RawMessage `json:"variableBindings"`
 }
 
-// Redact lets somebody who knows more secrets take them out of what is shown. What is
-// sent stays as it is. The hash is of what comes back, so this comes before the event.
+// Redact passes the recorded texts to a redactor that knows further secrets. Sent stays unchanged.
+// The hash is computed from the result, so Redact comes before the event.
 func (c *Composition) Redact(clean func(doc []byte) ([]byte, error)) error {
 	doc, err := json.Marshal(shownDocument{c.shown.System, c.shown.User, c.variables})
 	if err != nil {

@@ -1,19 +1,19 @@
 package prompt
 
-// Conformance are the templates of the protocol's suite, which no workflow has a use
-// for: two for the seam, and the prompt that the fixture conformance-stream-text names
-// (OpenWOP envelope contract §23.6).
+// Conformance returns the templates of the protocol's test suite, which have no other use: two for
+// the seam, and the prompt of the fixture conformance-stream-text (OpenWOP envelope contract
+// §23.6).
 func Conformance() []*Template {
 	return []*Template{
-		builtin("conformance.prompt.secret-redaction", "Say this to the service: {{secretRef}}",
+		newBuiltin("conformance.prompt.secret-redaction", "Say this to the service: {{secretRef}}",
 			Variable{Name: "secretRef", Type: typeString, Required: true, Source: FromSecret}),
-		builtin("conformance.prompt.trust-marker", "Summarise this: {{userPayload}}",
+		newBuiltin("conformance.prompt.trust-marker", "Summarise this: {{userPayload}}",
 			Variable{Name: "userPayload", Type: typeString, Required: true, Source: FromInput}),
-		builtin("conformance.stream-text-noop", "Say something."),
+		newBuiltin("conformance.stream-text-noop", "Say something."),
 	}
 }
 
-func builtin(id, text string, variables ...Variable) *Template {
+func newBuiltin(id, text string, variables ...Variable) *Template {
 	t := &Template{ID: id, Version: "1.0.0", Kind: User, Text: text, Variables: variables, Library: HostLibrary}
 	if found := t.check(); found != nil {
 		panic("prompt: " + found[0].Message)

@@ -1,7 +1,7 @@
-// Package prompt makes prompts of templates: named, versioned texts with {{variables}}
-// (OpenWOP envelope contract §19.2).
+// Package prompt renders prompts from templates: named, versioned texts with {{variables}} (OpenWOP
+// envelope contract §19.2).
 //
-// A composition has two faces. What is sent to the model has the real values of
-// secrets in it; what is told of it in an event has marks in their place, and its hash
-// is of that. The package is pure: whoever composes brings the values.
+// A composition has two forms. The model gets the real values of secrets. The event gets markers
+// instead, and its hash is computed from that form. The package is pure: the caller provides the
+// values.
 package prompt

@@ -8,20 +8,20 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Observability is how much of a composition its event tells.
+// Observability is how much of a composition its event contains.
 type Observability string
 
 // The three levels.
 const (
-	// Off: there is no event.
+	// Off records no event.
 	Off Observability = "off"
-	// Hashed is the default.
+	// Hashed records hashes only. It is the default.
 	Hashed Observability = "hashed"
-	// Full: the event has the texts and the values as well.
+	// Full also records the texts and values.
 	Full Observability = "full"
 )
 
-// Valid reports whether there is such a level.
+// Valid reports whether o is one of the three levels.
 func (o Observability) Valid() bool { return o == Off || o == Hashed || o == Full }
 
 // Shapes of a composition.
@@ -31,7 +31,7 @@ const (
 	shapeUser   = "user-only"
 )
 
-// Payload is that of prompt.composed.
+// Payload is the payload of prompt.composed.
 type Payload struct {
 	NodeID         string                     `json:"nodeId"`
 	Refs           []string                   `json:"refs"`
@@ -45,9 +45,9 @@ type Payload struct {
 	Bindings       map[string]json.RawMessage `json:"variableBindings,omitempty"`
 }
 
-// Payload is what the event of a node's composition tells.
+// Payload returns the payload of the event of a node's composition.
 func (c *Composition) Payload(nodeID string, o Observability) Payload {
-	body := c.body()
+	body := c.shownBody()
 	p := Payload{
 		NodeID: nodeID, Refs: c.Refs, Kind: c.shape(), Hash: hash(body), VariableHashes: map[string]string{}, ContentTrust: c.Trust,
 	}
@@ -67,15 +67,15 @@ func (c *Composition) Payload(nodeID string, o Observability) Payload {
 	return p
 }
 
-// body is all that was composed, as it is shown.
-func (c *Composition) body() string {
+// shownBody returns the whole composed text in its recorded form.
+func (c *Composition) shownBody() string {
 	switch c.shape() {
 	case shapeSystem:
 		return c.shown.System
 	case shapeUser:
 		return c.shown.User
 	}
-	return c.shown.System + gap + c.shown.User
+	return c.shown.System + separator + c.shown.User
 }
 
 func (c *Composition) shape() string {

@@ -15,12 +15,12 @@ import (
 
 // Library holds templates. It is immutable; the nil library is empty.
 type Library struct {
-	// byID has the versions of each template, newest first.
+	// byID holds the versions of each template, newest first.
 	byID map[string][]*Template
 }
 
-// NewLibrary puts templates together. An id belongs to one library, so that a reference
-// means one text; all collisions are told.
+// NewLibrary builds a library. A template id may come from one library only, so that a reference is
+// unambiguous. The error lists all collisions.
 func NewLibrary(templates ...*Template) (*Library, error) {
 	l := &Library{byID: map[string][]*Template{}}
 	var errs []error
@@ -48,18 +48,18 @@ func (l *Library) add(t *Template) error {
 	return nil
 }
 
-// newerFirst puts releases before what leads up to any, and the newer before the older.
+// newerFirst sorts releases before pre-releases, and newer before older versions.
 func newerFirst(a, b *Template) int {
-	if pre := semver.Prerelease(a.order()) != ""; pre != (semver.Prerelease(b.order()) != "") {
+	if pre := semver.Prerelease(a.semver()) != ""; pre != (semver.Prerelease(b.semver()) != "") {
 		if pre {
 			return 1
 		}
 		return -1
 	}
-	return cmp.Or(semver.Compare(b.order(), a.order()), strings.Compare(b.Version, a.Version))
+	return cmp.Or(semver.Compare(b.semver(), a.semver()), strings.Compare(b.Version, a.Version))
 }
 
-// With is the library with further templates.
+// With returns the library with additional templates.
 func (l *Library) With(more ...*Template) (*Library, error) {
 	var all []*Template
 	if l != nil {
@@ -70,14 +70,14 @@ func (l *Library) With(more ...*Template) (*Library, error) {
 	return NewLibrary(append(all, more...)...)
 }
 
-// Empty reports that there are no templates.
+// Empty reports whether there are no templates.
 func (l *Library) Empty() bool { return l == nil || len(l.byID) == 0 }
 
-// Has reports whether there is a template of an id.
+// Has reports whether a template id exists.
 func (l *Library) Has(id string) bool { return l != nil && len(l.byID[id]) > 0 }
 
-// Find gives the template that a reference means: of the version it names, else the
-// newest release, else the newest of what leads up to one.
+// Find returns the template of a reference: the named version, else the newest release, else the
+// newest pre-release.
 func (l *Library) Find(r Ref) (*Template, *fault.Error) {
 	if !l.Has(r.ID) {
 		return nil, fault.New(fault.TemplateNotFound, "this host has no prompt template %q; load it with --prompts, or with a pack", r.ID)

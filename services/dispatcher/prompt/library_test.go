@@ -34,12 +34,12 @@ func TestFind_TakesTheNewestReleaseUnlessAVersionIsNamed(t *testing.T) {
 		there     []string
 		ref, want string
 	}{
-		"the newest":                             {[]string{"1.9.0", "1.10.0", "1.2.0"}, "prompt:w", "1.10.0"},
-		"no version that leads up to one":        {[]string{"1.0.0", "2.0.0-rc.1"}, "prompt:w", "1.0.0"},
-		"unless there is nothing else":           {[]string{"1.0.0-rc.1", "1.0.0-rc.2"}, "prompt:w", "1.0.0-rc.2"},
-		"the named one":                          {[]string{"1.0.0", "2.0.0"}, "prompt:w@1.0.0", "1.0.0"},
-		"the named one, also if it leads up":     {[]string{"1.0.0", "2.0.0-rc.1"}, "prompt:w@2.0.0-rc.1", "2.0.0-rc.1"},
-		"builds are told apart by their letters": {[]string{"1.0.0+a", "1.0.0+b"}, "prompt:w", "1.0.0+b"},
+		"the newest":                                {[]string{"1.9.0", "1.10.0", "1.2.0"}, "prompt:w", "1.10.0"},
+		"no version that leads up to one":           {[]string{"1.0.0", "2.0.0-rc.1"}, "prompt:w", "1.0.0"},
+		"unless there is nothing else":              {[]string{"1.0.0-rc.1", "1.0.0-rc.2"}, "prompt:w", "1.0.0-rc.2"},
+		"the named one":                             {[]string{"1.0.0", "2.0.0"}, "prompt:w@1.0.0", "1.0.0"},
+		"the named one, also if it leads up":        {[]string{"1.0.0", "2.0.0-rc.1"}, "prompt:w@2.0.0-rc.1", "2.0.0-rc.1"},
+		"builds are distinguished by their letters": {[]string{"1.0.0+a", "1.0.0+b"}, "prompt:w", "1.0.0+b"},
 	} {
 		r, wrong := prompt.ParseName(tc.ref)
 		require.Empty(t, wrong)

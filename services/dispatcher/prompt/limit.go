@@ -7,18 +7,17 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// maxComposed bounds the text of a composition, and apart from it the values of its
-// variables: a template can name a long value many times, and many variables can hold
-// it. It is as much as a model may answer.
+// maxComposed limits the text of a composition, and separately the values of its variables. A
+// template can name a long value many times, and many variables can hold it. It equals the limit of
+// an answer.
 const maxComposed = 2 << 20
 
-// maxRecorded bounds the event of a composition as JSON writes it. Under full it has all
-// of the text twice and the values once; escapes and marks of secrets can make that
-// longer. A frame has 8 MiB, and an event that no frame holds would be tried to record
-// again and again.
+// maxRecorded limits the event of a composition as JSON. Under full it contains the text twice and
+// the values once; escapes and markers can make it longer. A frame has 8 MiB, and recording a
+// larger event would fail on every retry.
 const maxRecorded = 3 * maxComposed
 
-// origin is where a variable was declared.
+// origin is the declaration of a variable.
 type origin struct{ template, variable string }
 
 func (o origin) tooLong(format string, args ...any) *fault.Error {
@@ -29,12 +28,12 @@ func (o origin) tooLong(format string, args ...any) *fault.Error {
 	return e
 }
 
-// bindTooLong refuses the value that makes those of all variables too long.
+// bindTooLong rejects the value that exceeds the limit of all values.
 func bindTooLong(o origin) *fault.Error {
 	return o.tooLong("the values of the prompt's variables have more than %d bytes with that of %q of the template %s; give it a shorter one", maxComposed, o.variable, o.template)
 }
 
-// textTooLong refuses the place where the text becomes too long.
+// textTooLong rejects the placeholder at which the text exceeds the limit.
 func textTooLong(o origin) *fault.Error {
 	if o.variable == "" {
 		return o.tooLong("the prompt has more than %d bytes with the template %s; name fewer templates, or shorter values", maxComposed, o.template)
@@ -42,7 +41,7 @@ func textTooLong(o origin) *fault.Error {
 	return o.tooLong("the prompt has more than %d bytes with the variable %q in the template %s; give it a shorter value, or name it less often", maxComposed, o.variable, o.template)
 }
 
-// checkShown refuses a composition that the marks of its secrets have made too long.
+// checkShown rejects a composition that became too long by the markers of its secrets.
 func (c *Composition) checkShown() *fault.Error {
 	values := 0
 	for _, raw := range c.variables {
@@ -51,20 +50,20 @@ func (c *Composition) checkShown() *fault.Error {
 	if max(len(c.shown.System)+len(c.shown.User), values) <= 2*maxComposed {
 		return nil
 	}
-	return c.largest().tooLong("the prompt has more than %d bytes with the marks of its secrets in their places; give its secrets shorter ids", 2*maxComposed)
+	return c.largestValue().tooLong("the prompt has more than %d bytes with the marks of its secrets in their places; give its secrets shorter ids", 2*maxComposed)
 }
 
-// Record writes a payload of this composition down. The error is content_too_long: what
-// no frame of the log holds is refused before anything is asked.
+// Record renders a payload of this composition. The error is content_too_long: a payload that fits
+// no frame is rejected before the model call.
 func (c *Composition) Record(p Payload) (json.RawMessage, *fault.Error) {
 	doc, err := json.Marshal(p)
 	if err != nil {
-		panic("prompt: payload is not JSON: " + err.Error()) // it came out of JSON
+		panic("prompt: payload is not JSON: " + err.Error()) // raw messages always render
 	}
 	if len(doc) <= maxRecorded {
 		return doc, nil
 	}
-	o := c.largest()
+	o := c.largestValue()
 	if o.variable == "" {
 		return nil, o.tooLong("recorded, the prompt has %d bytes and may have %d; shorten its templates, the first is %s", len(doc), maxRecorded, o.template)
 	}
@@ -72,8 +71,8 @@ func (c *Composition) Record(p Payload) (json.RawMessage, *fault.Error) {
 		len(doc), maxRecorded, o.variable, o.template)
 }
 
-// largest is the variable with the longest value, or else the first template.
-func (c *Composition) largest() (found origin) {
+// largestValue returns the variable with the longest value, else the first template.
+func (c *Composition) largestValue() (found origin) {
 	size := 0
 	for name, raw := range c.variables {
 		o, known := c.origins[name]

@@ -35,7 +35,7 @@ func TestCompose_BoundsWhatItMakes(t *testing.T) {
 		"in one too many":               {text: "{{a}}{{a}}{{a}}", variable: "a"},
 		"a short one in many":           {text: strings.Repeat("{{s}} ", 100), variable: "s"},
 		"marks count":                   {text: "{{open}}{{a}}", variable: "a"},
-		"nobody puts the values in":     {text: "x", variables: path("p", "a") + "," + path("q", "a"), fits: true},
+		"the values are not inserted":   {text: "x", variables: path("p", "a") + "," + path("q", "a"), fits: true},
 		"there are too many of them":    {text: "x", variables: path("p", "a") + "," + path("q", "a") + "," + path("r", "a"), variable: "r"},
 		"one of them is too long":       {text: "x", variables: variable("tail", "string", required), variable: "tail"},
 		"the template's own text":       {text: "{{a}}{{a}}" + strings.Repeat("x", 5)},
@@ -79,7 +79,7 @@ func TestCompose_BoundsAllPartsTogether(t *testing.T) {
 	require.Equal(t, "prompt:few-shot@1.0.0", err.Details["template"])
 }
 
-// An event that no frame holds is refused, and tells which value makes it so long.
+// An event too large for a frame is rejected with its longest value.
 func TestRecord_BoundsTheEvent(t *testing.T) {
 	t.Parallel()
 	b := prompt.Bindings{Input: prompt.Scope{Values: values{"a": long("<", mib), "b": json.RawMessage(`"x"`)}}}

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// minMasked is the shortest value that is looked for where nobody put it: a shorter one
-// would be found in ordinary words (OpenWOP envelope contract §11).
+// minMasked is the shortest secret that is masked outside its own placeholder. A shorter one would
+// match ordinary words (OpenWOP envelope contract §11).
 const minMasked = 8
 
-// masker puts the marks of secrets in the place of their values, however those came
-// into a text: a template or an input may hold what another variable fetched. The
-// redactor sees the event as well; this is for the hash, which has to be of what shows.
-func masker(secrets []*secret) func(string) string {
+// newMasker returns a function that replaces the values of secrets by their markers anywhere in a
+// text. A template or an input may contain the value of another variable. The redactor also checks
+// the event; masking here ensures that the hash is of the recorded text.
+func newMasker(secrets []*secret) func(string) string {
 	type form struct{ text, marker string }
 	var forms []form
 	for _, s := range secrets {
 		if len(s.value) < minMasked {
 			continue
 		}
-		for _, f := range spellings(s.value) {
+		for _, f := range encodings(s.value) {
 			forms = append(forms, form{f, s.marker()})
 		}
 	}
-	// The longest first, so that nothing is left of a secret that contains another.
+	// Longest first, so that no part is left of a secret that contains another.
 	slices.SortFunc(forms, func(a, b form) int {
 		return cmp.Or(cmp.Compare(len(b.text), len(a.text)), cmp.Compare(a.text, b.text), cmp.Compare(a.marker, b.marker))
 	})
@@ -39,8 +39,8 @@ func masker(secrets []*secret) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// spellings are a value and its common encodings.
-func spellings(value string) []string {
+// encodings returns a value and its common encodings.
+func encodings(value string) []string {
 	raw := []byte(value)
 	lower := hex.EncodeToString(raw)
 	out := []string{value, lower, strings.ToUpper(lower), url.QueryEscape(value), url.PathEscape(value)}

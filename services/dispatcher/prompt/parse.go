@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of a document. The text's is the protocol's, and counts bytes here.
+// Limits of a document. The limit of the text is the protocol's, in bytes.
 const (
 	MaxBytes         = 1 << 20
 	MaxTemplateBytes = 65536
@@ -30,7 +30,7 @@ var (
 	//go:embed ref.schema.json
 	refJSON []byte
 
-	// Compiled on first use; the documents are part of the binary and tests compile them.
+	// Compiled on first use. The documents are part of the binary and tests compile them.
 	templateForm = sync.OnceValue(func() *schema.Schema { return embedded("prompt template", templateJSON) })
 	refForm      = sync.OnceValue(func() *schema.Schema { return embedded("prompt reference", refJSON) })
 )
@@ -43,7 +43,7 @@ func embedded(name string, doc []byte) *schema.Schema {
 	return s
 }
 
-// Problem is one thing that is wrong. Path is a JSON pointer.
+// Problem is one problem of a document. Path is a JSON pointer.
 type Problem struct {
 	Path, Message string
 	Code          fault.Code
@@ -53,10 +53,10 @@ func invalid(path, format string, args ...any) Problem {
 	return Problem{path, fmt.Sprintf(format, args...), fault.ValidationError}
 }
 
-// ParseError lists all that is wrong with a document.
+// ParseError lists all problems of a document.
 type ParseError struct{ Problems []Problem }
 
-// Error is one line for each problem.
+// Error returns one line per problem.
 func (e *ParseError) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
@@ -65,8 +65,8 @@ func (e *ParseError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a template. The error is a *ParseError: of all that the document's form
-// forbids or, if that is sound, of all else that is wrong with it.
+// Parse reads a template. The error is a *ParseError with all violations of the schema or, without
+// any, all other problems.
 func Parse(doc []byte) (*Template, error) {
 	t := &Template{}
 	if found := readForm(doc, templateForm(), t); found != nil {
@@ -79,10 +79,10 @@ func Parse(doc []byte) (*Template, error) {
 	return t, nil
 }
 
-// readForm reads a document of a form.
+// readForm validates a document with a schema and decodes it.
 func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}); err != nil {
-		return unsound(err)
+		return strictProblems(err)
 	}
 	for _, v := range form.Validate(doc) {
 		found = append(found, invalid(v.InstancePath, "%s", v.Message))
@@ -91,23 +91,23 @@ func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 		return found
 	}
 	if err := strictjson.Read(doc, into); err != nil {
-		return unsound(err)
+		return strictProblems(err)
 	}
 	return nil
 }
 
-// unsound carries an error of strictjson over.
-func unsound(err error) []Problem {
+// strictProblems converts an error of strictjson.
+func strictProblems(err error) []Problem {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return []Problem{invalid(e.Path, "%s", e.Reason)}
 	}
 	return []Problem{invalid("", "%s", err)}
 }
 
-// check finds what no schema can say.
+// check returns problems that the schema cannot express.
 func (t *Template) check() (found []Problem) {
 	add := func(path, format string, args ...any) { found = append(found, invalid(path, format, args...)) }
-	if !semver.IsValid(t.order()) {
+	if !semver.IsValid(t.semver()) {
 		add("/version", "want a version of Semantic Versioning 2.0.0, such as 1.2.0, with no number that begins with 0")
 	}
 	if len(t.Text) > MaxTemplateBytes {
@@ -126,23 +126,23 @@ func (t *Template) check() (found []Problem) {
 		if v.source() == FromSecret && v.Type != typeString {
 			add(at+"/type", "want string: a secret is text")
 		}
-		if !missing(v.Default) && !v.fits(v.Default) {
+		if !isMissing(v.Default) && !v.accepts(v.Default) {
 			add(at+"/defaultValue", "want a value of the variable's type, %s", v.Type)
 		}
 	}
 	return found
 }
 
-// order is the version as it is compared. That it has three numbers is up to the form.
-func (t *Template) order() string { return "v" + t.Version }
+// semver returns the version for comparisons. The schema ensures three numbers.
+func (t *Template) semver() string { return "v" + t.Version }
 
-// missing reports that there is no value. Null is none.
-func missing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+// isMissing reports whether there is no value. null counts as none.
+func isMissing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 const typeString = "string"
 
-// fits reports whether a value is of the variable's type; one without a type takes all.
-func (v Variable) fits(raw json.RawMessage) bool {
+// accepts reports whether a value has the variable's type. A variable without a type accepts all.
+func (v Variable) accepts(raw json.RawMessage) bool {
 	if v.Type == "" {
 		return true
 	}
@@ -160,10 +160,10 @@ func (v Variable) fits(raw json.RawMessage) bool {
 	return v.Type == is
 }
 
-// otherTag is what Mustache would read as a tag and this host leaves as it is.
+// otherTag matches other Mustache tags, which this host leaves unchanged.
 var otherTag = regexp.MustCompile(`\{\{[#^/!>=]`)
 
-// Notes tell what an author should know of a sound template.
+// Notes returns hints about a valid template for its author.
 func (t *Template) Notes() (notes []string) {
 	placed := map[string]bool{}
 	for _, m := range placeholder.FindAllStringSubmatch(t.Text, -1) {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// wantPath is the remedy for a path that this host does not follow.
+// wantPath describes the supported paths.
 const wantPath = "want a path of names and indices, such as $.customer.name, items[0].id or $['first name']; filters and wildcards are not there"
 
-// step finds the next part of a path: .name, [0], ['name'] or ["name"].
+// step matches the next part of a path: .name, [0], ['name'] or ["name"].
 var step = regexp.MustCompile(`^(?:\.([^.\[\]'"*?@()\s]+)|\[(\d{1,9})\]|\['([^']*)'\]|\["([^"]*)"\])`)
 
-// segment is a member's name, or an index.
+// segment is a member name or an index.
 type segment struct {
 	name  string
 	index int // -1: the segment is a name
 }
 
-// parsePath takes a path apart. Both $.a.b and a.b are read; an empty one is the whole.
+// parsePath parses a path. $.a.b and a.b are equivalent; an empty path is the whole value.
 func parsePath(path string) ([]segment, bool) {
 	rest := strings.TrimPrefix(path, "$")
 	if rest == path && rest != "" && rest[0] != '[' {
@@ -40,7 +40,7 @@ func parsePath(path string) ([]segment, bool) {
 	return out, true
 }
 
-// follow gives what a path leads to; nothing if there is no such place.
+// follow returns the value at a path; nil if there is none.
 func follow(raw json.RawMessage, path []segment) json.RawMessage {
 	for _, s := range path {
 		if s.index >= 0 {

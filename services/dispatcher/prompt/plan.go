@@ -12,39 +12,38 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Part is a template of a composition, with the values that its reference brings.
+// Part is a template of a composition, with the overrides of its reference.
 type Part struct {
 	Template  *Template
 	Overrides map[string]json.RawMessage
 }
 
-// slot is a reference of a node's config, and the kind that it must be of; empty: any.
+// slot is a reference in a node's config and its required kind; empty allows any.
 type slot struct {
 	path string
 	ref  Ref
 	kind Kind
 }
 
-// nodeConfig are the members of a node's config that have to do with prompts.
+// nodeConfig are the prompt-related members of a node's config.
 type nodeConfig struct {
 	System     json.RawMessage `json:"systemPromptRef"`
 	User       json.RawMessage `json:"userPromptRef"`
 	Additional json.RawMessage `json:"additionalPromptRefs"`
 	PromptID   json.RawMessage `json:"promptId"`
-	// Own words of the node, which a template would take the place of.
+	// Texts of the node itself, which conflict with templates.
 	SystemText json.RawMessage `json:"system"`
 	UserText   json.RawMessage `json:"prompt"`
 }
 
-// Plan finds the templates that a node's config names, in the order in which the event
-// tells them: system, user, others. pinned are the references of a composition that was
-// made before, by which the newest version is still the one it was. No parts: the node
-// names none.
+// Plan returns the templates that a node's config names, in the event's order: system, user,
+// others. pinned are the references of an earlier composition, which keep their versions. No parts
+// means that the node names none.
 func (l *Library) Plan(config json.RawMessage, pinned ...string) ([]Part, []Problem) {
 	slots, found := readSlots(config, !l.Empty())
 	var parts []Part
 	for i, s := range slots {
-		t, err := l.find(s.ref, i, pinned)
+		t, err := l.findPinned(s.ref, i, pinned)
 		if err != nil {
 			found = append(found, Problem{s.path, err.Message, err.Code})
 			continue
@@ -61,7 +60,7 @@ func (l *Library) Plan(config json.RawMessage, pinned ...string) ([]Part, []Prob
 	return parts, nil
 }
 
-func (l *Library) find(r Ref, i int, pinned []string) (*Template, *fault.Error) {
+func (l *Library) findPinned(r Ref, i int, pinned []string) (*Template, *fault.Error) {
 	if r.Version == "" && i < len(pinned) {
 		if before, wrong := parseShort(pinned[i]); wrong == nil && before.ID == r.ID {
 			before.Library = r.Library
@@ -73,9 +72,9 @@ func (l *Library) find(r Ref, i int, pinned []string) (*Template, *fault.Error) 
 	return l.Find(r)
 }
 
-// readSlots reads the references of a config. A config that is no object has none: the
-// node fails on it anyway. An id without a scheme is a reference only where there are
-// templates: other hosts' names for their own prompts look the same.
+// readSlots reads the references of a config. An invalid config has none: the node fails on it
+// anyway. An id without a scheme is a reference only if there are templates, because other hosts
+// use similar names for their own prompts.
 func readSlots(config json.RawMessage, bare bool) (slots []slot, found []Problem) {
 	if !mayRefer(config) {
 		return nil, nil
@@ -116,9 +115,8 @@ func readSlots(config json.RawMessage, bare bool) (slots []slot, found []Problem
 	return slots, append(found, c.conflicts(slots)...)
 }
 
-// mayRefer tells, without reading it, of a config that names none of the members that refer:
-// most do not, and each is looked at whenever its node is asked. Only an escape could hide a
-// name.
+// mayRefer quickly rules out configs without reference members, which is the usual case: each
+// config is read before every call of its node. Only an escape could hide a name.
 func mayRefer(config json.RawMessage) bool {
 	return bytes.Contains(config, []byte("PromptRef")) || bytes.Contains(config, []byte("promptId")) || bytes.Contains(config, []byte(`\u`))
 }
@@ -132,13 +130,13 @@ func bareSlot(raw json.RawMessage) (slot, bool) {
 	return slot{path: "/promptId", ref: Ref{ID: id}, kind: User}, true
 }
 
-// isRef reports that a promptId means a template. Any other text is not this host's.
+// isRef reports whether a promptId refers to a template. Other texts belong to other hosts.
 func isRef(raw json.RawMessage) bool {
 	var id string
 	return len(raw) > 0 && (raw[0] == '{' || json.Unmarshal(raw, &id) == nil && strings.HasPrefix(id, refScheme))
 }
 
-// conflicts are places that two members of the config want to fill.
+// conflicts returns the texts that two members of the config both set.
 func (c nodeConfig) conflicts(slots []slot) (found []Problem) {
 	has := func(path string) bool { return slices.ContainsFunc(slots, func(s slot) bool { return s.path == path }) }
 	both := func(path, other string) {
@@ -147,35 +145,37 @@ func (c nodeConfig) conflicts(slots []slot) (found []Problem) {
 	if has("/userPromptRef") && has("/promptId") {
 		both("/promptId", "userPromptRef")
 	}
-	if has("/systemPromptRef") && written(c.SystemText) {
+	if has("/systemPromptRef") && hasText(c.SystemText) {
 		both("/system", "systemPromptRef")
 	}
 	for _, p := range []string{"/userPromptRef", "/promptId"} {
-		if has(p) && written(c.UserText) {
+		if has(p) && hasText(c.UserText) {
 			both("/prompt", p[1:])
 		}
 	}
 	return found
 }
 
-// written reports a text with something in it.
-func written(raw json.RawMessage) bool { return !missing(raw) && string(raw) != `""` }
+// hasText reports whether a member is a non-empty text.
+func hasText(raw json.RawMessage) bool { return !isMissing(raw) && string(raw) != `""` }
 
-// checkOverrides refuses values for what the template does not have.
+// checkOverrides rejects values for variables that the template does not have.
 func (t *Template) checkOverrides(s slot) (found []Problem) {
 	slots := t.slots()
 	for _, name := range slices.Sorted(maps.Keys(s.ref.Overrides)) {
-		at := s.path + "/variableOverrides/" + escape(name)
+		at := s.path + "/variableOverrides/" + escapePointer(name)
 		i := slices.IndexFunc(slots, func(v Variable) bool { return v.Name == name })
 		switch raw := s.ref.Overrides[name]; {
 		case i < 0:
 			found = append(found, invalid(at, "the template %s has no variable of this name", t.Ref()))
-		case !missing(raw) && !slots[i].fits(raw):
+		case !isMissing(raw) && !slots[i].accepts(raw):
 			found = append(found, invalid(at, "want a value of the variable's type, %s", slots[i].Type))
 		}
 	}
 	return found
 }
 
-// escape writes a name as a token of a JSON pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+// escapePointer escapes a name for a JSON pointer.
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// spellings are the ways to write a secret that nobody may find in an event.
+// spellings are the ways to write a secret that must not be in an event.
 func spellings(secret string) map[string]string {
 	raw := []byte(secret)
 	plain, _ := json.Marshal(secret)

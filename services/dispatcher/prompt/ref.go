@@ -7,18 +7,18 @@ import (
 
 const refScheme = "prompt:"
 
-// Ref names a template.
+// Ref is a reference to a template.
 type Ref struct {
-	// Library is a pack's name or HostLibrary; empty: any.
+	// Library is a pack's name or HostLibrary; empty allows any.
 	Library string `json:"libraryId"`
 	ID      string `json:"templateId"`
-	// Version is exact; empty: the newest.
+	// Version is exact; empty means the newest.
 	Version string `json:"version"`
-	// Overrides are values that come before those of the node.
+	// Overrides are values that take precedence over those of the node.
 	Overrides map[string]json.RawMessage `json:"variableOverrides"`
 }
 
-// String is the short form.
+// String returns the short form.
 func (r Ref) String() string {
 	if r.Version == "" {
 		return refScheme + r.ID
@@ -26,15 +26,15 @@ func (r Ref) String() string {
 	return refScheme + r.ID + "@" + r.Version
 }
 
-// shortRef is the form in which a reference is a text.
+// shortRef is the format of a reference as text.
 var shortRef = regexp.MustCompile(`^prompt:([a-z0-9][a-z0-9._-]{0,127})(?:@(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?))?$`)
 
-// bareID is the id of a template by itself.
+// bareID is the format of a template id.
 var bareID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
 const wantRef = `want a reference such as "prompt:writer", "prompt:writer@1.2.0", or an object with templateId`
 
-// ParseRef reads a reference: a text, or an object. Paths are below it.
+// ParseRef reads a reference: a text or an object. Paths are relative to it.
 func ParseRef(raw json.RawMessage) (Ref, []Problem) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' {
@@ -58,7 +58,7 @@ func parseShort(text string) (Ref, []Problem) {
 	return Ref{ID: m[1], Version: m[2]}, nil
 }
 
-// ParseName reads a short reference, or an id by itself.
+// ParseName reads a short reference or a template id.
 func ParseName(text string) (Ref, []Problem) {
 	if bareID.MatchString(text) {
 		return Ref{ID: text}, nil

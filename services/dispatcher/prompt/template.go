@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Kind is the part that a template plays in a call.
+// Kind is the role of a template in a call.
 type Kind string
 
 // The four kinds.
@@ -20,10 +20,10 @@ const (
 // Kinds lists all of them.
 func Kinds() []Kind { return []Kind{System, User, FewShot, SchemaHint} }
 
-// Source is where the value of a variable comes from.
+// Source is the source of a variable's value.
 type Source string
 
-// The four sources. One that is not said is the input.
+// The four sources. The default is the input.
 const (
 	FromInput    Source = "input"
 	FromVariable Source = "variable"
@@ -31,10 +31,10 @@ const (
 	FromContext  Source = "context"
 )
 
-// HostLibrary is the library of templates that come with no pack.
+// HostLibrary is the library of templates without a pack.
 const HostLibrary = "host"
 
-// Template is a text of one version, with places to fill in.
+// Template is one version of a text with placeholders.
 type Template struct {
 	ID        string     `json:"templateId"`
 	Version   string     `json:"version"`
@@ -42,19 +42,19 @@ type Template struct {
 	Text      string     `json:"text"`
 	Name      string     `json:"name"`
 	Variables []Variable `json:"variables"`
-	// Library is the name of the pack that the template came with, or HostLibrary.
+	// Library is the name of the template's pack, or HostLibrary.
 	Library string `json:"-"`
 }
 
-// Variable is a place in a template's text.
+// Variable is a placeholder of a template.
 type Variable struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Required bool   `json:"required"`
 	Source   Source `json:"source"`
-	// ExtractPath leads to a part of the source's value; empty: all of it.
+	// ExtractPath selects a part of the source's value; empty selects all of it.
 	ExtractPath string `json:"extractPath"`
-	// Default stands in for a missing value of an optional variable.
+	// Default replaces a missing value of an optional variable.
 	Default json.RawMessage `json:"defaultValue"`
 }
 
@@ -65,18 +65,17 @@ func (v Variable) source() Source {
 	return v.Source
 }
 
-// Ref names exactly this version.
+// Ref returns the reference to exactly this version.
 func (t *Template) Ref() string { return refScheme + t.ID + "@" + t.Version }
 
-// placeholder finds {{name}}, and the two forms in which Mustache leaves a value as it
-// is, which is what is done to every value here.
+// placeholder matches {{name}} and the two unescaped Mustache forms. No value is escaped here.
 var placeholder = regexp.MustCompile(`\{\{\{\s*([a-zA-Z_][a-zA-Z0-9_]{0,63})\s*\}\}\}|\{\{&?\s*([a-zA-Z_][a-zA-Z0-9_]{0,63})\s*\}\}`)
 
-// placeName is the name in a match of placeholder.
+// placeName returns the name in a match of placeholder.
 func placeName(groups []string) string { return groups[1] + groups[2] }
 
-// slots are the variables of the template: those it declares, then those that only
-// its text has, which are optional inputs.
+// slots returns the declared variables, then those that only occur in the text, which are optional
+// inputs.
 func (t *Template) slots() []Variable {
 	out := slices.Clone(t.Variables)
 	for _, m := range placeholder.FindAllStringSubmatch(t.Text, -1) {

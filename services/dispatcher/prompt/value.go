@@ -9,8 +9,8 @@ import (
 
 func quoted(text string) json.RawMessage { return wire.AppendString(nil, text) }
 
-// canonical writes a value so that equal ones look equal: members sorted, no spaces,
-// numbers as they are.
+// canonical renders a value so that equal values are equal texts: sorted members, no spaces,
+// numbers unchanged.
 func canonical(raw json.RawMessage) json.RawMessage {
 	v, err := decode(raw)
 	if err != nil {
@@ -30,13 +30,13 @@ func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // it came out of JSON
+	if err := e.Encode(v); err != nil { // decoded values always render
 		panic("prompt: " + err.Error())
 	}
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// shownText is a value as a prompt shows it: a string as it is, anything else as JSON.
+// shownText renders a value for a prompt: strings unquoted, other values as JSON.
 func shownText(raw json.RawMessage) string {
 	var s string
 	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -45,27 +45,27 @@ func shownText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// eachText puts every string of a value, names of members as well, through a function.
-func eachText(raw json.RawMessage, f func(string) string) json.RawMessage {
+// mapStrings applies a function to every string of a value, including member names.
+func mapStrings(raw json.RawMessage, f func(string) string) json.RawMessage {
 	v, err := decode(raw)
-	if err != nil { // it is JSON: it came out of it
+	if err != nil { // unreachable for valid JSON
 		return quoted(f(string(raw)))
 	}
-	return encode(mapTexts(v, f))
+	return encode(mapValue(v, f))
 }
 
-func mapTexts(v any, f func(string) string) any {
+func mapValue(v any, f func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return f(v)
 	case []any:
 		for i := range v {
-			v[i] = mapTexts(v[i], f)
+			v[i] = mapValue(v[i], f)
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {
-			out[f(name)] = mapTexts(member, f)
+			out[f(name)] = mapValue(member, f)
 		}
 		return out
 	}

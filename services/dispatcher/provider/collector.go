@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Collector puts an answer together while it arrives and hands the pieces on, each
-// as soon as it is there. Only when the stream ends is it known that a piece was the
-// last, and what the answer cost: an empty piece says so. It is used by one goroutine.
+// Collector assembles a streamed answer and emits each piece immediately. Which piece is the last,
+// and the usage, are known only at the end of the stream, so an empty last piece carries them. It
+// is used by one goroutine.
 type Collector struct {
 	emit   func(Delta) error
 	model  string
@@ -17,51 +17,47 @@ type Collector struct {
 	text   strings.Builder
 	calls  []ToolCall
 	size   int
-	held   *Delta // of tokens alone
+	held   *Delta // only with tokens
 }
 
-// NewCollector collects an answer of the model; emit may be nil.
+// NewCollector returns a collector for an answer of the model; emit may be nil.
 func NewCollector(model string, emit func(Delta) error) *Collector {
 	return &Collector{emit: emit, model: model}
 }
 
-// NewTokenCollector is for providers that make their answers themselves, so that their
-// pieces are tokens. It holds one back, which is then marked as the last: those who
-// count the pieces count the tokens, with no empty one at the end (OpenWOP host
-// contract §4.3, messages).
+// NewTokenCollector is for providers that generate their answers themselves, so that pieces are
+// tokens. It holds one token back to mark it as the last. The number of pieces then equals the
+// number of tokens, without an empty one at the end (OpenWOP host contract §4.3, messages).
 func NewTokenCollector(model string, emit func(Delta) error) *Collector {
 	return &Collector{emit: emit, model: model, tokens: true}
 }
 
-// maxModelName bounds the name that a server gives its model: it stands in every
-// piece, and every piece is recorded.
+// maxModelName limits the model name given by a server: every piece contains it and is recorded.
 const maxModelName = 256
 
-// AnsweredBy notes the model as the server names it, for the pieces to come. A name
-// that can be none is passed over.
+// AnsweredBy sets the model name given by the server for later pieces. Invalid names are ignored.
 func (c *Collector) AnsweredBy(model string) {
 	if model != "" && len(model) <= maxModelName && utf8.ValidString(model) {
 		c.model = model
 	}
 }
 
-// Fits is an error if n more bytes make the answer too long. Adapters ask for
-// what they put together themselves: a refusal, a tool call's arguments.
-func (c *Collector) Fits(n int) error {
+// CheckSize returns an error if n more bytes make the answer too long. Adapters use it for parts
+// they assemble themselves, such as a refusal or a tool call's arguments.
+func (c *Collector) CheckSize(n int) error {
 	if c.size+n > MaxAnswerBytes {
 		return &Error{Code: CodeContentTooLong, Message: "the answer is longer than 9 MiB"}
 	}
 	return nil
 }
 
-// Add takes the next piece. Its error ends the call: the answer is too long, or
-// emit failed.
+// Add adds the next piece. An error ends the call: the answer is too long, or emit failed.
 func (c *Collector) Add(d Delta) error {
 	n := len(d.Text) + len(d.Thought)
 	for _, t := range d.ToolCalls {
 		n += len(t.ID) + len(t.Name) + len(t.Arguments)
 	}
-	if err := c.Fits(n); err != nil {
+	if err := c.CheckSize(n); err != nil {
 		return err
 	}
 	c.size += n
@@ -79,8 +75,8 @@ func (c *Collector) Add(d Delta) error {
 	return nil
 }
 
-// AddAfter takes a token that is said a while after the one before it, which is
-// emitted first. When ctx ends the error is ctx's.
+// AddAfter emits the held token, waits, and adds the next one. It returns the error of ctx when
+// that ends.
 func (c *Collector) AddAfter(ctx context.Context, wait time.Duration, d Delta) error {
 	if err := c.flush(); err != nil {
 		return err
@@ -91,7 +87,7 @@ func (c *Collector) AddAfter(ctx context.Context, wait time.Duration, d Delta) e
 	return c.Add(d)
 }
 
-// flush emits the token that is held back.
+// flush emits the held token.
 func (c *Collector) flush() error {
 	if c.held == nil {
 		return nil
@@ -101,11 +97,11 @@ func (c *Collector) flush() error {
 	return c.send(d)
 }
 
-// Finish emits the last piece and completes r, which tells how the answer ended,
-// with the text, the tool calls and the model. reason is the piece's FinishReason.
+// Finish emits the last piece and completes r, which describes the end of the answer, with the
+// text, the tool calls and the model. reason is the piece's FinishReason.
 func (c *Collector) Finish(r Result, reason string) (Result, error) {
 	r.Text, r.ToolCalls, r.Model = c.text.String(), c.calls, c.model
-	r.Usage = r.Usage.believed()
+	r.Usage = r.Usage.clamped()
 	last := Delta{Model: c.model}
 	if c.held != nil {
 		last = *c.held
@@ -128,7 +124,7 @@ func (c *Collector) send(d Delta) error {
 	return c.emit(d)
 }
 
-// FinishReason is the normalized reason of a stop class, for Delta.FinishReason.
+// FinishReason returns the normalized reason of a stop class, for Delta.FinishReason.
 func FinishReason(s StopClass) string {
 	switch s {
 	case StopClean, StopSequence:

@@ -27,7 +27,7 @@ func finish(t *testing.T, model string, u provider.Usage) (provider.Result, prov
 func TestCollector_BelievesNoUsageThatCannotBe(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 50
-	for name, tc := range map[string]struct{ told, want provider.Usage }{
+	for name, tc := range map[string]struct{ reported, want provider.Usage }{
 		"verbatim": {
 			provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 9, CacheReadTokens: 1, CacheWriteTokens: 2, CacheApart: true, Known: true},
 			provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 9, CacheReadTokens: 1, CacheWriteTokens: 2, CacheApart: true, Known: true},
@@ -37,11 +37,11 @@ func TestCollector_BelievesNoUsageThatCannotBe(t *testing.T) {
 			provider.Usage{InputTokens: math.MaxInt, OutputTokens: 1 << 60, TotalTokens: math.MaxInt, CacheReadTokens: math.MaxInt, CacheWriteTokens: math.MaxInt, Known: true},
 			provider.Usage{InputTokens: most, OutputTokens: most, TotalTokens: most, CacheReadTokens: most, CacheWriteTokens: most, Known: true},
 		},
-		"nothing was told": {provider.Usage{InputTokens: 7}, provider.Usage{}},
+		"no usage": {provider.Usage{InputTokens: 7}, provider.Usage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			res, last := finish(t, "", tc.told)
+			res, last := finish(t, "", tc.reported)
 			require.Equal(t, tc.want, res.Usage)
 			if tc.want.Known {
 				require.Equal(t, tc.want, *last.Usage)

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// PartKind is what a part of a message holds.
+// PartKind is the kind of a message part.
 type PartKind string
 
 // The kinds of parts.
@@ -21,24 +21,23 @@ const (
 	PartFile  PartKind = "file"
 )
 
-// Part is one block of a message's content, in nobody's dialect.
+// Part is one block of a message's content in a vendor-neutral form.
 type Part struct {
 	Kind PartKind
-	// Text is that of a text part.
+	// Text is the text of a text part.
 	Text string
-	// MIME is the type of any other part; of one by URL it may be empty.
+	// MIME is the type of other parts; it may be empty for a part by URL.
 	MIME string
-	// Data are its bytes, or URL is where the vendor fetches them; the host never does.
+	// Data holds the bytes, or URL the address that the vendor fetches; the host never fetches it.
 	Data []byte
 	URL  string
-	// Name is a file's, empty for none.
+	// Name is the name of a file; empty for none.
 	Name string
 }
 
-// Parts reads a message's content: a JSON string, or blocks as chat completions
-// have them (text, image_url, input_audio, file), or as this host's media kinds do
-// ({type: image|audio|file, mimeType, base64 or url}). Errors are *Error of
-// CodeInvalidRequest and name the block, not what is in it.
+// Parts reads a message's content: a JSON string, or blocks in the form of chat completions (text,
+// image_url, input_audio, file) or of this host's media kinds ({type: image|audio|file, mimeType,
+// base64 or url}). Errors are *Error of CodeInvalidRequest and name the block, not its content.
 func (m Message) Parts() ([]Part, error) {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {
@@ -50,7 +49,7 @@ func (m Message) Parts() ([]Part, error) {
 	}
 	out := make([]Part, 0, len(blocks))
 	for i, raw := range blocks {
-		p, err := partOf(raw)
+		p, err := parsePart(raw)
 		if err != nil {
 			return nil, invalid("content[%d]: %s", i, err)
 		}
@@ -59,7 +58,7 @@ func (m Message) Parts() ([]Part, error) {
 	return out, nil
 }
 
-// block is any block of the two dialects.
+// block is a block of either form.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -80,7 +79,7 @@ type block struct {
 	Name   string `json:"name"`
 }
 
-func partOf(raw json.RawMessage) (Part, error) {
+func parsePart(raw json.RawMessage) (Part, error) {
 	var b block
 	if err := strictjson.Read(raw, &b); err != nil {
 		return Part{}, fmt.Errorf("want an object with a type, such as {\"type\":\"text\",\"text\":\"…\"}")
@@ -89,37 +88,37 @@ func partOf(raw json.RawMessage) (Part, error) {
 	case "text":
 		return Part{Kind: PartText, Text: b.Text}, nil
 	case "image_url":
-		return located(PartImage, "", b.ImageURL.URL)
+		return urlPart(PartImage, "", b.ImageURL.URL)
 	case "input_audio":
-		return encoded(Part{Kind: PartAudio, MIME: "audio/" + strings.ToLower(b.InputAudio.Format)}, b.InputAudio.Data)
+		return dataPart(Part{Kind: PartAudio, MIME: "audio/" + strings.ToLower(b.InputAudio.Format)}, b.InputAudio.Data)
 	case "file":
 		if b.File.Data != "" {
-			p, err := located(PartFile, "", b.File.Data)
+			p, err := urlPart(PartFile, "", b.File.Data)
 			p.Name = b.File.Name
 			return p, err
 		}
-		return media(PartFile, b)
+		return mediaPart(PartFile, b)
 	case "image":
-		return media(PartImage, b)
+		return mediaPart(PartImage, b)
 	case "audio":
-		return media(PartAudio, b)
+		return mediaPart(PartAudio, b)
 	default:
 		return Part{}, fmt.Errorf("type: want text, image_url, input_audio, file, image or audio")
 	}
 }
 
-// media is a block as this host's media kinds have it.
-func media(kind PartKind, b block) (Part, error) {
+// mediaPart reads a block in the form of this host's media kinds.
+func mediaPart(kind PartKind, b block) (Part, error) {
 	if b.URL != "" {
-		p, err := located(kind, b.MIME, b.URL)
+		p, err := urlPart(kind, b.MIME, b.URL)
 		p.Name = b.Name
 		return p, err
 	}
-	return encoded(Part{Kind: kind, MIME: b.MIME, Name: b.Name}, b.Base64)
+	return dataPart(Part{Kind: kind, MIME: b.MIME, Name: b.Name}, b.Base64)
 }
 
-// located is a part by its address; a data: address holds the part itself.
-func located(kind PartKind, mimeType, url string) (Part, error) {
+// urlPart reads a part by its address; a data: address contains the part itself.
+func urlPart(kind PartKind, mimeType, url string) (Part, error) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {
 		if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
@@ -132,11 +131,11 @@ func located(kind PartKind, mimeType, url string) (Part, error) {
 	if !found || !isBase64 {
 		return Part{}, fmt.Errorf("url: want data:<type>;base64,<data>")
 	}
-	return encoded(Part{Kind: kind, MIME: head}, data)
+	return dataPart(Part{Kind: kind, MIME: head}, data)
 }
 
-// encoded adds the bytes to a part.
-func encoded(p Part, data string) (Part, error) {
+// dataPart decodes the bytes of a part.
+func dataPart(p Part, data string) (Part, error) {
 	kind, _, err := mime.ParseMediaType(p.MIME)
 	if err != nil || !strings.Contains(kind, "/") {
 		return Part{}, fmt.Errorf("want a MIME type, such as image/png")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits for d, or until ctx ends; then it gives ctx's error.
+// Pause waits for d, or until ctx ends and returns its error.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

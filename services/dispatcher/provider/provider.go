@@ -1,8 +1,7 @@
-// Package provider is the port to models: one question, one streamed answer.
+// Package provider is the port to models: one request, one streamed answer.
 //
-// An adapter below it speaks to one kind of server. It puts the question in the
-// server's words, hands the text on while it arrives, and classifies how the
-// answer ended. Retrying, validating and recording are the caller's.
+// An adapter connects one kind of server. It converts the request, passes text on while it arrives,
+// and classifies the end of the answer. Retries, validation and recording belong to the caller.
 //
 // Every adapter passes the suite in providertest.
 package provider
@@ -12,10 +11,10 @@ import (
 	"encoding/json"
 )
 
-// MaxAnswerBytes bounds one answer: its text, refusal, tool arguments, thoughts and
-// media (as base64) together. A longer one ends the call with CodeContentTooLong, so that a model
-// that does not stop cannot fill the host's memory. It has room for the largest
-// asset, 8 MiB of base64, and the envelope around it.
+// MaxAnswerBytes limits one answer: its text, refusal, tool arguments, thoughts and media (as
+// base64) together. A longer one ends the call with CodeContentTooLong, so that an endless answer
+// cannot exhaust the host's memory. It has room for the largest asset, 8 MiB of base64, and its
+// envelope.
 const MaxAnswerBytes = 9 << 20
 
 // Message is one turn of the conversation.
@@ -26,50 +25,48 @@ type Message struct {
 	Content json.RawMessage
 }
 
-// Request is one call to a model. Adapters read it and change nothing of it.
+// Request is one model call. Adapters do not modify it.
 type Request struct {
 	Provider, Model string
-	// System comes before the messages; empty for none.
+	// System precedes the messages; empty for none.
 	System   string
 	Messages []Message
-	// Schema is the JSON Schema the answer must satisfy; nil for free text.
+	// Schema is the JSON Schema of the answer; nil for free text.
 	Schema json.RawMessage
-	// Via is how the schema is put to the vendor; empty: its response format.
+	// Via is how the vendor gets the schema; empty uses its response format.
 	Via SchemaVia
-	// SchemaName names the schema to the vendor: [a-zA-Z0-9_-]{1,64}, the same
-	// for the same schema. Empty means "answer".
+	// SchemaName is the schema's name at the vendor: [a-zA-Z0-9_-]{1,64}, the same for the same
+	// schema. Empty means "answer".
 	SchemaName string
-	// MaxTokens bounds the answer; 0 leaves it to the model.
+	// MaxTokens limits the answer; 0 uses the model's limit.
 	MaxTokens   int
 	Temperature *float64
 	TopP        *float64
 	Seed        *int64
 	Stop        []string
-	// Thoughts asks for the model's thinking to be told while it thinks, where the
-	// model has any (Delta.Thought).
+	// Thoughts requests the model's thinking in Delta.Thought, if it has any.
 	Thoughts bool
-	// Credential is the tenant's own key for this call; empty: the host's.
+	// Credential is the tenant's own key for this call; empty uses the host's.
 	Credential Secret
-	// Tenant and NodeID route scripts of the test seams; they are never sent to a
-	// vendor.
+	// Tenant and NodeID select scripts of the test seams. They are never sent to a vendor.
 	Tenant, NodeID string
-	// Timeouts limit the call; zero limits use the adapter's. The caller enforces Call.
+	// Timeouts limit the call; zero values use the adapter's. The caller enforces Call.
 	Timeouts Timeouts
-	// InvocationID is sent as the vendor's idempotency key where there is one.
+	// InvocationID is sent as the vendor's idempotency key, if supported.
 	InvocationID string
-	// Traceparent is the W3C trace context of the call; empty: none.
+	// Traceparent is the W3C trace context of the call; empty for none.
 	Traceparent string
 }
 
-// SchemaVia is a vendor's way to hold an answer to a schema. In both the schema is
-// strict, and the answer is the Result's Text.
+// SchemaVia is how a vendor enforces a schema. Both ways are strict, and the answer is the Result's
+// Text.
 type SchemaVia string
 
 // The ways.
 const (
-	// ViaFormat is the vendor's response format.
+	// ViaFormat uses the vendor's response format.
 	ViaFormat SchemaVia = ""
-	// ViaTool is a tool that the model is forced to call: its arguments are the answer.
+	// ViaTool forces the model to call a tool: its arguments are the answer.
 	ViaTool SchemaVia = "tool"
 )
 
@@ -78,37 +75,36 @@ type StopClass string
 
 // The classes of stops.
 const (
-	// StopClean: the model ended by itself.
+	// StopClean means that the model ended by itself.
 	StopClean StopClass = "clean"
-	// StopTruncated: the output budget ended the answer.
+	// StopTruncated means that the output budget ended the answer.
 	StopTruncated StopClass = "truncated"
-	// StopRefused: the model or its filter declined.
+	// StopRefused means that the model or its filter declined.
 	StopRefused StopClass = "refused"
-	// StopSequence: one of the request's stop sequences ended the answer.
+	// StopSequence means that a stop sequence of the request ended the answer.
 	StopSequence StopClass = "stop_sequence"
-	// StopUnknown: the server gave a reason the protocol does not list.
+	// StopUnknown means that the protocol does not list the server's reason.
 	StopUnknown StopClass = "unknown"
 )
 
-// Usage counts tokens as the provider told them.
+// Usage counts tokens as reported by the provider.
 type Usage struct {
 	InputTokens, OutputTokens, TotalTokens int
 	// CacheReadTokens and CacheWriteTokens are the part of the input that was
 	// read from, or written to, the vendor's prompt cache.
 	CacheReadTokens, CacheWriteTokens int
-	// CacheApart says that InputTokens does not count these, as the vendor tells it.
+	// CacheApart means that InputTokens excludes these, as the vendor reports it.
 	CacheApart bool
-	// Known is false when the provider told nothing; then all counts are 0.
+	// Known is false if the provider reported nothing; all counts are then 0.
 	Known bool
 }
 
-// maxTokenCount bounds what is believed of a count: a number that JSON readers keep,
-// also in a sum of all of them.
+// maxTokenCount limits a reported count. JSON readers keep such numbers exactly, also in the sum of
+// all counts.
 const maxTokenCount = 1 << 50
 
-// believed are the counts as they can be, whatever the server said (OpenWOP envelope
-// contract §19.1).
-func (u Usage) believed() Usage {
+// clamped returns the counts limited to possible values (OpenWOP envelope contract §19.1).
+func (u Usage) clamped() Usage {
 	if !u.Known {
 		return Usage{}
 	}
@@ -118,30 +114,30 @@ func (u Usage) believed() Usage {
 	return u
 }
 
-// ToolCall is a tool the model wants called.
+// ToolCall is a tool call requested by the model.
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Arguments is JSON text as the model wrote it; it may be malformed.
+	// Arguments is JSON text as written by the model; it may be malformed.
 	Arguments string `json:"arguments"`
 }
 
-// Media is an image or a sound that a model made.
+// Media is a generated image or sound.
 type Media struct {
 	// MIME is its type, such as image/png.
 	MIME string
 	Data []byte
 }
 
-// Result is a whole answer.
+// Result is a complete answer.
 type Result struct {
-	// Text is what all deltas said, joined.
+	// Text is the joined text of all deltas.
 	Text string
 	Stop StopClass
-	// RawStop is the provider's own word for the stop.
+	// RawStop is the provider's own stop reason.
 	RawStop string
-	// RefusalText is the model's own refusal. It may quote the prompt: it belongs
-	// in the refusal event after redaction and nowhere else.
+	// RefusalText is the model's refusal. It may quote the prompt. After redaction it is recorded
+	// in the refusal event only.
 	RefusalText string
 	// SafetyCategory is the provider's category of a refusal, verbatim.
 	SafetyCategory string
@@ -149,40 +145,40 @@ type Result struct {
 	// Media are the images and sounds of the answer, in order.
 	Media []Media
 	Usage Usage
-	// Model is the one that answered, as the provider names it.
+	// Model is the model that answered, as named by the provider.
 	Model string
 }
 
-// Delta is a piece of an answer as it arrives.
+// Delta is a streamed piece of an answer.
 type Delta struct {
-	// Text may be empty: in a tool call, in a thought, and in the last piece.
+	// Text may be empty in a tool call, a thought, and the last piece.
 	Text string
-	// Token says that the text is one token, and to be shown as one.
+	// Token means that the text is one token and must be shown as one.
 	Token bool
-	// Thought is a piece of the model's thinking: no part of the answer.
+	// Thought is a piece of the model's thinking, which is not part of the answer.
 	Thought   string
 	ToolCalls []ToolCall
 	// Last marks the final piece; exactly one piece of a completed call has it.
 	Last bool
-	// FinishReason is stop, length, tool_calls or content_filter on the last
-	// piece, and empty there if the stop is of an unknown kind.
+	// FinishReason is stop, length, tool_calls or content_filter on the last piece; empty for an
+	// unknown stop.
 	FinishReason string
-	// Usage is set on the last piece, when known.
+	// Usage is set on the last piece, if known.
 	Usage *Usage
 	Model string
 }
 
-// Provider asks one kind of server. Implementations are safe for concurrent use.
+// Provider calls one kind of server. Implementations are safe for concurrent use.
 type Provider interface {
-	// ID is the name workflows call the provider by; it never changes.
+	// ID is the provider's id in workflows. It never changes.
 	ID() string
-	// Call asks once and never retries.
+	// Call makes one call and never retries.
 	//
-	// emit, which may be nil, gets every piece in order, in the calling
-	// goroutine; the pieces' texts joined are the Result's Text. An error of emit
-	// aborts the call and is returned as it is.
+	// emit, which may be nil, gets every piece in order, in the calling goroutine. The joined texts
+	// of the pieces are the Result's Text. An error of emit aborts the call and is returned
+	// unchanged.
 	//
-	// When ctx ends, Call returns soon with an error that matches ctx.Err().
-	// Every other failure is an *Error. A refusal or a truncation is no failure.
+	// When ctx ends, Call soon returns an error that matches ctx.Err(). Every other failure is an
+	// *Error. Refusals and truncations are not failures.
 	Call(ctx context.Context, req Request, emit func(Delta) error) (Result, error)
 }

@@ -36,7 +36,7 @@ func TestRegistry_FindsByIDAndListsSorted(t *testing.T) {
 	p, ok := r.Lookup("sample")
 	require.True(t, ok)
 	require.Equal(t, named("sample"), p)
-	_, ok = r.Lookup("nobody")
+	_, ok = r.Lookup("unknown")
 	require.False(t, ok)
 }
 
@@ -184,7 +184,7 @@ func TestCollector_BoundsTheAnswer(t *testing.T) {
 	half := strings.Repeat("x", provider.MaxAnswerBytes/2)
 	for name, second := range map[string]func(*provider.Collector) error{
 		"text":    func(c *provider.Collector) error { return c.Add(provider.Delta{Text: half + "x"}) },
-		"refusal": func(c *provider.Collector) error { return c.Fits(len(half) + 1) },
+		"refusal": func(c *provider.Collector) error { return c.CheckSize(len(half) + 1) },
 		"arguments": func(c *provider.Collector) error {
 			return c.Add(provider.Delta{ToolCalls: []provider.ToolCall{{Arguments: half + "x"}}})
 		},

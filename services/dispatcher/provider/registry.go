@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Registry finds providers by id. It does not change after NewRegistry, so it
-// needs no lock.
+// Registry holds providers by id. It is immutable after NewRegistry, so it needs no lock.
 type Registry struct{ byID map[string]Provider }
 
-// NewRegistry holds the given providers. Two of one id are an error: a workflow
-// could not say which one it means.
+// NewRegistry returns a registry of the given providers. Duplicate ids are an error, because
+// workflows could not distinguish them.
 func NewRegistry(providers ...Provider) (*Registry, error) {
 	r := &Registry{byID: make(map[string]Provider, len(providers))}
 	for _, p := range providers {
@@ -24,11 +23,11 @@ func NewRegistry(providers ...Provider) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup finds a provider.
+// Lookup returns a provider by id.
 func (r *Registry) Lookup(id string) (Provider, bool) {
 	p, ok := r.byID[id]
 	return p, ok
 }
 
-// IDs lists the providers' ids, sorted.
+// IDs returns the ids of all providers, sorted.
 func (r *Registry) IDs() []string { return slices.Sorted(maps.Keys(r.byID)) }

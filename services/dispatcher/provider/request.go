@@ -10,9 +10,9 @@ import (
 // roles are the roles of a message (OpenWOP host contract §7.3).
 var roles = []string{"system", "user", "assistant", "tool"}
 
-// Validate finds what no vendor could work with. Adapters call it before they
-// send anything, so that all of them answer a bad request alike. The result is
-// nil or an *Error of CodeInvalidRequest; it names the member, not its value.
+// Validate returns problems that every vendor rejects. Adapters call it first, so that all of them
+// reject a bad request alike. The result is nil or an *Error of CodeInvalidRequest that names the
+// member, not its value.
 func (r Request) Validate() error {
 	switch {
 	case r.Model == "":

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// Secret is a key that prints, logs and marshals as a marker. Only a conversion
-// to string shows it, and the one place that needs it does that.
+// Secret is a key that prints, logs and marshals as a marker. Only a conversion to string reveals
+// it, which only the code that sends it does.
 type Secret string
 
-// Redacted stands where a key is not shown.
+// Redacted replaces a key.
 const Redacted = "[REDACTED]"
 
 // String hides the value.

@@ -2,12 +2,12 @@ package provider
 
 import "waybill.dev/waybill/protocol/projection"
 
-// Strict is a provider whose strict mode takes a subset of JSON Schema: what it is
-// sent is the projection of a schema to its dialect (OpenWOP envelope contract §20).
-// Any other provider is sent schemas as they are.
+// Strict is a provider whose strict mode supports a subset of JSON Schema. It gets the projection
+// of a schema to its dialect (OpenWOP envelope contract §20). Other providers get schemas
+// unchanged.
 type Strict interface {
 	Dialect() projection.Vendor
-	// Insists reports whether the server refuses what is not of its dialect. One that
-	// does not is sent a schema as it is where the dialect cannot say it.
-	Insists() bool
+	// RequiresDialect reports whether the server rejects schemas outside its dialect. Otherwise a
+	// schema that the dialect cannot express is sent unchanged.
+	RequiresDialect() bool
 }

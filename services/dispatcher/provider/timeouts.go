@@ -4,7 +4,7 @@ import "time"
 
 // Timeouts are the time limits of one call. Zero means that another source sets the limit.
 type Timeouts struct {
-	// Connect limits the way to an open connection: name, TCP and TLS.
+	// Connect limits the time to an open connection: DNS, TCP and TLS.
 	Connect time.Duration
 	// FirstByte limits the time from the open connection to the first byte of the answer.
 	FirstByte time.Duration

@@ -41,6 +41,6 @@ func TestOff_ClosesEveryWayOut(t *testing.T) {
 			require.NoError(t, res.Body.Close())
 		}
 	}
-	res := tool.Mux{Models: forbidden{t}}.Run(ctx, model.Task{}, nil)
+	res := tool.Router{Models: forbidden{t}}.Run(ctx, model.Task{}, nil)
 	require.ErrorIs(t, res.Interrupted, replayguard.ErrSealed)
 }

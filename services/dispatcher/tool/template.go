@@ -15,28 +15,27 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// placeholder is what prompts have, too.
+// placeholder is the same as in prompts.
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// Template fills {{name}} from a node's port, else from a variable.
+// Template replaces {{name}} by a node's port, else by a variable.
 type Template struct {
 	In node.Input
-	// Fenced marks what is untrusted, for a reader that may be a model (OpenWOP
-	// envelope contract §12). A value for a program stays as it is.
+	// Fenced puts untrusted values into fences, for a reader that may be a model (OpenWOP envelope
+	// contract §12). Values for programs stay unfenced.
 	Fenced bool
 
 	missing []string
 }
 
-// Text fills a text. Strings go in as they are, other values as JSON. The path
-// stands in the error.
+// Text fills a text. Strings are inserted unquoted, other values as JSON. Errors contain the path.
 func (t *Template) Text(path, text string) (string, *wire.NodeError) {
 	out := t.fill(text)
 	return out, t.unresolved(path)
 }
 
-// JSON fills the strings of a document. One that is nothing but a placeholder
-// becomes the value itself; names of members stay as they are.
+// JSON fills the strings of a document. A string that is only a placeholder becomes the value
+// itself. Member names stay unchanged.
 func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wire.NodeError) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber() // integers pass unchanged, however large
@@ -44,7 +43,7 @@ func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wir
 	if err := d.Decode(&v); err != nil {
 		return nil, node.Invalid("%s: not JSON", path)
 	}
-	v, bad := t.walk(path, v)
+	v, bad := t.fillValue(path, v)
 	if bad != nil {
 		return nil, bad
 	}
@@ -57,20 +56,20 @@ func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wir
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-func (t *Template) walk(path string, v any) (any, *wire.NodeError) {
+func (t *Template) fillValue(path string, v any) (any, *wire.NodeError) {
 	var bad *wire.NodeError
 	switch v := v.(type) {
 	case string:
-		return t.leaf(path, v)
+		return t.fillString(path, v)
 	case map[string]any:
-		for _, name := range sortedKeys(v) { // the first problem is the same every time
-			if v[name], bad = t.walk(path+"/"+pointer.Replace(name), v[name]); bad != nil {
+		for _, name := range sortedKeys(v) { // sorted, so that the first problem is always the same
+			if v[name], bad = t.fillValue(path+"/"+pointer.Replace(name), v[name]); bad != nil {
 				return nil, bad
 			}
 		}
 	case []any:
 		for i := range v {
-			if v[i], bad = t.walk(path+"/"+strconv.Itoa(i), v[i]); bad != nil {
+			if v[i], bad = t.fillValue(path+"/"+strconv.Itoa(i), v[i]); bad != nil {
 				return nil, bad
 			}
 		}
@@ -78,7 +77,7 @@ func (t *Template) walk(path string, v any) (any, *wire.NodeError) {
 	return v, nil
 }
 
-// pointer escapes a member's name in a JSON pointer.
+// pointer escapes a member name for a JSON pointer.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func sortedKeys(m map[string]any) []string {
@@ -90,7 +89,7 @@ func sortedKeys(m map[string]any) []string {
 	return names
 }
 
-func (t *Template) leaf(path, text string) (any, *wire.NodeError) {
+func (t *Template) fillString(path, text string) (any, *wire.NodeError) {
 	if m := placeholder.FindStringSubmatch(text); m != nil && m[0] == text {
 		raw, _, ok := t.value(m[1])
 		if !ok {
@@ -112,7 +111,7 @@ func (t *Template) fill(text string) string {
 	})
 }
 
-// Show is a value as text.
+// Show renders a value as text.
 func (t *Template) Show(name string, raw json.RawMessage, tainted bool) string {
 	if tainted && t.Fenced {
 		return untrusted.Prompt(raw, wire.Untrusted, t.mark(name))

@@ -1,9 +1,9 @@
-// Package tool holds what the node types share that ask somebody outside who is
-// no model: MCP servers (package mcp) and A2A agents (package a2a).
+// Package tool holds the shared parts of node types that call external peers: MCP servers (package
+// mcp) and A2A agents (package a2a).
 //
-// The operator names whom a workflow may ask; a workflow knows ids only, and no
-// address from a workflow or an envelope is ever fetched. What comes back is
-// untrusted, whoever it comes from (OpenWOP envelope contract §12).
+// The operator configures the peers. Workflows refer to them by id; the host never fetches an
+// address from a workflow or an envelope. Results are always untrusted (OpenWOP envelope contract
+// §12).
 package tool
 
 import (
@@ -22,26 +22,25 @@ import (
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
-// MaxResultBytes bounds what one call brings back, and what of it is recorded. A
-// node's outputs can stand in a frame twice, in its own end and in the run's.
+// MaxResultBytes limits the result of one call, and its recorded part. A node's outputs can occur
+// twice in a frame, in its own end and in the run's.
 const MaxResultBytes = 2 << 20
 
-// MaxTimeout bounds one call, whatever its node asks for.
+// MaxTimeout is the longest timeout of one call.
 const MaxTimeout = 10 * time.Minute
 
 // Runner executes the nodes of one type.
 type Runner interface {
 	// Run executes a node.
 	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
-	// Check says what is wrong with a node's config before a run of it exists; nil:
-	// nothing.
+	// Check returns the problem of a node's config before a run is created; nil if there is none.
 	Check(config json.RawMessage) *wire.NodeError
 }
 
-// Runners maps a typeId to what executes it.
+// Runners maps typeIds to their runners.
 type Runners map[string]Runner
 
-// Types are the node types of the runners, sorted by id.
+// Types returns the node types of the runners, sorted by id.
 func (r Runners) Types() []node.Type {
 	types := make([]node.Type, 0, len(r))
 	for _, id := range slices.Sorted(maps.Keys(r)) {
@@ -50,13 +49,13 @@ func (r Runners) Types() []node.Type {
 	return types
 }
 
-// Marker is a Runner that knows which calls the operator marked as idempotent.
+// Marker is a Runner whose operator can mark calls as idempotent.
 type Marker interface {
 	// Idempotent reports whether the call of a node with this config may be sent twice.
 	Idempotent(config json.RawMessage) bool
 }
 
-// idempotent reports the calls that the author or the operator marked.
+// idempotent reports whether the author or the operator marked a call.
 func idempotent(r Runner) func(config json.RawMessage) bool {
 	return func(config json.RawMessage) bool {
 		m, ok := r.(Marker)
@@ -69,14 +68,14 @@ type Models interface {
 	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
 }
 
-// Mux gives every task to the runner of its type, and to the models what is left.
-type Mux struct {
+// Router passes a task to the runner of its type, and model tasks to Models.
+type Router struct {
 	Runners Runners
 	Models  Models
 }
 
 // Run executes a node.
-func (m Mux) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
+func (m Router) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
 	if err := replayguard.Check(ctx); err != nil {
 		return model.Result{Interrupted: err}
 	}
@@ -89,11 +88,10 @@ func (m Mux) Run(ctx context.Context, t model.Task, j model.Journal) model.Resul
 	return m.Models.Run(ctx, t, j)
 }
 
-// InvocationID names what a node asks for of a peer, such as mcp:files:read: a node asks
-// once.
+// InvocationID returns the idempotency key of a node's only call of a peer, such as mcp:files:read.
 func InvocationID(t model.Task, peer string) string { return model.InvocationID(t, 0, peer) }
 
-// Timeout is how long a call may take: as long as its node says, else the usual.
+// Timeout returns the timeout of a call: the node's, else the default.
 func Timeout(millis int64, usual time.Duration) time.Duration {
 	if millis <= 0 {
 		return usual
@@ -101,7 +99,7 @@ func Timeout(millis int64, usual time.Duration) time.Duration {
 	return min(time.Duration(millis)*time.Millisecond, MaxTimeout)
 }
 
-// CheckTimeout refuses a timeoutMs that no call may have.
+// CheckTimeout rejects a timeoutMs out of range.
 func CheckTimeout(millis int64) *wire.NodeError {
 	if millis < 0 || millis > MaxTimeout.Milliseconds() {
 		return node.Invalid("/config/timeoutMs: want milliseconds from 1 to %d", MaxTimeout.Milliseconds())
@@ -109,25 +107,24 @@ func CheckTimeout(millis int64) *wire.NodeError {
 	return nil
 }
 
-// Failed ends a node whose peer was asked: what follows from a peer's doing is no
-// more trusted than the peer.
-func Failed(e *wire.NodeError) model.Result {
+// NewFailure fails a node after a call of its peer. The result is as untrusted as the peer.
+func NewFailure(e *wire.NodeError) model.Result {
 	return model.Result{Err: e, Trust: wire.Untrusted}
 }
 
-// Done ends a node with outputs. What is too large for a frame fails it.
-func Done(ports map[string]json.RawMessage) model.Result {
+// NewSuccess ends a node with outputs. Outputs too large for a frame fail it.
+func NewSuccess(ports map[string]json.RawMessage) model.Result {
 	size := 0
 	for _, v := range ports {
 		size += len(v)
 	}
 	if size > MaxResultBytes {
-		return Failed(TooLarge())
+		return NewFailure(TooLarge())
 	}
 	return model.Result{Output: node.Output{Ports: ports}, Trust: wire.Untrusted}
 }
 
-// TooLarge is the error of a result that cannot be recorded.
+// TooLarge returns the error of a result that cannot be recorded.
 func TooLarge() *wire.NodeError {
 	return &wire.NodeError{
 		Code:    string(fault.ContentTooLong),
@@ -135,11 +132,11 @@ func TooLarge() *wire.NodeError {
 	}
 }
 
-// validID is the protocol's pattern of provider ids (OpenWOP envelope contract
-// §16.1), so that an id also makes the name of a variable.
+// validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1), so that an
+// id also works in an environment variable.
 var validID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
-// CheckID refuses an id that cannot be one.
+// CheckID rejects a malformed id.
 func CheckID(id string) error {
 	if !validID.MatchString(id) {
 		return fmt.Errorf("id %q: want lower-case letters, digits and dashes, beginning with a letter, 64 at most", id)

@@ -27,7 +27,7 @@ func (r runner) Check(json.RawMessage) *wire.NodeError { return node.Invalid("%s
 
 func TestMux_GivesATaskToItsRunner(t *testing.T) {
 	t.Parallel()
-	m := tool.Mux{Runners: tool.Runners{"core.b": runner("b"), "core.a": runner("a")}, Models: runner("models")}
+	m := tool.Router{Runners: tool.Runners{"core.b": runner("b"), "core.a": runner("a")}, Models: runner("models")}
 	for typ, want := range map[string]string{"core.a": "a", "core.b": "b", "core.ai.callPrompt": "models"} {
 		require.Equal(t, want, m.Run(t.Context(), model.Task{TypeID: typ}, nil).Err.Code)
 	}
@@ -35,7 +35,7 @@ func TestMux_GivesATaskToItsRunner(t *testing.T) {
 	require.Equal(t, []string{"core.a", "core.b"}, []string{types[0].ID, types[1].ID})
 	require.Equal(t, node.Effect, types[0].Class)
 	require.Equal(t, "a", types[0].Check(nil).Message)
-	require.Empty(t, tool.Runners(nil).Types(), "with nobody named there is no such type")
+	require.Empty(t, tool.Runners(nil).Types(), "without configured peers there are no types")
 }
 
 // OpenWOP host contract §5.5: what is the same in every attempt, and nothing else.
@@ -69,8 +69,8 @@ func TestTimeout_IsBounded(t *testing.T) {
 func TestDone_RefusesWhatNoFrameCarries(t *testing.T) {
 	t.Parallel()
 	half := make(json.RawMessage, tool.MaxResultBytes/2)
-	require.Nil(t, tool.Done(map[string]json.RawMessage{"a": half, "b": half}).Err)
-	res := tool.Done(map[string]json.RawMessage{"a": half, "b": half, "c": json.RawMessage("1")})
+	require.Nil(t, tool.NewSuccess(map[string]json.RawMessage{"a": half, "b": half}).Err)
+	res := tool.NewSuccess(map[string]json.RawMessage{"a": half, "b": half, "c": json.RawMessage("1")})
 	require.Equal(t, "content_too_long", res.Err.Code)
 	require.Equal(t, wire.Untrusted, res.Trust)
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // clarification is the kind whose envelopes become questions to a person.
-const clarification = "clarification.request"
+const clarification = wire.KindClarificationRequest
 
 // Found returns the marks not returned before, all of them for a loaded run, and the substitutions
 // of the frames applied since.

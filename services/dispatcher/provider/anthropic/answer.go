@@ -9,22 +9,22 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// answer puts an answer together out of the stream's events. It keeps to the
-// vendor's order (start, blocks one after another, stop reason, stop), so that a
-// stream that lost a part on its way is not taken for a whole answer.
+// answer assembles an answer from the stream's events. It enforces the vendor's order (start,
+// blocks one after another, stop reason, stop), so that an incomplete stream does not count as a
+// complete answer.
 type answer struct {
 	collector *provider.Collector
 	viaTool   bool // the forced tool's input is the text
 	thoughts  bool
 
 	started, stopped bool
-	block            *block // the one that is open
-	blocks           int64  // how many there were
+	block            *block // the open block
+	blocks           int64  // number of blocks so far
 
-	answered bool // the forced tool was called
-	calls    []provider.ToolCall
-	prose    strings.Builder // text beside the forced tool
-	aside    int             // bytes of prose and calls
+	answered   bool // the forced tool was called
+	calls      []provider.ToolCall
+	prose      strings.Builder // text outside the forced tool call
+	extraBytes int             // bytes of prose and calls
 
 	stop    string
 	details anthropic.RefusalStopDetails
@@ -35,62 +35,62 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 	return &answer{collector: provider.NewCollector(req.Model, emit), viaTool: viaTool(req), thoughts: req.Thoughts}
 }
 
-// take adds an event. Its error ends the call. Events of kinds that are not known
-// are skipped, as the vendor asks of its clients.
-func (a *answer) take(e anthropic.MessageStreamEventUnion) error {
+// addEvent adds an event. An error ends the call. Unknown event types are skipped, as the vendor
+// requires.
+func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
 		if a.started {
-			return disordered()
+			return newOrderError()
 		}
 		a.started = true
 		a.collector.AnsweredBy(e.Message.Model)
 		a.startUsage(e.Message)
 	case "content_block_start":
-		return a.open(e)
+		return a.startBlock(e)
 	case "content_block_delta":
 		if a.block == nil || e.Index != a.block.index {
-			return disordered()
+			return newOrderError()
 		}
-		return a.delta(e.Delta)
+		return a.addDelta(e.Delta)
 	case "content_block_stop":
 		if a.block == nil || e.Index != a.block.index {
-			return disordered()
+			return newOrderError()
 		}
-		return a.shut()
+		return a.endBlock()
 	case "message_delta":
 		if !a.started || a.block != nil {
-			return disordered()
+			return newOrderError()
 		}
-		a.ended(e)
+		a.setStop(e)
 	case "message_stop":
 		if a.stop == "" || a.block != nil {
-			return disordered()
+			return newOrderError()
 		}
 		a.stopped = true
 	}
 	return nil
 }
 
-func disordered() *provider.Error {
+func newOrderError() *provider.Error {
 	return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent the parts of its answer out of any order"}
 }
 
-// ended notes why the model stopped and what it cost.
-func (a *answer) ended(e anthropic.MessageStreamEventUnion) {
+// setStop records the stop reason and the usage.
+func (a *answer) setStop(e anthropic.MessageStreamEventUnion) {
 	if e.Delta.StopReason != "" {
 		a.stop, a.details = string(e.Delta.StopReason), e.Delta.StopDetails
 	}
 	a.endUsage(e.Usage)
 }
 
-// end completes the answer.
-func (a *answer) end() (provider.Result, error) {
+// finish completes the answer.
+func (a *answer) finish() (provider.Result, error) {
 	if !a.stopped {
-		return provider.Result{}, outbound.Broken(nil) // the stream ended before the answer did
+		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
 	if a.prose.Len() > 0 {
-		// The model spoke where it had to call: what it said is its answer.
+		// The model wrote text instead of calling the tool: the text is its answer.
 		if err := a.collector.Add(provider.Delta{Text: a.prose.String()}); err != nil {
 			return provider.Result{}, err
 		}
@@ -107,19 +107,18 @@ func (a *answer) end() (provider.Result, error) {
 	return a.collector.Finish(r, a.finishReason(r.Stop))
 }
 
-// blocked completes an answer that a filter beside the model stopped.
-func (a *answer) blocked() (provider.Result, error) {
+// finishBlocked completes an answer stopped by a filter outside the model.
+func (a *answer) finishBlocked() (provider.Result, error) {
 	a.stop, a.stopped = contentFilter, true
 	a.details = anthropic.RefusalStopDetails{Category: contentFilter}
-	return a.end()
+	return a.finish()
 }
 
-// contentFilter is the word for a stop that the vendor tells as an error, without
-// a stop reason.
+// contentFilter is the stop reason of a filter that the vendor reports as an error.
 const contentFilter = "content_filter"
 
-// stopClass classifies the vendor's stop reason (OpenWOP envelope contract §14.1).
-// A context window that is full cuts an answer as a budget that is used up does.
+// stopClass classifies the vendor's stop reason (OpenWOP envelope contract §14.1). A full context
+// window truncates an answer like an exhausted budget.
 func (a *answer) stopClass() provider.StopClass {
 	switch anthropic.StopReason(a.stop) {
 	case anthropic.StopReasonEndTurn:
@@ -135,7 +134,7 @@ func (a *answer) stopClass() provider.StopClass {
 			return provider.StopClean // the forced call is the answer
 		}
 		return provider.StopUnknown // no other tool was offered
-	default: // pause_turn too: nothing that pauses was asked for
+	default: // includes pause_turn, which is not requested
 		return provider.StopUnknown
 	}
 }

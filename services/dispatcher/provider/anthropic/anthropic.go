@@ -1,15 +1,13 @@
-// Package anthropic speaks to Anthropic's Messages API, over the official SDK. The
-// SDK's own retries and traces are off: retrying is the run loop's, and its traces
-// could hold prompts.
+// Package anthropic implements Anthropic's Messages API with the official SDK. The SDK's retries
+// and traces are off: retrying belongs to the run loop, and its traces could contain prompts.
 //
-// The way of a call:
+// The steps of a call:
 //
 //	Request -> params (the vendor's words) -> stream of events -> answer (text, stop, usage)
 //	                                      \-> failure (status, event or break) -> *provider.Error
 //
-// The response schema is sent as it is given, in strict mode: as the output's
-// format, or as the input of the one tool the model must call. The vendor has no
-// seed; a request's is left out.
+// The response schema is sent unchanged in strict mode: as the output format, or as the input of
+// the one tool that the model must call. The vendor has no seed, so it is ignored.
 package anthropic
 
 import (
@@ -27,15 +25,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// Provider is the vendor's API under one key. It is safe for concurrent use; Close
-// it when done.
+// Provider is the vendor's API with one key. It is safe for concurrent use; Close it when done.
 type Provider struct {
 	server   outbound.Server // without the key, which the service has
 	messages anthropic.MessageService
 	http     *http.Client
 }
 
-// New checks the configuration and connects to nothing.
+// New validates the configuration and connects to no server.
 func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -45,15 +42,15 @@ func New(cfg Config) (*Provider, error) {
 	p.http = outbound.NewClient(p.server.Timeouts())
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
-		// Each of the two would otherwise be decided by the environment.
+		// The environment would otherwise decide both.
 		option.WithoutOpenTelemetry(), option.WithOpenTelemetryPropagation(false),
 		option.WithMiddleware(boundEvents),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
 	}
-	// The service alone, for anthropic.NewClient takes keys, address, headers and
-	// login profiles from ANTHROPIC_* variables, which are meant for another program.
+	// Only the service: anthropic.NewClient reads keys, address, headers and login profiles from
+	// ANTHROPIC_* variables, which are meant for other programs.
 	p.messages = anthropic.NewMessageService(opts...)
 	return p, nil
 }
@@ -61,16 +58,16 @@ func New(cfg Config) (*Provider, error) {
 // ID names the provider.
 func (p *Provider) ID() string { return p.server.ID }
 
-// Dialect is what of JSON Schema the vendor's strict mode takes.
+// Dialect is the subset of JSON Schema in the vendor's strict mode.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
-// Insists is true: the vendor refuses, or drops, what it does not know.
-func (*Provider) Insists() bool { return true }
+// RequiresDialect is true: the vendor rejects or ignores anything else.
+func (*Provider) RequiresDialect() bool { return true }
 
-// Close drops idle connections. Calls in progress go on.
+// Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 
-// Call asks the vendor once, streaming.
+// Call makes one streaming call.
 func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
@@ -85,35 +82,34 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	ctx, cancel := context.WithCancel(outbound.Within(ctx, req.Timeouts))
 	defer cancel() // ends the connection when emit fails
 	s := p.messages.NewStreaming(ctx, params, options(req)...)
-	defer func() { _ = s.Close() }() // nothing of it is used any more
+	defer func() { _ = s.Close() }() // not used any more
 	a := newAnswer(req, emit)
 	for !a.stopped && s.Next() {
-		if err := a.take(s.Current()); err != nil {
+		if err := a.addEvent(s.Current()); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if !a.stopped && s.Err() != nil {
 		return p.failed(ctx, s.Err(), req, a)
 	}
-	res, err := a.end()
+	res, err := a.finish()
 	if err == nil {
 		drain(s, cancel)
 	}
 	return res, err
 }
 
-// drain reads to the end of a whole answer's stream, so that its connection can be
-// used again; a server that does not end it is not waited for.
+// drain reads the rest of a complete answer's stream for a moment, so that its connection can be
+// reused.
 func drain(s *ssestream.Stream[anthropic.MessageStreamEventUnion], cancel context.CancelFunc) {
 	const patience = 100 * time.Millisecond
 	timer := time.AfterFunc(patience, cancel)
 	defer timer.Stop()
-	for s.Next() { //nolint:revive // what comes after the end is nothing to anybody
+	for s.Next() { //nolint:revive // data after the end is ignored
 	}
 }
 
-// options are what a call has beside its body: the tenant's key, what makes a
-// repeated call recognizable, and what lets the vendor join the trace of the run.
+// options sets the tenant's key, the idempotency key and the trace context.
 func options(req provider.Request) []option.RequestOption {
 	var out []option.RequestOption
 	if req.Credential != "" {

@@ -6,61 +6,61 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// blockKind is what becomes of a content block.
+// blockKind is how a content block is used.
 type blockKind int
 
 const (
-	blockOther  blockKind = iota // skipped, as are kinds that are not known
+	blockOther  blockKind = iota // skipped, like unknown types
 	blockText                    // the answer's text
 	blockAnswer                  // the forced tool's input, which is the answer's text
 	blockCall                    // a call of any other tool
 )
 
-// block is a content block that is arriving.
+// block is the content block that is being received.
 type block struct {
 	index int64
 	kind  blockKind
-	// input is a tool's whole input, where it came with the block's start.
+	// input is a tool's whole input, if the block's start contains it.
 	input string
-	any   bool // a piece of the input has come
+	any   bool // part of the input was received
 }
 
-// maxToolCalls bounds how many calls an answer may hold.
+// maxToolCalls limits the calls of an answer.
 const maxToolCalls = 128
 
-// open begins a block. The vendor numbers them from 0 and has one open at a time.
-func (a *answer) open(e anthropic.MessageStreamEventUnion) error {
+// startBlock starts a block. The vendor numbers blocks from 0 and has one open at a time.
+func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 	if !a.started || a.block != nil || a.stop != "" || e.Index != a.blocks {
-		return disordered()
+		return newOrderError()
 	}
 	a.blocks++
 	a.block = &block{index: e.Index}
 	switch b := e.ContentBlock; b.Type {
 	case "text":
 		a.block.kind = blockText
-		return a.text(b.Text)
+		return a.addText(b.Text)
 	case "thinking":
-		return a.thought(b.Thinking)
+		return a.addThought(b.Thinking)
 	case "tool_use":
 		a.block.input = wholeInput(b.JSON.Input.Raw())
 		if a.viaTool && !a.answered {
 			a.answered, a.block.kind = true, blockAnswer
-			a.aside -= a.prose.Len() // it is not the answer after all
+			a.extraBytes -= a.prose.Len() // it is not the answer
 			a.prose.Reset()
 			return nil
 		}
 		if len(a.calls) == maxToolCalls {
-			return disordered()
+			return newOrderError()
 		}
 		a.block.kind = blockCall
 		a.calls = append(a.calls, provider.ToolCall{ID: b.ID, Name: b.Name})
-		return a.fits(len(b.ID) + len(b.Name))
+		return a.addExtra(len(b.ID) + len(b.Name))
 	}
 	return nil
 }
 
-// wholeInput is an input that its block's start holds already; {} is the vendor's
-// way to say that it will come in pieces, or that the tool has none.
+// wholeInput returns the input in a block's start. {} means that it follows in pieces, or that
+// there is none.
 func wholeInput(raw string) string {
 	if raw == "" || raw == "null" {
 		return "{}"
@@ -68,48 +68,48 @@ func wholeInput(raw string) string {
 	return raw
 }
 
-func (a *answer) delta(d anthropic.MessageStreamEventUnionDelta) error {
+func (a *answer) addDelta(d anthropic.MessageStreamEventUnionDelta) error {
 	switch d.Type {
 	case "text_delta":
 		switch a.block.kind {
 		case blockText:
-			return a.text(d.Text)
+			return a.addText(d.Text)
 		case blockOther:
 			return nil
 		default:
-			return disordered()
+			return newOrderError()
 		}
 	case "thinking_delta":
-		return a.thought(d.Thinking)
+		return a.addThought(d.Thinking)
 	case "input_json_delta":
-		return a.input(d.PartialJSON)
+		return a.addInput(d.PartialJSON)
 	default: // signatures, citations, and what is not known yet
 		return nil
 	}
 }
 
-// text is a piece of the answer, or of what is said beside the forced tool.
-func (a *answer) text(s string) error {
+// addText adds a piece of the answer, or of text outside the forced tool call.
+func (a *answer) addText(s string) error {
 	switch {
 	case s == "", a.answered:
 		return nil
 	case a.viaTool:
 		a.prose.WriteString(s)
-		return a.fits(len(s))
+		return a.addExtra(len(s))
 	default:
 		return a.collector.Add(provider.Delta{Text: s})
 	}
 }
 
-func (a *answer) thought(s string) error {
+func (a *answer) addThought(s string) error {
 	if s == "" || !a.thoughts {
 		return nil
 	}
 	return a.collector.Add(provider.Delta{Thought: s})
 }
 
-// input is a piece of a tool's input.
-func (a *answer) input(s string) error {
+// addInput adds a piece of a tool's input.
+func (a *answer) addInput(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -119,17 +119,17 @@ func (a *answer) input(s string) error {
 		return a.collector.Add(provider.Delta{Text: s})
 	case blockCall:
 		a.calls[len(a.calls)-1].Arguments += s
-		return a.fits(len(s))
-	default: // of a tool the vendor runs itself
+		return a.addExtra(len(s))
+	default: // a tool run by the vendor
 		return nil
 	}
 }
 
-// shut ends the open block.
-func (a *answer) shut() error {
+// endBlock ends the open block.
+func (a *answer) endBlock() error {
 	b := a.block
 	if (b.kind == blockAnswer || b.kind == blockCall) && !b.any {
-		if err := a.input(b.input); err != nil {
+		if err := a.addInput(b.input); err != nil {
 			return err
 		}
 	}
@@ -137,8 +137,8 @@ func (a *answer) shut() error {
 	return nil
 }
 
-// fits counts bytes that are not emitted yet and checks that they are not too many.
-func (a *answer) fits(n int) error {
-	a.aside += n
-	return a.collector.Fits(a.aside)
+// addExtra counts bytes not emitted yet and checks their limit.
+func (a *answer) addExtra(n int) error {
+	a.extraBytes += n
+	return a.collector.CheckSize(a.extraBytes)
 }

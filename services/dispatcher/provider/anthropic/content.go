@@ -12,23 +12,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// conversation is a request's messages as the vendor takes them: the system's
-// apart, and the user and the model in turn.
+// conversation is a request's messages in the vendor's form: the system text separate, and user and
+// assistant in turn.
 type conversation struct {
 	system   []anthropic.TextBlockParam
 	messages []anthropic.MessageParam
 }
 
-// conversationOf tells who says what. Empty texts are left out, because the vendor
-// refuses them and they say nothing. What a tool said is told as the user's: the
-// vendor wants the call's id with a tool's result, and the port has none.
+// conversationOf converts the messages. Empty texts are dropped, because the vendor rejects them. A
+// tool's message becomes the user's: the vendor requires the call's id with a tool result, and the
+// port has none.
 func conversationOf(req provider.Request) (conversation, error) {
 	var c conversation
-	c.says(req.System)
+	c.addSystem(req.System)
 	for i, m := range req.Messages {
 		parts, err := m.Parts()
 		if err != nil {
-			return c, at(i, err)
+			return c, messageError(i, err)
 		}
 		if err := c.add(i, m.Role, parts); err != nil {
 			return c, err
@@ -37,16 +37,16 @@ func conversationOf(req provider.Request) (conversation, error) {
 	return c, c.finish()
 }
 
-// at says in which message something is wrong.
-func at(i int, err error) error {
+// messageError adds the message's index to an error.
+func messageError(i int, err error) error {
 	if e, ok := provider.As(err); ok {
 		return invalid("messages[%d].%s", i, e.Message)
 	}
 	return err
 }
 
-// says adds to the system's text.
-func (c *conversation) says(text string) {
+// addSystem adds to the system text.
+func (c *conversation) addSystem(text string) {
 	if text != "" {
 		c.system = append(c.system, anthropic.TextBlockParam{Text: text})
 	}
@@ -58,14 +58,14 @@ func (c *conversation) add(i int, role string, parts []provider.Part) error {
 		where := fmt.Sprintf("messages[%d].content[%d]", i, j)
 		switch {
 		case p.Kind == provider.PartText && role == "system":
-			c.says(p.Text)
+			c.addSystem(p.Text)
 		case p.Kind == provider.PartText && p.Text == "":
 		case p.Kind == provider.PartText:
 			blocks = append(blocks, anthropic.NewTextBlock(p.Text))
 		case role == "system" || role == "assistant":
 			return unsupported("%s: %s: this provider takes nothing but text of the %s", where, p.Kind, role)
 		default:
-			b, err := mediaOf(where, p)
+			b, err := mediaBlock(where, p)
 			if err != nil {
 				return err
 			}
@@ -82,10 +82,10 @@ func (c *conversation) add(i int, role string, parts []provider.Part) error {
 	return nil
 }
 
-// finish puts right, or refuses, what the vendor would refuse.
+// finish repairs or rejects what the vendor would reject.
 func (c *conversation) finish() error {
 	if len(c.messages) == 0 {
-		// The vendor wants a turn of the user, and there is but one text to answer.
+		// The vendor requires a user turn, and the system text is the only text.
 		var blocks []anthropic.ContentBlockParamUnion
 		for _, s := range c.system {
 			blocks = append(blocks, anthropic.NewTextBlock(s.Text))
@@ -98,9 +98,9 @@ func (c *conversation) finish() error {
 	if c.messages[0].Role != anthropic.MessageParamRoleUser {
 		return invalid("messages: the first one that says anything is the assistant's; this provider wants the user's first")
 	}
-	if c.begun() {
+	if c.endsWithAssistant() {
 		last := c.messages[len(c.messages)-1]
-		// The model goes on from here, and the vendor wants no white space to go on from.
+		// The model continues this text, and the vendor rejects trailing white space in it.
 		if text := last.Content[len(last.Content)-1].OfText; text != nil {
 			text.Text = strings.TrimRight(text.Text, " \t\r\n")
 			if text.Text == "" {
@@ -109,26 +109,26 @@ func (c *conversation) finish() error {
 		}
 	}
 	if n := len(c.system); n > 0 {
-		// All before this point, the tools included, is the same in each call of a
-		// node; the vendor keeps it, if it is long enough to be worth it.
+		// Everything up to here, including the tools, is the same in each call of a node. The
+		// vendor caches it if it is long enough.
 		c.system[n-1].CacheControl = anthropic.NewCacheControlEphemeralParam()
 	}
 	return nil
 }
 
-// begun reports whether the last word is the model's own, which it goes on from.
-func (c *conversation) begun() bool {
+// endsWithAssistant reports whether the last message is the model's own, which it continues.
+func (c *conversation) endsWithAssistant() bool {
 	n := len(c.messages)
 	return n > 0 && c.messages[n-1].Role == anthropic.MessageParamRoleAssistant
 }
 
-// imageTypes are the images the vendor's models see.
+// imageTypes are the image types that the vendor supports.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 const pdf = "application/pdf"
 
-// mediaOf is a part that is no text.
-func mediaOf(where string, p provider.Part) (anthropic.ContentBlockParamUnion, error) {
+// mediaBlock converts a part that is not text.
+func mediaBlock(where string, p provider.Part) (anthropic.ContentBlockParamUnion, error) {
 	var none anthropic.ContentBlockParamUnion
 	switch {
 	case p.Kind == provider.PartImage && p.URL != "":
@@ -150,12 +150,12 @@ func mediaOf(where string, p provider.Part) (anthropic.ContentBlockParamUnion, e
 	}
 }
 
-// isText reports whether a file is plain text to the vendor.
+// isText reports whether the vendor accepts a file as plain text.
 func isText(p provider.Part) bool {
 	return (strings.HasPrefix(p.MIME, "text/") || p.MIME == "application/json") && utf8.Valid(p.Data)
 }
 
-// document gives a file its name.
+// document sets the name of a file.
 func document(p provider.Part, b anthropic.ContentBlockParamUnion) anthropic.ContentBlockParamUnion {
 	if p.Name != "" {
 		b.OfDocument.Title = anthropic.String(p.Name)

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK. The vendor's own text is never repeated: it
-// may quote the prompt or the key.
+// failed maps an error of the SDK. It never repeats the vendor's text, which may quote the prompt
+// or the key.
 func (p *Provider) failed(ctx context.Context, err error, req provider.Request, a *answer) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
@@ -28,24 +28,24 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 	}
 	api, ok := errors.AsType[*anthropic.Error](err)
 	if !ok {
-		return provider.Result{}, outbound.Broken(err)
+		return provider.Result{}, outbound.NewTransportError(err)
 	}
 	kind, text := api.Type(), messageOf(api)
-	if kind == shared.ErrorTypeInvalidRequestError && says(text, filtered) {
-		// A filter beside the model declined: an answer, not a failure.
-		return a.blocked()
+	if kind == shared.ErrorTypeInvalidRequestError && containsAny(text, filtered) {
+		// A filter outside the model declined: this is an answer.
+		return a.finishBlocked()
 	}
-	if api.StatusCode < http.StatusBadRequest { // an event of a stream that began well
+	if api.StatusCode < http.StatusBadRequest { // an error event within a stream
 		return provider.Result{}, p.byType(kind, text, req)
 	}
 	return provider.Result{}, p.refused(api, text, req)
 }
 
-// refused maps an answer that is an error.
+// refused maps an error response.
 func (p *Provider) refused(api *anthropic.Error, text string, req provider.Request) *provider.Error {
 	e := p.byStatus(api.StatusCode, text, req)
 	e.Status = api.StatusCode
-	e.Capacity = e.Capacity || e.Retryable && outbound.Full(api.StatusCode)
+	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(api.StatusCode)
 	if api.Response != nil {
 		e.RetryAfter = retryAfter(api.Response.Header)
 	}
@@ -78,12 +78,11 @@ func (p *Provider) byStatus(status int, text string, req provider.Request) *prov
 const (
 	// overloaded is the vendor's own status.
 	overloaded = 529
-	// requestTooLarge is a type the SDK has no name for.
+	// requestTooLarge is an error type that the SDK does not define.
 	requestTooLarge shared.ErrorType = "request_too_large"
 )
 
-// byType maps the vendor's types of errors, which are the same in an answer and in
-// a stream.
+// byType maps the vendor's error types, which are the same in responses and streams.
 func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Request) *provider.Error {
 	switch kind {
 	case shared.ErrorTypeAuthenticationError:
@@ -93,24 +92,24 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 	case shared.ErrorTypeNotFoundError:
 		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
 	case requestTooLarge:
-		return tooLong()
+		return promptTooLong()
 	case shared.ErrorTypeRateLimitError:
-		if says(text, usedUp) {
-			return exhausted()
+		if containsAny(text, usedUp) {
+			return accountExhausted()
 		}
 		return &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
 	case shared.ErrorTypeBillingError:
-		return exhausted()
+		return accountExhausted()
 	case shared.ErrorTypeOverloadedError:
 		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
 	case shared.ErrorTypeInvalidRequestError:
 		return badRequest(text, req)
-	default: // api_error, timeout_error, and what is not known yet
-		return outbound.Broken(nil)
+	default: // api_error, timeout_error, and unknown types
+		return outbound.NewTransportError(nil)
 	}
 }
 
-// The vendor has one type for all bad requests; only its words tell them apart.
+// The vendor has one type for all bad requests; only the message distinguishes them.
 var (
 	filtered   = []string{"blocked by content filtering"}
 	usedUp     = []string{"credit balance is too low", "usage limit", "spend limit", "spending limit"}
@@ -119,7 +118,7 @@ var (
 	badSchema  = []string{"output_config", "output_format", "tools.0", "schema", "strict tool", "strict mode", "structured output", "grammar"}
 )
 
-func says(text string, phrases []string) bool {
+func containsAny(text string, phrases []string) bool {
 	for _, p := range phrases {
 		if strings.Contains(text, p) {
 			return true
@@ -130,35 +129,35 @@ func says(text string, phrases []string) bool {
 
 func badRequest(text string, req provider.Request) *provider.Error {
 	switch {
-	case says(text, usedUp):
-		return exhausted()
-	case says(text, longAnswer):
+	case containsAny(text, usedUp):
+		return accountExhausted()
+	case containsAny(text, longAnswer):
 		return invalid("maxTokens: %d; the model does not say so much in one answer", maxTokens(req))
-	case says(text, longPrompt):
-		return tooLong()
-	case len(req.Schema) > 0 && says(text, badSchema):
+	case containsAny(text, longPrompt):
+		return promptTooLong()
+	case len(req.Schema) > 0 && containsAny(text, badSchema):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema, or has no strict answers of this model"}
 	default:
 		return invalid("the model's server does not accept the request; check that the model takes its content, temperature, topP and stop")
 	}
 }
 
-func tooLong() *provider.Error {
+func promptTooLong() *provider.Error {
 	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt, with room for the answer, is longer than the model takes"}
 }
 
-// exhausted is an account without money, which waiting does not help.
-func exhausted() *provider.Error {
+// accountExhausted is an account without credit, which retrying does not help.
+func accountExhausted() *provider.Error {
 	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
 }
 
-// messageOf is the vendor's text, in lower case, to look into and not to show.
+// messageOf returns the vendor's message in lower case, to be searched and never shown.
 func messageOf(api *anthropic.Error) string {
 	var body struct {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // unreadable is as good as unknown
+	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // unreadable counts as unknown
 	return strings.ToLower(body.Error.Message)
 }

@@ -10,14 +10,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// defaultSchemaName names a schema whose request gives it no name.
+// defaultSchemaName is the name of a schema without one.
 const defaultSchemaName = "answer"
 
-// DefaultMaxTokens bounds an answer whose request does not: the vendor wants a
-// bound with every call. Every model that has strict output takes as much.
+// DefaultMaxTokens is the output limit of requests without one, because the vendor requires a
+// limit. Every model with strict output supports it.
 const DefaultMaxTokens = 16_384
 
-// paramsOf says a checked request in the vendor's words.
+// paramsOf converts a validated request.
 func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
 	var p anthropic.MessageNewParams
 	if err := checkSampling(req); err != nil {
@@ -27,7 +27,7 @@ func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
 	if err != nil {
 		return p, err
 	}
-	if talk.begun() && len(req.Schema) > 0 && !viaTool(req) {
+	if talk.endsWithAssistant() && len(req.Schema) > 0 && !viaTool(req) {
 		return p, invalid("messages: the last one is the assistant's; this provider goes on from no beginning where the answer has a schema")
 	}
 	p = anthropic.MessageNewParams{
@@ -40,7 +40,7 @@ func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
 	if req.TopP != nil {
 		p.TopP = anthropic.Float(*req.TopP)
 	}
-	schema(&p, req)
+	setSchema(&p, req)
 	return p, nil
 }
 
@@ -51,8 +51,8 @@ func maxTokens(req provider.Request) int64 {
 	return int64(req.MaxTokens)
 }
 
-// checkSampling refuses what the vendor would, with the member's name, which the
-// vendor's text may not be repeated for.
+// checkSampling rejects what the vendor would reject, to name the member: the vendor's message must
+// not be repeated.
 func checkSampling(req provider.Request) error {
 	switch {
 	case req.Temperature != nil && (*req.Temperature < 0 || *req.Temperature > 1):
@@ -68,14 +68,14 @@ func checkSampling(req provider.Request) error {
 	return nil
 }
 
-// schema asks for an answer of the schema, in strict mode either way.
-func schema(p *anthropic.MessageNewParams, req provider.Request) {
+// setSchema requests an answer of the schema, in strict mode either way.
+func setSchema(p *anthropic.MessageNewParams, req provider.Request) {
 	switch {
 	case len(req.Schema) == 0:
 	case req.Via == provider.ViaTool:
 		p.Tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
 			Name: schemaName(req), Strict: anthropic.Bool(true),
-			// As raw JSON, because the order of the properties is the author's.
+			// As raw JSON, to keep the author's order of properties.
 			InputSchema: param.Override[anthropic.ToolInputSchemaParam](req.Schema),
 		}}}
 		p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{

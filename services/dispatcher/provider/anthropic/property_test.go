@@ -21,14 +21,14 @@ func TestCall_JoinsWhateverPiecesCome(t *testing.T) {
 		req := rapid.SampledFrom([]way{free, format, tool}).Draw(t, "way").ask()
 		req.MaxTokens = rapid.IntRange(1, 40).Draw(t, "maxTokens")
 		r.server.Enqueue(double.Reply{Pieces: pieces, Noise: rapid.Bool().Draw(t, "noise")})
-		var told strings.Builder
+		var streamed strings.Builder
 		res, err := r.Call(t.Context(), req, func(d provider.Delta) error {
-			told.WriteString(d.Text)
+			streamed.WriteString(d.Text)
 			return nil
 		})
 		require.NoError(t, err)
 		all := strings.Join(pieces, "")
-		require.Equal(t, res.Text, told.String())
+		require.Equal(t, res.Text, streamed.String())
 		require.True(t, strings.HasPrefix(all, res.Text))
 		require.Equal(t, res.Text == all, res.Stop == provider.StopClean)
 		require.Equal(t, res.Text != all, res.Stop == provider.StopTruncated)

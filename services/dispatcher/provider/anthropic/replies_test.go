@@ -82,7 +82,7 @@ func outcomes() []outcome {
 		{name: "unknown", reply: double.Reply{Pieces: whole, StopReason: "meteor"}, stop: provider.StopUnknown, raw: "meteor", text: wholeText},
 		{name: "uncalled-for tools", reply: double.Reply{ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}, {ID: "c2", Name: "g", Input: `{"a":1}`}}}, stop: provider.StopUnknown, raw: "tool_use", textVia: map[way]string{tool: "{}"}, finish: "tool_calls", calls: 2},
 		{name: "a tool without input", reply: double.Reply{ToolCalls: []double.ToolCall{{Name: "answer"}}}, stop: provider.StopUnknown, stopVia: map[way]provider.StopClass{tool: provider.StopClean}, raw: "tool_use", textVia: map[way]string{tool: "{}"}, calls: 1},
-		{name: "words beside the tool", reply: double.Reply{Pieces: []string{"let me"}, ToolCalls: []double.ToolCall{{Name: "answer", Input: wholeText}}}, stop: provider.StopUnknown, stopVia: map[way]provider.StopClass{tool: provider.StopClean}, raw: "tool_use", text: "let me", textVia: map[way]string{tool: wholeText}, calls: 1},
+		{name: "text before the tool call", reply: double.Reply{Pieces: []string{"let me"}, ToolCalls: []double.ToolCall{{Name: "answer", Input: wholeText}}}, stop: provider.StopUnknown, stopVia: map[way]provider.StopClass{tool: provider.StopClean}, raw: "tool_use", text: "let me", textVia: map[way]string{tool: wholeText}, calls: 1},
 
 		{name: "key refused", reply: status(401, "invalid x-api-key"), code: provider.CodeCredentialRequired},
 		{name: "not permitted", reply: status(403, "no access"), code: provider.CodeCredentialRequired},

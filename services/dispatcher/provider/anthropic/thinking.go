@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// leastBudget is the least the vendor takes for thinking.
+	// leastBudget is the vendor's minimum budget for thinking.
 	leastBudget = 1024
-	// mostBudget bounds what is spent on thoughts that are only shown.
+	// mostBudget limits the tokens for thoughts, which are only shown.
 	mostBudget = 16_384
-	// leastTopP is the least the vendor takes beside thinking.
+	// leastTopP is the vendor's minimum topP with thinking.
 	leastTopP = 0.95
 )
 
-// thinkingOf asks for thoughts where the request wants them and nothing speaks
-// against it: thoughts are shown, the rest of the request decides the answer. So
-// they are left out beside a forced tool, beside sampling that the vendor excludes
-// with them, and where they would leave the answer no room.
+// thinkingOf enables thoughts if the request wants them and the rest of the request allows it. They
+// are left out with a forced tool, with sampling that the vendor excludes, and if they would leave
+// too little room for the answer.
 func thinkingOf(req provider.Request) anthropic.ThinkingConfigParamUnion {
 	var none anthropic.ThinkingConfigParamUnion
 	switch {
@@ -32,12 +31,12 @@ func thinkingOf(req provider.Request) anthropic.ThinkingConfigParamUnion {
 	}
 	switch styleOf(req.Model) {
 	case budgeted:
-		// Half, since the thoughts count towards the same bound as the answer.
+		// Half, because thoughts count towards the limit of the answer.
 		budget := min(max(maxTokens(req)/2, leastBudget), mostBudget)
 		return anthropic.ThinkingConfigParamUnion{OfEnabled: &anthropic.ThinkingConfigEnabledParam{BudgetTokens: budget}}
 	case adaptive:
 		return anthropic.ThinkingConfigParamUnion{OfAdaptive: &anthropic.ThinkingConfigAdaptiveParam{
-			// Some models keep their thoughts to themselves unless asked.
+			// Some models hide their thoughts by default.
 			Display: anthropic.ThinkingConfigAdaptiveDisplaySummarized,
 		}}
 	default:
@@ -45,19 +44,19 @@ func thinkingOf(req provider.Request) anthropic.ThinkingConfigParamUnion {
 	}
 }
 
-// style is how a model is asked to think.
+// style is how thinking is enabled for a model.
 type style int
 
 const (
-	// thoughtless models do not think aloud.
+	// thoughtless models have no visible thinking.
 	thoughtless style = iota
-	// budgeted models think as much as they are given.
+	// budgeted models use a given budget.
 	budgeted
-	// adaptive models decide themselves.
+	// adaptive models choose the budget themselves.
 	adaptive
 )
 
-// styles are those of the models that are no longer made; newer ones are adaptive.
+// styles are the styles of older models; newer ones are adaptive.
 var styles = []struct {
 	prefix string
 	style  style

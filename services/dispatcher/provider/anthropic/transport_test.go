@@ -69,7 +69,7 @@ func TestCall_BoundsTheAnswer(t *testing.T) {
 		"input":             {tool, double.Reply{Pieces: []string{half, half}}},
 		"calls":             {free, double.Reply{ToolCalls: []double.ToolCall{{Name: "f", Input: half + half}}}},
 		"text and calls":    {free, double.Reply{Pieces: []string{half}, ToolCalls: []double.ToolCall{{Name: "f", Input: half}}}},
-		"words beside":      {tool, double.Reply{Pieces: []string{half, half}, ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}}}},
+		"text with tools":   {tool, double.Reply{Pieces: []string{half, half}, ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}}}},
 		"one event":         {free, double.Reply{ContentType: "text/event-stream", Raw: "event: x\ndata: " + half + half + half + half + half}},
 		"many lines of one": {free, double.Reply{ContentType: "text/event-stream", Raw: strings.Repeat("data: x\n", 3<<20)}},
 	} {

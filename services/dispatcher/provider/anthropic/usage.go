@@ -5,46 +5,45 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
 )
 
-// startUsage reads the tokens of the message's start. All counts are the vendor's
-// own, verbatim (OpenWOP envelope contract §19.1): the input's are those that the
-// prompt cache had no part in, so that what was read from it, or written to it,
-// comes on top; the output's include the thoughts.
+// startUsage reads the usage in the message's start. All counts are the vendor's own (OpenWOP
+// envelope contract §19.1). Input tokens exclude tokens read from or written to the prompt cache;
+// output tokens include thoughts.
 func (a *answer) startUsage(m anthropic.Message) {
 	if !m.JSON.Usage.Valid() {
 		return
 	}
 	a.usage.Known, a.usage.CacheApart = true, true
 	u := m.Usage
-	count(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
-	count(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
-	count(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
-	count(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
-	a.total()
+	setCount(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
+	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
+	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
+	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+	a.setTotal()
 }
 
-// endUsage reads the tokens of the message's end. They are those of the whole
-// message, each where the vendor tells it.
+// endUsage reads the usage in the message's end. Its counts are totals of the message, and each may
+// be absent.
 func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 	if u.RawJSON() == "" || u.RawJSON() == "null" {
 		return
 	}
 	a.usage.Known, a.usage.CacheApart = true, true
-	count(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
-	count(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
-	count(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
-	count(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
-	a.total()
+	setCount(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
+	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
+	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
+	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+	a.setTotal()
 }
 
-// total is the protocol's sum of the two counts that every vendor has.
-func (a *answer) total() { a.usage.TotalTokens = a.usage.InputTokens + a.usage.OutputTokens }
+// setTotal sets the protocol's sum of input and output tokens.
+func (a *answer) setTotal() { a.usage.TotalTokens = a.usage.InputTokens + a.usage.OutputTokens }
 
-// count takes a count that was told.
-func count(to *int, n int64, field respjson.Field) {
+// setCount sets a reported count.
+func setCount(to *int, n int64, field respjson.Field) {
 	if field.Valid() {
 		*to = int(min(max(n, 0), maxTokenCount))
 	}
 }
 
-// maxTokenCount bounds what is believed of a count, so that sums of them stay numbers.
+// maxTokenCount limits a reported count, so that sums do not overflow.
 const maxTokenCount = 1 << 40

@@ -8,21 +8,20 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// answer puts an answer together out of chunks.
+// answer assembles an answer from chunks.
 type answer struct {
 	collector *provider.Collector
 	thoughts  bool
-	// tool is the one that the model is forced to call, empty for none. The
-	// arguments of the first call are the text then.
+	// tool is the forced tool; empty for none. The arguments of its first call are the text.
 	tool string
-	// beside is what was said without the forced tool.
-	beside  strings.Builder
-	refusal strings.Builder
-	calls   []*toolCall
-	sound   sound
-	aside   int // bytes of all that is neither text nor thought
-	finish  string
-	usage   provider.Usage
+	// proseText is text outside the forced tool call.
+	proseText    strings.Builder
+	refusal      strings.Builder
+	calls        []*toolCall
+	sound        sound
+	extraBytes   int // bytes other than text and thoughts
+	finishReason string
+	usage        provider.Usage
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
@@ -33,49 +32,49 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 	return a
 }
 
-// take adds a chunk. Its error ends the call.
-func (a *answer) take(c chunk) error {
+// addChunk adds a chunk. An error ends the call.
+func (a *answer) addChunk(c chunk) error {
 	a.collector.AnsweredBy(c.Model)
 	if c.Usage != nil {
 		a.usage = usageOf(*c.Usage)
 	}
 	for _, choice := range c.Choices {
-		if choice.Index != 0 { // one was asked for
+		if choice.Index != 0 { // only one choice was requested
 			continue
 		}
 		if choice.FinishReason != "" {
-			a.finish = choice.FinishReason
+			a.finishReason = choice.FinishReason
 		}
-		if err := a.piece(choice.Delta); err != nil {
+		if err := a.addDelta(choice.Delta); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *answer) piece(d delta) error {
-	if err := a.thought(d); err != nil {
+func (a *answer) addDelta(d delta) error {
+	if err := a.addThought(d); err != nil {
 		return err
 	}
 	if d.Refusal != "" {
 		a.refusal.WriteString(d.Refusal)
-		if err := a.fits(len(d.Refusal)); err != nil {
+		if err := a.addExtra(len(d.Refusal)); err != nil {
 			return err
 		}
 	}
 	for _, t := range d.ToolCalls {
-		if err := a.call(t); err != nil {
+		if err := a.addToolCall(t); err != nil {
 			return err
 		}
 	}
-	if err := a.hear(d.Audio); err != nil {
+	if err := a.addAudio(d.Audio); err != nil {
 		return err
 	}
-	return a.say(d.Content)
+	return a.addText(d.Content)
 }
 
-// thought hands thinking on. OpenAI shows none here; compatible servers do.
-func (a *answer) thought(d delta) error {
+// addThought passes thinking on. Compatible servers send it; OpenAI does not.
+func (a *answer) addThought(d delta) error {
 	thought := cmp.Or(d.ReasoningContent, d.Reasoning)
 	if !a.thoughts || thought == "" {
 		return nil
@@ -83,40 +82,40 @@ func (a *answer) thought(d delta) error {
 	return a.collector.Add(provider.Delta{Thought: thought})
 }
 
-// say takes text. Beside a forced tool it is kept until it is known whether the
-// tool was called: if so, it is no part of the answer.
-func (a *answer) say(text string) error {
+// addText adds text. With a forced tool it is kept until the end: if the tool was called, it is not
+// part of the answer.
+func (a *answer) addText(text string) error {
 	switch {
-	case text == "": // the first chunk names the role and says nothing
+	case text == "": // the first chunk has only the role
 		return nil
 	case a.tool != "":
-		a.beside.WriteString(text)
-		return a.fits(len(text))
+		a.proseText.WriteString(text)
+		return a.addExtra(len(text))
 	default:
 		return a.collector.Add(provider.Delta{Text: text})
 	}
 }
 
-// fits counts bytes that are not text and checks that they are not too many.
-func (a *answer) fits(n int) error {
-	a.aside += n
-	return a.collector.Fits(a.aside)
+// addExtra counts bytes that are not text and checks their limit.
+func (a *answer) addExtra(n int) error {
+	a.extraBytes += n
+	return a.collector.CheckSize(a.extraBytes)
 }
 
-// end completes the answer.
-func (a *answer) end() (provider.Result, error) {
-	if a.finish == "" {
-		return provider.Result{}, outbound.Broken(nil) // the stream ended and the server did not say why
+// finish completes the answer.
+func (a *answer) finish() (provider.Result, error) {
+	if a.finishReason == "" {
+		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
 	}
-	r := provider.Result{RawStop: a.finish, Stop: a.stop(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
-	if r.RefusalText != "" { // the reason is "stop" then
+	r := provider.Result{RawStop: a.finishReason, Stop: a.stopClass(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
+	if r.RefusalText != "" { // the finish reason is "stop" in this case
 		r.Stop = provider.StopRefused
 	}
-	if blocked(a.finish) {
-		r.SafetyCategory = a.finish
+	if blocked(a.finishReason) {
+		r.SafetyCategory = a.finishReason
 	}
-	if err := a.settle(); err != nil {
+	if err := a.flushHeld(); err != nil {
 		return provider.Result{}, err
 	}
-	return a.collector.Finish(r, reasonOf(a.finish, r.Stop))
+	return a.collector.Finish(r, reasonOf(a.finishReason, r.Stop))
 }

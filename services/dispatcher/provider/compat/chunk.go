@@ -8,15 +8,13 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// chunk is what is read of a piece of an answer. The SDK's own type keeps every member that
-// it finds, twice over: to read all pieces with it took a third of the memory that a call
-// allocated.
+// chunk holds the members that are read of a chunk. The SDK's type keeps every member twice, and
+// parsing all chunks with it used a third of the memory of a call.
 type chunk struct {
 	Model   string
 	Usage   *usage // null in all chunks but one
 	Choices []choice
-	// Error stands where the server fails midway, and is null with servers that name it in
-	// each piece.
+	// Error is set if the server fails in the stream. Some servers send it as null in each chunk.
 	Error json.RawMessage
 }
 
@@ -40,8 +38,7 @@ type delta struct {
 	Content, Refusal string
 	ToolCalls        []toolPiece
 	Audio            audioPiece
-	// Compatible servers show thinking in members of two names that are not in the
-	// vendor's API.
+	// Compatible servers send thinking in one of two members that are not in the vendor's API.
 	ReasoningContent, Reasoning string
 }
 
@@ -59,14 +56,13 @@ type audioPiece struct {
 	Transcript string `json:"transcript"`
 }
 
-// failed reports that the server tells of an error instead.
+// failed reports whether the chunk is an error.
 func (c chunk) failed() bool { return len(c.Error) > 0 && string(c.Error) != "null" }
 
-// read reads a piece. One that is not quite as the vendor's API has it, such as with
-// numbers for texts or a character that is cut in two, the SDK reads: it knows the ways of
-// compatible servers.
+// read parses a chunk. Chunks that deviate from the vendor's API, such as numbers for strings or
+// split characters, are parsed by the SDK, which handles the variants of compatible servers.
 func (c *chunk) read(data []byte) error {
-	if c.plain(data) {
+	if c.readFast(data) {
 		return nil
 	}
 	var own openai.ChatCompletionChunk
@@ -77,13 +73,13 @@ func (c *chunk) read(data []byte) error {
 	return nil
 }
 
-// plain reads a piece as the vendor writes it, in one pass; false: it is none.
-func (c *chunk) plain(data []byte) bool {
+// readFast parses a chunk in the vendor's form in one pass; false if it deviates.
+func (c *chunk) readFast(data []byte) bool {
 	r := strictjson.Reading(data)
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "model":
-			text(&r, &c.Model)
+			readText(&r, &c.Model)
 		case "usage":
 			r.Set(&c.Usage)
 		case "choices":
@@ -95,8 +91,8 @@ func (c *chunk) plain(data []byte) bool {
 	return r.Sound()
 }
 
-// text reads a text, or null, which is none.
-func text(r *strictjson.Cursor, into *string) {
+// readText reads a string; null leaves it unchanged.
+func readText(r *strictjson.Cursor, into *string) {
 	if !r.Null() {
 		*into = r.Text()
 	}
@@ -115,7 +111,7 @@ func (c *chunk) choices(r *strictjson.Cursor) {
 			case "index":
 				r.Set(&one.Index)
 			case "finish_reason":
-				text(r, &one.FinishReason)
+				readText(r, &one.FinishReason)
 			case "delta":
 				one.Delta.read(r)
 			}
@@ -130,22 +126,22 @@ func (d *delta) read(r *strictjson.Cursor) {
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "content":
-			text(r, &d.Content)
+			readText(r, &d.Content)
 		case "refusal":
-			text(r, &d.Refusal)
+			readText(r, &d.Refusal)
 		case "tool_calls":
 			r.Set(&d.ToolCalls)
 		case "audio":
 			r.Set(&d.Audio)
 		case "reasoning_content":
-			text(r, &d.ReasoningContent)
+			readText(r, &d.ReasoningContent)
 		case "reasoning":
-			text(r, &d.Reasoning)
+			readText(r, &d.Reasoning)
 		}
 	})
 }
 
-// chunkOf takes what is read out of the SDK's own type.
+// chunkOf converts the SDK's type.
 func chunkOf(own openai.ChatCompletionChunk) chunk {
 	c := chunk{Model: own.Model}
 	if raw := own.JSON.ExtraFields["error"].Raw(); raw != "" {
@@ -171,7 +167,7 @@ func chunkOf(own openai.ChatCompletionChunk) chunk {
 	return c
 }
 
-// extra is a text that the vendor's API does not have; empty: it is none.
+// extra returns a string member that is not in the vendor's API; empty if absent.
 func extra(d openai.ChatCompletionChunkChoiceDelta, name string) (text string) {
 	_ = json.Unmarshal([]byte(d.JSON.ExtraFields[name].Raw()), &text)
 	return text

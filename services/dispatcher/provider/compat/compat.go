@@ -1,21 +1,20 @@
-// Package compat speaks Chat Completions, over OpenAI's official SDK: to OpenAI
-// itself and to any server compatible with it. What differs between the two is the
-// configuration's Dialect. The SDK's own retries are off: retrying is the run loop's.
+// Package compat implements Chat Completions with OpenAI's official SDK, for OpenAI and compatible
+// servers. The Dialect of the configuration selects the differences. The SDK's retries are off:
+// retrying belongs to the run loop.
 //
-// Chat Completions, not the newer Responses API, because compatible servers have
-// it, and a host that asks once and keeps the conversation itself misses nothing
-// there: strict schemas, refusals, usage, forced tools, image, sound and file parts,
-// spoken answers. It draws no pictures, so Result.Media holds sound alone; OpenAI's
-// models show no thoughts in it, and the newest take no tools while they think, so
-// schemas go to them as a response format.
+// It uses Chat Completions instead of the newer Responses API because compatible servers support
+// it. It has everything that the host needs: strict schemas, refusals, usage, forced tools, image,
+// sound and file parts, spoken answers. It has no image output, so Result.Media holds sound only.
+// OpenAI's models show no thoughts in it, and the newest accept no tools while they think, so their
+// schemas are sent as a response format.
 //
-// The way of a call:
+// The steps of a call:
 //
 //	Request -> params (the vendor's words) -> stream of chunks -> answer (text, stop, usage)
 //	                                      \-> failure (status or break) -> *provider.Error
 //
-// The response schema is sent as it is given, in strict mode: as response format or
-// as the one tool the model is forced to call.
+// The response schema is sent unchanged in strict mode: as response format, or as the one tool that
+// the model must call.
 package compat
 
 import (
@@ -35,13 +34,13 @@ import (
 type Provider struct {
 	cfg    Config          // without the key, which the service has
 	server outbound.Server // the same
-	// keyed says that the host has a key.
+	// keyed means that the host has a key.
 	keyed bool
 	chat  openai.ChatCompletionService
 	http  *http.Client
 }
 
-// New checks the configuration and connects to nothing.
+// New validates the configuration and connects to no server.
 func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -55,8 +54,8 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
 	}
-	// The service alone, for openai.NewClient takes key, address and headers from
-	// OPENAI_* variables, which are meant for another server.
+	// Only the service: openai.NewClient reads key, address and headers from OPENAI_* variables,
+	// which are meant for other programs.
 	p.chat = openai.NewChatCompletionService(opts...)
 	return p, nil
 }
@@ -64,19 +63,17 @@ func New(cfg Config) (*Provider, error) {
 // ID names the provider.
 func (p *Provider) ID() string { return p.server.ID }
 
-// Dialect is the strict mode that schemas are put to: the vendor's own, which
-// compatible servers follow.
+// Dialect is the strict mode of schemas: OpenAI's, which compatible servers follow.
 func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
 
-// Insists is true of OpenAI: of what other servers can be told, more or less is known
-// to none but their operators.
-func (p *Provider) Insists() bool { return p.cfg.Dialect == DialectOpenAI }
+// RequiresDialect is true for OpenAI. What other servers support is only known to their operators.
+func (p *Provider) RequiresDialect() bool { return p.cfg.Dialect == DialectOpenAI }
 
-// Close drops idle connections. Calls in progress go on, and so do for a second the streams that have
-// not ended with their answer.
+// Close drops idle connections. Calls in progress continue, and streams that have not ended with
+// their answer continue for up to a second.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 
-// Call asks the server once, streaming.
+// Call makes one streaming call.
 func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
@@ -89,21 +86,21 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	ctx = outbound.Within(ctx, req.Timeouts)
-	s := p.stream(ctx, params, options(req))
-	defer s.leave()
+	s := p.openStream(ctx, params, options(req))
+	defer s.release()
 	a := newAnswer(req, emit)
 	for s.next() {
-		if err := a.take(s.now); err != nil {
+		if err := a.addChunk(s.current); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if err := s.failure(); err != nil {
 		return p.failed(ctx, req, err, a)
 	}
-	return a.end()
+	return a.finish()
 }
 
-// check refuses what need not be asked.
+// check rejects requests that the server need not see.
 func (p *Provider) check(req provider.Request) error {
 	if err := p.server.Check(req); err != nil {
 		return err

@@ -9,35 +9,33 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// Config names a server.
+// Config describes a server.
 type Config struct {
-	// Dialect says whose rules the server has; empty means DialectCompatible.
+	// Dialect is the API variant of the server; empty means DialectCompatible.
 	Dialect Dialect
-	// ID is what workflows call the provider; empty means the dialect's default.
+	// ID is the provider's id in workflows; empty uses the dialect's default.
 	ID string
-	// BaseURL is the server's address up to and including the version, such as
-	// http://127.0.0.1:11434/v1. Empty means OpenAI's own, in its dialect.
+	// BaseURL is the server's address including the version, such as http://127.0.0.1:11434/v1.
+	// Empty uses OpenAI's address in its dialect.
 	BaseURL string
-	// APIKey may be empty: many self-hosted servers want none, and OpenAI may be
-	// asked with tenants' keys alone.
+	// APIKey may be empty: many self-hosted servers need none, and OpenAI can be called with
+	// tenants' keys only.
 	APIKey provider.Secret
-	// KeyName says where the key is set, such as an environment variable; errors
-	// about the key name it.
+	// KeyName says where the key is set, such as an environment variable, for error messages.
 	KeyName string
-	// Models are the models that may be asked; none allows any.
+	// Models are the allowed models; empty allows any.
 	Models []string
-	// ReasoningEffort is how much models think that do: none, minimal, low, medium,
-	// high, xhigh or max, not all known to all models. Empty leaves it to the model.
+	// ReasoningEffort is the effort of reasoning models: none, minimal, low, medium, high, xhigh or
+	// max; models support different subsets. Empty uses the model's default.
 	ReasoningEffort string
-	// Voice is that of OpenAI's models that speak; empty means DefaultVoice.
+	// Voice is the voice of OpenAI's audio models; empty uses DefaultVoice.
 	Voice string
-	// Timeout limits the first byte of the answer and each silence, where a request sets
-	// no limits of its own. 0 uses the defaults. The caller's context limits the call.
+	// Timeout limits the first byte of the answer and each silence if the request sets no limits; 0
+	// uses the defaults. The caller's context limits the whole call.
 	Timeout time.Duration
 }
 
-// Validate returns all that is wrong, joined, each with the field, its value and
-// the remedy.
+// Validate returns all problems, joined. Each names the field, its value and the remedy.
 func (c Config) Validate() error {
 	var more []outbound.Finding
 	if c.Dialect != DialectCompatible && c.Dialect != DialectOpenAI {
@@ -50,10 +48,10 @@ func (c Config) Validate() error {
 }
 
 func (c Config) server() outbound.Server {
-	return outbound.Server{ID: c.ID, BaseURL: c.BaseURL, APIKey: c.APIKey, KeyName: c.KeyName, Models: c.Models, Timeout: c.Timeout}.Filled(c.Dialect.rules())
+	return outbound.Server{ID: c.ID, BaseURL: c.BaseURL, APIKey: c.APIKey, KeyName: c.KeyName, Models: c.Models, Timeout: c.Timeout}.WithDefaults(c.Dialect.rules())
 }
 
-// rules are those of a dialect's servers.
+// rules returns the rules of a dialect's servers.
 func (d Dialect) rules() outbound.Rules {
 	r := outbound.Rules{ID: DefaultID, Form: "http(s)://host[:port]/path", Example: "http://127.0.0.1:11434/v1"}
 	if d == DialectOpenAI {

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK. The server's own text is never repeated: it
-// may quote the prompt or the key.
+// failed maps an error of the SDK. It never repeats the server's text, which may quote the prompt
+// or the key.
 func (p *Provider) failed(ctx context.Context, req provider.Request, err error, a *answer) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
@@ -31,23 +31,23 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 		}
 		failure = p.refused(req, api)
 	} else if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		code, failure = midway(event)
+		code, failure = streamError(event)
 	} else {
-		failure = outbound.Broken(err)
+		failure = outbound.NewTransportError(err)
 	}
 	if blocked(code) {
-		// A filter before the model refused the prompt: an answer, not a failure.
-		a.finish = code
-		return a.end()
+		// A filter before the model refused the prompt: this is an answer.
+		a.finishReason = code
+		return a.finish()
 	}
 	return provider.Result{}, failure
 }
 
-// refused maps an answer that is an error.
+// refused maps an error response.
 func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Error {
 	e := p.byStatus(req, api)
 	e.Status = api.StatusCode
-	e.Capacity = e.Capacity || e.Retryable && (outbound.Full(api.StatusCode) || slices.Contains(overloads, api.Code))
+	e.Capacity = e.Capacity || e.Retryable && (outbound.IsOverloaded(api.StatusCode) || slices.Contains(overloads, api.Code))
 	if api.Response != nil {
 		e.RetryAfter = retryAfter(api.Response.Header)
 	}
@@ -69,20 +69,20 @@ func (p *Provider) byStatus(req provider.Request, api *openai.Error) *provider.E
 	case aboutSchema(api):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema"}
 	default:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + about(api.Param)}
+		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(api.Param)}
 	}
 }
 
-// aboutSchema reports whether an error is about the schema, be it a format's or a
-// tool's: no other tool is ever sent.
+// aboutSchema reports whether an error is about the schema, as response format or as tool. No other
+// tool is sent.
 func aboutSchema(api *openai.Error) bool {
 	return strings.HasPrefix(api.Param, "response_format") || strings.HasPrefix(api.Param, "tool") ||
 		api.Code == "invalid_json_schema" || api.Code == "invalid_function_parameters"
 }
 
-// about names the member of the request that an error is about, if it is one that
-// the author sets: any other name is the server's text.
-func about(member string) string {
+// memberHint names the request member of an error if the author can set it. Any other name is the
+// server's text.
+func memberHint(member string) string {
 	named := []string{"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort", "modalities", "audio", "messages"}
 	if !slices.Contains(named, member) {
 		return ""
@@ -90,8 +90,7 @@ func about(member string) string {
 	return ": the model does not take " + member + " as it is"
 }
 
-// quota tells a rate, which passes, from an account without money, which waiting
-// does not help.
+// quota distinguishes a temporary rate limit from an exhausted account.
 func quota(status int, code string) *provider.Error {
 	e := &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
 	if status == http.StatusPaymentRequired || code == "insufficient_quota" || code == "billing_hard_limit_reached" {
@@ -100,17 +99,17 @@ func quota(status int, code string) *provider.Error {
 	return e
 }
 
-// overloads are the codes by which servers say that they are overloaded.
+// overloads are the error codes of overloaded servers.
 var overloads = []string{"server_overloaded", "engine_overloaded", "model_overloaded", "overloaded_error", "overloaded", "slow_down", "503", "529"}
 
-// midway maps an error that came as an event of the stream, and tells its code.
-func midway(event *ssestream.StreamError) (string, *provider.Error) {
+// streamError maps an error event of the stream and returns its code.
+func streamError(event *ssestream.StreamError) (string, *provider.Error) {
 	var body struct {
 		Error struct {
-			Code any `json:"code"` // a string with the vendor, a number with others
+			Code any `json:"code"` // a string from the vendor, a number from other servers
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(event.Event.Data, &body) // unreadable is as good as unknown
+	_ = json.Unmarshal(event.Event.Data, &body) // unreadable counts as unknown
 	code := fmt.Sprint(body.Error.Code)
 	if slices.Contains(overloads, code) {
 		return code, &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
@@ -121,6 +120,6 @@ func midway(event *ssestream.StreamError) (string, *provider.Error) {
 	case "context_length_exceeded":
 		return code, &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
 	default:
-		return code, outbound.Broken(nil)
+		return code, outbound.NewTransportError(nil)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// messagesOf says the conversation in the vendor's words.
+// messagesOf converts the conversation.
 func (d Dialect) messagesOf(req provider.Request) ([]openai.ChatCompletionMessageParamUnion, error) {
 	var list []openai.ChatCompletionMessageParamUnion
 	if req.System != "" {
@@ -29,7 +29,7 @@ func (d Dialect) messagesOf(req provider.Request) ([]openai.ChatCompletionMessag
 			err.Message = fmt.Sprintf("messages[%d].%s", i, err.Message)
 			return nil, err
 		}
-		// As raw JSON, because the content is the author's, verbatim where it can be.
+		// As raw JSON, to keep the author's content unchanged where possible.
 		list = append(list, param.Override[openai.ChatCompletionMessageParamUnion](struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
@@ -38,24 +38,24 @@ func (d Dialect) messagesOf(req provider.Request) ([]openai.ChatCompletionMessag
 	return list, nil
 }
 
-// block is what of a content block tells its dialect.
+// block holds the members that identify a content block's form.
 type block struct {
 	Type string          `json:"type"`
 	File json.RawMessage `json:"file"`
 }
 
-// native reports whether a block is in the words of Chat Completions. It then goes
-// out as the author wrote it, with members the port does not know, such as detail.
+// native reports whether a block has the form of Chat Completions. It is then sent unchanged,
+// including members unknown to the port, such as detail.
 func (b block) native() bool {
 	return slices.Contains([]string{"text", "image_url", "input_audio"}, b.Type) || b.Type == "file" && len(b.File) > 0
 }
 
-// known reports whether the port knows the block's type.
+// known reports whether the port supports the block's type.
 func (b block) known() bool {
 	return b.native() || slices.Contains([]string{"image", "audio", "file"}, b.Type)
 }
 
-// content is a message's content in the words of Chat Completions.
+// content converts a message's content.
 func (d Dialect) content(m provider.Message) (json.RawMessage, *provider.Error) {
 	var raw []json.RawMessage
 	if json.Unmarshal(m.Content, &raw) != nil { // a string
@@ -63,10 +63,10 @@ func (d Dialect) content(m provider.Message) (json.RawMessage, *provider.Error) 
 	}
 	blocks := make([]block, len(raw))
 	for i := range raw {
-		_ = strictjson.Read(raw[i], &blocks[i]) // as Parts does, which says what is wrong with it
+		_ = strictjson.Read(raw[i], &blocks[i]) // Parts reports the error
 	}
 	if d == DialectCompatible && slices.ContainsFunc(blocks, func(b block) bool { return !b.known() }) {
-		return m.Content, nil // the server may know types that OpenAI does not
+		return m.Content, nil // the server may support types that OpenAI does not
 	}
 	parts, err := m.Parts()
 	if err != nil {
@@ -91,7 +91,7 @@ func (d Dialect) content(m provider.Message) (json.RawMessage, *provider.Error) 
 	return strictjson.Render(raw), nil
 }
 
-// invalidPart is an error of Parts, which are all *provider.Error.
+// invalidPart converts an error of Parts, which is always a *provider.Error.
 func invalidPart(err error) *provider.Error {
 	if e, ok := provider.As(err); ok {
 		return e
@@ -99,7 +99,7 @@ func invalidPart(err error) *provider.Error {
 	return &provider.Error{Code: provider.CodeInvalidRequest, Message: "content: cannot be read", Cause: err}
 }
 
-// part says one part in the vendor's words, or why the vendor does not take it.
+// part converts one part, or returns why the vendor rejects it.
 func (d Dialect) part(role string, p provider.Part) (said json.RawMessage, wrong string) {
 	if p.Kind != provider.PartText && role != "user" && d == DialectOpenAI {
 		return nil, fmt.Sprintf("OpenAI takes %s parts from the user alone, not in a message of role %s", p.Kind, role)
@@ -123,7 +123,7 @@ func (d Dialect) image(p provider.Part) (json.RawMessage, string) {
 	return strictjson.Render(map[string]any{"type": "image_url", "image_url": map[string]string{"url": address(p)}}), ""
 }
 
-// formats are the vendor's words for the sounds it takes.
+// formats are the vendor's names of audio formats.
 var formats = map[string]string{
 	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3",
 }
@@ -148,12 +148,12 @@ func file(p provider.Part) (json.RawMessage, string) {
 	}
 	name := p.Name
 	if name == "" {
-		name = "file" // the vendor wants one
+		name = "file" // the vendor requires a name
 	}
 	return strictjson.Render(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": address(p)}}), ""
 }
 
-// address is a part's URL, or its data as one.
+// address returns a part's URL, or its data as a data: URL.
 func address(p provider.Part) string {
 	if p.URL != "" {
 		return p.URL

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// told asks with one message and gives its content as the server got it.
-func told(t *testing.T, dialect compat.Dialect, role, content string) (string, error) {
+// received makes a call with one message and returns its content as the server got it.
+func received(t *testing.T, dialect compat.Dialect, role, content string) (string, error) {
 	t.Helper()
 	r := dialectRig(t, dialect, nil)
 	req := provider.Request{Model: openaicompat.DefaultModel, Messages: []provider.Message{
@@ -41,7 +41,7 @@ func TestCall_SaysContentInTheVendorsWords(t *testing.T) {
 		`[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AQI=","more":true}}]`: `[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AQI=","more":true}}]`,
 	} {
 		for _, dialect := range []compat.Dialect{compat.DialectCompatible, compat.DialectOpenAI} {
-			got, err := told(t, dialect, "user", content)
+			got, err := received(t, dialect, "user", content)
 			require.NoError(t, err, content)
 			require.JSONEq(t, want, got)
 		}
@@ -50,7 +50,7 @@ func TestCall_SaysContentInTheVendorsWords(t *testing.T) {
 		`[{"type":"audio","mimeType":"audio/mpeg","base64":"AQI="}]`:   `[{"type":"input_audio","input_audio":{"data":"AQI=","format":"mp3"}}]`,
 		`[{"type":"audio","mimeType":"audio/x-flac","base64":"AQI="}]`: `[{"type":"input_audio","input_audio":{"data":"AQI=","format":"flac"}}]`,
 	} {
-		got, err := told(t, compat.DialectCompatible, "user", content)
+		got, err := received(t, compat.DialectCompatible, "user", content)
 		require.NoError(t, err)
 		require.JSONEq(t, want, got)
 	}
@@ -86,7 +86,7 @@ func TestCall_RefusesPartsTheVendorDoesNotTake(t *testing.T) {
 			if tc.dialect != both && tc.dialect != dialect {
 				continue
 			}
-			_, err := told(t, dialect, tc.role, tc.content)
+			_, err := received(t, dialect, tc.role, tc.content)
 			e, ok := provider.As(err)
 			require.True(t, ok, tc.content)
 			require.Equal(t, provider.CodeUnsupportedModality, e.Code)
@@ -99,17 +99,17 @@ func TestCall_RefusesPartsTheVendorDoesNotTake(t *testing.T) {
 func TestCall_RefusesPartsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []compat.Dialect{compat.DialectCompatible, compat.DialectOpenAI} {
-		_, err := told(t, dialect, "user", `[{"type":"image","mimeType":"image/png","base64":"*"}]`)
+		_, err := received(t, dialect, "user", `[{"type":"image","mimeType":"image/png","base64":"*"}]`)
 		e, ok := provider.As(err)
 		require.True(t, ok)
 		require.Equal(t, provider.CodeInvalidRequest, e.Code)
 		require.Equal(t, "messages[1].content[0]: want the data as base64", e.Message)
 	}
-	_, err := told(t, compat.DialectCompatible, "user", `[{"type":"file","Type":"hologram","text":"x"}]`)
+	_, err := received(t, compat.DialectCompatible, "user", `[{"type":"file","Type":"hologram","text":"x"}]`)
 	require.ErrorContains(t, err, "messages[1].content[0]: want a MIME type", "a member in another case makes it no other part")
-	_, err = told(t, compat.DialectOpenAI, "user", `[{"type":"hologram"}]`)
+	_, err = received(t, compat.DialectOpenAI, "user", `[{"type":"hologram"}]`)
 	require.ErrorContains(t, err, "messages[1].content[0]: type: want text, image_url")
-	_, err = told(t, compat.DialectOpenAI, "tool", `"42"`)
+	_, err = received(t, compat.DialectOpenAI, "tool", `"42"`)
 	require.ErrorContains(t, err, "messages[1].role: OpenAI takes a tool's result only with the id")
 }
 

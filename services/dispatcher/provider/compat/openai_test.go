@@ -174,7 +174,7 @@ func TestCall_TakesTextWhenTheForcedToolWasNotCalled(t *testing.T) {
 	require.Equal(t, provider.StopClean, res.Stop)
 
 	res, _ = newRig(t, nil).call(t, req, openaicompat.Reply{Pieces: []string{"Let me see."}, ToolCalls: []openaicompat.ToolCall{{Name: "answer", Arguments: half + other}}})
-	require.Equal(t, half+other, res.Text, "what is said beside the tool is no part of the answer")
+	require.Equal(t, half+other, res.Text, "text outside the tool call is not part of the answer")
 	require.Equal(t, provider.StopClean, res.Stop)
 	require.Equal(t, "tool_calls", res.RawStop)
 }
@@ -309,12 +309,12 @@ func TestCall_NeverTakesHalfAnAnswerForAWholeOne(t *testing.T) {
 func (r rig) cutAt(t *testing.T, req provider.Request, cut openaicompat.Cut) {
 	t.Helper()
 	r.server.Enqueue(openaicompat.Reply{Pieces: answer, Cut: &cut})
-	var told string
+	var streamed string
 	res, err := r.Call(t.Context(), req, func(d provider.Delta) error {
-		told += d.Text
+		streamed += d.Text
 		return nil
 	})
-	require.True(t, strings.HasPrefix(half+other, told), "cut at %d: %q", cut.At, told)
+	require.True(t, strings.HasPrefix(half+other, streamed), "cut at %d: %q", cut.At, streamed)
 	if err != nil {
 		e, ok := provider.As(err)
 		require.True(t, ok, "cut at %d: %v", cut.At, err)

@@ -51,17 +51,17 @@ func answers() map[string]outcome {
 	negative := clean(openaicompat.Reply{Usage: &openaicompat.Usage{Prompt: -9, Completion: 7}})
 	negative.usage = provider.Usage{OutputTokens: 7, Known: true}
 	return map[string]outcome{
-		"clean":                 clean(openaicompat.Reply{}),
-		"clean, another model":  clean(openaicompat.Reply{Model: "gpt-double-2026"}),
-		"pings":                 clean(openaicompat.Reply{Noise: ": ping\n\n"}),
-		"events of other types": clean(openaicompat.Reply{Noise: "event: weather\nid: 7\nretry: 1\ndata: {\"sky\":\"blue\"}\n\n"}),
-		"thoughts nobody wants": clean(openaicompat.Reply{Thoughts: []string{"hm", "so"}}),
-		"usage in detail":       used,
-		"usage that lies":       lies,
-		"usage below zero":      negative,
-		"empty":                 {raw: "stop", finish: "stop", stop: provider.StopClean, usage: counted(0)},
-		"truncated":             {reply: openaicompat.Reply{Pieces: answer[:1], FinishReason: "length"}, text: half, raw: "length", finish: "length", stop: provider.StopTruncated, usage: counted(1)},
-		"truncated but whole":   {reply: openaicompat.Reply{Pieces: answer, FinishReason: "length"}, text: whole, raw: "length", finish: "length", stop: provider.StopTruncated, usage: counted(2)},
+		"clean":                  clean(openaicompat.Reply{}),
+		"clean, another model":   clean(openaicompat.Reply{Model: "gpt-double-2026"}),
+		"pings":                  clean(openaicompat.Reply{Noise: ": ping\n\n"}),
+		"events of other types":  clean(openaicompat.Reply{Noise: "event: weather\nid: 7\nretry: 1\ndata: {\"sky\":\"blue\"}\n\n"}),
+		"thoughts not requested": clean(openaicompat.Reply{Thoughts: []string{"hm", "so"}}),
+		"usage in detail":        used,
+		"usage that lies":        lies,
+		"usage below zero":       negative,
+		"empty":                  {raw: "stop", finish: "stop", stop: provider.StopClean, usage: counted(0)},
+		"truncated":              {reply: openaicompat.Reply{Pieces: answer[:1], FinishReason: "length"}, text: half, raw: "length", finish: "length", stop: provider.StopTruncated, usage: counted(1)},
+		"truncated but whole":    {reply: openaicompat.Reply{Pieces: answer, FinishReason: "length"}, text: whole, raw: "length", finish: "length", stop: provider.StopTruncated, usage: counted(2)},
 		"out of tokens": {
 			reply: openaicompat.Reply{Pieces: []string{`{"a":"a long`, ` one"}`}}, text: `{"a":"a `, raw: "length", finish: "length",
 			stop: provider.StopTruncated, usage: counted(2), openai: true,
@@ -88,7 +88,7 @@ func answers() map[string]outcome {
 		"tool_calls":    {reply: openaicompat.Reply{Pieces: answer, FinishReason: "tool_calls"}, text: whole, raw: "tool_calls", finish: "tool_calls", stop: provider.StopUnknown, forced: provider.StopClean, usage: counted(2)},
 		"function_call": {reply: openaicompat.Reply{Pieces: answer, FinishReason: "function_call"}, text: whole, raw: "function_call", finish: "tool_calls", stop: provider.StopUnknown, usage: counted(2)},
 		"unknown":       {reply: openaicompat.Reply{Pieces: answer, FinishReason: "meteor"}, text: whole, raw: "meteor", stop: provider.StopUnknown, usage: counted(2)},
-		"a tool nobody offered": {
+		"a tool not offered": {
 			reply: openaicompat.Reply{Pieces: answer, ToolCalls: []openaicompat.ToolCall{{Name: "x"}, {Name: "y", Arguments: "{}"}}},
 			raw:   "tool_calls", finish: "tool_calls", stop: provider.StopUnknown, usage: counted(2), tools: 2, text: whole,
 		},
@@ -237,17 +237,17 @@ func (o outcome) checkFailure(t *testing.T, dialect compat.Dialect, set func(*pr
 	o.reply.Message = "vendor says: hush, private words"
 	r := dialectRig(t, dialect, nil)
 	r.server.Enqueue(o.reply)
-	var told string
+	var streamed string
 	_, err := r.Call(t.Context(), o.request(dialect, set), func(d provider.Delta) error {
 		require.False(t, d.Last, "a call that fails has no last piece")
-		told += d.Text
+		streamed += d.Text
 		return nil
 	})
 	e, ok := provider.As(err)
 	require.True(t, ok, "got %v", err)
 	require.Equal(t, o.code, e.Code)
 	require.Equal(t, o.retryable, e.Retryable)
-	require.Contains(t, half+other, told)
+	require.Contains(t, half+other, streamed)
 	require.NotContains(t, e.Error(), "vendor says")
 	require.Len(t, r.server.Requests(), 1, "the SDK must not retry")
 }

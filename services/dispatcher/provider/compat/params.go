@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// defaultSchemaName names a schema whose request gives it no name.
+// defaultSchemaName is the name of a schema without one.
 const defaultSchemaName = "answer"
 
-// paramsOf says a checked request in the vendor's words.
+// paramsOf converts a validated request.
 func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, error) {
 	messages, err := c.Dialect.messagesOf(req)
 	if err != nil {
@@ -37,15 +37,15 @@ func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, 
 	}
 	switch {
 	case len(req.Schema) > 0:
-		hold(&p, req)
-	case c.Dialect.speaks(req.Model): // an answer that has a schema is text
+		setSchema(&p, req)
+	case c.Dialect.answersInAudio(req.Model): // answers with a schema are text
 		c.sound(&p)
 	}
 	return p, nil
 }
 
-// limit bounds the answer. OpenAI's models refuse the older name, at least those
-// that think, whose thinking counts too; compatible servers may know no other.
+// limit sets the output limit. OpenAI's reasoning models reject the older name, and their reasoning
+// counts too. Compatible servers may only support the older name.
 func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
 	if c.Dialect == DialectOpenAI {
 		p.MaxCompletionTokens = openai.Int(tokens)
@@ -54,11 +54,10 @@ func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
 	p.MaxTokens = openai.Int(tokens)
 }
 
-// sampling sets how the model chooses its words. Models that think choose by
-// themselves: what only tunes the choice is left out for them, so that one request
-// may go to any model. A stop sequence is no tuning: it changes the answer.
+// sampling sets the sampling parameters. Reasoning models reject them, so tuning parameters are
+// dropped for these. Stop sequences change the answer, so they are an error.
 func (c Config) sampling(p *openai.ChatCompletionNewParams, req provider.Request) error {
-	if c.thinks(req.Model) {
+	if c.isReasoning(req.Model) {
 		if len(req.Stop) > 0 {
 			return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: model %q takes no stop sequences; leave them out or choose another model", req.Model)}
 		}
@@ -79,7 +78,7 @@ func (c Config) sampling(p *openai.ChatCompletionNewParams, req provider.Request
 	return nil
 }
 
-// schemaName is what the vendor is told to call the request's schema.
+// schemaName returns the schema's name at the vendor.
 func schemaName(req provider.Request) string {
 	if req.SchemaName == "" {
 		return defaultSchemaName
@@ -87,8 +86,8 @@ func schemaName(req provider.Request) string {
 	return req.SchemaName
 }
 
-// hold holds the answer to the request's schema, strictly, in the way it asks for.
-func hold(p *openai.ChatCompletionNewParams, req provider.Request) {
+// setSchema enforces the request's schema strictly, in the requested way.
+func setSchema(p *openai.ChatCompletionNewParams, req provider.Request) {
 	name := schemaName(req)
 	if req.Via != provider.ViaTool {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
@@ -96,8 +95,8 @@ func hold(p *openai.ChatCompletionNewParams, req provider.Request) {
 		}}
 		return
 	}
-	// As raw JSON: the SDK's map would lose the order of the properties, which is
-	// the order the model writes them in.
+	// As raw JSON: the SDK's map would lose the order of the properties, in which the model writes
+	// them.
 	type function struct {
 		Name       string          `json:"name"`
 		Strict     bool            `json:"strict"`
@@ -108,10 +107,10 @@ func hold(p *openai.ChatCompletionNewParams, req provider.Request) {
 		Function function `json:"function"`
 	}{"function", function{name, true, req.Schema}})}
 	p.ToolChoice = openai.ToolChoiceOptionFunctionToolChoice(openai.ChatCompletionNamedToolChoiceFunctionParam{Name: name})
-	p.ParallelToolCalls = openai.Bool(false) // strictness does not hold for parallel calls
+	p.ParallelToolCalls = openai.Bool(false) // strict mode does not support parallel calls
 }
 
-// sound asks for speech beside the text. Only raw samples can be streamed.
+// sound requests speech in addition to text. Only raw samples can be streamed.
 func (c Config) sound(p *openai.ChatCompletionNewParams) {
 	voice := c.Voice
 	if voice == "" {
@@ -122,8 +121,7 @@ func (c Config) sound(p *openai.ChatCompletionNewParams) {
 	p.Audio.Voice.OfString = openai.String(voice)
 }
 
-// options make a repeated call recognizable to servers that look for it, let them
-// join the trace of the run, and bill the tenant whose key it is.
+// options sets the idempotency key, the trace context, and the tenant's key.
 func options(req provider.Request) []option.RequestOption {
 	var out []option.RequestOption
 	if req.InvocationID != "" {

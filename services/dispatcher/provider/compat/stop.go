@@ -6,23 +6,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// The vendor's finish reasons that are looked at twice.
+// Finish reasons of the vendor.
 const (
 	contentFilter = "content_filter"
 	toolCalls     = "tool_calls"
 	functionCall  = "function_call"
 )
 
-// blocked reports whether a finish reason or an error's code says that a filter
-// stopped the prompt or the answer.
+// blocked reports whether a finish reason or error code means that a filter stopped the prompt or
+// the answer.
 func blocked(reason string) bool {
 	return slices.Contains([]string{contentFilter, "content_policy_violation", "invalid_prompt"}, reason)
 }
 
-// stopOf classifies the vendor's finish reason (OpenWOP envelope contract §14.1).
-// tool_calls is clean when the tool was forced, for then its arguments are the
-// answer; the vendor itself says stop then. Otherwise it is unknown: no tool was
-// offered. function_call, its older form, was never asked for.
+// stopOf classifies the vendor's finish reason (OpenWOP envelope contract §14.1). tool_calls is
+// clean if the tool was forced: its arguments are the answer, and the vendor itself then sends
+// stop. Otherwise it is unknown, because no tool was offered. function_call, its older form, is
+// never requested.
 func stopOf(finish string, forced bool) provider.StopClass {
 	switch {
 	case finish == "stop", finish == toolCalls && forced:
@@ -43,8 +43,8 @@ func reasonOf(finish string, stop provider.StopClass) string {
 	return provider.FinishReason(stop)
 }
 
-// usageOf counts as the vendor bills: completion tokens hold the tokens of thinking
-// and sound already, prompt tokens those of the cache.
+// usageOf converts the usage as billed: completion tokens include reasoning and sound, prompt
+// tokens include cached ones.
 func usageOf(u usage) provider.Usage {
 	n := func(v int64) int { return int(max(v, 0)) }
 	return provider.Usage{

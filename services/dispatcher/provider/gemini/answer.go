@@ -10,58 +10,58 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// answer puts an answer together out of the stream's responses.
+// answer assembles an answer from the stream's responses.
 type answer struct {
-	collector *provider.Collector
-	x         *exchange
-	tool      string // the function whose arguments are the answer; empty for none
-	thoughts  bool
-	aside     int             // bytes that are not with the collector
-	spoken    strings.Builder // what was said beside the tool
-	called    bool            // the tool was
-	calls     []provider.ToolCall
-	media     media
-	ending    ending
-	usage     provider.Usage
+	collector  *provider.Collector
+	exchange   *exchange
+	tool       string // the forced function, whose arguments are the answer; empty for none
+	thoughts   bool
+	extraBytes int             // bytes not passed to the collector
+	proseText  strings.Builder // text outside the forced call
+	toolCalled bool            // the tool was called
+	calls      []provider.ToolCall
+	media      media
+	ending     ending
+	usage      provider.Usage
 }
 
-// ending is how the answer ended, as far as is known.
+// ending is the known end of the answer.
 type ending struct {
 	finish  genai.FinishReason
 	blocked genai.BlockedReason
-	message string // about what is blocked
+	message string // reason of the block
 	ratings []*genai.SafetyRating
 }
 
 func newAnswer(req provider.Request, x *exchange, emit func(provider.Delta) error) *answer {
-	a := &answer{collector: provider.NewCollector(req.Model, emit), x: x, thoughts: req.Thoughts}
+	a := &answer{collector: provider.NewCollector(req.Model, emit), exchange: x, thoughts: req.Thoughts}
 	if isTool(req) {
 		a.tool = toolName(req)
 	}
 	return a
 }
 
-// take adds a response. Its error ends the call.
-func (a *answer) take(r *genai.GenerateContentResponse) error {
+// addResponse adds a response. An error ends the call.
+func (a *answer) addResponse(r *genai.GenerateContentResponse) error {
 	a.collector.AnsweredBy(r.ModelVersion)
-	if r.UsageMetadata != nil { // a running total
+	if r.UsageMetadata != nil { // counts are totals so far
 		a.usage = usageOf(r.UsageMetadata)
 	}
 	if f := r.PromptFeedback; f != nil && f.BlockReason != "" {
 		a.ending.blocked, a.ending.message = f.BlockReason, f.BlockReasonMessage
 	}
 	for _, c := range r.Candidates {
-		if c == nil || c.Index != 0 { // one was asked for
+		if c == nil || c.Index != 0 { // only one candidate was requested
 			continue
 		}
-		if err := a.candidate(c); err != nil {
+		if err := a.addCandidate(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *answer) candidate(c *genai.Candidate) error {
+func (a *answer) addCandidate(c *genai.Candidate) error {
 	if c.FinishReason != "" && (a.ending.finish == "" || c.FinishReason != genai.FinishReasonUnspecified) {
 		a.ending.finish = c.FinishReason
 	}
@@ -75,70 +75,70 @@ func (a *answer) candidate(c *genai.Candidate) error {
 		if p == nil {
 			continue
 		}
-		if err := a.part(p); err != nil {
+		if err := a.addPart(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *answer) part(p *genai.Part) error {
+func (a *answer) addPart(p *genai.Part) error {
 	switch {
 	case p.FunctionCall != nil:
-		return a.call(p.FunctionCall)
-	case p.Thought: // a picture drawn while thinking is none of the answer's
+		return a.addFunctionCall(p.FunctionCall)
+	case p.Thought: // images in thoughts are not part of the answer
 		if !a.thoughts || p.Text == "" {
 			return nil
 		}
-		return a.add(provider.Delta{Thought: p.Text})
+		return a.emit(provider.Delta{Thought: p.Text})
 	case p.InlineData != nil && len(p.InlineData.Data) > 0:
 		a.media.add(p.InlineData)
-		return a.fits(base64.StdEncoding.EncodedLen(len(p.InlineData.Data)))
-	case p.Text == "": // the last part often carries a signature alone
+		return a.addExtra(base64.StdEncoding.EncodedLen(len(p.InlineData.Data)))
+	case p.Text == "": // the last part often has only a signature
 		return nil
 	case a.tool != "":
-		a.spoken.WriteString(p.Text)
-		return a.fits(len(p.Text))
+		a.proseText.WriteString(p.Text)
+		return a.addExtra(len(p.Text))
 	default:
-		return a.add(provider.Delta{Text: p.Text})
+		return a.emit(provider.Delta{Text: p.Text})
 	}
 }
 
-// call takes a function call, which comes whole. Arguments of the forced tool are
-// the answer's text. A model that calls it twice gives two answers, one a line.
-func (a *answer) call(f *genai.FunctionCall) error {
-	arguments := a.x.argumentsOf(f)
+// addFunctionCall adds a function call, which arrives complete. Arguments of the forced function
+// are the answer's text. Repeated calls add further lines.
+func (a *answer) addFunctionCall(f *genai.FunctionCall) error {
+	arguments := a.exchange.argumentsOf(f)
 	if a.tool == "" || f.Name != a.tool {
 		a.calls = append(a.calls, provider.ToolCall{ID: f.ID, Name: f.Name, Arguments: arguments})
-		return a.fits(len(f.ID) + len(f.Name) + len(arguments))
+		return a.addExtra(len(f.ID) + len(f.Name) + len(arguments))
 	}
-	if a.called {
+	if a.toolCalled {
 		arguments = "\n" + arguments
 	}
-	a.called = true
-	return a.add(provider.Delta{Text: arguments})
+	a.toolCalled = true
+	return a.emit(provider.Delta{Text: arguments})
 }
 
-// add hands a piece on, if there is room for it beside what is not handed on.
-func (a *answer) add(d provider.Delta) error {
-	if err := a.collector.Fits(a.aside + len(d.Text) + len(d.Thought)); err != nil {
+// emit passes a piece on if the size limit allows it.
+func (a *answer) emit(d provider.Delta) error {
+	if err := a.collector.CheckSize(a.extraBytes + len(d.Text) + len(d.Thought)); err != nil {
 		return err
 	}
 	return a.collector.Add(d)
 }
 
-// fits counts bytes that are not text and checks that they are not too many.
-func (a *answer) fits(n int) error {
-	a.aside += n
-	return a.collector.Fits(a.aside)
+// addExtra counts bytes that are not text and checks their limit.
+func (a *answer) addExtra(n int) error {
+	a.extraBytes += n
+	return a.collector.CheckSize(a.extraBytes)
 }
 
-// end completes the answer.
-func (a *answer) end() (provider.Result, error) {
+// finish completes the answer.
+func (a *answer) finish() (provider.Result, error) {
 	if a.ending.finish == "" && a.ending.blocked == "" {
-		return provider.Result{}, outbound.Broken(nil) // the stream ended and the vendor did not say why
+		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
 	}
-	if err := a.rest(); err != nil {
+	if err := a.flushHeld(); err != nil {
 		return provider.Result{}, err
 	}
 	r := a.result()
@@ -149,11 +149,11 @@ func (a *answer) end() (provider.Result, error) {
 	return a.collector.Finish(r, reason)
 }
 
-// rest hands on what waited for the end.
-func (a *answer) rest() error {
-	if said := a.spoken.String(); said != "" && !a.called {
-		a.aside -= len(said) // it is with the collector from now on
-		if err := a.add(provider.Delta{Text: said}); err != nil {
+// flushHeld emits the parts held until the end.
+func (a *answer) flushHeld() error {
+	if said := a.proseText.String(); said != "" && !a.toolCalled {
+		a.extraBytes -= len(said) // the collector counts it from now on
+		if err := a.emit(provider.Delta{Text: said}); err != nil {
 			return err
 		}
 	}
@@ -163,8 +163,8 @@ func (a *answer) rest() error {
 	return a.collector.Add(provider.Delta{ToolCalls: a.calls})
 }
 
-// result is the answer without what the collector knows. A blocked prompt has no
-// finish reason of its own.
+// result returns the answer without the collector's parts. A blocked prompt has no finish reason of
+// its own.
 func (a *answer) result() provider.Result {
 	e := a.ending
 	r := provider.Result{RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: a.usage, Media: a.media.list}
@@ -173,7 +173,7 @@ func (a *answer) result() provider.Result {
 		r.Stop, r.RawStop, r.SafetyCategory, r.RefusalText = provider.StopRefused, string(e.blocked), string(e.blocked), e.message
 	case r.Stop == provider.StopRefused:
 		r.SafetyCategory = categoryOf(e.finish, e.ratings)
-	case r.Stop == provider.StopClean && len(a.calls) > 0: // of tools nobody offered
+	case r.Stop == provider.StopClean && len(a.calls) > 0: // calls of tools that were not offered
 		r.Stop = provider.StopUnknown
 	}
 	return r

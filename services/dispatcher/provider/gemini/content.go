@@ -10,15 +10,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// contentsOf are the system text and the turns of a request.
+// contentsOf returns the system text and the turns of a request.
 //
-// The vendor has one system text and two roles. Messages of the system are put
-// after the request's system text, and results of tools are the user's: a result
-// in the vendor's own form needs the call it answers, which a message does not
-// have. Neighbours of one role are one turn. Where there is a system text and
-// nothing else, it is the turn, for the vendor wants one.
+// The vendor has one system text and two roles. System messages are added to the request's system
+// text. Tool results become the user's: the vendor's form of a result requires the call, which a
+// message does not have. Adjacent messages of one role are one turn. A system text alone becomes
+// the turn, because the vendor requires one.
 func contentsOf(req provider.Request) (*genai.Content, []*genai.Content, error) {
-	system := &genai.Content{Parts: textOf(nil, req.System)}
+	system := &genai.Content{Parts: appendText(nil, req.System)}
 	var turns []*genai.Content
 	for i, m := range req.Messages {
 		parts, err := partsOf(m, fmt.Sprintf("messages[%d]", i))
@@ -28,7 +27,7 @@ func contentsOf(req provider.Request) (*genai.Content, []*genai.Content, error) 
 		case m.Role == "system":
 			system.Parts = append(system.Parts, parts...)
 		case len(parts) > 0:
-			turns = turn(turns, roleOf(m), parts)
+			turns = addTurn(turns, roleOf(m), parts)
 		}
 	}
 	if len(turns) == 0 {
@@ -50,8 +49,8 @@ func roleOf(m provider.Message) string {
 	return genai.RoleUser
 }
 
-// turn adds parts to the last turn if it has the role, or else in a new one.
-func turn(turns []*genai.Content, role string, parts []*genai.Part) []*genai.Content {
+// addTurn adds parts to the last turn if it has the same role, else to a new one.
+func addTurn(turns []*genai.Content, role string, parts []*genai.Part) []*genai.Content {
 	if n := len(turns); n > 0 && turns[n-1].Role == role {
 		turns[n-1].Parts = append(turns[n-1].Parts, parts...)
 		return turns
@@ -59,8 +58,8 @@ func turn(turns []*genai.Content, role string, parts []*genai.Part) []*genai.Con
 	return append(turns, &genai.Content{Role: role, Parts: parts})
 }
 
-// textOf adds a text, which the vendor wants to be no empty one.
-func textOf(parts []*genai.Part, text string) []*genai.Part {
+// appendText adds a text unless it is empty, which the vendor rejects.
+func appendText(parts []*genai.Part, text string) []*genai.Part {
 	if text == "" {
 		return parts
 	}
@@ -79,7 +78,7 @@ func partsOf(m provider.Message, at string) ([]*genai.Part, error) {
 	var out []*genai.Part
 	for i, b := range blocks {
 		if b.Kind == provider.PartText {
-			out = textOf(out, b.Text)
+			out = appendText(out, b.Text)
 			continue
 		}
 		p, err := mediaPart(b, m.Role, fmt.Sprintf("%s.content[%d]", at, i))
@@ -91,7 +90,7 @@ func partsOf(m provider.Message, at string) ([]*genai.Part, error) {
 	return out, nil
 }
 
-// mediaPart is an image, a sound or a file, by its bytes or by its address.
+// mediaPart converts an image, a sound or a file, by its bytes or its address.
 func mediaPart(b provider.Part, role, at string) (*genai.Part, error) {
 	refuse := func(format string, args ...any) (*genai.Part, error) {
 		return nil, &provider.Error{Code: provider.CodeUnsupportedModality, Message: at + ": " + fmt.Sprintf(format, args...)}
@@ -99,7 +98,7 @@ func mediaPart(b provider.Part, role, at string) (*genai.Part, error) {
 	if role == "system" {
 		return refuse("a system text holds no %s; put it into a user's message", b.Kind)
 	}
-	if b.MIME != "" && !takes(b.MIME) {
+	if b.MIME != "" && !acceptsType(b.MIME) {
 		return refuse("Gemini takes no %s; want an image as PNG, JPEG, WebP or HEIC, audio, video, PDF or text", b.MIME)
 	}
 	if b.URL == "" {
@@ -111,13 +110,13 @@ func mediaPart(b provider.Part, role, at string) (*genai.Part, error) {
 	return &genai.Part{FileData: &genai.FileData{FileURI: b.URL, MIMEType: b.MIME}}, nil
 }
 
-// taken are the types the vendor's models can look at, besides audio, video and text.
-var taken = []string{
+// acceptedTypes are the types that the vendor's models accept in addition to audio, video and text.
+var acceptedTypes = []string{
 	"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif",
 	"application/pdf", "application/json", "application/rtf", "application/x-javascript", "application/x-python",
 }
 
-func takes(mimeType string) bool {
+func acceptsType(mimeType string) bool {
 	kind, _, _ := strings.Cut(strings.ToLower(mimeType), "/")
-	return slices.Contains([]string{"audio", "video", "text"}, kind) || slices.Contains(taken, strings.ToLower(mimeType))
+	return slices.Contains([]string{"audio", "video", "text"}, kind) || slices.Contains(acceptedTypes, strings.ToLower(mimeType))
 }

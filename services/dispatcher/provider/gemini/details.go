@@ -12,15 +12,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// details are what an error says to machines.
+// details are the structured details of an error.
 type details struct {
 	reason string // ErrorInfo
-	field  string // the first violated one of BadRequest
+	field  string // first violated field of BadRequest
 	delay  string // RetryInfo
-	daily  bool   // QuotaFailure: the day's is used up, not the minute's
+	daily  bool   // QuotaFailure: the daily quota is used up
 }
 
-// detail is any of google.rpc's error details.
+// detail is one of google.rpc's error details.
 type detail struct {
 	Type            string `json:"@type"`
 	Reason          string `json:"reason"`
@@ -36,10 +36,10 @@ type detail struct {
 func detailsOf(api genai.APIError) details {
 	var out details
 	for _, m := range api.Details {
-		raw, _ := json.Marshal(m) // it came out of JSON
+		raw, _ := json.Marshal(m) // decoded values always render
 		var d detail
 		if json.Unmarshal(raw, &d) != nil {
-			continue // of another shape: it says nothing we know
+			continue // an unknown detail
 		}
 		out.add(d)
 	}
@@ -61,7 +61,7 @@ func (d *details) add(one detail) {
 	}
 }
 
-// retryAfter is the wait the vendor asks for, bounded as that of the header is.
+// retryAfter returns the vendor's requested wait, limited like the header's.
 func (d details) retryAfter() time.Duration {
 	seconds, ok := strings.CutSuffix(d.delay, "s")
 	if !ok {
@@ -70,8 +70,8 @@ func (d details) retryAfter() time.Duration {
 	return outbound.RetryAfter(http.Header{"Retry-After": {seconds}})
 }
 
-// quota tells a rate, which passes, from an account that is used up, which waiting
-// does not help: the vendor asks for half a minute even where the day is over.
+// quota distinguishes a temporary rate limit from an exhausted account, for which the vendor still
+// requests half a minute.
 func (d details) quota(status string) *provider.Error {
 	e := &provider.Error{Code: provider.CodeQuota, Message: "the vendor refused for its rate limit", Retryable: true}
 	switch {

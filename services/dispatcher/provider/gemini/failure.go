@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK, or of the stream below it. The vendor's own
-// text is never repeated: it may quote the prompt or the key.
+// failed maps an error of the SDK or of the stream below it. It never repeats the vendor's text,
+// which may quote the prompt or the key.
 func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
@@ -25,25 +25,25 @@ func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider
 	if api, ok := errors.AsType[genai.APIError](err); ok {
 		return provider.Result{}, p.refused(api, x)
 	}
-	if e, ok := provider.As(err); ok { // ours: an event that is too long
+	if e, ok := provider.As(err); ok { // an event that is too long
 		return provider.Result{}, e
 	}
-	if x.status >= http.StatusBadRequest { // an error whose body broke off
+	if x.status >= http.StatusBadRequest { // an error with an incomplete body
 		return provider.Result{}, p.refused(genai.APIError{Code: x.status}, x)
 	}
 	if _, ok := errors.AsType[*url.Error](err); !ok && x.broken == nil {
 		err = errGarbage // the SDK's error quotes what it could not read
 	}
-	return provider.Result{}, outbound.Broken(err)
+	return provider.Result{}, outbound.NewTransportError(err)
 }
 
-// refused maps an answer, or an event of one, that is an error.
+// refused maps an error response or error event.
 func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	api = unlisted(api)
 	details := detailsOf(api)
 	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
 	e.RetryAfter = details.retryAfter()
-	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.Full(api.Code) || x.status != http.StatusOK && outbound.Full(x.status))
+	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.IsOverloaded(api.Code) || x.status != http.StatusOK && outbound.IsOverloaded(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
 		if e.RetryAfter == 0 {
@@ -53,8 +53,7 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	return e
 }
 
-// unlisted is an error that came as the only one of a list, which the SDK takes
-// for a text.
+// unlisted unwraps an error sent as a list of one, which the SDK reads as text.
 func unlisted(api genai.APIError) genai.APIError {
 	var list []struct{ Error *genai.APIError }
 	if json.Unmarshal([]byte(api.Message), &list) == nil && len(list) > 0 && list[0].Error != nil {
@@ -63,7 +62,7 @@ func unlisted(api genai.APIError) genai.APIError {
 	return api
 }
 
-// statuses are the vendor's names of HTTP statuses, for errors that do not say.
+// statuses are the vendor's names of HTTP statuses, for errors without a name.
 var statuses = map[int]string{
 	http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
 	http.StatusNotFound: "NOT_FOUND", http.StatusRequestTimeout: "DEADLINE_EXCEEDED", http.StatusConflict: "ABORTED",
@@ -71,13 +70,13 @@ var statuses = map[int]string{
 	http.StatusPaymentRequired: paymentRequired, http.StatusRequestEntityTooLarge: tooLarge, http.StatusNotImplemented: "UNIMPLEMENTED",
 }
 
-// Statuses that HTTP has and the vendor's list has not.
+// HTTP statuses that are not in the vendor's list.
 const (
 	paymentRequired = "PAYMENT_REQUIRED"
 	tooLarge        = "TOO_LARGE"
 )
 
-// statusOf is the error's status by the vendor's name of it.
+// statusOf returns the vendor's name of the error's status.
 func statusOf(api genai.APIError, status int) string {
 	if api.Status != "" && strings.ToUpper(api.Status) == api.Status && !strings.Contains(api.Status, " ") {
 		return api.Status
@@ -126,9 +125,9 @@ func unauthorized(keyName string) *provider.Error {
 	return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the vendor refused the key, or wants one; check " + keyName}
 }
 
-// invalid tells requests apart that the vendor calls invalid: a wrong key has a
-// reason, a wrong schema a path, and of a prompt that is too long only the text
-// tells, which is looked at and not repeated.
+// invalid distinguishes the requests that the vendor calls invalid. A wrong key has a reason and a
+// wrong schema a path. A prompt that is too long is only recognisable by the message, which is
+// searched and never repeated.
 func invalid(keyName string, api genai.APIError, d details) *provider.Error {
 	text := strings.ToLower(api.Message)
 	mentions := func(phrases ...string) bool {

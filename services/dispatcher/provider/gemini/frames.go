@@ -9,15 +9,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// maxEvent bounds one event: the largest piece of an answer, and what stands
-// around it.
+// maxEvent limits one event: the largest piece of an answer and its envelope.
 const maxEvent = provider.MaxAnswerBytes + 1<<20
 
 var errEventTooLong = &provider.Error{Code: provider.CodeContentTooLong, Message: "a piece of the answer is longer than 10 MiB"}
 
-// frames reads server-sent events and gives those with data on, one line each.
-// The SDK's own reader takes a keep-alive for an error, buffers 256 MiB, and goes
-// through its buffer from the start with each read.
+// frames reads server-sent events and passes those with data on, one line each. The SDK's reader
+// treats a keep-alive as an error, buffers 256 MiB, and rescans its buffer with each read.
 type frames struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
@@ -30,7 +28,7 @@ func newFrames(body io.ReadCloser, x *exchange) *frames {
 	return &frames{body: body, lines: bufio.NewReaderSize(body, 16<<10), x: x}
 }
 
-// Read never fails: how the stream broke is noted in the exchange.
+// Read never fails. The exchange records how the stream broke.
 func (f *frames) Read(p []byte) (int, error) {
 	for len(f.ready) == 0 {
 		if f.ended {
@@ -45,12 +43,12 @@ func (f *frames) Read(p []byte) (int, error) {
 
 // Close ends the request.
 func (f *frames) Close() error {
-	_ = f.body.Close() // the SDK would print it
+	_ = f.body.Close() // the SDK would print the error
 	return nil
 }
 
-// next readies an event. One without its final empty line counts if the body
-// ends there in good order: it must still be a whole document.
+// next prepares an event. An event without its final empty line counts if the body ended without an
+// error; it must be a whole document.
 func (f *frames) next() {
 	data, err := f.event()
 	if err != nil {
@@ -68,7 +66,7 @@ func (f *frames) next() {
 	f.ready = append(append([]byte("data: "), data...), "\n\n"...)
 }
 
-// event reads up to an empty line, or the end.
+// event reads up to an empty line or the end.
 func (f *frames) event() ([]byte, error) {
 	var e event
 	for {
@@ -86,12 +84,12 @@ func (f *frames) event() ([]byte, error) {
 	}
 }
 
-// line reads a line without its end.
+// line reads a line without its line ending.
 func (f *frames) line() ([]byte, error) {
 	var long []byte
 	for {
 		part, err := f.lines.ReadSlice('\n')
-		if long == nil && err == nil { // the usual: a line that fits the buffer
+		if long == nil && err == nil { // usual case: the line fits the buffer
 			return bytes.TrimRight(part, "\r\n"), nil
 		}
 		long = append(long, part...)
@@ -104,11 +102,11 @@ func (f *frames) line() ([]byte, error) {
 	}
 }
 
-// event is one of the stream's.
+// event is an event of the stream.
 type event struct {
 	data []byte
-	// bare says that it is a document without a field's name: so the vendor's front
-	// end puts an error into a stream that has begun.
+	// bare means a document without a field name. The vendor's front end sends errors within a
+	// stream in this form.
 	bare bool
 }
 
@@ -118,10 +116,10 @@ func (e *event) take(line []byte) {
 	}
 	value, isData := bytes.CutPrefix(line, []byte("data:"))
 	if !isData && !e.bare {
-		return // a comment, or a field that says nothing of the answer
+		return // a comment or an unused field
 	}
 	if len(e.data) > 0 {
-		e.data = append(e.data, ' ') // a line's end, between tokens
+		e.data = append(e.data, ' ') // line break between tokens
 	}
 	e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
 }

@@ -1,18 +1,17 @@
-// Package gemini speaks to Google's Gemini API, over the official SDK: one call
-// is one streamGenerateContent. The SDK's own retries and continuations are off:
-// asking again is the run loop's.
+// Package gemini implements Google's Gemini API with the official SDK. One call is one
+// streamGenerateContent request. The SDK's retries and continuations are off: retrying belongs to
+// the run loop.
 //
-// The way of a call:
+// The steps of a call:
 //
 //	Request -> params (the vendor's words) -> wire (key, framing) -> stream -> answer (text, stop, usage)
 //	                                                                      \-> failure (status or break) -> *provider.Error
 //
-// The response schema is sent as it is given, byte for byte: as the response's
-// JSON schema, or as the parameters of one function that must be called.
+// The response schema is sent byte for byte: as the response's JSON schema, or as the parameters of
+// one function that must be called.
 //
-// The vendor has no idempotency key, so none is sent, and it gives one reason for
-// a model that ended by itself and for one that met a stop sequence: both are
-// clean.
+// The vendor has no idempotency key, so none is sent. It reports the same reason for a natural end
+// and for a stop sequence: both are clean.
 package gemini
 
 import (
@@ -33,14 +32,13 @@ import (
 // it when done.
 type Provider struct {
 	server outbound.Server // without the key
-	// hostKey is a function because fmt shows what an unexported field holds
-	// without asking the field's type.
+	// hostKey is a function because fmt prints the values of unexported fields.
 	hostKey func() provider.Secret
 	models  *genai.Models
 	http    *http.Client
 }
 
-// New checks the configuration and connects to nothing.
+// New validates the configuration and connects to no server.
 func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -50,9 +48,9 @@ func New(cfg Config) (*Provider, error) {
 	p.server.APIKey = ""
 	p.http = outbound.NewClient(p.server.Timeouts())
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
-	// What is set here the SDK does not take from the environment: backend, key and
-	// address. The key is a marker, because errors of the SDK print its options: the
-	// wire puts the true one in its place.
+	// The options set here are not read from the environment: backend, key and address. The key is
+	// a marker, because the SDK's errors print its options; the transport replaces it by the real
+	// one.
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		Backend: genai.BackendGeminiAPI, APIKey: provider.Redacted, HTTPClient: p.http,
 		HTTPOptions: genai.HTTPOptions{BaseURL: p.server.BaseURL, APIVersion: apiVersion},
@@ -70,13 +68,13 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
 func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
 
-// Insists is true: the vendor refuses, or drops, what it does not know.
-func (*Provider) Insists() bool { return true }
+// RequiresDialect is true: the vendor rejects or ignores anything else.
+func (*Provider) RequiresDialect() bool { return true }
 
-// Close drops idle connections. Calls in progress go on.
+// Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 
-// Call asks the vendor once, streaming.
+// Call makes one streaming call.
 func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
@@ -102,17 +100,17 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		if r == nil {
 			break
 		}
-		if err := a.take(r); err != nil {
+		if err := a.addResponse(r); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if x.broken != nil {
 		return p.failed(ctx, x.broken, x)
 	}
-	return a.end()
+	return a.finish()
 }
 
-// keyFor is the key of the call: the tenant's own, or else the host's.
+// keyFor returns the key of the call: the tenant's own, else the host's.
 func (p *Provider) keyFor(req provider.Request) provider.Secret {
 	if req.Credential != "" {
 		return req.Credential
@@ -120,10 +118,10 @@ func (p *Provider) keyFor(req provider.Request) provider.Secret {
 	return p.hostKey()
 }
 
-// validModel are names that are one segment of a path: the model goes there.
+// validModel matches names that are one path segment, because the model is part of the path.
 var validModel = regexp.MustCompile(`^((models|tunedModels)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// check refuses what need not be asked.
+// check rejects requests that the vendor need not see.
 func (p *Provider) check(req provider.Request) error {
 	if err := p.server.Check(req); err != nil {
 		return err

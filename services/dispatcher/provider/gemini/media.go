@@ -13,7 +13,7 @@ import (
 // media are the images and sounds of an answer.
 type media struct{ list []provider.Media }
 
-// add takes one, or the next piece of a sound: bare samples come in pieces.
+// add adds one item, or the next piece of raw samples.
 func (m *media) add(b *genai.Blob) {
 	if n := len(m.list); n > 0 && m.list[n-1].MIME == b.MIMEType && isSamples(b.MIMEType) {
 		m.list[n-1].Data = append(m.list[n-1].Data, b.Data...)
@@ -22,14 +22,14 @@ func (m *media) add(b *genai.Blob) {
 	m.list = append(m.list, provider.Media{MIME: b.MIMEType, Data: bytes.Clone(b.Data)})
 }
 
-// isSamples says that two pieces of a type put together are one of it.
+// isSamples reports whether pieces of a type can be concatenated.
 func isSamples(mimeType string) bool {
 	kind, _, err := mime.ParseMediaType(mimeType)
 	return err == nil && (kind == "audio/l16" || kind == "audio/pcm")
 }
 
-// modalitiesOf is what a model is asked to answer in; nil is text. The models
-// that paint or speak say so in their names, and a schema is about text.
+// modalitiesOf returns the output modalities; nil is text. Models with image or audio output are
+// recognised by name. Answers with a schema are text.
 func modalitiesOf(req provider.Request) []string {
 	name := strings.TrimPrefix(req.Model, "models/")
 	switch {
@@ -44,8 +44,8 @@ func modalitiesOf(req provider.Request) []string {
 	}
 }
 
-// thinks says whether a model can be asked for its thoughts. Those that cannot
-// refuse to be asked; of names not known here it is hoped.
+// thinks reports whether thoughts can be requested from a model. Models without them reject the
+// request; unknown names are assumed to have them.
 func thinks(model string) bool {
 	name := strings.TrimPrefix(model, "models/")
 	for _, older := range []string{"gemini-1", "gemini-2.0", "gemini-2.5-flash-image", "gemma"} {

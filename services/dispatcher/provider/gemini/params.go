@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// defaultSchemaName names a schema whose request gives it no name.
+	// defaultSchemaName is the name of a schema without one.
 	defaultSchemaName = "answer"
-	// maxStops is how many stop sequences the vendor takes.
+	// maxStops is the vendor's limit of stop sequences.
 	maxStops = 5
 )
 
-// params are a request in the vendor's words.
+// params is a converted request.
 type params struct {
 	contents []*genai.Content
 	config   *genai.GenerateContentConfig
 }
 
-// paramsOf says a checked request in the vendor's words.
+// paramsOf converts a validated request.
 func paramsOf(req provider.Request) (params, error) {
 	system, contents, err := contentsOf(req)
 	if err != nil {
 		return params{}, err
 	}
-	once := false // the SDK would ask again by itself
+	once := false // disables the SDK's continuation
 	c := &genai.GenerateContentConfig{
 		SystemInstruction: system, StopSequences: req.Stop, AutomaticContinuation: &once,
 		ResponseModalities: modalitiesOf(req), ThinkingConfig: thinkingOf(req),
 		Temperature: single(req.Temperature), TopP: single(req.TopP),
 		HTTPOptions: &genai.HTTPOptions{Headers: headers(req), ExtrasRequestProvider: schemaInto(req)},
-		// 0 leaves it to the model.
+		// 0 uses the model's limit.
 		MaxOutputTokens: int32(min(req.MaxTokens, math.MaxInt32)), //nolint:gosec // bounded in the line
 	}
 	if req.Seed != nil {
@@ -59,7 +59,7 @@ func single(f *float64) *float32 {
 	return genai.Ptr(float32(*f))
 }
 
-// fold makes a seed small enough for the vendor; the same gives the same.
+// fold reduces a seed to the vendor's range, deterministically.
 func fold(seed int64) int32 {
 	if seed >= math.MinInt32 && seed <= math.MaxInt32 {
 		return int32(seed)
@@ -78,8 +78,8 @@ func schemaName(req provider.Request) string {
 	return req.SchemaName
 }
 
-// toolName is the schema's name as that of a function, which begins with a letter
-// or an underscore.
+// toolName returns the schema's name as a function name, which begins with a letter or an
+// underscore.
 func toolName(req provider.Request) string {
 	name := schemaName(req)
 	if c := name[0] | 0x20; c >= 'a' && c <= 'z' || name[0] == '_' {
@@ -89,8 +89,8 @@ func toolName(req provider.Request) string {
 	return ("_" + name)[:min(len(name)+1, most)]
 }
 
-// schemaInto puts the schema into the body, where the SDK would sort its members
-// and round its numbers: the model writes in the order of the schema.
+// schemaInto adds the schema to the body. The SDK would sort its members and round its numbers, and
+// the model writes in the order of the schema.
 func schemaInto(req provider.Request) genai.ExtrasRequestProvider {
 	if len(req.Schema) == 0 {
 		return nil
@@ -112,14 +112,14 @@ func schemaInto(req provider.Request) genai.ExtrasRequestProvider {
 	}
 }
 
-// Bounds of the tokens for thinking that all thinking models take.
+// Limits of the thinking budget that all thinking models support.
 const (
 	leastThinking = 512
 	mostThinking  = 24576
 )
 
-// thinkingOf asks for thoughts. They count as output, so half of a bounded answer
-// is kept from them; one that has no room for both is not thought about aloud.
+// thinkingOf enables thoughts. They count as output, so half of a limited answer is reserved for
+// the answer. Without room for both there are no thoughts.
 func thinkingOf(req provider.Request) *genai.ThinkingConfig {
 	if !req.Thoughts || !thinks(req.Model) {
 		return nil
@@ -135,7 +135,7 @@ func thinkingOf(req provider.Request) *genai.ThinkingConfig {
 	return t
 }
 
-// headers let the vendor join the trace of the run.
+// headers sets the trace context.
 func headers(req provider.Request) http.Header {
 	h := http.Header{}
 	if req.Traceparent != "" {

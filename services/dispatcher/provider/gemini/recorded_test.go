@@ -98,7 +98,7 @@ var answered = []outcome{
 	{name: "refused with words", reply: double.Reply{FinishReason: "PROHIBITED_CONTENT", FinishMessage: "not this"}, stop: "refused", raw: "PROHIBITED_CONTENT", category: "PROHIBITED_CONTENT", reason: "content_filter"},
 	{name: "blocked with words", reply: sse(`data: {"promptFeedback":{"blockReason":"OTHER","blockReasonMessage":"not this"},"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}`), stop: "refused", raw: "OTHER", category: "OTHER", refusal: "not this", reason: "content_filter", usage: &provider.Usage{InputTokens: 4, TotalTokens: 4, Known: true}},
 	{name: "unknown, but whole", says: document, reply: double.Reply{FinishReason: "OTHER", FinishMessage: "who knows"}, stop: "unknown", raw: "OTHER"},
-	{name: "a reason nobody knows", says: document, reply: double.Reply{FinishReason: "METEOR"}, stop: "unknown", raw: "METEOR"},
+	{name: "an unknown reason", says: document, reply: double.Reply{FinishReason: "METEOR"}, stop: "unknown", raw: "METEOR"},
 }
 
 // refusals and prompts that are blocked, and reasons that say nothing.

@@ -6,13 +6,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// stops classifies the vendor's finish reasons (OpenWOP envelope contract §14.1).
-// What is not here is unknown: among them LANGUAGE, OTHER, NO_IMAGE, IMAGE_OTHER,
-// and the reasons of calls that are malformed, not expected or too many.
+// stops classifies the vendor's finish reasons (OpenWOP envelope contract §14.1). Others are
+// unknown: among them LANGUAGE, OTHER, NO_IMAGE, IMAGE_OTHER, and the reasons for malformed,
+// unexpected or too many calls.
 var stops = map[genai.FinishReason]provider.StopClass{
 	genai.FinishReasonStop:      provider.StopClean,
 	genai.FinishReasonMaxTokens: provider.StopTruncated,
-	// The limit of a request ended an answer that could be continued.
+	// The limit of one request ended an answer that could be continued.
 	genai.FinishReasonContinuation:           provider.StopTruncated,
 	genai.FinishReasonSafety:                 provider.StopRefused,
 	genai.FinishReasonRecitation:             provider.StopRefused,
@@ -31,8 +31,8 @@ func stopOf(finish genai.FinishReason) provider.StopClass {
 	return provider.StopUnknown
 }
 
-// categoryOf is the vendor's category of a refusal: the harm that was rated as
-// blocking, or else the reason itself.
+// categoryOf returns the vendor's category of a refusal: the blocking harm category, else the
+// reason itself.
 func categoryOf(finish genai.FinishReason, ratings []*genai.SafetyRating) string {
 	for _, r := range ratings {
 		if r != nil && r.Blocked {
@@ -42,8 +42,8 @@ func categoryOf(finish genai.FinishReason, ratings []*genai.SafetyRating) string
 	return string(finish)
 }
 
-// usageOf counts as the vendor bills: thinking is output. What tools of the
-// vendor's own put into the prompt is input; the cached part is within it.
+// usageOf converts the usage as billed: thinking is output, prompt tokens of the vendor's tools are
+// input and include the cached part.
 func usageOf(u *genai.GenerateContentResponseUsageMetadata) provider.Usage {
 	n := func(counts ...int32) (sum int) {
 		for _, c := range counts {

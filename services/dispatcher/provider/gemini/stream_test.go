@@ -37,7 +37,7 @@ func TestCall_ReadsTheVendorsStream(t *testing.T) {
 	require.Equal(t, "Let me see", thoughtsOf(pieces))
 	require.Equal(t, provider.Usage{InputTokens: 8, OutputTokens: 32, TotalTokens: 40, Known: true}, res.Usage)
 	_, pieces = r.call(t, askVia(provider.ViaFormat), double.Reply{ContentType: "text/event-stream", Raw: strings.ReplaceAll(long, "\r\n", "\n")})
-	require.Empty(t, thoughtsOf(pieces), "nobody asked")
+	require.Empty(t, thoughtsOf(pieces), "not requested")
 }
 
 // An answer that is cut anywhere is an error or the whole answer, whether the
@@ -124,7 +124,7 @@ func TestCall_GivesCallsOfOtherTools(t *testing.T) {
 	for _, via := range vias {
 		res, pieces := newRig(t, nil).call(t, askAs(via), double.Reply{Pieces: []string{"let me look"}, Calls: []double.Call{{ID: "c1", Name: "look", Args: `{"at":12345678901234567890}`}, {Name: "go"}}})
 		require.Equal(t, []provider.ToolCall{{ID: "c1", Name: "look", Arguments: `{"at":12345678901234567890}`}, {Name: "go", Arguments: "{}"}}, res.ToolCalls)
-		require.Equal(t, provider.StopUnknown, res.Stop, "nobody offered them")
+		require.Equal(t, provider.StopUnknown, res.Stop, "they were not offered")
 		require.Equal(t, "let me look", res.Text)
 		require.Equal(t, "tool_calls", pieces[len(pieces)-1].FinishReason)
 	}

@@ -2,11 +2,11 @@ package limit
 
 import "time"
 
-// bucket is a token bucket. Unlike golang.org/x/time/rate it takes tokens back, and can go
-// below zero: the tokens of a call are estimated before it and corrected after it.
+// bucket is a token bucket. Unlike golang.org/x/time/rate it can be refunded and can go below zero,
+// because a call's tokens are estimated before it and corrected after it.
 type bucket struct {
-	// minute are the tokens of a minute, of all dispatchers together; part is the fraction of
-	// them that can be taken at one instant.
+	// minute are the tokens per minute of all dispatchers together. part is the fraction of them
+	// that can be used at one instant.
 	minute, part float64
 	// perSecond and burst are this process's share of both.
 	perSecond, burst float64
@@ -14,19 +14,19 @@ type bucket struct {
 	last             time.Time
 }
 
-// newBucket is empty; nil for a rate without a limit.
+// newBucket returns an empty bucket; nil for no limit.
 func newBucket(perMinute int, part float64, of int, now time.Time) *bucket {
 	if perMinute <= 0 {
 		return nil
 	}
 	b := &bucket{minute: float64(perMinute), part: part, last: now}
-	b.divide(now, of)
+	b.setShare(now, of)
 	return b
 }
 
-// divide sets the share of one of several dispatchers. Tokens beyond a smaller share are lost;
-// a larger share fills up at its rate, so dispatchers that come and go make no tokens.
-func (b *bucket) divide(now time.Time, of int) {
+// setShare sets the share of one of several dispatchers. Tokens beyond a smaller share are lost. A
+// larger share fills at its rate, so that changes of the group add no tokens.
+func (b *bucket) setShare(now time.Time, of int) {
 	if b == nil {
 		return
 	}
@@ -43,7 +43,7 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// perMinute is the rate of this process; 0: there is no limit.
+// perMinute returns the rate of this process; 0 means no limit.
 func (b *bucket) perMinute() float64 {
 	if b == nil {
 		return 0
@@ -51,14 +51,14 @@ func (b *bucket) perMinute() float64 {
 	return b.perSecond * 60
 }
 
-// fillUp fills the bucket at once.
+// fillUp fills the bucket immediately.
 func (b *bucket) fillUp() {
 	if b != nil {
 		b.level = b.burst
 	}
 }
 
-// wait is the time until n tokens are there, or as many as the bucket holds.
+// wait returns the time until n tokens, at most a full bucket, are available.
 func (b *bucket) wait(now time.Time, n float64) time.Duration {
 	if b == nil {
 		return 0
@@ -72,7 +72,7 @@ func (b *bucket) wait(now time.Time, n float64) time.Duration {
 	return time.Duration(short/b.perSecond*float64(time.Second)) + time.Millisecond
 }
 
-// take takes n tokens, at most those of a minute. More than the bucket holds leave a debt.
+// take uses n tokens, at most those of a minute. More than the bucket holds leave a debt.
 func (b *bucket) take(now time.Time, n float64) {
 	if b == nil {
 		return
@@ -81,8 +81,7 @@ func (b *bucket) take(now time.Time, n float64) {
 	b.level -= min(n, b.minute)
 }
 
-// settle replaces an estimate that was taken by what was used. The debt is at most the tokens
-// of a minute.
+// settle replaces an estimate by the actual usage. The debt is at most the tokens of a minute.
 func (b *bucket) settle(now time.Time, estimate, used float64) {
 	if b == nil {
 		return

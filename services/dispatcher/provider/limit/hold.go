@@ -8,33 +8,33 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// A provider that refuses a call for its rate, or says when to come back, is not called again
-// before: calls with the same model and credential are held. When the time is over one call
-// probes; the others follow when it was not refused.
+// After a provider refuses a call for its rate, or names a time to retry, calls with the same model
+// and credential are held. After that time one call is a probe. The others follow if it was not
+// refused.
 const (
-	// maxHold is the longest wait that a vendor can ask for.
+	// maxHold is the longest wait accepted from a vendor.
 	maxHold = 15 * time.Minute
-	// maxHoldJitter is the longest random time that is added to it, so that dispatchers do not
-	// probe together.
+	// maxHoldJitter is the longest random time added to a hold, so that dispatchers do not probe
+	// together.
 	maxHoldJitter = 5 * time.Second
-	// firstHold is the hold of a vendor that names no time; it doubles up to maxHeldWait with
-	// each probe that is refused.
+	// firstHold is the hold if the vendor names no time. It doubles up to maxHeldWait with each
+	// refused probe.
 	firstHold = time.Second
-	// maxHeldWait is the longest time that a held call waits for the end of holds. With more
-	// ahead it is turned away, so that its run uses no slot for so long.
+	// maxHeldWait is the longest wait for the end of holds. A call with a longer wait ahead is
+	// rejected, so that its run does not keep a slot.
 	maxHeldWait = 10 * time.Second
-	// probeTime is how long other calls wait for the outcome of a probe. Refusals come fast;
-	// an answer may take many minutes.
+	// probeTime is how long other calls wait for the outcome of a probe. Refusals are fast; an
+	// answer may take many minutes.
 	probeTime = 5 * time.Second
-	// probeKept is how long after a hold the first call is still a probe: calls that were
-	// turned away come back within a window of 2 minutes.
+	// probeKept is how long after a hold the first call is still a probe: rejected calls return
+	// within a window of 2 minutes.
 	probeKept = 2*time.Minute + maxHoldJitter
 )
 
-// key identifies calls that a vendor counts together.
+// key identifies calls that share a vendor's limits.
 type key struct {
 	model string
-	// credential is the digest of a tenant's own key; empty: the host's is used.
+	// credential is the digest of a tenant's own key; empty for the host's key.
 	credential string
 }
 
@@ -47,15 +47,15 @@ func keyOf(c Call) key {
 	return k
 }
 
-// HeldError ends the wait of a call for a provider that refuses calls. The call was not made.
+// HeldError rejects a held call. The call was not made.
 type HeldError struct {
-	// Code is that of the refusal.
+	// Code is the code of the refusal.
 	Code string
 	// Left is the time until the provider is called again.
 	Left time.Duration
 }
 
-// Error does not name the provider: the reader of a run may not know which one was used.
+// Error does not name the provider, which may be hidden from the run's readers.
 func (*HeldError) Error() string {
 	return "the provider refused an earlier call for lack of capacity; no call is made before the time that it named"
 }
@@ -63,15 +63,15 @@ func (*HeldError) Error() string {
 type phase int
 
 const (
-	// closed: no call before wake.
+	// closed makes no call before wake.
 	closed phase = iota
-	// due: the next call is the probe; none came yet.
+	// due makes the next call the probe.
 	due
-	// probing: a probe waits for room, or is in flight.
+	// probing has a probe that waits for room or is in flight.
 	probing
 )
 
-// hold is what holds the calls of one key. The queue's lock guards it.
+// hold is the state of one key's held calls. The queue's lock guards it.
 type hold struct {
 	key   key
 	phase phase
@@ -79,16 +79,16 @@ type hold struct {
 	// refusals counts refused probes, the first refusal included.
 	refusals int
 	probe    *waiter
-	// parked are the calls that wait for the end of the hold, in their order.
+	// parked are the calls that wait for the end of the hold, in order.
 	parked []*waiter
-	// wake is when the phase ends by itself; zero: it does not.
+	// wake is when the phase ends by itself; zero for never.
 	wake  time.Time
 	timer *time.Timer
 }
 
-// heldBack parks a call that a hold concerns, or turns it away; the caller takes it out of the
-// queue then. False: the call can be made.
-func (q *queue) heldBack(w *waiter) bool {
+// parkIfHeld parks a held call or rejects it; the caller then removes it from the queue. False
+// means that the call can be made.
+func (q *queue) parkIfHeld(w *waiter) bool {
 	h := q.holds[w.key]
 	switch {
 	case h == nil || h.probe == w:
@@ -97,7 +97,7 @@ func (q *queue) heldBack(w *waiter) bool {
 		q.sendProbe(h, w)
 		return false
 	case h.phase == closed && h.wake.Sub(q.clock()) > maxHeldWait:
-		q.turnAway(h, w)
+		q.reject(h, w)
 	default:
 		if w.since.IsZero() {
 			w.since = q.clock()
@@ -108,24 +108,24 @@ func (q *queue) heldBack(w *waiter) bool {
 	return true
 }
 
-func (q *queue) turnAway(h *hold, w *waiter) {
+func (q *queue) reject(h *hold, w *waiter) {
 	w.held = &HeldError{Code: h.code, Left: h.wake.Sub(q.clock())}
 	close(w.done)
 }
 
 func (q *queue) sendProbe(h *hold, w *waiter) {
 	h.phase, h.probe = probing, w
-	q.rouse(h, 0) // the time of the probe begins with its call
+	q.setTimer(h, 0) // probeTime starts with its call
 }
 
-// refused holds calls like w's, or holds them for longer.
-func (q *queue) refused(w *waiter, e *provider.Error) {
+// startHold starts or extends the hold of w's key.
+func (q *queue) startHold(w *waiter, e *provider.Error) {
 	h := q.holds[w.key]
 	if h == nil {
 		h = &hold{key: w.key, phase: due}
 		q.holds[w.key] = h
 	}
-	var until time.Time // the end of the hold that goes on
+	var until time.Time // the end of the current hold
 	if h.phase == closed {
 		until = h.wake
 	} else {
@@ -133,19 +133,19 @@ func (q *queue) refused(w *waiter, e *provider.Error) {
 	}
 	h.phase, h.probe, h.code = closed, nil, e.Code
 	if d := q.holdFor(h, e); q.clock().Add(d).After(until) {
-		q.rouse(h, d)
+		q.setTimer(h, d)
 	}
 	h.parked = slices.DeleteFunc(h.parked, func(w *waiter) bool {
 		away := h.wake.Sub(w.since) > maxHeldWait
 		if away {
 			w.parked = false
-			q.turnAway(h, w)
+			q.reject(h, w)
 		}
 		return away
 	})
 }
 
-// holdFor is how long calls are held after a refusal.
+// holdFor returns the duration of a hold after a refusal.
 func (q *queue) holdFor(h *hold, e *provider.Error) time.Duration {
 	if e.RetryAfter > 0 {
 		d := min(e.RetryAfter, maxHold)
@@ -155,8 +155,8 @@ func (q *queue) holdFor(h *hold, e *provider.Error) time.Duration {
 	return d + q.jitter(d)
 }
 
-// rouse ends the current phase in d; 0: it does not end by itself.
-func (q *queue) rouse(h *hold, d time.Duration) {
+// setTimer ends the current phase in d; 0 disables the timer.
+func (q *queue) setTimer(h *hold, d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
@@ -171,46 +171,46 @@ func (q *queue) rouse(h *hold, d time.Duration) {
 		switch left := h.wake.Sub(q.clock()); {
 		case h.wake.IsZero() || q.holds[h.key] != h: // the timer was stopped too late
 		case left > 0:
-			q.rouse(h, left)
+			q.setTimer(h, left)
 		default:
-			q.over(h)
+			q.endPhase(h)
 		}
 	})
 }
 
-// over ends the phase of a hold whose time is over.
-func (q *queue) over(h *hold) {
+// endPhase ends a phase whose time is over.
+func (q *queue) endPhase(h *hold) {
 	switch h.phase {
 	case closed:
 		q.nextProbe(h)
 	case due, probing:
-		q.lift(h)
+		q.liftHold(h)
 	}
-	q.pump()
+	q.admitWaiting()
 }
 
-// nextProbe lets the first parked call through, or the next one that comes.
+// nextProbe admits the first parked call, or the next call that arrives, as a probe.
 func (q *queue) nextProbe(h *hold) {
 	h.phase, h.probe = due, nil
 	if len(h.parked) == 0 {
-		q.rouse(h, probeKept)
+		q.setTimer(h, probeKept)
 		return
 	}
 	w := h.parked[0]
 	h.parked = h.parked[1:]
 	q.sendProbe(h, w)
-	q.unpark([]*waiter{w})
+	q.requeue([]*waiter{w})
 }
 
-// lift ends a hold: its calls are in the queue again, before those that came later.
-func (q *queue) lift(h *hold) {
+// liftHold ends a hold. Its calls return to the queue before those that came later.
+func (q *queue) liftHold(h *hold) {
 	delete(q.holds, h.key)
-	q.rouse(h, 0)
-	q.unpark(h.parked)
+	q.setTimer(h, 0)
+	q.requeue(h.parked)
 	h.parked = nil
 }
 
-func (q *queue) unpark(list []*waiter) {
+func (q *queue) requeue(list []*waiter) {
 	front, turns := map[string][]*waiter{}, []string{}
 	for _, w := range list {
 		w.parked = false
@@ -231,19 +231,19 @@ func (q *queue) settleHold(w *waiter, o Outcome) {
 	isProbe := h != nil && h.probe == w
 	switch {
 	case o.Refused != nil:
-		// A server that is overloaded or away once, and names no time, holds up nothing.
+		// A single overload or failed connection without a retry time starts no hold.
 		if isProbe || o.Refused.RetryAfter > 0 || o.Refused.Code == provider.CodeQuota {
-			q.refused(w, o.Refused)
+			q.startHold(w, o.Refused)
 		}
 	case !isProbe:
 	case o.Aborted:
 		q.nextProbe(h)
 	default:
-		q.lift(h)
+		q.liftHold(h)
 	}
 }
 
-// leaveHold takes a call whose caller is gone out of its hold.
+// leaveHold removes a cancelled call from its hold.
 func (q *queue) leaveHold(w *waiter) {
 	h := q.holds[w.key]
 	if h == nil {

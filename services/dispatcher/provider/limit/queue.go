@@ -10,40 +10,40 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Call asks for room to call a provider.
+// Call is a request to call a provider.
 type Call struct {
 	Provider, Tenant, Model string
-	// Credential is the tenant's own key; empty: the host's is used.
+	// Credential is the tenant's own key; empty for the host's.
 	Credential provider.Secret
-	// Tokens is an estimate of what the call uses, prompt and answer together.
+	// Tokens is an estimate of the call's tokens, prompt and answer together.
 	Tokens int
 }
 
 // Outcome is how an admitted call ended.
 type Outcome struct {
-	// Tokens are those that the call used; negative: they are not known.
+	// Tokens are the tokens used; negative if unknown.
 	Tokens int
-	// Refused is the error of a provider that had no capacity for the call; nil: it had.
+	// Refused is the error of a provider without capacity for the call; nil otherwise.
 	Refused *provider.Error
-	// Aborted says that the call was not made, or was given up before its outcome was known.
+	// Aborted means that the call was not made, or was given up before its outcome was known.
 	Aborted bool
 }
 
-// Observer counts calls. It is called with a lock held and does not block.
+// Observer receives metrics. It is called with a lock held and must not block.
 type Observer interface {
-	// Queued reports how long a call waited for room, and whether it got any.
+	// Queued reports how long a call waited and whether it was admitted.
 	Queued(provider string, waited time.Duration, admitted bool)
-	// InFlight reports how many calls are in flight and how many wait.
+	// InFlight reports the number of calls in flight and waiting.
 	InFlight(provider string, calls, waiting int)
-	// Holds reports of how many pairs of model and credential calls are held.
+	// Holds reports the number of held pairs of model and credential.
 	Holds(provider string, pairs int)
-	// Limits reports what this process applies: its share of the limits; 0 means no limit.
+	// Limits reports this process's share of the limits; 0 means no limit.
 	Limits(provider string, calls int, requestsPerMinute, tokensPerMinute float64)
 }
 
-// Limiter admits calls within the limits of their providers. Calls beyond a limit wait in
-// one queue per provider: first in, first out within a tenant, and one call of each tenant
-// in turn. The limits are those of all dispatchers; this process applies its share of them.
+// Limiter admits calls within the limits of their providers. Other calls wait in one queue per
+// provider: first in, first out within a tenant, and tenants in turn. The limits apply to all
+// dispatchers; this process enforces its share.
 type Limiter struct {
 	settings *All
 	observer Observer
@@ -53,12 +53,12 @@ type Limiter struct {
 	mu     sync.Mutex // guards what follows
 	queues map[string]*queue
 	share  Share
-	// joined is when the share was first known, full whether the buckets were full then.
+	// joined is when the share was first known. full is whether the buckets were full then.
 	joined time.Time
 	full   bool
 }
 
-// NewLimiter makes a limiter of the only dispatcher; a nil observer counts nothing.
+// NewLimiter returns a limiter of a single dispatcher; a nil observer disables metrics.
 func NewLimiter(settings *All, observer Observer, clock func() time.Time) *Limiter {
 	if observer == nil {
 		observer = noObserver{}
@@ -73,9 +73,9 @@ func (noObserver) InFlight(string, int, int)            {}
 func (noObserver) Holds(string, int)                    {}
 func (noObserver) Limits(string, int, float64, float64) {}
 
-// SetShare sets this process's share of the limits. The first share after an unknown one says
-// how the process begins: alone with what can be taken at one instant, among others without,
-// so that a dispatcher that starts again adds nothing to the rates.
+// SetShare sets this process's share of the limits. The first known share decides the start: a
+// single dispatcher starts with full buckets, one of several with empty ones, so that a restarted
+// dispatcher adds nothing to the rates.
 func (l *Limiter) SetShare(s Share) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,12 +84,12 @@ func (l *Limiter) SetShare(s Share) {
 	}
 	l.share = s
 	for _, q := range l.queues {
-		q.divide(s, l.joined, l.full)
+		q.setShare(s, l.joined, l.full)
 	}
 }
 
-// Acquire waits for room, or until ctx ends. The caller ends every slot with Release.
-// Errors: that of ctx, *HeldError.
+// Acquire waits for room, or until ctx ends. The caller releases every slot. Errors: that of ctx,
+// *HeldError.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*Slot, error) {
 	return l.queue(c.Provider).acquire(ctx, c)
 }
@@ -100,16 +100,16 @@ func (l *Limiter) queue(provider string) *queue {
 	q := l.queues[provider]
 	if q == nil {
 		q = &queue{
-			provider: provider, settings: l.settings.Of(provider), observer: l.observer, clock: l.clock, jitter: l.jitter,
+			provider: provider, settings: l.settings.For(provider), observer: l.observer, clock: l.clock, jitter: l.jitter,
 			waiting: map[string][]*waiter{}, holds: map[key]*hold{},
 		}
-		q.divide(l.share, l.joined, l.full)
+		q.setShare(l.share, l.joined, l.full)
 		l.queues[provider] = q
 	}
 	return q
 }
 
-// queue is that of one provider.
+// queue is the queue of one provider.
 type queue struct {
 	provider string
 	settings Settings
@@ -122,7 +122,7 @@ type queue struct {
 	requests, tokens *bucket
 	inFlight         int
 	waiting          map[string][]*waiter
-	// turns are the tenants that wait, the next one first.
+	// turns are the waiting tenants, the next one first.
 	turns []string
 	timer *time.Timer
 	holds map[key]*hold
@@ -132,16 +132,16 @@ type waiter struct {
 	tenant string
 	key    key
 	tokens float64
-	// parked says that the call waits for the end of a hold and not in the queue, since when it
-	// did first.
+	// parked means that the call waits for the end of a hold instead of in the queue; since is when
+	// it first did.
 	parked bool
 	since  time.Time
-	// held is why the call was turned away.
+	// held is why the call was rejected.
 	held *HeldError
-	done chan struct{} // closed when the call has room, or is turned away
+	done chan struct{} // closed when the call is admitted or rejected
 }
 
-// burstRequests is the part of a minute's requests that can be made at one instant.
+// burstRequests is the divisor for the requests of a minute that can be made at one instant.
 const burstRequests = 6
 
 // limited reports whether the operator limits the calls.
@@ -150,8 +150,8 @@ func (q *queue) limited() bool {
 	return s.MaxConcurrent > 0 || s.RequestsPerMinute > 0 || s.TokensPerMinute > 0
 }
 
-// divide applies a share.
-func (q *queue) divide(s Share, joined time.Time, full bool) {
+// setShare applies a share.
+func (q *queue) setShare(s Share, joined time.Time, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first := q.share.Of == 0
@@ -168,18 +168,18 @@ func (q *queue) divide(s Share, joined time.Time, full bool) {
 			q.tokens.fillUp()
 		}
 	}
-	q.requests.divide(now, s.Of)
-	q.tokens.divide(now, s.Of)
+	q.requests.setShare(now, s.Of)
+	q.tokens.setShare(now, s.Of)
 	calls := 0
 	if q.settings.MaxConcurrent > 0 {
 		calls = s.calls(q.settings.MaxConcurrent)
 	}
 	q.observer.Limits(q.provider, calls, q.requests.perMinute(), q.tokens.perMinute())
-	q.pump()
+	q.admitWaiting()
 }
 
-// room reports whether a call can be in flight, whatever the rates say.
-func (q *queue) room() bool {
+// hasRoom reports whether another call can be in flight, regardless of rates.
+func (q *queue) hasRoom() bool {
 	switch {
 	case !q.limited():
 		return true
@@ -220,10 +220,10 @@ func (q *queue) enter(w *waiter) {
 		q.turns = append(q.turns, w.tenant)
 	}
 	q.waiting[w.tenant] = append(q.waiting[w.tenant], w)
-	q.pump()
+	q.admitWaiting()
 }
 
-// leave takes a waiter out of the queue; false: it has been admitted or turned away.
+// leave removes a waiter from the queue; false if it was admitted or rejected before.
 func (q *queue) leave(w *waiter, waited time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -238,33 +238,33 @@ func (q *queue) leave(w *waiter, waited time.Duration) bool {
 	}
 	q.leaveHold(w)
 	q.observer.Queued(q.provider, waited, false)
-	q.pump() // the next call may need fewer tokens
+	q.admitWaiting() // the next call may need fewer tokens
 	return true
 }
 
-// pump admits calls while there is room, and sets a timer for the next one that only needs
+// admitWaiting admits calls while there is room, and sets a timer for the next one that only needs
 // time. The caller holds the lock.
-func (q *queue) pump() {
+func (q *queue) admitWaiting() {
 	if q.timer != nil {
 		q.timer.Stop()
 		q.timer = nil
 	}
-	for len(q.turns) > 0 && q.room() {
+	for len(q.turns) > 0 && q.hasRoom() {
 		w, now := q.waiting[q.turns[0]][0], q.clock()
-		if q.heldBack(w) {
-			q.next(false)
+		if q.parkIfHeld(w) {
+			q.dequeue(false)
 			continue
 		}
 		if wait := max(q.requests.wait(now, 1), q.tokens.wait(now, w.tokens)); wait > 0 {
-			q.timer = time.AfterFunc(wait, q.tick)
+			q.timer = time.AfterFunc(wait, q.admitOnTimer)
 			break
 		}
 		q.requests.take(now, 1)
 		q.tokens.take(now, w.tokens)
 		q.inFlight++
-		q.next(true)
+		q.dequeue(true)
 		if h := q.holds[w.key]; h != nil && h.probe == w {
-			q.rouse(h, probeTime)
+			q.setTimer(h, probeTime)
 		}
 		close(w.done)
 	}
@@ -279,9 +279,8 @@ func (q *queue) pump() {
 	q.observer.Holds(q.provider, len(q.holds))
 }
 
-// next takes the first call of the tenant whose turn it is out of the queue; used says that
-// this was its turn.
-func (q *queue) next(used bool) {
+// dequeue removes the first call of the next tenant. used means that this was the tenant's turn.
+func (q *queue) dequeue(used bool) {
 	tenant := q.turns[0]
 	q.waiting[tenant] = q.waiting[tenant][1:]
 	switch {
@@ -293,20 +292,20 @@ func (q *queue) next(used bool) {
 	}
 }
 
-func (q *queue) tick() {
+func (q *queue) admitOnTimer() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pump()
+	q.admitWaiting()
 }
 
-// Slot is the room of one call.
+// Slot is the admission of one call.
 type Slot struct {
 	q *queue
 	w *waiter
 }
 
-// Release gives the room back, corrects the estimate by what the call used, and holds calls
-// alike if the provider refused this one.
+// Release ends the call, corrects the estimate by the actual usage, and holds similar calls if the
+// provider refused this one.
 func (s *Slot) Release(o Outcome) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -315,5 +314,5 @@ func (s *Slot) Release(o Outcome) {
 	}
 	s.q.inFlight--
 	s.q.settleHold(s.w, o)
-	s.q.pump()
+	s.q.admitWaiting()
 }

@@ -1,5 +1,5 @@
-// Package limit holds what an operator sets per provider: the time limits of calls, and how
-// many calls and tokens a provider takes. Calls beyond that wait in a queue.
+// Package limit holds the operator's settings per provider: the time limits of calls and limits of
+// calls and tokens. Calls beyond a limit wait in a queue.
 //
 // The settings are one JSON file:
 //
@@ -8,7 +8,7 @@
 //	  "house": {"timeouts": {"connectMs": 5000, "callMs": 3600000}, "maxTimeoutMs": 7200000},
 //	  "*": {"maxConcurrent": 64}}}
 //
-// A provider uses its own entry, else that of "*", each as a whole.
+// A provider uses its own entry, else that of "*". Entries are not merged.
 package limit
 
 import (
@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// anyProvider stands for every provider without settings of its own.
+// anyProvider is every provider without its own settings.
 const anyProvider = "*"
 
 // DefaultMaxTimeout is the longest time limit that a node can set, unless the operator sets
@@ -47,7 +47,7 @@ func (m Millis) Timeouts() provider.Timeouts {
 	return provider.Timeouts{Connect: ms(m.Connect), FirstByte: ms(m.FirstByte), Silence: ms(m.Silence), Call: ms(m.Call)}
 }
 
-// member is a value of the operator's file by its name.
+// member is a named value of the operator's file.
 type member struct {
 	name  string
 	value int64
@@ -57,7 +57,7 @@ func (m Millis) members() []member {
 	return []member{{"connectMs", m.Connect}, {"firstByteMs", m.FirstByte}, {"silenceMs", m.Silence}, {"callMs", m.Call}}
 }
 
-// Check finds a limit that is negative or above most; name is empty if there is none.
+// Check returns a limit that is negative or above most; name is empty if there is none.
 func (m Millis) Check(most time.Duration) (name string, value int64) {
 	for _, l := range m.members() {
 		if l.value < 0 || l.value > most.Milliseconds() {
@@ -67,7 +67,7 @@ func (m Millis) Check(most time.Duration) (name string, value int64) {
 	return "", 0
 }
 
-// Settings are those of one provider.
+// Settings are the settings of one provider.
 type Settings struct {
 	// MaxConcurrent limits the calls in flight; 0 means no limit.
 	MaxConcurrent int `json:"maxConcurrent"`
@@ -92,7 +92,7 @@ func (s Settings) MaxTimeout() time.Duration {
 	return max(most, t.Connect, t.FirstByte, t.Silence, t.Call)
 }
 
-// check adds the values out of range to f.
+// check reports values out of range to f.
 func (s Settings) check(f *settings.File, at string) {
 	for _, l := range []member{{"maxConcurrent", int64(s.MaxConcurrent)}, {"requestsPerMinute", int64(s.RequestsPerMinute)}, {"tokensPerMinute", int64(s.TokensPerMinute)}} {
 		if l.value < 0 {
@@ -115,7 +115,7 @@ func (s Settings) check(f *settings.File, at string) {
 type All struct{ byID map[string]Settings }
 
 // Parse reads the operator's document. known are the ids of the configured providers. The error has
-// a line for each wrong value, with its path.
+// a line for each invalid value, with its path.
 func Parse(doc []byte, known []string) (*All, error) {
 	var file struct {
 		Providers map[string]Settings `json:"providers"`
@@ -137,8 +137,8 @@ func Parse(doc []byte, known []string) (*All, error) {
 	return &All{file.Providers}, nil
 }
 
-// Of are the settings of a provider.
-func (a *All) Of(id string) Settings {
+// For returns the settings of a provider.
+func (a *All) For(id string) Settings {
 	if a == nil {
 		return Settings{}
 	}

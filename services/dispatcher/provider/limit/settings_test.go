@@ -13,13 +13,13 @@ func TestParse_UsesOneEntryPerProvider(t *testing.T) {
 	t.Parallel()
 	all, err := limit.Parse([]byte(`{"providers":{"a":{"maxConcurrent":3,"timeouts":{"callMs":7200000}},"*":{"tokensPerMinute":10}}}`), []string{"a", "b"})
 	require.NoError(t, err)
-	require.Equal(t, 3, all.Of("a").MaxConcurrent)
-	require.Zero(t, all.Of("a").TokensPerMinute)
-	require.Equal(t, 2*time.Hour, all.Of("a").Millis.Timeouts().Call)
-	require.Equal(t, 2*time.Hour, all.Of("a").MaxTimeout(), "never below the provider's own limits")
-	require.Equal(t, 10, all.Of("b").TokensPerMinute)
-	require.Equal(t, time.Hour, all.Of("b").MaxTimeout())
-	require.Zero(t, (*limit.All)(nil).Of("a"))
+	require.Equal(t, 3, all.For("a").MaxConcurrent)
+	require.Zero(t, all.For("a").TokensPerMinute)
+	require.Equal(t, 2*time.Hour, all.For("a").Millis.Timeouts().Call)
+	require.Equal(t, 2*time.Hour, all.For("a").MaxTimeout(), "never below the provider's own limits")
+	require.Equal(t, 10, all.For("b").TokensPerMinute)
+	require.Equal(t, time.Hour, all.For("b").MaxTimeout())
+	require.Zero(t, (*limit.All)(nil).For("a"))
 }
 
 func TestParse_ReportsWhatIsWrong(t *testing.T) {

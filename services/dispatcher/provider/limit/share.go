@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// Share is this process's part of the limits, which are those of all dispatchers together.
+// Share is this process's part of the limits of all dispatchers.
 type Share struct {
-	// Rank is the place of this process among the live dispatchers, from 0. All of them use
-	// the same order.
+	// Rank is the position of this process among the live dispatchers, from 0. All use the same
+	// order.
 	Rank int
-	// Of is the number of live dispatchers; 0 means it is not known yet, and calls of limited
-	// providers wait.
+	// Of is the number of live dispatchers. 0 means unknown: calls of limited providers wait.
 	Of int
 }
 
 // Alone is the share of the only dispatcher.
 var Alone = Share{Of: 1}
 
-// calls are this process's calls of a limit on calls in flight. The shares of all processes
-// add up to the limit. Every process has one call at least, so they add up to more with fewer
-// calls than processes: without one, the runs of a process would wait for ever.
+// calls returns this process's share of a limit on calls in flight. The shares add up to the limit.
+// Each process has at least one call, because its runs would otherwise wait forever. With fewer
+// calls than processes the shares therefore exceed the limit.
 func (s Share) calls(limit int) int {
 	n := limit / s.Of
 	if s.Rank < limit%s.Of {
@@ -29,7 +28,7 @@ func (s Share) calls(limit int) int {
 	return max(n, 1)
 }
 
-// Exceeded are the providers with fewer concurrent calls than there are dispatchers, sorted.
+// Exceeded returns the providers with fewer concurrent calls than dispatchers, sorted.
 func (a *All) Exceeded(dispatchers int) (out []string) {
 	if a == nil {
 		return nil

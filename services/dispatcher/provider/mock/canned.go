@@ -18,13 +18,12 @@ var canned = map[string]func(*members) provider.Provider{
 	"usage-only":  newUsageOnly,
 }
 
-// CannedIDs lists the ids configurable.mockProvider may name, sorted; discovery
-// advertises them.
+// CannedIDs returns the valid ids of configurable.mockProvider, sorted, for discovery.
 func CannedIDs() []string { return slices.Sorted(maps.Keys(canned)) }
 
-// Canned makes the provider that configurable.mockProvider names. config is its
-// config member, nil or empty for all defaults. It is read strictly: the error
-// names every member that is unknown, given twice, or out of range.
+// Canned returns the provider that configurable.mockProvider names. config is its config member;
+// empty uses all defaults. It is read strictly: the error names every unknown, duplicate or
+// out-of-range member.
 func Canned(id string, config json.RawMessage) (provider.Provider, error) {
 	build, ok := canned[id]
 	if !ok {
@@ -35,25 +34,25 @@ func Canned(id string, config json.RawMessage) (provider.Provider, error) {
 		return nil, err
 	}
 	p := build(m)
-	if err := m.done(); err != nil {
+	if err := m.err(); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// maxDelayMs bounds delayMsPerToken, and failAfterMs alike.
+// maxDelayMs limits delayMsPerToken and failAfterMs.
 const maxDelayMs = 5000
 
-// usageMember reads {promptTokens, completionTokens, totalTokens}; what is not
-// given defaults to def's, and the total to the sum.
+// usageMember reads {promptTokens, completionTokens, totalTokens}. Missing counts default to def's,
+// and the total to the sum.
 func usageMember(m *members, def provider.Usage) provider.Usage {
 	o, ok := m.object("usage")
 	if !ok {
 		return def
 	}
 	const most = 1 << 40
-	u := usage(o.whole("promptTokens", def.InputTokens, 0, most), o.whole("completionTokens", def.OutputTokens, 0, most))
-	u.TotalTokens = o.whole("totalTokens", u.TotalTokens, 0, 2*most)
-	m.join(o)
+	u := usage(o.integer("promptTokens", def.InputTokens, 0, most), o.integer("completionTokens", def.OutputTokens, 0, most))
+	u.TotalTokens = o.integer("totalTokens", u.TotalTokens, 0, 2*most)
+	m.addErrors(o)
 	return u
 }

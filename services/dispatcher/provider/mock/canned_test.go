@@ -174,7 +174,7 @@ func TestUsageOnly_EmitsOnePieceWithoutText(t *testing.T) {
 func TestCanned_NamesTheMemberThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ id, config, want string }{
-		{"nobody", ``, `id: "nobody" is no mock provider; want one of error, stream-text, tool-calls, usage-only`},
+		{"unknown", ``, `id: "unknown" is no mock provider; want one of error, stream-text, tool-calls, usage-only`},
 		{"stream-text", `[]`, "config: want a JSON object"},
 		{"stream-text", `null`, "config: want a JSON object"},
 		{"stream-text", `{`, "config: "},

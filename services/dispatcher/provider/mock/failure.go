@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// failure gives no answer but an error.
+// failure is a provider that always returns an error.
 type failure struct {
 	after time.Duration
 	err   provider.Error
@@ -15,7 +15,7 @@ type failure struct {
 
 func newFailure(m *members) provider.Provider {
 	return &failure{after: m.millis("failAfterMs"), err: provider.Error{
-		Code: m.need("code"), Message: m.need("message"), Retryable: m.boolean("retryable"),
+		Code: m.required("code"), Message: m.required("message"), Retryable: m.boolean("retryable"),
 	}}
 }
 

@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// members reads a JSON object member by member and collects what is wrong, each
-// with its path. Names are matched exactly and may not come twice: encoding/json
-// alone would take "Tokens" for "tokens" and the last of two.
+// members reads a JSON object member by member and collects errors with their paths. Names are
+// matched exactly and must be unique, unlike in encoding/json.
 type members struct {
-	path  string
-	left  map[string]json.RawMessage // not read yet
-	wrong []error
+	path   string
+	unread map[string]json.RawMessage // members not read yet
+	errs   []error
 }
 
-// parseMembers reads raw as an object; nothing at all is an empty one.
+// parseMembers parses raw as an object; empty input is an empty object.
 func parseMembers(path string, raw json.RawMessage) (*members, error) {
-	m := &members{path: path, left: map[string]json.RawMessage{}}
+	m := &members{path: path, unread: map[string]json.RawMessage{}}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return m, nil
 	}
@@ -32,7 +31,7 @@ func parseMembers(path string, raw json.RawMessage) (*members, error) {
 		return nil, fmt.Errorf("%s: want a JSON object", path)
 	}
 	for d.More() {
-		if err := m.next(d); err != nil {
+		if err := m.readMember(d); err != nil {
 			return nil, err
 		}
 	}
@@ -45,50 +44,49 @@ func parseMembers(path string, raw json.RawMessage) (*members, error) {
 	return m, nil
 }
 
-func (m *members) next(d *json.Decoder) error {
+func (m *members) readMember(d *json.Decoder) error {
 	t, err := d.Token()
 	if err != nil {
 		return fmt.Errorf("%s: not a JSON object", m.path)
 	}
-	name, _ := t.(string) // the decoder takes nothing else for a name
+	name, _ := t.(string) // the decoder ensures a string
 	var v json.RawMessage
 	if err := d.Decode(&v); err != nil {
 		return fmt.Errorf("%s.%s: not a JSON value", m.path, name)
 	}
-	if _, twice := m.left[name]; twice {
+	if _, twice := m.unread[name]; twice {
 		return fmt.Errorf("%s.%s: given twice", m.path, name)
 	}
-	m.left[name] = v
+	m.unread[name] = v
 	return nil
 }
 
-// done gives everything that was wrong, unread members included.
-func (m *members) done() error {
-	for _, name := range slices.Sorted(maps.Keys(m.left)) {
+// err returns all errors, including unknown members.
+func (m *members) err() error {
+	for _, name := range slices.Sorted(maps.Keys(m.unread)) {
 		m.fail(name, "unknown member; remove it")
 	}
-	return errors.Join(m.wrong...)
+	return errors.Join(m.errs...)
 }
 
-// join takes over what was wrong in a member that is an object itself.
-func (m *members) join(o *members) {
-	if err := o.done(); err != nil {
-		m.wrong = append(m.wrong, err)
+// addErrors adds the errors of a nested object.
+func (m *members) addErrors(o *members) {
+	if err := o.err(); err != nil {
+		m.errs = append(m.errs, err)
 	}
 }
 
 func (m *members) fail(name, format string, args ...any) {
-	m.wrong = append(m.wrong, fmt.Errorf("%s.%s: %s", m.path, name, fmt.Sprintf(format, args...)))
+	m.errs = append(m.errs, fmt.Errorf("%s.%s: %s", m.path, name, fmt.Sprintf(format, args...)))
 }
 
-// into decodes a member; ok is false when it is absent or wrong. null is wrong:
-// absent is how to say nothing.
-func (m *members) into(name, want string, v any) (ok bool) {
-	raw, ok := m.left[name]
+// decode decodes a member; ok is false if it is absent or invalid. null is invalid.
+func (m *members) decode(name, want string, v any) (ok bool) {
+	raw, ok := m.unread[name]
 	if !ok {
 		return false
 	}
-	delete(m.left, name)
+	delete(m.unread, name)
 	if string(raw) == "null" || json.Unmarshal(raw, v) != nil {
 		m.fail(name, "want %s", want)
 		return false
@@ -98,15 +96,15 @@ func (m *members) into(name, want string, v any) (ok bool) {
 
 func (m *members) text(name, def string) string {
 	v := def
-	if m.into(name, "a string", &v) && v == "" {
+	if m.decode(name, "a string", &v) && v == "" {
 		m.fail(name, "want a string that is not empty")
 	}
 	return v
 }
 
-// need is a string that must be there.
-func (m *members) need(name string) string {
-	if _, ok := m.left[name]; !ok {
+// required reads a required string.
+func (m *members) required(name string) string {
+	if _, ok := m.unread[name]; !ok {
 		m.fail(name, "required")
 		return ""
 	}
@@ -116,7 +114,7 @@ func (m *members) need(name string) string {
 // texts reads an array of strings.
 func (m *members) texts(name string, def []string) []string {
 	var v []*string
-	if !m.into(name, "an array of strings", &v) {
+	if !m.decode(name, "an array of strings", &v) {
 		return def
 	}
 	list := make([]string, len(v))
@@ -139,53 +137,53 @@ func (m *members) oneOf(name string, words ...string) string {
 	return v
 }
 
-func (m *members) whole(name string, def, low, high int) int {
+func (m *members) integer(name string, def, low, high int) int {
 	v := def
-	if m.into(name, "a whole number", &v) && (v < low || v > high) {
+	if m.decode(name, "a whole number", &v) && (v < low || v > high) {
 		m.fail(name, "%d; want %d to %d", v, low, high)
 	}
 	return v
 }
 
 func (m *members) millis(name string) time.Duration {
-	return time.Duration(m.whole(name, 0, 0, maxDelayMs)) * time.Millisecond
+	return time.Duration(m.integer(name, 0, 0, maxDelayMs)) * time.Millisecond
 }
 
 func (m *members) boolean(name string) bool {
 	var v bool
-	m.into(name, "true or false", &v)
+	m.decode(name, "true or false", &v)
 	return v
 }
 
 func (m *members) object(name string) (*members, bool) {
-	raw, ok := m.left[name]
+	raw, ok := m.unread[name]
 	if !ok {
 		return nil, false
 	}
-	delete(m.left, name)
+	delete(m.unread, name)
 	o, err := parseMembers(m.path+"."+name, raw)
 	if err != nil {
-		m.wrong = append(m.wrong, err)
+		m.errs = append(m.errs, err)
 		return nil, false
 	}
 	return o, true
 }
 
-// objects reads an array of objects that must be there and not be empty.
+// objects reads a required non-empty array of objects.
 func (m *members) objects(name string) []*members {
 	var raws []json.RawMessage
-	if _, ok := m.left[name]; !ok {
+	if _, ok := m.unread[name]; !ok {
 		m.fail(name, "required")
 		return nil
 	}
-	if m.into(name, "an array of objects", &raws) && len(raws) == 0 {
+	if m.decode(name, "an array of objects", &raws) && len(raws) == 0 {
 		m.fail(name, "want at least one")
 	}
 	var list []*members
 	for i, raw := range raws {
 		o, err := parseMembers(fmt.Sprintf("%s.%s[%d]", m.path, name, i), raw)
 		if err != nil {
-			m.wrong = append(m.wrong, err)
+			m.errs = append(m.errs, err)
 			continue
 		}
 		list = append(list, o)
@@ -193,19 +191,19 @@ func (m *members) objects(name string) []*members {
 	return list
 }
 
-// jsonText reads JSON text in a string, or any other value as its own text.
+// jsonText reads JSON text in a string, or renders any other value.
 func (m *members) jsonText(name string) string {
-	raw, ok := m.left[name]
+	raw, ok := m.unread[name]
 	if !ok {
 		return "{}"
 	}
-	delete(m.left, name)
+	delete(m.unread, name)
 	var s string
 	if json.Unmarshal(raw, &s) == nil && string(raw) != "null" {
 		return s
 	}
 	var compact bytes.Buffer
-	if json.Compact(&compact, raw) != nil { // parseMembers took it for JSON
+	if json.Compact(&compact, raw) != nil { // parseMembers accepted it
 		m.fail(name, "not a JSON value")
 	}
 	return compact.String()

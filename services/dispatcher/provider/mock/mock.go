@@ -1,7 +1,6 @@
-// Package mock holds the providers of the protocol's test seams: a scripted one
-// that a test programs answer by answer, and the canned ones that a run selects
-// with configurable.mockProvider. Both are routable only while test seams are
-// served.
+// Package mock holds the providers of the protocol's test seams. One is scripted by tests; the
+// canned ones are selected by a run's configurable.mockProvider. They exist only while test seams
+// are served.
 //
 // OpenWOP envelope contract §23.3, OpenWOP host contract §2.3 and Appendix A.
 package mock
@@ -12,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// ID is the provider's id; any model of it answers.
+// ID is the provider's id. It accepts any model name.
 const ID = "mock"
 
 // Entry is the answer to one call (OpenWOP envelope contract §23.3).
@@ -25,8 +24,7 @@ type Entry struct {
 	// OutputTokens and InputTokens default to 50 and 100.
 	OutputTokens int `json:"outputTokens,omitempty"`
 	InputTokens  int `json:"inputTokens,omitempty"`
-	// Panic, when set, is what the call panics with: a test sees what becomes of a
-	// fault in a provider.
+	// Panic, when set, is the value of a panic in the call, to test faults of a provider.
 	Panic string `json:"panic,omitempty"`
 }
 
@@ -35,17 +33,17 @@ const (
 	defaultInputTokens  = 100
 )
 
-// Provider answers from scripts: each call takes the next entry of its node's.
+// Provider answers from scripts: each call uses the next entry of its node.
 type Provider struct{ scripts Scripts }
 
-// New answers from scripts.
+// New returns a provider over scripts.
 func New(scripts Scripts) *Provider { return &Provider{scripts: scripts} }
 
 // ID names the provider.
 func (p *Provider) ID() string { return ID }
 
-// Call answers with the next entry of the node's script; an exhausted script
-// gives an empty answer. The answer is one piece.
+// Call returns the next entry of the node's script in one piece. An exhausted script returns an
+// empty answer.
 func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
@@ -102,7 +100,7 @@ func usage(in, out int) provider.Usage {
 	return provider.Usage{InputTokens: in, OutputTokens: out, TotalTokens: in + out, Known: true}
 }
 
-// orDefault is v, or def when v is the zero value.
+// orDefault returns v, or def if v is the zero value.
 func orDefault[T comparable](v, def T) T {
 	var zero T
 	if v == zero {

@@ -74,7 +74,7 @@ func TestCall_TakesEntriesInOrderPerNodeAndThenAnswersWithNothing(t *testing.T) 
 	require.NoError(t, scripts.Program(t.Context(), "", "a", []mock.Entry{{Content: "a1"}, {Content: "a2"}}))
 	require.NoError(t, scripts.Program(t.Context(), "", "b", []mock.Entry{{Content: "b1"}}))
 	var got []string
-	for _, node := range []string{"a", "b", "a", "a", "b", "nobody"} {
+	for _, node := range []string{"a", "b", "a", "a", "b", "unscripted"} {
 		res, err := p.Call(t.Context(), ask(node), nil)
 		require.NoError(t, err)
 		require.Equal(t, provider.StopClean, res.Stop)

@@ -6,42 +6,41 @@ import (
 	"sync"
 )
 
-// Scripts are what the provider answers with: a queue of entries for each node id
-// of a tenant, over all runs. With several processes they must share them
-// (OpenWOP envelope contract §23, distribution).
+// Scripts are the queues of entries for each node id of a tenant, across runs. Processes must share
+// them (OpenWOP envelope contract §23, distribution).
 type Scripts interface {
 	// Program replaces a queue.
 	Program(ctx context.Context, tenant, nodeID string, entries []Entry) error
-	// Take removes the next entry, and notes the call's budget; an exhausted queue
-	// gives an empty entry.
+	// Take removes the next entry and records the call's budget. An exhausted queue returns an
+	// empty entry.
 	Take(ctx context.Context, tenant, nodeID string, budget int) (Entry, error)
-	// LastBudget is the budget of the latest call; ok is false without one.
+	// LastBudget returns the budget of the latest call; ok is false without one.
 	LastBudget(ctx context.Context, tenant, nodeID string) (tokens int, ok bool, err error)
-	// Reset drops all of a tenant, and tells how many queues there were.
+	// Reset removes everything of a tenant and returns the number of queues.
 	Reset(ctx context.Context, tenant string) (int, error)
 }
 
-// maxNodes bounds the node ids that Memory remembers: a host that is never reset
-// must not grow for ever.
+// maxNodes limits the node ids in Memory, so that a host that is never reset does not grow without
+// limit.
 const maxNodes = 10_000
 
 // Memory keeps scripts in this process. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex // guards queues and budgets
-	queues  map[place][]Entry
-	budgets map[place]int
+	queues  map[queueKey][]Entry
+	budgets map[queueKey]int
 }
 
-type place struct{ tenant, nodeID string }
+type queueKey struct{ tenant, nodeID string }
 
-// NewMemory is empty.
-func NewMemory() *Memory { return &Memory{queues: map[place][]Entry{}, budgets: map[place]int{}} }
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory { return &Memory{queues: map[queueKey][]Entry{}, budgets: map[queueKey]int{}} }
 
 // Program replaces a queue; the entries are copied.
 func (m *Memory) Program(_ context.Context, tenant, nodeID string, entries []Entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	put(m.queues, place{tenant, nodeID}, slices.Clone(entries))
+	put(m.queues, queueKey{tenant, nodeID}, slices.Clone(entries))
 	return nil
 }
 
@@ -49,7 +48,7 @@ func (m *Memory) Program(_ context.Context, tenant, nodeID string, entries []Ent
 func (m *Memory) Take(_ context.Context, tenant, nodeID string, budget int) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{tenant, nodeID}
+	at := queueKey{tenant, nodeID}
 	put(m.budgets, at, budget)
 	queue := m.queues[at]
 	if len(queue) == 0 {
@@ -63,7 +62,7 @@ func (m *Memory) Take(_ context.Context, tenant, nodeID string, budget int) (Ent
 func (m *Memory) LastBudget(_ context.Context, tenant, nodeID string) (tokens int, ok bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	tokens, ok = m.budgets[place{tenant, nodeID}]
+	tokens, ok = m.budgets[queueKey{tenant, nodeID}]
 	return tokens, ok, nil
 }
 
@@ -85,8 +84,8 @@ func (m *Memory) Reset(_ context.Context, tenant string) (int, error) {
 	return before - len(m.queues), nil
 }
 
-// put sets a key; a full map loses any other one first.
-func put[V any](m map[place]V, key place, v V) {
+// put sets a key. A full map drops any other key first.
+func put[V any](m map[queueKey]V, key queueKey, v V) {
 	if _, known := m[key]; !known && len(m) >= maxNodes {
 		for victim := range m {
 			delete(m, victim)

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// streamText says its tokens, one piece for each.
+// streamText streams its tokens, one per piece.
 type streamText struct {
 	tokens []string
 	delay  time.Duration
@@ -32,13 +32,12 @@ func (s *streamText) Call(ctx context.Context, req provider.Request, emit func(p
 	for i, token := range s.tokens {
 		pieces[i].Text = token
 	}
-	a := answer{model: s.model, delay: s.delay, pieces: pieces}
+	a := cannedAnswer{model: s.model, delay: s.delay, pieces: pieces}
 	a.end = provider.Result{Stop: stopOf(s.finish), RawStop: s.finish, Usage: s.usage}
-	return a.say(ctx, req, emit)
+	return a.stream(ctx, req, emit)
 }
 
-// stopOf classifies a finish reason. tool_calls is a clean stop here, because
-// the run asked for it.
+// stopOf classifies a finish reason. tool_calls is clean here, because the run requested it.
 func stopOf(finish string) provider.StopClass {
 	switch finish {
 	case "length":
@@ -50,7 +49,7 @@ func stopOf(finish string) provider.StopClass {
 	}
 }
 
-// toolCalls asks for tools, one piece for each call.
+// toolCalls requests tools, one call per piece.
 type toolCalls struct {
 	calls []provider.ToolCall
 	delay time.Duration
@@ -59,8 +58,8 @@ type toolCalls struct {
 func newToolCalls(m *members) provider.Provider {
 	t := &toolCalls{delay: m.millis("delayMsPerToken")}
 	for _, o := range m.objects("toolCalls") {
-		t.calls = append(t.calls, provider.ToolCall{ID: o.need("id"), Name: o.need("name"), Arguments: o.jsonText("arguments")})
-		m.join(o)
+		t.calls = append(t.calls, provider.ToolCall{ID: o.required("id"), Name: o.required("name"), Arguments: o.jsonText("arguments")})
+		m.addErrors(o)
 	}
 	return t
 }
@@ -74,10 +73,10 @@ func (t *toolCalls) Call(ctx context.Context, req provider.Request, emit func(pr
 	}
 	const finish = "tool_calls"
 	r := provider.Result{Stop: stopOf(finish), RawStop: finish, Usage: usage(1, len(t.calls))}
-	return answer{model: "mock-tool-calls-v1", delay: t.delay, pieces: pieces, end: r}.say(ctx, req, emit)
+	return cannedAnswer{model: "mock-tool-calls-v1", delay: t.delay, pieces: pieces, end: r}.stream(ctx, req, emit)
 }
 
-// usageOnly tells tokens and says nothing.
+// usageOnly reports usage and has no text.
 type usageOnly struct{ usage provider.Usage }
 
 func newUsageOnly(m *members) provider.Provider {
@@ -88,18 +87,18 @@ func (u *usageOnly) ID() string { return ID }
 
 func (u *usageOnly) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	r := provider.Result{Stop: provider.StopClean, RawStop: "stop", Usage: u.usage}
-	return answer{model: "mock-usage-only-v1", end: r}.say(ctx, req, emit)
+	return cannedAnswer{model: "mock-usage-only-v1", end: r}.stream(ctx, req, emit)
 }
 
-// answer is what a canned provider says.
-type answer struct {
+// cannedAnswer is the answer of a canned provider.
+type cannedAnswer struct {
 	model  string
 	delay  time.Duration // before each piece
 	pieces []provider.Delta
 	end    provider.Result
 }
 
-func (a answer) say(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+func (a cannedAnswer) stream(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
 	}

@@ -1,5 +1,5 @@
-// Package outbound is the HTTP client of the adapters. It streams, follows no redirect,
-// enforces the time limits of a call and maps its failures.
+// Package outbound is the HTTP client of the adapters. It streams, follows no redirect, enforces
+// the time limits of a call and maps failures.
 package outbound
 
 import (
@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
-// Ends of a call that the HTTP client itself brings about.
+// Errors caused by the client's own restrictions.
 var (
 	ErrRedirect  = errors.New("the server redirects")
 	ErrNoStream  = errors.New("the server does not stream events")
@@ -26,12 +26,11 @@ var (
 	ErrTooLong   = errors.New("the server sent an event that is too long")
 )
 
-// NewClient is a client that keeps connections, follows no redirect, and ends calls that
-// run into a time limit: the request's (see Within), else the given one.
+// NewClient returns a client that keeps connections, follows no redirect, and ends calls that
+// exceed a time limit: the request's (see Within), else the given one.
 //
-// It uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which only the operator can
-// set. HTTP/2 connections are probed, so that a dead one does not look like a model that
-// thinks.
+// It uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which only the operator can set.
+// HTTP/2 connections are probed, because a dead connection otherwise looks like a thinking model.
 func NewClient(limits provider.Timeouts) *http.Client {
 	dialer := net.Dialer{KeepAlive: 30 * time.Second}
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
@@ -42,28 +41,28 @@ func NewClient(limits provider.Timeouts) *http.Client {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport: watch{RoundTripper: t, limits: limits},
-		// A redirect would carry key and prompt to an address nobody configured.
+		Transport: transport{RoundTripper: t, limits: limits},
+		// A redirect would send key and prompt to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
 }
 
-// watch is a transport that enforces the time limits and bounds the body.
-type watch struct {
+// transport enforces the time limits and limits the body.
+type transport struct {
 	http.RoundTripper
 	limits provider.Timeouts
 }
 
-// CloseIdleConnections is found by http.Client's method of that name.
-func (w watch) CloseIdleConnections() {
+// CloseIdleConnections is called by the http.Client method of that name.
+func (w transport) CloseIdleConnections() {
 	if c, ok := w.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// RoundTrip asks; the body of an answer is bounded in size if it is an error's,
-// and in silence if it is a stream.
-func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request. The body of an error is limited in size, the body of a stream in
+// silence.
+func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
@@ -71,10 +70,10 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	end := &deadline{cancel: cancel}
 	end.start(LimitConnect, limits.Connect)
-	res, err := w.RoundTripper.RoundTrip(r.WithContext(end.connected(ctx, limits.FirstByte)))
+	res, err := w.RoundTripper.RoundTrip(r.WithContext(end.traceConnection(ctx, limits.FirstByte)))
 	if err != nil {
 		end.stop()
-		err = errors.Join(ErrUnanswered, limited(ctx, err))
+		err = errors.Join(ErrUnanswered, limitCause(ctx, err))
 		cancel(nil)
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	res.Body = body
 	switch {
 	case res.StatusCode >= http.StatusBadRequest:
-		const enough = 64 << 10 // an error says what is wrong in less
+		const enough = 64 << 10 // enough for any error
 		body.left = enough
 	case res.StatusCode == http.StatusNoContent:
 		return nil, errors.Join(ErrNoContent, body.Close())
@@ -99,22 +98,22 @@ func isStream(res *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// limited is the limit that ended the request's context, else err.
-func limited(ctx context.Context, err error) error {
+// limitCause returns the time limit that ended the request's context, else err.
+func limitCause(ctx context.Context, err error) error {
 	if limit, ok := errors.AsType[*LimitError](context.Cause(ctx)); ok {
 		return limit
 	}
 	return err
 }
 
-// watchedBody is a body with a limit of silence. The limit of the first byte goes on until
-// the first read ends.
+// watchedBody is a body with a silence limit. The limit of the first byte runs until the first read
+// returns.
 type watchedBody struct {
 	io.ReadCloser
-	left    int // bytes that may be read; negative for any number
+	left    int // remaining bytes; negative means no limit
 	began   bool
 	silence time.Duration
-	ctx     context.Context //nolint:containedctx // the request's own; the body lives as long
+	ctx     context.Context //nolint:containedctx // the request's context, which lives as long as the body
 	cancel  context.CancelCauseFunc
 	end     *deadline
 }
@@ -136,7 +135,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.left -= n
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = limited(b.ctx, err)
+		err = limitCause(b.ctx, err)
 		if n == 0 && !b.began {
 			err = errors.Join(ErrUnanswered, err)
 		}

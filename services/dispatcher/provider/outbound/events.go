@@ -5,20 +5,18 @@ import (
 	"io"
 )
 
-// maxEvent bounds one event of a stream: room for the longest answer in one piece,
-// as JSON.
+// maxEvent limits one event of a stream: room for the longest answer in one piece, as JSON.
 const maxEvent = 16 << 20
 
-// events is a stream whose every event is bounded. Those who read streams keep an
-// event until its end, however many lines it has; a server that never ends one
-// would fill the host's memory.
+// events limits the size of each event of a stream. Stream readers buffer an event until its end,
+// so a server that never ends one could exhaust the host's memory.
 type events struct {
 	io.ReadCloser
-	size int  // bytes of the event so far
-	text bool // the line so far has more than a carriage return
+	size int  // size of the current event in bytes
+	text bool // the current line is not empty
 }
 
-// Read fails with ErrTooLong within an event that is too long.
+// Read returns ErrTooLong for an event that is too long.
 func (e *events) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	for rest := p[:n]; len(rest) > 0; {
@@ -36,7 +34,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endLine ends the event too, if the line is empty.
+// endLine ends a line, and the event if the line is empty.
 func (e *events) endLine() {
 	if !e.text {
 		e.size = 0

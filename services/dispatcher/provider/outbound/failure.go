@@ -14,9 +14,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Broken is a call without an answer, or with half of one.
-func Broken(err error) *provider.Error {
-	e := &provider.Error{Code: provider.CodeUnavailable, Retryable: true, Cause: causeOf(err)}
+// NewTransportError returns the error of a call without a complete answer.
+func NewTransportError(err error) *provider.Error {
+	e := &provider.Error{Code: provider.CodeUnavailable, Retryable: true, Cause: withoutURL(err)}
 	limit, limited := errors.AsType[*LimitError](err)
 	switch {
 	case errors.Is(err, ErrTooLong):
@@ -27,7 +27,7 @@ func Broken(err error) *provider.Error {
 		e.Message, e.Retryable = "what answers at the model's address does not stream answers of its API; check the address", false
 	case limited:
 		e.Message, e.Capacity = limit.Error(), limit.Limit == LimitConnect
-	case unreached(err):
+	case isUnreachable(err):
 		e.Message, e.Capacity = "the model's server could not be reached, or closed the connection before it answered", true
 	default:
 		e.Message = "the model's server could not be reached, or ended its answer early"
@@ -38,10 +38,10 @@ func Broken(err error) *provider.Error {
 // ErrUnanswered marks a call whose connection ended before the first byte of an answer.
 var ErrUnanswered = errors.New("no byte of an answer")
 
-// unreached reports whether a call failed before the first byte of an answer in a way that
-// passes: a refused or reset connection, a network or a resolver that is down. A name that
-// does not exist and a wrong certificate are mistakes in the configuration.
-func unreached(err error) bool {
+// isUnreachable reports temporary failures before the first byte of an answer: a refused or reset
+// connection, or an unavailable network or resolver. Unknown names and invalid certificates are
+// configuration mistakes.
+func isUnreachable(err error) bool {
 	if !errors.Is(err, ErrUnanswered) {
 		return false
 	}
@@ -59,30 +59,30 @@ func unreached(err error) bool {
 	return ok && op.Timeout()
 }
 
-// Full reports whether a status says that the server has no room at the moment: its rate
-// limit (429), unavailable (503), or overloaded (529).
-func Full(status int) bool {
+// IsOverloaded reports the statuses of servers without capacity: rate limit (429), unavailable
+// (503), or overloaded (529).
+func IsOverloaded(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloaded
 }
 
 // statusOverloaded is used by Anthropic and by servers that follow it.
 const statusOverloaded = 529
 
-// causeOf is an error without the address, which url.Error repeats.
-func causeOf(err error) error {
+// withoutURL removes the address, which url.Error repeats.
+func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err
 }
 
-// maxRetryAfter bounds what is believed of a server's wish.
+// maxRetryAfter limits the wait accepted from a server.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads Retry-After: seconds, or a date, which is compared with the
-// server's own Date so that no clocks need agree. 0 when it says nothing usable.
+// RetryAfter reads Retry-After: seconds, or a date, which is compared with the server's own Date so
+// that clocks need not agree. It returns 0 without a usable value.
 //
-// Retry-After-Ms, which some vendors send, is finer and comes first.
+// Retry-After-Ms, sent by some vendors, is more precise and takes precedence.
 func RetryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && !math.IsInf(ms, 0) {
 		return time.Duration(min(ms, float64(maxRetryAfter.Milliseconds())) * float64(time.Millisecond))

@@ -78,12 +78,12 @@ func TestBroken_KnowsWhatPasses(t *testing.T) {
 		"nothing known":            {nil, false, true},
 		"something else, wrapped ": {fmt.Errorf("call: %w", errors.New("odd")), false, true},
 	} {
-		e := outbound.Broken(tc.err)
+		e := outbound.NewTransportError(tc.err)
 		require.Equal(t, tc.capacity, e.Capacity, name)
 		require.Equal(t, tc.retryable, e.Retryable, name)
 		require.NotContains(t, e.Message, "secret", name)
 	}
 	for status, want := range map[int]bool{429: true, 503: true, 529: true, 500: false, 502: false, 504: false, 400: false} {
-		require.Equal(t, want, outbound.Full(status), status)
+		require.Equal(t, want, outbound.IsOverloaded(status), status)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HeaderValue is the id, or its digest when a header cannot carry it: node ids
-// are the author's and may have any sign.
+// HeaderValue returns the id, or its digest if it is not a valid header value. Node ids come from
+// authors and may contain any character.
 func HeaderValue(id string) string {
 	const most = 255
 	if len(id) <= most && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {

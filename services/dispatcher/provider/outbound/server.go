@@ -12,40 +12,39 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// Server is where an adapter asks, and with whose key, as the operator gives it.
+// Server is the operator's configuration of an adapter's server.
 type Server struct {
-	// ID is what workflows call the provider.
+	// ID is the provider's id in workflows.
 	ID string
 	// BaseURL is the server's address.
 	BaseURL string
-	// APIKey is the host's. It may be empty where the server wants none, a gateway adds
-	// it, or every tenant brings its own.
+	// APIKey is the host's key. It may be empty if the server needs none, a gateway adds it, or
+	// every tenant has its own.
 	APIKey provider.Secret
-	// KeyName says where the key is set, such as an environment variable; errors
-	// about the key name it.
+	// KeyName says where the key is set, such as an environment variable, for error messages.
 	KeyName string
-	// Models are the models that may be asked; none allows any.
+	// Models are the allowed models; empty allows any.
 	Models []string
-	// Timeout limits the first byte of the answer and each silence, where a request sets
-	// no limits of its own. 0 uses the defaults. The caller's context limits the call.
+	// Timeout limits the first byte of the answer and each silence if the request sets no limits; 0
+	// uses the defaults. The caller's context limits the whole call.
 	Timeout time.Duration
 }
 
-// Rules are an adapter's own about its server.
+// Rules are an adapter's defaults and rules for its server.
 type Rules struct {
-	// ID and BaseURL stand where the operator gives none; BaseURL may be empty.
+	// ID and BaseURL are the defaults; BaseURL may be empty.
 	ID, BaseURL string
-	// Form and Example say what an address looks like.
+	// Form and Example describe an address.
 	Form, Example string
-	// Adds is the path that the adapter adds itself, such as /v1; empty: none.
+	// Adds is the path appended by the adapter, such as /v1; empty for none.
 	Adds string
 }
 
 // validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1).
 var validID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
-// Filled is the server with what stands where the operator gave nothing.
-func (s Server) Filled(r Rules) Server {
+// WithDefaults returns the server with defaults for empty fields.
+func (s Server) WithDefaults(r Rules) Server {
 	if s.ID == "" {
 		s.ID = r.ID
 	}
@@ -55,22 +54,22 @@ func (s Server) Filled(r Rules) Server {
 	return s
 }
 
-// Timeouts are the limits of calls whose request sets none.
+// Timeouts returns the limits of calls whose request sets none.
 func (s Server) Timeouts() provider.Timeouts {
 	return provider.Timeouts{FirstByte: s.Timeout, Silence: s.Timeout}.Or(provider.DefaultTimeouts())
 }
 
-// Validate returns all that is wrong with a filled server, joined, each with the
-// field, its value and the remedy. More are an adapter's own findings.
+// Validate returns all problems of a server with defaults, joined. Each names the field, its value
+// and the remedy. more are findings of the adapter.
 func (s Server) Validate(r Rules, more ...Finding) error {
 	findings := more
 	if !validID.MatchString(s.ID) {
 		findings = append(findings, Finding{"id", s.ID, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most"})
 	}
 	if remedy := r.checkURL(s.BaseURL); remedy != "" {
-		findings = append(findings, Finding{"base_url", shown(s.BaseURL), remedy})
+		findings = append(findings, Finding{"base_url", redactURL(s.BaseURL), remedy})
 	}
-	if !Carried(s.APIKey) {
+	if !ValidKey(s.APIKey) {
 		findings = append(findings, Finding{"api_key", provider.Redacted, malformed})
 	}
 	if slices.Contains(s.Models, "") {
@@ -86,17 +85,17 @@ func (s Server) Validate(r Rules, more ...Finding) error {
 	return errors.Join(errs...)
 }
 
-// Finding is something wrong with a server's configuration.
+// Finding is a problem of a server's configuration.
 type Finding struct{ Field, Value, Remedy string }
 
 const malformed = "has a space, a line end or a sign that no key has; set it again"
 
-// Carried reports whether a header can carry a key.
-func Carried(key provider.Secret) bool {
+// ValidKey reports whether a key is a valid header value.
+func ValidKey(key provider.Secret) bool {
 	return !strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// Check refuses what need not be asked of the server.
+// Check rejects requests that the server need not see.
 func (s Server) Check(req provider.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
@@ -106,13 +105,13 @@ func (s Server) Check(req provider.Request) error {
 			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", s.ID, req.Model, strings.Join(s.Models, ", ")),
 		}
 	}
-	if !Carried(req.Credential) {
+	if !ValidKey(req.Credential) {
 		return &provider.Error{Code: provider.CodeCredentialRequired, Message: s.KeyOf(req) + " " + malformed}
 	}
 	return nil
 }
 
-// KeyOf says where the key is to be found that a call is made with.
+// KeyOf describes where the key of a call is set.
 func (s Server) KeyOf(req provider.Request) string {
 	switch {
 	case req.Credential != "":
@@ -124,7 +123,7 @@ func (s Server) KeyOf(req provider.Request) string {
 	}
 }
 
-// checkURL is the remedy for a wrong address.
+// checkURL returns the remedy for an invalid address.
 func (r Rules) checkURL(base string) string {
 	u, err := url.Parse(base)
 	switch {
@@ -141,8 +140,8 @@ func (r Rules) checkURL(base string) string {
 	}
 }
 
-// shown is an address without what may be a secret in it.
-func shown(base string) string {
+// redactURL returns an address without parts that may be secret.
+func redactURL(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
 		return provider.Redacted

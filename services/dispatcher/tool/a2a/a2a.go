@@ -1,8 +1,8 @@
-// Package a2a executes core.a2a.sendMessage: one message to an agent over A2A 0.3
-// (JSON-RPC), and its answer, waited for until the agent's task has ended.
+// Package a2a executes core.a2a.sendMessage. It sends one message to an agent over A2A 0.3
+// (JSON-RPC) and waits for the end of the agent's task.
 //
-// The answer is recorded with the end of its node. A crash before that sends the
-// message again under the same messageId, by which an agent can recognise it.
+// The answer is recorded with the end of its node. After a crash before that, the message is sent
+// again under the same messageId, which lets an agent recognise it.
 package a2a
 
 import (
@@ -27,16 +27,16 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
-// taskTimeout is how long an agent's task may take whose node says nothing.
+// taskTimeout is the default timeout of an agent's task.
 const taskTimeout = 5 * time.Minute
 
 // Runner executes nodes. It is safe for concurrent use.
 type Runner struct {
-	agents map[string]*agent
-	ends   sync.WaitGroup // cancellations under way
+	agents     map[string]*agent
+	background sync.WaitGroup // cancellations in progress
 }
 
-// New checks the configurations and asks nobody.
+// New validates the configurations and connects to no agent.
 func New(configs ...Config) (*Runner, error) {
 	r := &Runner{agents: map[string]*agent{}}
 	for _, c := range configs {
@@ -48,20 +48,20 @@ func New(configs ...Config) (*Runner, error) {
 	return r, nil
 }
 
-// Close waits for what is told to agents, and drops the connections.
+// Close waits for running cancellations and drops idle connections.
 func (r *Runner) Close() {
-	r.ends.Wait()
+	r.background.Wait()
 	for _, a := range r.agents {
 		a.http.CloseIdleConnections()
 	}
 }
 
-// config is what a node may say. Unknown members are left to later versions.
+// config is a node's config. Unknown members are ignored for forward compatibility.
 type config struct {
 	Agent     string `json:"agent"`
 	Message   string `json:"message"`
 	TimeoutMs int64  `json:"timeoutMs"`
-	// Idempotent is read by node.MarkedIdempotent; here its type is checked.
+	// Idempotent is read by node.MarkedIdempotent; only its type is checked here.
 	Idempotent bool `json:"idempotent"`
 }
 
@@ -73,7 +73,7 @@ func parse(raw json.RawMessage) (config, *wire.NodeError) {
 	return c, tool.CheckTimeout(c.TimeoutMs)
 }
 
-// Check says what is wrong with a node's config; see tool.Runner.
+// Check returns the problem of a node's config; see tool.Runner.
 func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
 	c, bad := parse(raw)
 	if bad == nil {
@@ -93,7 +93,7 @@ func (r *Runner) agent(c config) (*agent, *wire.NodeError) {
 	return a, nil
 }
 
-// Run sends a message and waits for what comes of it.
+// Run sends a message and waits for the result.
 func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.Result {
 	c, bad := parse(t.Input.Config)
 	if bad != nil {
@@ -103,32 +103,32 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	if bad != nil {
 		return model.Result{Err: bad}
 	}
-	part, bad := c.part(t.Input)
+	part, bad := c.messagePart(t.Input)
 	if bad != nil {
 		return model.Result{Err: bad}
 	}
 	msg := &a2a.Message{ID: tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
 	defer cancel()
-	callCtx, note := outbound.Noted(callCtx)
-	e := &exchange{agent: a, ends: &r.ends}
+	callCtx, note := outbound.WithNote(callCtx)
+	e := &exchange{agent: a, background: &r.background}
 	answer, err := e.run(callCtx, msg)
 	switch {
 	case err == nil:
-		return e.end(answer)
+		return e.newResult(answer)
 	case ctx.Err() != nil:
 		return model.Result{Interrupted: context.Cause(ctx)}
 	default:
-		return tool.Failed(a.failure(errors.Join(err, callCtx.Err()), note))
+		return tool.NewFailure(a.failure(errors.Join(err, callCtx.Err()), note))
 	}
 }
 
-// portMessage is the port of a message.
+// portMessage is the name of the message port.
 const portMessage = "message"
 
-// part is the message: the port's, else what the template gives. What is untrusted
-// is fenced, for an agent is a model's reader like any other; and then it is text.
-func (c config) part(in node.Input) (a2a.Part, *wire.NodeError) {
+// messagePart returns the message: the port's, else the filled template. Untrusted content is
+// fenced text, because an agent's reader may be a model.
+func (c config) messagePart(in node.Input) (a2a.Part, *wire.NodeError) {
 	t := &tool.Template{In: in, Fenced: true}
 	given, ok := in.Ports[portMessage]
 	if !ok {
@@ -147,7 +147,7 @@ func (c config) part(in node.Input) (a2a.Part, *wire.NodeError) {
 	return a2a.TextPart{Text: t.Show(portMessage, given, in.UntrustedPorts[portMessage])}, nil
 }
 
-// failure is the node error of a message that brought no answer.
+// failure returns the node error of a message without an answer.
 func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
 	for kind, retryable := range refusals {
 		if errors.Is(err, kind) {
@@ -160,12 +160,12 @@ func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
 	if errors.Is(err, errNoJSONRPC) {
 		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: a.peer().Name + ": " + errNoJSONRPC.Error()}
 	}
-	a.forget()
+	a.dropClient()
 	return a.peer().Failure(err, n)
 }
 
-// refusals are the protocol's own errors, and whether the same message may
-// succeed later. Their texts are the library's.
+// refusals are the protocol's errors, and whether the same message may succeed later. Their texts
+// come from the library.
 var refusals = map[error]bool{
 	a2a.ErrInvalidRequest: false, a2a.ErrMethodNotFound: false, a2a.ErrInvalidParams: false, a2a.ErrInternalError: true, a2a.ErrServerError: true,
 	a2a.ErrTaskNotFound: false, a2a.ErrUnsupportedOperation: false, a2a.ErrUnsupportedContentType: false, a2a.ErrInvalidAgentResponse: false,

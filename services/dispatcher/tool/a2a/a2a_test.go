@@ -116,7 +116,7 @@ func TestRun_TellsHowATaskEnded(t *testing.T) {
 		require.Equal(t, state, e.Details["state"])
 		require.False(t, e.Retryable)
 	}
-	<-d.cancelled // nobody will answer the agent that asks
+	<-d.cancelled // the agent's question gets no answer
 	<-d.cancelled
 	fails(t, send(t, r, "large"), "content_too_long")
 }
@@ -174,7 +174,7 @@ func TestRun_TellsWhyAnAgentCannotBeAsked(t *testing.T) {
 	require.True(t, fails(t, send(t, runner(t, "http://127.0.0.1:1"), "echo"), "service_unavailable").Retryable)
 }
 
-// A look at a task that fails is repeated: the agent goes on meanwhile.
+// A failed poll is repeated: the agent continues in between.
 func TestRun_OutlivesLostLooks(t *testing.T) {
 	t.Parallel()
 	looks := 0
@@ -200,7 +200,7 @@ func TestRun_OutlivesLostLooks(t *testing.T) {
 	require.Equal(t, "t1", doc["id"])
 }
 
-// Nobody was asked: what is wrong is the workflow's own doing.
+// No call was made: the mistake is in the workflow.
 func TestRun_RefusesANodeThatCannotBe(t *testing.T) {
 	t.Parallel()
 	r := runner(t, "http://127.0.0.1:1")

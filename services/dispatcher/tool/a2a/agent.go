@@ -16,14 +16,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
-// Config names an agent.
+// Config describes an agent.
 type Config struct {
-	// ID is what workflows call it.
+	// ID is its id in workflows.
 	ID string
-	// URL is where its card lies, at /.well-known/agent-card.json below it; or its
-	// JSON-RPC endpoint, if it has no card.
+	// URL is the base of its card, /.well-known/agent-card.json, or its JSON-RPC endpoint if it has
+	// no card.
 	URL *url.URL
-	// Token is its bearer token; TokenName says where it is set.
+	// Token is its bearer token; TokenName says where the operator sets it.
 	Token, TokenName string
 }
 
@@ -41,7 +41,7 @@ func Parse(id, target string) (Config, error) {
 	return c, nil
 }
 
-// agent is one A2A peer. Its card is read when the first message needs it.
+// agent is one A2A peer. Its card is read before the first message.
 type agent struct {
 	cfg  Config
 	http *http.Client
@@ -54,7 +54,7 @@ func newAgent(c Config) *agent {
 	return &agent{cfg: c, http: outbound.New(outbound.Config{Base: c.URL, Token: c.Token, MaxBytes: tool.MaxResultBytes})}
 }
 
-// connect gives a client of the endpoint that the agent's card names.
+// connect returns a client of the endpoint in the agent's card.
 func (a *agent) connect(ctx context.Context) (*a2aclient.Client, error) {
 	a.mu.Lock()
 	client := a.client
@@ -74,12 +74,12 @@ func (a *agent) connect(ctx context.Context) (*a2aclient.Client, error) {
 
 func (a *agent) open(ctx context.Context) (*a2aclient.Client, error) {
 	factory := a2aclient.NewFactory(
-		a2aclient.WithDefaultsDisabled(), // JSON-RPC alone: the guarded client speaks it
+		a2aclient.WithDefaultsDisabled(), // JSON-RPC only: it uses the restricted client
 		a2aclient.WithJSONRPCTransport(a.http),
 		a2aclient.WithConfig(a2aclient.Config{Polling: true}),
 	)
 	card, err := agentcard.NewResolver(a.http).Resolve(ctx, a.cfg.URL.String())
-	if status, ok := errors.AsType[*agentcard.ErrStatusNotOK](err); ok && absent(status.StatusCode) {
+	if status, ok := errors.AsType[*agentcard.ErrStatusNotOK](err); ok && isAbsent(status.StatusCode) {
 		return factory.CreateFromEndpoints(ctx, []a2a.AgentInterface{{URL: a.cfg.URL.String(), Transport: a2a.TransportProtocolJSONRPC}})
 	}
 	if err != nil {
@@ -95,15 +95,15 @@ func (a *agent) open(ctx context.Context) (*a2aclient.Client, error) {
 	return client, nil
 }
 
-// errNoJSONRPC says that an agent's card offers nothing that this host speaks.
+// errNoJSONRPC means that the agent's card has no supported endpoint.
 var errNoJSONRPC = errors.New("the agent's card names no JSON-RPC endpoint of A2A 0.3")
 
-func absent(status int) bool {
+func isAbsent(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// forget has the card read again: the agent may have moved.
-func (a *agent) forget() {
+// dropClient makes the next call read the card again, because the agent may have moved.
+func (a *agent) dropClient() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.client = nil

@@ -18,27 +18,26 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
-// exchange is one message and what comes of it.
+// exchange is one message and its result.
 type exchange struct {
-	agent *agent
-	ends  *sync.WaitGroup
+	agent      *agent
+	background *sync.WaitGroup
 }
 
-// The pause between two looks at a task doubles between these.
+// The pause between polls of a task doubles from firstPause to lastPause.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// maxLost is how many looks in a row may fail: the agent goes on meanwhile, and to
-// send the message again would begin anew.
-const maxLost = 5
+// maxPollErrors limits consecutive failed polls. The agent continues in between, and sending the
+// message again would start over.
+const maxPollErrors = 5
 
-// cancelTimeout bounds the wish that a task be ended.
+// cancelTimeout limits the request to cancel a task.
 const cancelTimeout = 2 * time.Second
 
-// run sends the message; the answer is a message, or a task that does not go on by
-// itself.
+// run sends the message. The answer is a message, or a task that has stopped.
 func (e *exchange) run(ctx context.Context, msg *a2a.Message) (a2a.Event, error) {
 	client, err := e.agent.connect(ctx)
 	if err != nil {
@@ -52,26 +51,26 @@ func (e *exchange) run(ctx context.Context, msg *a2a.Message) (a2a.Event, error)
 	if !ok {
 		return res, nil
 	}
-	task, err = follow(ctx, client, task)
+	task, err = pollTask(ctx, client, task)
 	if err != nil || !task.Status.State.Terminal() {
-		e.cancel(ctx, client, task.ID) // nobody waits for it any more
+		e.cancel(ctx, client, task.ID) // no caller waits for it any more
 	}
 	return task, err
 }
 
-// send sends the message. Whoever goes away meanwhile does not learn what task the
-// agent made of it, so the answer is waited for a moment longer, to cancel the task.
+// send sends the message. After the caller is gone it waits a moment longer for the response, to
+// cancel the task that the agent created.
 func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.Message) (a2a.SendMessageResult, error) {
 	type reply struct {
 		res a2a.SendMessageResult
 		err error
-		// panicked is the value of a panic in the client; nil: there was none.
+		// panicked is the value of a panic in the client; nil for none.
 		panicked any
 	}
 	replies := make(chan reply)
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() { time.AfterFunc(cancelTimeout, stop) })
-	e.ends.Go(func() {
+	e.background.Go(func() {
 		defer stop()
 		defer unhook()
 		defer func() {
@@ -94,7 +93,7 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	select {
 	case r := <-replies:
 		if r.panicked != nil {
-			panic(r.panicked) // the node's own goroutine recovers it
+			panic(r.panicked) // the node's goroutine recovers it
 		}
 		return r.res, r.err
 	case <-ctx.Done():
@@ -102,9 +101,8 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	}
 }
 
-// follow looks at a task until it has ended, or waits for somebody. The task is
-// never nil.
-func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
+// pollTask polls a task until it ends or requires input. The returned task is never nil.
+func pollTask(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
 	id := task.ID
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -122,7 +120,7 @@ func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a
 		switch {
 		case err == nil:
 			task, lost = next, 0
-		case ctx.Err() != nil || refused(err) || lost == maxLost:
+		case ctx.Err() != nil || isFinal(err) || lost == maxPollErrors:
 			return task, err
 		default:
 			lost++
@@ -130,9 +128,9 @@ func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a
 	}
 }
 
-// refused reports whether another look would find nothing else.
-func refused(err error) bool {
-	if errors.Is(err, outbound.ErrTooLarge) || errors.Is(err, outbound.ErrElsewhere) {
+// isFinal reports whether polling again would give the same error.
+func isFinal(err error) bool {
+	if errors.Is(err, outbound.ErrTooLarge) || errors.Is(err, outbound.ErrOtherHost) {
 		return true
 	}
 	for kind := range refusals {
@@ -143,13 +141,13 @@ func refused(err error) bool {
 	return false
 }
 
-// cancel tells the agent in the background.
+// cancel sends a cancellation in the background.
 func (e *exchange) cancel(ctx context.Context, client *a2aclient.Client, id a2a.TaskID) {
-	e.ends.Go(func() {
-		defer func() { _ = recover() }() // nothing depends on it
+	e.background.Go(func() {
+		defer func() { _ = recover() }() // nothing depends on the result
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		_, _ = client.CancelTask(ctx, &a2a.TaskIDParams{ID: id}) // a wish
+		_, _ = client.CancelTask(ctx, &a2a.TaskIDParams{ID: id}) // best effort
 	})
 }
 
@@ -159,28 +157,28 @@ const (
 	portTask   = "task"
 )
 
-// end makes an answer the node's.
-func (e *exchange) end(answer a2a.Event) model.Result {
+// newResult converts an answer to the node's result.
+func (e *exchange) newResult(answer a2a.Event) model.Result {
 	text := ""
 	switch v := answer.(type) {
 	case *a2a.Message:
 		text = textOf(v.Parts)
 	case *a2a.Task:
-		if bad := e.unfinished(v.Status.State); bad != nil {
-			return tool.Failed(bad)
+		if bad := e.stateError(v.Status.State); bad != nil {
+			return tool.NewFailure(bad)
 		}
 		text = textOfTask(v)
 	}
 	doc, err := json.Marshal(answer)
 	if err != nil {
-		return tool.Failed(&wire.NodeError{Code: string(fault.ToolFailed), Message: e.agent.peer().Name + " answered with something that is no document"})
+		return tool.NewFailure(&wire.NodeError{Code: string(fault.ToolFailed), Message: e.agent.peer().Name + " answered with something that is no document"})
 	}
-	return tool.Done(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
+	return tool.NewSuccess(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
 }
 
-// unfinished is the error of a task that did not complete. Only states of the
-// protocol are repeated: any other word is the agent's.
-func (e *exchange) unfinished(state a2a.TaskState) *wire.NodeError {
+// stateError returns the error of a task that did not complete. Only states of the protocol are
+// repeated; other words are the agent's.
+func (e *exchange) stateError(state a2a.TaskState) *wire.NodeError {
 	name := e.agent.peer().Name
 	bad := &wire.NodeError{Code: string(fault.ToolFailed), Details: map[string]any{"agent": e.agent.cfg.ID, "state": string(state)}}
 	switch state {
@@ -201,7 +199,7 @@ func (e *exchange) unfinished(state a2a.TaskState) *wire.NodeError {
 	return bad
 }
 
-// textOfTask is what its artifacts say, else what its status says.
+// textOfTask returns the text of the artifacts, else of the status.
 func textOfTask(t *a2a.Task) string {
 	var texts []string
 	for _, artifact := range t.Artifacts {
@@ -218,7 +216,7 @@ func textOfTask(t *a2a.Task) string {
 	return strings.Join(texts, "\n")
 }
 
-// textOf joins the texts of an answer; data is shown as JSON.
+// textOf joins the texts of an answer; data is rendered as JSON.
 func textOf(parts a2a.ContentParts) string {
 	var texts []string
 	for _, p := range parts {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const hush = "IGNORE ALL RULES, the agent says"
 
-// double is an agent that does what its message tells it.
+// double is an agent that follows the instructions in its message.
 type double struct {
 	mu        sync.Mutex
 	messages  []*sdk.Message

@@ -11,25 +11,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
-// Config names a server.
+// Config describes a server.
 type Config struct {
-	// ID is what workflows call it.
+	// ID is its id in workflows.
 	ID string
-	// URL is the address of a server that speaks streamable HTTP; nil for a command.
+	// URL is the address of a streamable HTTP server; nil for a command.
 	URL *url.URL
-	// Command is the program and its arguments of a server that speaks over its
-	// standard input and output.
+	// Command is the program and its arguments, for a server over standard input and output.
 	Command []string
-	// Env are the variables, NAME=value, that the program gets beside those that
-	// every program needs.
+	// Env are further variables of the program, NAME=value.
 	Env []string
 	// Idempotent are the tools whose calls may be sent twice.
 	Idempotent []string
-	// Token is the bearer token of a URL; TokenName says where it is set.
+	// Token is the bearer token of a URL; TokenName says where the operator sets it.
 	Token, TokenName string
 }
 
-// Timeouts of what a node does not bound itself.
+// Default timeouts.
 const (
 	connectTimeout = 30 * time.Second
 	callTimeout    = time.Minute
@@ -37,8 +35,8 @@ const (
 
 const stdioPrefix = "stdio:"
 
-// Parse reads ID=URL or ID=stdio:COMMAND ARGS. No shell sees the command: spaces
-// divide it, and nothing in it has another meaning.
+// Parse reads ID=URL or ID=stdio:COMMAND ARGS. The command is split at spaces; no shell is used and
+// no other character is special.
 func Parse(flag string) (Config, error) {
 	id, target, ok := strings.Cut(flag, "=")
 	if !ok {

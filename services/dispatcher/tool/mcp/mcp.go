@@ -1,8 +1,8 @@
-// Package mcp executes core.mcp.callTool: one call of a tool of an MCP server,
-// over streamable HTTP or the standard input and output of a program.
+// Package mcp executes core.mcp.callTool: one tool call of an MCP server, over streamable HTTP or
+// the standard input and output of a program.
 //
-// A result is recorded with the end of its node. A crash before that repeats the
-// call, with the same idempotency key in _meta, by which a server can recognise it.
+// The result is recorded with the end of its node. After a crash before that, the call is repeated
+// with the same idempotency key in _meta, which lets a server recognise it.
 package mcp
 
 import (
@@ -26,7 +26,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
-// Members of _meta that tell a server what call this is.
+// Members of _meta that identify the call.
 const (
 	MetaIdempotencyKey = "waybill.dev/idempotencyKey"
 	MetaAttempt        = "waybill.dev/attempt"
@@ -38,8 +38,8 @@ type Runner struct {
 	servers map[string]*server
 }
 
-// New checks the configurations and connects to nothing: a server that is away
-// keeps nobody from starting.
+// New validates the configurations and connects to no server, so that an unavailable server does
+// not prevent the start.
 func New(configs ...Config) (*Runner, error) {
 	r := &Runner{servers: map[string]*server{}}
 	for _, c := range configs {
@@ -51,7 +51,7 @@ func New(configs ...Config) (*Runner, error) {
 	return r, nil
 }
 
-// Close ends all sessions, and the programs behind them.
+// Close ends all sessions and their programs.
 func (r *Runner) Close() {
 	var wg sync.WaitGroup
 	for _, s := range r.servers {
@@ -60,14 +60,14 @@ func (r *Runner) Close() {
 	wg.Wait()
 }
 
-// config is what a node may say. Unknown members are left to later versions.
+// config is a node's config. Unknown members are ignored for forward compatibility.
 type config struct {
 	Server         string          `json:"server"`
 	Tool           string          `json:"tool"`
 	Arguments      json.RawMessage `json:"arguments"`
 	AllowToolError bool            `json:"allowToolError"`
 	TimeoutMs      int64           `json:"timeoutMs"`
-	// Idempotent is read by node.MarkedIdempotent; here its type is checked.
+	// Idempotent is read by node.MarkedIdempotent; only its type is checked here.
 	Idempotent bool `json:"idempotent"`
 }
 
@@ -85,7 +85,7 @@ func (r *Runner) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	return c, tool.CheckTimeout(c.TimeoutMs)
 }
 
-// Check says what is wrong with a node's config; see tool.Runner.
+// Check returns the problem of a node's config; see tool.Runner.
 func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
 	c, bad := r.parse(raw)
 	if bad != nil {
@@ -132,20 +132,20 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
 	defer cancel()
-	callCtx, note := outbound.Noted(callCtx)
-	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t)}, note)
+	callCtx, note := outbound.WithNote(callCtx)
+	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: callMeta(t)}, note)
 	switch {
 	case err == nil:
-		return c.end(s, res)
-	case ctx.Err() != nil: // the server has been told
+		return c.newResult(s, res)
+	case ctx.Err() != nil: // the server got a cancellation
 		return model.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
 	default:
-		return tool.Failed(s.failure(err, note, callCtx.Err()))
+		return tool.NewFailure(s.failure(err, note, callCtx.Err()))
 	}
 }
 
-// meta tells the server what call this is.
-func meta(t model.Task) mcp.Meta {
+// callMeta returns the _meta that identifies the call.
+func callMeta(t model.Task) mcp.Meta {
 	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)), MetaAttempt: t.Attempt + 1}
 	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
 		m[metaTraceparent] = trace
@@ -153,10 +153,10 @@ func meta(t model.Task) mcp.Meta {
 	return m
 }
 
-// portArguments is the port of arguments.
+// portArguments is the name of the arguments port.
 const portArguments = "arguments"
 
-// arguments are the port's, else what the template gives.
+// arguments returns the port's arguments, else the filled template.
 func (c config) arguments(in node.Input) (json.RawMessage, *wire.NodeError) {
 	if given, ok := in.Ports[portArguments]; ok {
 		var object map[string]json.RawMessage
@@ -171,10 +171,10 @@ func (c config) arguments(in node.Input) (json.RawMessage, *wire.NodeError) {
 	return (&tool.Template{In: in}).JSON("/config/arguments", c.Arguments)
 }
 
-// failure is the node error of a call that brought no result.
+// failure returns the node error of a call without a result.
 func (s *server) failure(err error, n *outbound.Note, ended error) *wire.NodeError {
 	rpc, answered := errors.AsType[*jsonrpc.Error](err)
-	if answered && !rejected(rpc.Code) && !n.TooLarge() {
+	if answered && !isUnsent(rpc.Code) && !n.TooLarge() {
 		return &wire.NodeError{
 			Code:      string(fault.ToolFailed),
 			Message:   fmt.Sprintf("%s refused the call with JSON-RPC code %d", s.peer().Name, rpc.Code),
@@ -185,8 +185,8 @@ func (s *server) failure(err error, n *outbound.Note, ended error) *wire.NodeErr
 	return s.peer().Failure(errors.Join(err, ended), n)
 }
 
-// rejected are the codes that the library gives to what never reached a server.
-func rejected(code int64) bool { return code == -32005 || code == -32004 || code == -32003 }
+// isUnsent reports the codes that the library assigns to calls that did not reach a server.
+func isUnsent(code int64) bool { return code == -32005 || code == -32004 || code == -32003 }
 
 func (s *server) peer() outbound.Peer {
 	return outbound.Peer{Name: fmt.Sprintf("MCP server %q", s.cfg.ID), TokenName: s.cfg.TokenName}

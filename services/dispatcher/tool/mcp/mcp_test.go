@@ -29,7 +29,7 @@ func TestRun_MakesAResultOutputs(t *testing.T) {
 		"structured, repeated as text": {
 			`{"server":"x","tool":"structured"}`, `{"id":9007199254740993}`, `[{"type":"text","text":"{\"id\":9007199254740993}"}]`, `false`,
 		},
-		"structured, told otherwise in words": {`{"server":"x","tool":"lone"}`, `{"n":1}`, `[{"type":"text","text":"in words"}]`, `false`},
+		"structured, with another text": {`{"server":"x","tool":"lone"}`, `{"n":1}`, `[{"type":"text","text":"in words"}]`, `false`},
 		"no text": {
 			`{"server":"x","tool":"image"}`, `[{"type":"image","mimeType":"image/png","data":"cG5n"}]`,
 			`[{"type":"image","mimeType":"image/png","data":"cG5n"}]`, `false`,
@@ -65,7 +65,7 @@ func TestRun_FillsArguments(t *testing.T) {
 	require.Contains(t, string(want(t, r.Run(t.Context(), in, nil))["output"]), `{\"own\":true}`, "the port wins")
 }
 
-// Nobody was asked: what is wrong is the workflow's own doing.
+// No call was made: the mistake is in the workflow.
 func TestRun_RefusesANodeThatCannotBe(t *testing.T) {
 	t.Parallel()
 	r := runner(t, "http://127.0.0.1:1")

@@ -16,8 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
-// process starts a program and speaks with it over its standard input and output,
-// one message a line.
+// process starts a program and exchanges messages over its standard input and output, one per line.
 type process struct {
 	argv, env []string
 }
@@ -26,7 +25,7 @@ type process struct {
 func (p process) Connect(ctx context.Context) (mcp.Connection, error) {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.argv[0], p.argv[1:]...) //nolint:gosec // G204: the operator names the program
 	cmd.Env = p.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children end with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ func (p process) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	// What it writes to its standard error is dropped: it may hold anything.
+	// Its standard error is dropped, because it may contain anything.
 	pipes := mcp.IOTransport{Reader: io.NopCloser(&lines{r: stdout, max: tool.MaxResultBytes}), Writer: stdin, MaxLineLength: -1}
 	conn, err := pipes.Connect(ctx)
 	if err != nil {
@@ -57,16 +56,16 @@ type child struct {
 	once sync.Once
 }
 
-// grace is how long a program gets to end by itself once its input has ended.
+// grace is how long a program may take to end after its input was closed.
 const grace = time.Second
 
-// Close ends the program, and waits until it has.
+// Close ends the program and waits for it.
 func (c *child) Close() error {
-	err := c.Connection.Close() // its input ends
+	err := c.Connection.Close() // closes its input
 	c.once.Do(func() {
 		gone := make(chan struct{})
 		go func() {
-			_ = c.cmd.Wait() // how it ended is its own affair
+			_ = c.cmd.Wait() // its exit status does not matter
 			close(gone)
 		}()
 		t := time.NewTimer(grace)
@@ -75,14 +74,14 @@ func (c *child) Close() error {
 		case <-gone:
 		case <-t.C:
 		}
-		_ = kill(c.cmd) // and whatever it has started
+		_ = kill(c.cmd) // including its children
 		<-gone
 	})
 	return err
 }
 
-// lines reads text whose lines are bounded; the library's own bound cannot be told
-// from other failures.
+// lines limits the length of lines, because the library's own limit cannot be distinguished from
+// other failures.
 type lines struct {
 	r    io.Reader
 	max  int
@@ -93,7 +92,7 @@ type lines struct {
 func (l *lines) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	if i := bytes.LastIndexByte(p[:n], '\n'); i >= 0 {
-		l.line = n - i - 1 // a line that ended within p was no longer than l.max and p
+		l.line = n - i - 1 // a line that ended within p was at most as long as l.max and p
 	} else {
 		l.line += n
 	}

@@ -21,15 +21,15 @@ const (
 	portIsError = "isError"
 )
 
-// end makes a result the node's.
-func (c config) end(s *server, res *mcp.CallToolResult) model.Result {
+// newResult converts a tool result to the node's result.
+func (c config) newResult(s *server, res *mcp.CallToolResult) model.Result {
 	switch {
 	case res.NeedsInput():
-		return tool.Failed(&wire.NodeError{
+		return tool.NewFailure(&wire.NodeError{
 			Code: string(fault.PeerInputRequired), Message: s.peer().Name + " asks for input before it answers; a workflow cannot give it",
 		})
 	case res.IsError && !c.AllowToolError:
-		return tool.Failed(&wire.NodeError{
+		return tool.NewFailure(&wire.NodeError{
 			Code:    string(fault.ToolFailed),
 			Message: fmt.Sprintf("a tool of %s says that it failed; allowToolError lets the workflow read what it says", s.peer().Name),
 			Details: map[string]any{"server": s.cfg.ID},
@@ -37,22 +37,22 @@ func (c config) end(s *server, res *mcp.CallToolResult) model.Result {
 	}
 	content, err := blocks(res)
 	if err != nil {
-		return tool.Failed(unreadable(s))
+		return tool.NewFailure(resultError(s))
 	}
 	output, err := outputOf(res, content)
 	if err != nil {
-		return tool.Failed(unreadable(s))
+		return tool.NewFailure(resultError(s))
 	}
-	return tool.Done(map[string]json.RawMessage{
+	return tool.NewSuccess(map[string]json.RawMessage{
 		portOutput: output, portContent: content, portIsError: json.RawMessage(fmt.Sprint(res.IsError)),
 	})
 }
 
-func unreadable(s *server) *wire.NodeError {
+func resultError(s *server) *wire.NodeError {
 	return &wire.NodeError{Code: string(fault.ToolFailed), Message: s.peer().Name + " answered with something that is no result of a tool"}
 }
 
-// outputOf is the structured content, else the texts joined, else the blocks.
+// outputOf returns the structured content, else the joined texts, else the blocks.
 func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage, error) {
 	var texts []string
 	for _, b := range res.Content {
@@ -61,7 +61,7 @@ func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage
 		}
 	}
 	if res.StructuredContent != nil {
-		return structured(res.StructuredContent, texts)
+		return renderStructured(res.StructuredContent, texts)
 	}
 	if len(texts) == 0 {
 		return content, nil
@@ -69,15 +69,15 @@ func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage
 	return wire.AppendString(nil, strings.Join(texts, "\n")), nil
 }
 
-// structured renders the structured content. The library reads numbers as floats;
-// servers repeat the document as text, and there they are whole.
-func structured(v any, texts []string) (json.RawMessage, error) {
+// renderStructured renders the structured content. The library decodes numbers as floats. Servers
+// repeat the document as text, which keeps the exact numbers.
+func renderStructured(v any, texts []string) (json.RawMessage, error) {
 	b, err := json.Marshal(v)
 	if err != nil || len(texts) != 1 {
 		return b, err
 	}
-	var told, said any
-	if json.Unmarshal(b, &told) == nil && json.Unmarshal([]byte(texts[0]), &said) == nil && reflect.DeepEqual(told, said) {
+	var structuredValue, textValue any
+	if json.Unmarshal(b, &structuredValue) == nil && json.Unmarshal([]byte(texts[0]), &textValue) == nil && reflect.DeepEqual(structuredValue, textValue) {
 		return json.RawMessage(strings.TrimSpace(texts[0])), nil
 	}
 	return b, nil

@@ -23,23 +23,23 @@ var errUnsent = errors.New("not connected")
 
 var errClosed = errors.New("the host is shutting down")
 
-// server is one MCP server: a session that all calls share, made when the first
-// call needs it and made again after it was lost.
+// server is one MCP server. All calls share one session, which is opened by the first call and
+// reopened after it was lost.
 type server struct {
 	cfg    Config
 	client *mcp.Client
 	http   *http.Client // nil for a command
 
-	connecting chan struct{} // held by who connects
+	connecting chan struct{} // held while connecting
 
-	mu     sync.Mutex // guards all below
-	live   *session   // nil: connect first
-	closed bool
-	ends   sync.WaitGroup
+	mu         sync.Mutex // guards all below
+	live       *session   // nil if not connected
+	closed     bool
+	background sync.WaitGroup
 }
 
-// session is a connection in use. One that has become stale serves the calls it
-// has, and is closed after the last of them.
+// session is a shared connection. A stale session serves its current calls and is closed after the
+// last of them.
 type session struct {
 	*mcp.ClientSession
 
@@ -50,8 +50,8 @@ type session struct {
 func newServer(c Config) *server {
 	s := &server{cfg: c, connecting: make(chan struct{}, 1)}
 	s.client = mcp.NewClient(&mcp.Implementation{Name: version.Name, Version: version.Version}, &mcp.ClientOptions{
-		Logger: slog.New(slog.DiscardHandler), // it would repeat what servers say
-		// A server may ask nothing of this host: no roots, no sampling, no questions.
+		Logger: slog.New(slog.DiscardHandler), // its output could contain text of servers
+		// The host offers servers no roots, sampling or elicitation.
 		Capabilities:   &mcp.ClientCapabilities{},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
@@ -70,8 +70,8 @@ func (s *server) transport() mcp.Transport {
 	}
 }
 
-// call asks for one tool. A session that the server no longer knows is replaced,
-// once: what was refused for that has not been carried out.
+// call calls one tool. A session that the server no longer knows is replaced once: a call rejected
+// for that reason was not executed.
 func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.Note) (*mcp.CallToolResult, error) {
 	if err := replayguard.Check(ctx); err != nil {
 		return nil, err
@@ -83,16 +83,16 @@ func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.No
 		}
 		res, err := sess.CallTool(ctx, p)
 		gone := err != nil && sess.ID() != "" && (n.Status() == http.StatusNotFound || n.Status() == http.StatusBadRequest)
-		s.release(sess, gone || s.broke(ctx, err))
+		s.release(sess, gone || s.sessionBroken(ctx, err))
 		if !gone || !again {
 			return res, err
 		}
 	}
 }
 
-// broke reports whether a session cannot be used any more. A program that failed to
-// answer has ended, or writes what cannot be read.
-func (s *server) broke(ctx context.Context, err error) bool {
+// sessionBroken reports whether a session is unusable. A program that did not answer has ended, or
+// writes invalid output.
+func (s *server) sessionBroken(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}
@@ -100,7 +100,7 @@ func (s *server) broke(ctx context.Context, err error) bool {
 	return errors.Is(err, mcp.ErrConnectionClosed) || s.http == nil && !answered
 }
 
-// acquire gives the live session, connecting if there is none.
+// acquire returns the live session, connecting if there is none.
 func (s *server) acquire(ctx context.Context) (*session, error) {
 	select {
 	case s.connecting <- struct{}{}:
@@ -123,7 +123,7 @@ func (s *server) acquire(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.adopt(&session{ClientSession: cs, users: 1})
+	return s.setSession(&session{ClientSession: cs, users: 1})
 }
 
 func errIf(closed bool) error {
@@ -133,24 +133,24 @@ func errIf(closed bool) error {
 	return nil
 }
 
-// adopt makes a session the live one, and watches it.
-func (s *server) adopt(sess *session) (*session, error) {
+// setSession makes a session the live one and watches it.
+func (s *server) setSession(sess *session) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		s.ends.Go(func() { _ = sess.Close() })
+		s.background.Go(func() { _ = sess.Close() })
 		return nil, errClosed
 	}
 	s.live = sess
-	s.ends.Go(func() {
-		_ = sess.Wait() // it was lost, or closed below
-		s.forget(sess)
-		_ = sess.Close() // also the program behind it
+	s.background.Go(func() {
+		_ = sess.Wait() // returns after it was lost or closed
+		s.dropSession(sess)
+		_ = sess.Close() // also ends its program
 	})
 	return sess, nil
 }
 
-func (s *server) forget(sess *session) {
+func (s *server) dropSession(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == sess {
@@ -169,11 +169,11 @@ func (s *server) release(sess *session, stale bool) {
 	over := sess.stale && sess.users == 0
 	s.mu.Unlock()
 	if over {
-		s.ends.Go(func() { _ = sess.Close() }) // in the background: the server may be slow
+		s.background.Go(func() { _ = sess.Close() }) // in the background: the server may be slow
 	}
 }
 
-// close ends the session and the program behind it.
+// close ends the session and its program.
 func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -183,13 +183,13 @@ func (s *server) close() {
 	if sess != nil {
 		_ = sess.Close()
 	}
-	s.ends.Wait()
+	s.background.Wait()
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
 }
 
-// blocks are the content blocks of a result as JSON.
+// blocks returns the content blocks of a result as JSON.
 func blocks(res *mcp.CallToolResult) (json.RawMessage, error) {
 	if len(res.Content) == 0 {
 		return json.RawMessage("[]"), nil

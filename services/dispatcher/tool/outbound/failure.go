@@ -10,16 +10,15 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Peer is who was asked, in errors.
+// Peer describes the callee in errors.
 type Peer struct {
-	// Name is such as MCP server "files".
+	// Name is its name, such as MCP server "files".
 	Name string
-	// TokenName is where its token is set; empty when it takes none.
+	// TokenName says where its token is set; empty if it has none.
 	TokenName string
 }
 
-// Failure is the node error of a call that did not get through. Nothing that the
-// peer wrote is repeated: the text is not the host's.
+// Failure returns the node error of a failed call. It never repeats text of the peer.
 func (p Peer) Failure(err error, n *Note) *wire.NodeError {
 	unavailable := func(what string) *wire.NodeError {
 		return &wire.NodeError{Code: string(fault.ServiceUnavailable), Message: p.Name + " " + what, Retryable: true}
@@ -28,7 +27,7 @@ func (p Peer) Failure(err error, n *Note) *wire.NodeError {
 	switch {
 	case errors.Is(err, ErrTooLarge) || n.TooLarge():
 		return &wire.NodeError{Code: string(fault.ContentTooLong), Message: p.Name + " answered with more than this host takes; ask for less"}
-	case errors.Is(err, ErrElsewhere):
+	case errors.Is(err, ErrOtherHost):
 		return &wire.NodeError{
 			Code: string(fault.CapabilityNotProvided), Message: p.Name + " points to another address than the operator has named; name that one, if it is meant",
 		}

@@ -1,5 +1,5 @@
-// Package outbound is the HTTP client for servers that the operator has named:
-// it reaches the named host and no other, whatever a server says.
+// Package outbound is the HTTP client for peers configured by the operator. It only connects to the
+// configured host.
 package outbound
 
 import (
@@ -20,36 +20,36 @@ import (
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
-// Ends of a call that the client itself brings about.
+// Errors caused by the client's own restrictions.
 var (
-	ErrElsewhere = errors.New("the server points to another host")
+	ErrOtherHost = errors.New("the server points to another host")
 	ErrTooLarge  = errors.New("the answer is too large")
 )
 
-// StatusError is an answer that tells of the server's state, not of the call.
+// StatusError is a response about the server's state instead of the call.
 type StatusError struct {
 	Status int
-	// RetryAfter is how long the server asks to wait; 0 when it does not say.
+	// RetryAfter is the requested wait; 0 if there is none.
 	RetryAfter time.Duration
 }
 
-// Error tells the status; what the server wrote beside it is not repeated.
+// Error contains the status, never the server's text.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("the server answered with status %d", e.Status)
 }
 
-// Config names a server.
+// Config describes a server.
 type Config struct {
-	// Base is the server's address; scheme and host of every request are its own.
+	// Base is the server's address. All requests must match its scheme and host.
 	Base *url.URL
-	// Token is sent as a bearer; empty for none.
+	// Token is the bearer token; empty for none.
 	Token string
-	// MaxBytes bounds the body of one answer.
+	// MaxBytes limits the body of one response.
 	MaxBytes int64
 }
 
-// New makes a client. It takes no proxy from the environment: the operator names
-// the server, and what HTTP_PROXY says is meant for browsers.
+// New returns a client. It ignores proxies of the environment, because the operator configures the
+// server and HTTP_PROXY is meant for other programs.
 func New(c Config) *http.Client {
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
@@ -57,13 +57,13 @@ func New(c Config) *http.Client {
 		MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 	}
 	return &http.Client{
-		Transport: guard{cfg: c, next: t},
-		// A redirect could turn a call into another one; no server of tools needs it.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrElsewhere },
+		Transport: transport{cfg: c, next: t},
+		// A redirect could change the call; tool servers do not need it.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrOtherHost },
 	}
 }
 
-// ParseBase reads an address.
+// ParseBase parses an address.
 func ParseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -77,21 +77,21 @@ func ParseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-type guard struct {
+type transport struct {
 	cfg  Config
 	next *http.Transport
 }
 
-// CloseIdleConnections is found by http.Client's method of that name.
-func (g guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
+// CloseIdleConnections is called by the http.Client method of that name.
+func (g transport) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
-// RoundTrip asks the named host and bounds its answer.
-func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request to the configured host and limits the response.
+func (g transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
 	if r.URL.Scheme != g.cfg.Base.Scheme || !strings.EqualFold(r.URL.Host, g.cfg.Base.Host) {
-		return nil, ErrElsewhere
+		return nil, ErrOtherHost
 	}
 	if g.cfg.Token != "" {
 		r = r.Clone(r.Context())
@@ -101,17 +101,17 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := noteOf(r.Context())
+	seen := noteFrom(r.Context())
 	seen.status(res.StatusCode)
-	if busy(res.StatusCode) {
+	if isServerState(res.StatusCode) {
 		return nil, errors.Join(&StatusError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header)}, res.Body.Close())
 	}
-	res.Body = &bounded{ReadCloser: res.Body, left: g.cfg.MaxBytes, seen: seen}
-	return whole(res)
+	res.Body = &boundedBody{ReadCloser: res.Body, left: g.cfg.MaxBytes, seen: seen}
+	return readDocument(res)
 }
 
-// busy are the statuses that say nothing of the call itself.
-func busy(status int) bool {
+// isServerState reports the statuses that do not depend on the call.
+func isServerState(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
@@ -120,7 +120,7 @@ func busy(status int) bool {
 	}
 }
 
-// maxWait is the longest wait that a server is granted.
+// maxWait is the longest wait accepted from a server.
 const maxWait = 24 * time.Hour
 
 func retryAfter(h http.Header) time.Duration {
@@ -131,9 +131,9 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(min(secs, 1<<20))*time.Second, maxWait)
 }
 
-// whole reads a body that is one document at once, so that one that is too large
-// fails its own call and not the session it belongs to.
-func whole(res *http.Response) (*http.Response, error) {
+// readDocument reads a JSON body completely. A body that is too large then fails its own call
+// instead of the session.
+func readDocument(res *http.Response) (*http.Response, error) {
 	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return res, nil
 	}
@@ -145,15 +145,15 @@ func whole(res *http.Response) (*http.Response, error) {
 	return res, nil
 }
 
-// bounded fails with ErrTooLarge where the bound is passed.
-type bounded struct {
+// boundedBody fails with ErrTooLarge beyond the limit.
+type boundedBody struct {
 	io.ReadCloser
 	left int64
 	seen *Note
 }
 
-// Read reads up to the bound and one byte more, which tells that there is more.
-func (b *bounded) Read(p []byte) (int, error) {
+// Read reads up to one byte beyond the limit, which shows that there is more.
+func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, ErrTooLarge
 	}
@@ -166,8 +166,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Note is what became of the requests of one call, which libraries above may not
-// tell.
+// Note records the responses of one call, which the libraries above may not report.
 type Note struct {
 	mu    sync.Mutex
 	last  int
@@ -176,13 +175,13 @@ type Note struct {
 
 type noteKey struct{}
 
-// Noted makes a context whose requests are noted.
-func Noted(ctx context.Context) (context.Context, *Note) {
+// WithNote returns a context whose requests are noted.
+func WithNote(ctx context.Context) (context.Context, *Note) {
 	n := &Note{}
 	return context.WithValue(ctx, noteKey{}, n), n
 }
 
-func noteOf(ctx context.Context) *Note {
+func noteFrom(ctx context.Context) *Note {
 	n, _ := ctx.Value(noteKey{}).(*Note)
 	return n
 }
@@ -203,14 +202,14 @@ func (n *Note) tooLarge() {
 	}
 }
 
-// Status is that of the last answer; 0 when there was none.
+// Status returns the status of the last response; 0 if there was none.
 func (n *Note) Status() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.last
 }
 
-// TooLarge reports whether an answer was cut off for its size.
+// TooLarge reports whether a response exceeded the limit.
 func (n *Note) TooLarge() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

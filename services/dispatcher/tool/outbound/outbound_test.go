@@ -59,7 +59,7 @@ func TestClient_ReachesTheNamedHostAlone(t *testing.T) {
 	require.Equal(t, "Bearer hush", got)
 	for _, url := range []string{srv.URL + "/away", other.URL, strings.Replace(srv.URL, "http:", "https:", 1), strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)} {
 		_, err := get(t, t.Context(), c, url)
-		require.ErrorIs(t, err, outbound.ErrElsewhere, url)
+		require.ErrorIs(t, err, outbound.ErrOtherHost, url)
 		require.NotContains(t, err.Error(), "hush")
 	}
 }
@@ -80,7 +80,7 @@ func TestClient_BoundsAnswers(t *testing.T) {
 				w.Header().Set("Content-Type", kind)
 				_, _ = io.WriteString(w, strings.Repeat("x", size))
 			})
-			ctx, note := outbound.Noted(t.Context())
+			ctx, note := outbound.WithNote(t.Context())
 			got, err := get(t, ctx, c, srv.URL)
 			require.Equal(t, fits, err == nil, "%s %d: %v", kind, size, err)
 			require.Equal(t, !fits, note.TooLarge())
@@ -105,7 +105,7 @@ func TestFailure_SaysWhatTheStatusMeans(t *testing.T) {
 				w.Header().Set("Retry-After", header)
 				http.Error(w, "the vendor says", status)
 			})
-			ctx, note := outbound.Noted(t.Context())
+			ctx, note := outbound.WithNote(t.Context())
 			_, err := get(t, ctx, c, srv.URL)
 			e := peer.Failure(err, note)
 			require.Equal(t, code, e.Code, status)

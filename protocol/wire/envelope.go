@@ -1,0 +1,29 @@
+package wire
+
+// EnvelopeStatus is the status of an envelope's outcome; a closed set.
+type EnvelopeStatus string
+
+// The statuses (OpenWOP envelope contract §2, EnvelopeOutcome).
+const (
+	EnvelopeAccepted EnvelopeStatus = "accepted"
+	EnvelopeGated    EnvelopeStatus = "gated"
+	EnvelopeInvalid  EnvelopeStatus = "invalid"
+	EnvelopeBreached EnvelopeStatus = "breached"
+)
+
+// RefusalMode is what happens to the node of a refused envelope.
+type RefusalMode string
+
+// The two modes (OpenWOP envelope contract §7).
+const (
+	FailNode       RefusalMode = "fail-node"
+	DiscardAndWarn RefusalMode = "discard-and-warn"
+)
+
+// Kinds that every host advertises and no contract refuses (OpenWOP envelope contract §3.1).
+const (
+	KindClarificationRequest = "clarification.request"
+	KindSchemaRequest        = "schema.request"
+	KindSchemaResponse       = "schema.response"
+	KindError                = "error"
+)

@@ -1,0 +1,35 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// callFailure returns the node error of a call without an answer. It names the provider unless that
+// is withheld from the tenant's readers. If the provider had no capacity, it contains the pause
+// before the next call.
+func (c *call) callFailure(err error) *wire.NodeError {
+	out := callError(err)
+	switch {
+	case out.Capacity:
+		out.RetryAfter = c.retryPause(out.RetryAfter)
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Message = c.timeoutMessage()
+	}
+	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
+		out.Details = map[string]any{"provider": c.req.Provider}
+	}
+	return out
+}
+
+func callError(err error) *wire.NodeError {
+	if pe, ok := errors.AsType[*provider.Error](err); ok {
+		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
+	}
+	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+)
+
+// timeouts returns the time limits of the node's calls: its own, else the provider's, else the
+// defaults. A node can raise them up to the operator's maximum.
+func (c *call) timeouts() (provider.Timeouts, *wire.NodeError) {
+	s := c.Loop.cfg.Providers.For(c.req.Provider)
+	if name, value := c.cfg.Timeouts.Check(s.MaxTimeout()); name != "" {
+		return provider.Timeouts{}, node.Invalid("/config/timeouts/%s: %d; want milliseconds from 1 to %d, the host's maximum for provider %q (maxTimeoutMs in --provider-settings)",
+			name, value, s.MaxTimeout().Milliseconds(), c.req.Provider)
+	}
+	t := c.cfg.Timeouts.Timeouts().Or(s.Millis.Timeouts()).Or(provider.Timeouts{Call: c.Loop.cfg.Timeout})
+	return t.Or(provider.DefaultTimeouts()), nil
+}
+
+// timeoutMessage describes a call that exceeded the time limit of the whole call.
+func (c *call) timeoutMessage() string {
+	return fmt.Sprintf("the model did not end its answer in time (limit call: %s); raise timeouts.callMs of the provider in --provider-settings, or in the node's config", c.req.Timeouts.Call)
+}
+
+// unreported leaves the limiter's estimate of a call's tokens as it is.
+const unreported = -1
+
+// acquireSlot waits until the provider has room for the call. The wait counts against the run's
+// time, not against the time limits of the call. Errors: the cause of ctx; a *provider.Error if the
+// provider refuses calls for longer than a call waits here.
+func (c *call) acquireSlot(ctx context.Context) (release func(limit.Outcome), err error) {
+	if c.deps.Limiter == nil {
+		return func(limit.Outcome) {}, nil
+	}
+	slot, err := c.deps.Limiter.Acquire(ctx, limit.Call{
+		Provider: c.req.Provider, Tenant: c.task.Tenant, Model: c.req.Model, Credential: c.req.Credential, Tokens: estimate(c.req),
+	})
+	if held, ok := errors.AsType[*limit.HeldError](err); ok {
+		return nil, &provider.Error{Code: held.Code, Message: held.Error(), Retryable: true, Capacity: true, RetryAfter: held.Left}
+	}
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return slot.Release, nil
+}
+
+// limiterOutcome converts the end of a call for the limiter.
+func (c *call) limiterOutcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
+	out := limit.Outcome{Tokens: usedTokens(res, err), Aborted: ctx.Err() != nil}
+	if pe, ok := provider.As(err); ok && pe.Capacity {
+		out.Refused = pe
+		if c.deps.OnRefused != nil {
+			c.deps.OnRefused(c.req.Provider)
+		}
+	}
+	return out
+}
+
+// unsentResult ends a node before its next call. Nothing was sent if that is its first.
+func (c *call) unsentResult(err error) *Result {
+	return &Result{Interrupted: err, Unsent: c.callsMade == 0}
+}
+
+const (
+	// bytesPerToken is the usual ratio of English text.
+	bytesPerToken = 4
+	// mediaTokens is the estimate for an image, a sound or a file.
+	mediaTokens = 1000
+)
+
+// estimate returns an upper estimate of a call's tokens: its prompt plus the maximum answer.
+func estimate(req provider.Request) int {
+	n := (len(req.System) + len(req.Schema)) / bytesPerToken
+	for _, m := range req.Messages {
+		if len(m.Content) > 0 && m.Content[0] == '"' {
+			n += len(m.Content) / bytesPerToken
+			continue
+		}
+		parts, err := m.Parts()
+		if err != nil { // the adapter rejects it
+			continue
+		}
+		for _, p := range parts {
+			if p.Kind == provider.PartText {
+				n += len(p.Text) / bytesPerToken
+			} else {
+				n += mediaTokens
+			}
+		}
+	}
+	return n + req.MaxTokens
+}
+
+// usedTokens returns the tokens that a call used, or unreported.
+func usedTokens(res provider.Result, err error) int {
+	if pe, ok := provider.As(err); ok && pe.Capacity {
+		return 0
+	}
+	if err != nil || !res.Usage.Known {
+		return unreported
+	}
+	n := res.Usage.InputTokens + res.Usage.OutputTokens
+	if res.Usage.CacheApart {
+		n += res.Usage.CacheWriteTokens
+	}
+	return n
+}

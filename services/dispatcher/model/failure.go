@@ -1,0 +1,122 @@
+package model
+
+import (
+	"encoding/json"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// failure is why an answer was rejected. It determines the next attempt.
+type failure struct {
+	reason string
+	// code is the node's error code if no attempt is left.
+	code fault.Code
+	// detail is validator output, never text of the model.
+	detail string
+}
+
+// correction returns the message that a failed attempt adds to the next one: the host's summary of
+// the violations. A truncated answer gets none: it needs a larger budget (OpenWOP envelope contract
+// §14.2).
+func (f failure) correction() string {
+	if f.reason == reasonTruncation || f.detail == "" {
+		return ""
+	}
+	return "Your previous answer was not accepted: " + f.detail +
+		". Answer again with one JSON document that satisfies the schema, and nothing else."
+}
+
+// classify applies the rows of the truth table that need no validation. A refusal wins over
+// everything, a truncation over any content.
+func classify(res provider.Result) (f failure, refused, failed bool) {
+	switch {
+	case res.Stop == provider.StopRefused || res.RefusalText != "":
+		return failure{}, true, true
+	case res.Stop == provider.StopTruncated:
+		return truncation(), false, true
+	default:
+		return failure{}, false, false
+	}
+}
+
+func truncation() failure {
+	return failure{reason: reasonTruncation, code: fault.EnvelopeTruncationTerminal}
+}
+
+// contentFailure returns the failure of an answer without an acceptable document. An unknown stop
+// reason matters only here (OpenWOP envelope contract §14.1).
+func contentFailure(res provider.Result, f failure) failure {
+	switch res.Stop {
+	case provider.StopSequence:
+		return truncation()
+	case provider.StopUnknown:
+		f.reason = reasonUnknown
+	}
+	return f
+}
+
+func parseFailure() failure {
+	return failure{reason: reasonParse, code: fault.EnvelopeInvalid, detail: "it holds no JSON document"}
+}
+
+func fragmentFailure() failure {
+	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: "it is a fragment of an envelope, not a whole one"}
+}
+
+// maxViolations limits the violations listed in a correction.
+const maxViolations = 8
+
+// schemaFailure describes violations. Paths and messages come from the schema; names that occur
+// only in the model's answer are left out.
+func schemaFailure(violations []schema.Violation) failure {
+	var parts []string
+	for _, v := range violations[:min(len(violations), maxViolations)] {
+		parts = append(parts, violationText(v.Message, v.SchemaPath))
+	}
+	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: strings.Join(parts, "; ")}
+}
+
+// outcomeFailure converts an outcome of the accept pipeline to a failure. ok is false for outcomes
+// that are not retried.
+func outcomeFailure(o Outcome) (failure, bool) {
+	code, _, _ := strings.Cut(o.Reason, ":")
+	f := failure{reason: reasonSchema, code: fault.Code(strings.TrimSpace(code)), detail: outcomeDetail(o)}
+	switch f.code {
+	case fault.UnknownEnvelopeKind, fault.UnknownSchemaVersion:
+		f.reason = reasonTypeDrift
+		return f, true
+	case fault.EnvelopeInvalid, fault.InvalidEnvelopeShape:
+		return f, true
+	default:
+		return f, false
+	}
+}
+
+func outcomeDetail(o Outcome) string {
+	var parts []string
+	for _, raw := range o.Details[:min(len(o.Details), maxViolations)] {
+		var d struct{ Message, SchemaPath string }
+		if json.Unmarshal(raw, &d) == nil && d.Message != "" {
+			parts = append(parts, violationText(d.Message, d.SchemaPath))
+		}
+	}
+	if len(parts) > 0 {
+		return strings.Join(parts, "; ")
+	}
+	if len(o.AllowedKinds) > 0 {
+		return "its type is not one of " + strings.Join(o.AllowedKinds, ", ")
+	}
+	return "it is not a valid envelope"
+}
+
+// violationText describes a violation: the requirement, and the path of the schema rule if one was
+// violated.
+func violationText(message, schemaPath string) string {
+	if schemaPath == "" {
+		return message
+	}
+	return message + " (" + schemaPath + ")"
+}

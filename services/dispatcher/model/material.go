@@ -1,0 +1,95 @@
+package model
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/untrusted"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// material provides the values of a prompt. Untrusted values are fenced before they enter the
+// prompt and make the answer untrusted (OpenWOP envelope contract §12).
+type material struct {
+	in node.Input
+	// trust is the lowest trust of the values used so far.
+	trust wire.Trust
+}
+
+// lookup returns a port, else a variable, as text.
+func (m *material) lookup(name string) (text string, ok bool) {
+	raw, isPort := m.in.Ports[name]
+	tainted, kind := m.in.UntrustedPorts[name], "input"
+	if !isPort {
+		if raw, ok = m.in.Variables[name]; !ok {
+			return "", false
+		}
+		tainted, kind = m.in.UntrustedVariables[name], kindVariable
+	}
+	if tainted {
+		return m.fence(raw, kind, name), true
+	}
+	return promptText(raw), true
+}
+
+// kindVariable is the fence type of variables. All other fenced values are ports.
+const kindVariable = "variable"
+
+// fence returns an untrusted value within a fence and lowers the trust.
+func (m *material) fence(raw json.RawMessage, kind, name string) string {
+	m.trust = wire.Untrusted
+	mark := untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}}
+	if kind != kindVariable {
+		mark = m.in.Mark(kind, name)
+	}
+	return untrusted.Prompt(raw, wire.Untrusted, mark)
+}
+
+// promptText renders a value for a prompt: strings unquoted, other values as JSON.
+func promptText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// portsText returns all ports as JSON, the message of a node without messages and prompt.
+func (m *material) portsText() string {
+	raw, err := json.Marshal(m.in.Ports)
+	if err != nil || len(m.in.Ports) == 0 {
+		raw = []byte("{}")
+	}
+	if len(m.in.UntrustedPorts) > 0 {
+		return m.fence(raw, "input", "all")
+	}
+	return string(raw)
+}
+
+// fenceMessage fences the text of an untrusted message, including text in files. Images and sounds
+// stay. Other content is fenced as a whole. An untrusted system message becomes a user message.
+func (m *material) fenceMessage(g provider.Message) provider.Message {
+	if !m.in.UntrustedPorts[portMessages] {
+		return g
+	}
+	m.trust = wire.Untrusted
+	if g.Role == "system" {
+		g.Role = "user"
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(g.Content, &parts) != nil {
+		g.Content = wire.AppendString(nil, m.fence(g.Content, "message", portMessages))
+		return g
+	}
+	said := make([]json.RawMessage, 0, len(parts))
+	for _, p := range parts {
+		said = append(said, m.fencePart(p)...)
+	}
+	out, err := json.Marshal(said)
+	if err != nil { // raw messages always render
+		out = wire.AppendString(nil, m.fence(g.Content, "message", portMessages))
+	}
+	g.Content = out
+	return g
+}

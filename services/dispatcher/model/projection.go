@@ -1,0 +1,117 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// projectSchema converts the request's schema to the vendor's dialect. restoreDocuments converts
+// the answer back.
+func (c *call) projectSchema() *wire.NodeError {
+	s, ok := c.provider.(provider.Strict)
+	if !ok || len(c.req.Schema) == 0 {
+		return nil
+	}
+	p, problems := c.projections.compile(c.req.Schema, s.Dialect())
+	if p == nil && !s.RequiresDialect() {
+		return nil
+	}
+	if p == nil {
+		return schemaNotAccepted(c.req.Provider, problems)
+	}
+	c.projection, c.req.Schema = p, p.Schema()
+	return nil
+}
+
+// Check returns why a node can never be answered: its schema cannot be converted for the provider
+// that it names. Models without schema enforcement are exempt. Choices that a run can still make
+// are not checked.
+func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
+	cfg, bad := l.configs.parse(raw)
+	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
+		return nil // the node fails when it starts
+	}
+	p, _ := l.deps.Models.Lookup(cfg.Provider)
+	s, ok := p.(provider.Strict)
+	if !ok || !s.RequiresDialect() || l.deps.Catalogue.WithoutSchema(cfg.Provider, cfg.Model) {
+		return nil
+	}
+	if found, problems := l.projections.compile(cfg.OutputSchema, s.Dialect()); found == nil {
+		return schemaNotAccepted(cfg.Provider, problems)
+	}
+	return nil
+}
+
+// schemaNotAccepted fails a node whose schema its provider does not support.
+func schemaNotAccepted(id string, problems []projection.Problem) *wire.NodeError {
+	return &wire.NodeError{
+		Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + problemList(problems),
+		Details: map[string]any{"provider": id},
+	}
+}
+
+// problemList lists the first problems.
+func problemList(problems []projection.Problem) string {
+	var parts []string
+	for _, p := range problems[:min(len(problems), maxViolations)] {
+		parts = append(parts, fmt.Sprintf("%s at %q: %s", p.Vendor, p.Path, p.Message))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// restoreDocuments converts documents of a projected answer back to the original schema. A document
+// that does not match the projection stays unchanged, and validation reports what is wrong.
+func (c *call) restoreDocuments(docs []document) []document {
+	if c.projection == nil {
+		return docs
+	}
+	for i, d := range docs {
+		if raw, err := c.projection.Restore(d.raw); err == nil {
+			docs[i].raw = raw
+		}
+	}
+	return docs
+}
+
+// projections caches schemas converted to a vendor's dialect, or the problems.
+type projections struct {
+	cache[projectionKey, projected]
+}
+
+type projectionKey struct {
+	schema [sha256.Size]byte
+	vendor projection.Vendor
+}
+
+type projected struct {
+	projection *projection.Projection
+	problems   []projection.Problem
+}
+
+// size returns the size of the text, which can be far larger than its source.
+func (p projected) size() int {
+	n := 0
+	if p.projection != nil {
+		n = len(p.projection.Schema())
+	}
+	for _, found := range p.problems {
+		n += len(found.Path) + len(found.Message)
+	}
+	return n
+}
+
+func (c *projections) compile(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
+	found, _ := c.cache.getOrCompile(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
+		made.projection, made.problems = projection.Compile(schema, v)
+		return made, len(schema) + made.size(), nil
+	})
+	return found.projection, found.problems
+}

@@ -1,0 +1,60 @@
+package dispatcher
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"waybill.dev/waybill/services/dispatcher/queue"
+)
+
+// openQueue puts the desk between the queue and the pool if waiting runs can be stored.
+func (s *Service) openQueue() {
+	s.queue = s.deps.Queue
+	cfg := queue.Config{Size: s.cfg.MaxRuns}
+	size := s.cfg.MaxRuns
+	if s.deps.Waiting != nil {
+		s.desk = queue.New(cfg, queue.Deps{
+			Queue: s.deps.Queue, Log: s.deps.Log, Tickets: s.deps.Waiting, Rates: s.deps.Rates, Leases: s.leases,
+			Tenant: s.tenant, Scheduled: s.definitions.Scheduled, Clock: s.deps.Clock, Logger: s.deps.Logger,
+		})
+		s.queue, size = s.desk, cfg.Slots()
+	}
+	s.pool = queue.NewPool(s.queue, s.executor, size, s.deps.Logger)
+}
+
+// tenant returns the current limits of a tenant.
+func (s *Service) tenant(tenant string) queue.Tenant {
+	t := s.deps.TenantLimits.Of(tenant)
+	out := queue.Tenant{Weight: t.Weight, Priority: t.Priority}
+	if t.Concurrency != nil {
+		out.Concurrency = t.Concurrency.Limit
+	}
+	if t.Rate != nil {
+		out.Rate, out.Period = t.Rate.Limit, t.Rate.Period()
+	}
+	return out
+}
+
+// execute runs the pool.
+func (s *Service) execute(ctx context.Context) error {
+	if s.desk == nil {
+		return s.pool.Run(ctx)
+	}
+	return s.desk.Serve(ctx, s.pool.Run)
+}
+
+// parked returns the number of a tenant's runs that wait for a slot.
+func (s *Service) parked(tenant string) int {
+	if s.desk == nil {
+		return 0
+	}
+	return s.desk.Parked(tenant)
+}
+
+func (s *Service) deskCollectors() []prometheus.Collector {
+	if s.desk == nil {
+		return nil
+	}
+	return s.desk.Collectors()
+}
