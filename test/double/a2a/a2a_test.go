@@ -58,7 +58,7 @@ func TestServer_SaysWhatIsQueued(t *testing.T) {
 	require.JSONEq(t, hello, string(s.Requests()[0].Body))
 }
 
-// What the protocol does not allow takes no reply.
+// An invalid request takes no reply from the queue.
 func TestServer_IsAsStrictAsTheProtocol(t *testing.T) {
 	s := start(t)
 	s.Enqueue(a2a.Reply{Status: http.StatusTeapot})

@@ -111,7 +111,7 @@ func TestServer_KnowsWhatItsModelsMake(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §20, column "Gemini": most is ignored.
+// OpenWOP envelope contract §20, column "Gemini": most keywords are ignored.
 func TestServer_ChecksSchemas(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
