@@ -62,7 +62,7 @@ func TestCallFigures_CountWhatIsAroundTheDouble(t *testing.T) {
 	}, f)
 }
 
-func TestModelRow_TellsAnOverrunHostFromAnOverrunMachine(t *testing.T) {
+func TestModelRow_DistinguishesAnOverloadedHostFromAnOverloadedMachine(t *testing.T) {
 	t.Parallel()
 	row := modelRow{host: callFigures{made: 10, succeeded: 3, failure: errors.New("too late")}, base: callFigures{made: 10, succeeded: 5}}
 	for _, figures := range [][]figure{row.figures(), row.streamFigures()} {
@@ -75,7 +75,7 @@ func TestModelRow_TellsAnOverrunHostFromAnOverrunMachine(t *testing.T) {
 	require.Equal(t, "fewer than 100/s", none.measured)
 }
 
-func TestPaced_CountsFailuresAndTellsOne(t *testing.T) {
+func TestPaced_CountsFailuresAndReportsOne(t *testing.T) {
 	t.Parallel()
 	c := modelCaller{double: newModelDouble(), patience: time.Second}
 	t.Cleanup(c.double.Close)
@@ -91,7 +91,7 @@ func TestPaced_CountsFailuresAndTellsOne(t *testing.T) {
 	require.Zero(t, left, "nobody waits for a call that failed")
 }
 
-func TestDirect_AsksTheDoubleAsTheHostDoes(t *testing.T) {
+func TestDirect_CallsTheDoubleAsTheHostDoes(t *testing.T) {
 	t.Parallel()
 	c := modelCaller{double: newModelDouble(), patience: 10 * time.Second}
 	t.Cleanup(c.double.Close)

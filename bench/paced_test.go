@@ -28,7 +28,7 @@ func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
 	})
 }
 
-func TestDrive_TellsWhatFailedAndEndsWithItsContext(t *testing.T) {
+func TestDrive_ReportsFailuresAndEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")

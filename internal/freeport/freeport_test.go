@@ -12,7 +12,7 @@ import (
 
 // What is given is free, is given once, and is none of the ports that a server at port 0,
 // or a connection, is given.
-func TestTake_GivesAPortThatNobodyElseIsGiven(t *testing.T) {
+func TestTake_ReturnsAPortNoOtherProcessGets(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 200 {

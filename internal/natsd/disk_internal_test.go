@@ -260,7 +260,7 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 }
 
 // What kept an earlier round from its end says nothing of a record behind it.
-func TestOnDisk_AnErrorIsToldToThoseWhomItIsAbout(t *testing.T) {
+func TestOnDisk_AnErrorReachesOnlyTheAffectedCallers(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 3)
 	second := s.begin(t, 2)
@@ -311,7 +311,7 @@ func TestOnDisk_AFailedSyncIsFinalUntilTheServerIsOpenedAgain(t *testing.T) {
 	require.NoError(t, s.OnDisk(t.Context(), "LOG", 3, true))
 }
 
-func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
+func TestOnDisk_ReportsAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 1)
 	g.armed.Store(false)
@@ -331,7 +331,7 @@ func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 }
 
 // What fails beside the records is a failure of the same disk.
-func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
+func TestOnDisk_AFailureOutsideTheRecordsIsFinalToo(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
 	require.NoError(t, os.WriteFile(filepath.Join(streamsDir(s.cfg.Dir), "LOG", "more"), []byte("of it"), 0o600))
@@ -345,7 +345,7 @@ func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 
 // A round that waits while a sync fails beside it must not pass for one that went well: it has the
 // file opened anew, and the system tells of a failure once.
-func TestOnDisk_ARoundBesideASyncThatFailsFails(t *testing.T) {
+func TestOnDisk_ARoundConcurrentWithAFailedSyncFails(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
 	block := s.disk.tail("LOG").files.block(1)
@@ -364,7 +364,7 @@ func TestOnDisk_ARoundBesideASyncThatFailsFails(t *testing.T) {
 }
 
 // Who waits for all that is there is not told what kept an earlier round from its end.
-func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotTold(t *testing.T) {
+func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotReported(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
 	second := s.begin(t, 2)
@@ -404,7 +404,7 @@ func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
 }
 
 // What was begun is on the disk soon, though nobody waits for it: also behind a sync that was on its way.
-func TestOnDisk_WhatWasBegunIsKeptThoughNobodyWaits(t *testing.T) {
+func TestOnDisk_AStartedRoundIsKeptWithoutWaiters(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 3)
 	onDiskOf(s).Begin("LOG", 2)

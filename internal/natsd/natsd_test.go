@@ -90,7 +90,7 @@ func TestWatch_LeavesASoundServerAloneAndEndsWithItsContext(t *testing.T) {
 	require.NoError(t, s.Ready())
 }
 
-func TestStart_SaysWhatIsWrongWithTheAddress(t *testing.T) {
+func TestStart_ReportsAWrongAddress(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{
 		"localhost": "want host:port", "127.0.0.1:many": "port must be a number", "127.0.0.1:70000": "from 0 to 65535",

@@ -35,7 +35,7 @@ func connect(t *testing.T) (srv *natsd.Server, nc *nats.Conn, asked chan struct{
 	return srv, nc, asked
 }
 
-func TestAsk_AsksAnewWhenTheServerRestartsUnderAQuestion(t *testing.T) {
+func TestAsk_RetriesWhenTheServerRestartsDuringARequest(t *testing.T) {
 	t.Parallel()
 	srv, nc, asked := connect(t)
 	_, err := nc.Subscribe("loud", func(m *nats.Msg) { _ = m.Respond([]byte("here")) })
@@ -58,7 +58,7 @@ func TestAsk_AsksAnewWhenTheServerRestartsUnderAQuestion(t *testing.T) {
 	require.Empty(t, subjects, "each was asked once")
 }
 
-func TestOnce_TellsThatTheOutcomeIsNotKnown(t *testing.T) {
+func TestOnce_ReportsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	srv, nc, asked := connect(t)
 	go func() {

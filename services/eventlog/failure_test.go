@@ -211,7 +211,7 @@ func TestReads_OfFramesThatDoNotHoldTheirEventsFindDamage(t *testing.T) {
 
 // A store that is emptied between the read of a run's row and that of its events
 // must not make an ended run look like one without events.
-func TestReadEvents_OfAStoreEmptiedMeanwhileIsUnavailable(t *testing.T) {
+func TestReadEvents_OfAnEmptiedStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	logtest.Whole(t, r.log, "run-1")
@@ -252,7 +252,7 @@ func TestGetRun_WaitsForAnotherReaderNoLongerThanItsCaller(t *testing.T) {
 	require.NoError(t, <-first)
 }
 
-func TestReadEvents_ThatWaitsOnARunThatBreaksSaysSo(t *testing.T) {
+func TestReadEvents_ReportsARunThatBreaksWhileWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w := r.begin(t, "run-1")

@@ -39,7 +39,7 @@ func until(t testing.TB, s grpc.ServerStreamingClient[eventlogv1.WatchRunsRespon
 }
 
 // C2b, on every replica: each of them follows the log.
-func TestWatchRuns_TellsOfEachChangeOnEveryReplica(t *testing.T) {
+func TestWatchRuns_ReportsEachChangeOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	one := openRig(t, log, filepath.Join(t.TempDir(), "one.db"), eventlog.DefaultConfig())

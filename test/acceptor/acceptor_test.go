@@ -164,7 +164,7 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 // The memory of a redactor dies with it: until the executor has registered the run's
 // secrets again, nothing is accepted for the run (OpenWOP envelope contract §11,
 // registry).
-func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
+func TestRedactor_GetsTheSecretsAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	const secret, tenantSecret = "hunter2hunter2", "swordfish-of-the-tenant"
 	url := broker(t)

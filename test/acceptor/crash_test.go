@@ -95,7 +95,7 @@ func TestCrash_OfTheConnectionLosesNoAnswer(t *testing.T) {
 }
 
 // A server that is connected and says nothing is as good as none.
-func TestNATS_SilentIsToldSoon(t *testing.T) {
+func TestNATS_SilenceIsReportedSoon(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()

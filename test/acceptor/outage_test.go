@@ -19,7 +19,7 @@ const soon = 5 * time.Second
 
 // The log's server goes away under an acceptor that lives on: callers are told
 // at once, balancers as well, and when it is back all goes on by itself.
-func TestNATS_GoneIsToldAtOnceAndBackNeedsNobody(t *testing.T) {
+func TestNATS_OutageIsReportedImmediatelyAndRecoversAlone(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()
@@ -70,7 +70,7 @@ func TestNATS_GoneIsToldAtOnceAndBackNeedsNobody(t *testing.T) {
 }
 
 // A caller that allows little is told before its patience ends.
-func TestNATS_GoneIsToldWithinTheCallersDeadline(t *testing.T) {
+func TestNATS_OutageIsReportedWithinTheCallersDeadline(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()

@@ -89,7 +89,7 @@ func TestStart_EndsAtOnceOverWhatWaitingDoesNotMend(t *testing.T) {
 }
 
 // A server without JetStream may be one that is still gathering its cluster.
-func TestStart_WaitsForJetStreamAndSaysSo(t *testing.T) {
+func TestStart_WaitsForJetStreamAndLogsIt(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.opts.JetStream = false
@@ -114,7 +114,7 @@ func TestStart_StopsWhileItWaits(t *testing.T) {
 
 // What a redactor is told of the dispatcher's providers are keys: where tenants bring
 // theirs, there is none.
-func TestStart_ARedactorAsksNoModelAndNeedsNoKey(t *testing.T) {
+func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")

@@ -86,7 +86,7 @@ func TestL6c_ContextsAreKept(t *testing.T) {
 }
 
 // Where nobody keeps a keyring, that is said at once, and what else there is.
-func TestL6d_ASessionWithoutAKeyringIsTold(t *testing.T) {
+func TestL6d_ASessionWithoutAKeyringGetsAWarning(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: the keyring of this system does not depend on the environment")

@@ -98,7 +98,7 @@ func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 }
 
 // What is late comes late by a stand-in: of a real host it would be a fault.
-func TestL7_DoctorSaysHowLateEventsAre(t *testing.T) {
+func TestL7_DoctorReportsEventLag(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name         string

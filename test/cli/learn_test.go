@@ -69,7 +69,7 @@ func TestL8_CompletionOffersVerbsRunsAndNodes(t *testing.T) {
 }
 
 // Every code and every type is explained, without a host.
-func TestL9_ExplainKnowsEveryName(t *testing.T) {
+func TestL9_ExplainCoversEveryName(t *testing.T) {
 	t.Parallel()
 	u := offline(t)
 	text := u.ok("explain", "envelope_invalid").out

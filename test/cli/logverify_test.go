@@ -74,7 +74,7 @@ func TestLogVerify_FindsAFlippedBitAndNothingBefore(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(h.Dir(), "audit.key"))
 }
 
-func TestLogVerify_TellsThatThereIsNoLog(t *testing.T) {
+func TestLogVerify_ReportsAMissingLog(t *testing.T) {
 	t.Parallel()
 	u := stranger(t)
 	dir := t.TempDir()

@@ -50,7 +50,7 @@ func TestL2a_StartWaitsAndEndsAsTheRunDid(t *testing.T) {
 	require.JSONEq(t, `"won"`, r.out)
 }
 
-func TestL2a_WhatCannotBeStartedSaysWhy(t *testing.T) {
+func TestL2a_ARunThatCannotStartReportsWhy(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	for _, tc := range []struct {
@@ -190,7 +190,7 @@ func TestL2d_RunsAreSteered(t *testing.T) {
 	require.Contains(t, u.ok("run", "cancel", id).out, "cancelled", "twice is once")
 }
 
-func TestL2e_SeveralRunsAreCancelledOnlyWhenSomebodySaysYes(t *testing.T) {
+func TestL2e_SeveralRunsAreCancelledOnlyWhenConfirmed(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	tag := unique("l2e")

@@ -53,7 +53,7 @@ func TestRunVerify_FindsNothingInRunsOfThisHost(t *testing.T) {
 	}
 }
 
-func TestRunVerify_SaysWhichEventBreaksWhichPromise(t *testing.T) {
+func TestRunVerify_NamesTheEventAndTheRuleItBreaks(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.start("noop")
@@ -136,7 +136,7 @@ func TestRunVerify_LooksAgainAtARunThatGoesOn(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
-func TestRunVerify_TellsWhatItCannotRead(t *testing.T) {
+func TestRunVerify_ReportsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	for name, tc := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 
 // L2b: who watches a run that waits for somebody is told whom, also through a pipe, and an
 // interrupt of the watch is no word on the run.
-func TestL2b_AWatchSaysWhomARunWaitsFor(t *testing.T) {
+func TestL2b_AWatchShowsWhatARunWaitsFor(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.waiting("approve")

@@ -22,7 +22,7 @@ func annotations(t *testing.T, c *harness.Client, id string) (out []map[string]a
 }
 
 // OpenWOP host contract §2.8.
-func TestAnnotations_LieBesideTheRun(t *testing.T) {
+func TestAnnotations_AreSeparateFromTheRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, before := run(t, c, `{"workflowId":"noop"}`)
@@ -87,7 +87,7 @@ func TestAnnotations_AreMadeOnceUnderAKey(t *testing.T) {
 }
 
 // Who follows the run hears of it, without an id to resume from.
-func TestAnnotations_AreToldToWhoFollows(t *testing.T) {
+func TestAnnotations_AreSentToSubscribers(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for _, mode := range []string{"updates", "values", "debug"} {

@@ -32,7 +32,7 @@ type debugBundle struct {
 }
 
 // OpenWOP host contract §10.4.
-func TestDebugBundle_TellsTheCourseOfARun(t *testing.T) {
+func TestDebugBundle_ShowsTheCourseOfARun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	const canary = "bundle-canary-8d1f0c"
@@ -80,7 +80,7 @@ func TestDebugBundle_IsCutToWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestDebugBundle_IsForWhoMayReadTheRun(t *testing.T) {
+func TestDebugBundle_IsForCallersWhoMayReadTheRun(t *testing.T) {
 	t.Parallel()
 	id, _ := run(t, client(t, testKey), `{"workflowId":"noop"}`)
 	for key, status := range map[string]int{

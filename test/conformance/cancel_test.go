@@ -57,7 +57,7 @@ func TestCancel_AtOnceAfterCreationEndsTheRunOnce(t *testing.T) {
 	}
 }
 
-func TestCancel_OfAnEndedRunSaysSo(t *testing.T) {
+func TestCancel_OfAnEndedRunReportsItsStatus(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for workflow, status := range map[string]string{"noop": "completed", "fail": "failed"} {

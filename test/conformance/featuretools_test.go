@@ -99,7 +99,7 @@ func TestFeatures_WhatToolsSayTaints(t *testing.T) {
 }
 
 // OpenWOP host contract §2.3 (reasoningVerbosity): thoughts are told while they come, and once whole.
-func TestFeatures_ThoughtsAreTold(t *testing.T) {
+func TestFeatures_ThoughtsAreRecorded(t *testing.T) {
 	t.Parallel()
 	c := equippedClient(t)
 	equipped.model.Enqueue(openaicompat.Reply{Thoughts: []string{"Let me ", "think."}, Pieces: []string{"Done."}})

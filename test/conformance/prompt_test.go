@@ -63,7 +63,7 @@ func TestPromptCompose_MarksUntrustedBindings(t *testing.T) {
 }
 
 // Without a word about it, the host's own level holds: hashes.
-func TestPromptCompose_TellsHashesUnlessAskedForMore(t *testing.T) {
+func TestPromptCompose_ReturnsHashesUnlessMoreIsRequested(t *testing.T) {
 	t.Parallel()
 	p := composePrompt(t, `{"templateId":"prompt:conformance.prompt.trust-marker@1.0.0","bindings":{"userPayload":"hello"}}`)
 	require.Nil(t, p.Composed)

@@ -60,7 +60,7 @@ func TestSubWorkflow_WaitsForItsChild(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"nodeId":"call","outputs":{"childRunId":%q,"childStatus":"completed"}}`, child.RunID), string(events[4].Payload))
 }
 
-func TestSubWorkflow_EndsAsItsConfigSays(t *testing.T) {
+func TestSubWorkflow_EndsAsConfigured(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	for workflow, code := range map[string]string{

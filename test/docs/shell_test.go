@@ -132,7 +132,7 @@ func TestBlocks_AreOfALanguageThatIsChecked(t *testing.T) {
 	}
 }
 
-func TestPattern_KnowsWhatMayDiffer(t *testing.T) {
+func TestPattern_MatchesVaryingValues(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
 		"ready (79 ms)\n":                 "ready (136 ms)\n",

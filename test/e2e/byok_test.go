@@ -12,7 +12,7 @@ import (
 
 // OpenWOP envelope contract §21: who may bring keys, and for which of the providers
 // that are there; neither without a place for keys.
-func TestDiscovery_TellsForWhomTenantsMayBringKeys(t *testing.T) {
+func TestDiscovery_ListsProvidersWithTenantKeys(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --provider to the redactor as well, which needs the key that here only tenants have")
 	needsHost(t)
 	type document struct {

@@ -194,7 +194,7 @@ func receivers(t *testing.T, c *harness.Client) []hook {
 }
 
 // OpenWOP envelope contract §3.3: what a model asks is asked outside, too.
-func TestCallbacks_AskWhatAModelAsks(t *testing.T) {
+func TestCallbacks_SendAModelsQuestion(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusOK)

@@ -66,7 +66,7 @@ func TestConsole_C1a_ServesPagesUnderTheStrictPolicy(t *testing.T) {
 	}
 }
 
-func TestConsole_C1b_TellsNothingWithoutACredential(t *testing.T) {
+func TestConsole_C1b_ShowsNothingWithoutACredential(t *testing.T) {
 	t.Parallel()
 	h, c := consoleHost(t, "--log-level", "debug")
 	run := start(t, h.Client(consoleKey), `{"workflowId":"triage","inputs":{"mail":"Where is my order?"}}`)

@@ -108,7 +108,7 @@ func TestWatchRuns_C2b_ShowsARunFromItsBeginningToItsEnd(t *testing.T) {
 }
 
 // C2a, C3d: a row holds what the list shows, is small, and is found by words.
-func TestListRuns_C2a_FindsRowsByWordsAndSaysWhoHasToAct(t *testing.T) {
+func TestListRuns_C2a_FindsRowsByWordsAndShowsWhoHasToAct(t *testing.T) {
 	t.Parallel()
 	h, _ := consoleHost(t, "--stalled-after", "1s", "--test-seams", "--api-key", testKey+"=acme:*")
 	c := h.Client(consoleKey)

@@ -13,7 +13,7 @@ import (
 
 // What is registered is kept and shown again, so no secret that the host knows may be in
 // it, in whatever encoding.
-func TestWebhook_HoldsNoSecretThatTheHostKnows(t *testing.T) {
+func TestWebhook_HoldsNoRegisteredSecret(t *testing.T) {
 	const secret = "Zx9-quartz-Kestrel-4711-vault"
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("canary: "+secret+"\n"), 0o600))

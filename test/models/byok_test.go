@@ -139,7 +139,7 @@ func TestBYOK_OwnKeysAreSentAndNeverShown(t *testing.T) {
 	}
 }
 
-func TestBYOK_EachTenantHasItsOwnAndNobodyTheHosts(t *testing.T) {
+func TestBYOK_EachTenantUsesItsOwnKeyAndNeverTheHosts(t *testing.T) {
 	b := newBYOK(t, urls(vendors))
 	v := vendors[0]
 	for api, tenant := range map[string]string{northKey: "north", southKey: "south"} {

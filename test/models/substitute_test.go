@@ -11,7 +11,7 @@ import (
 // OpenWOP envelope contract §16.3, row 3, over real vendors: a node that looks at a
 // picture, a model that is blind, and another vendor's model that is asked instead, by
 // its own rules of strict schemas, at the first attempt and at the one after a mistake.
-func TestSubstitute_AsksTheOtherVendorByItsRules(t *testing.T) {
+func TestSubstitute_CallsTheOtherVendorByItsRules(t *testing.T) {
 	c := client(t, apiKey)
 	for i, blind := range vendors {
 		for _, fallback := range []*vendor{vendors[(i+1)%3], vendors[(i+2)%3]} {

@@ -176,7 +176,7 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	natspermtest.Fenced(t, nc, api, acme, "beta")
 }
 
-func TestOperator_CredentialsOfNobodyEndTheService(t *testing.T) {
+func TestOperator_CredentialsOfAnUnknownAccountEndTheService(t *testing.T) {
 	t.Parallel()
 	o := operate(t)
 	stranger := o

@@ -15,7 +15,7 @@ import (
 
 // All services tell of what they do for a request in its trace, each under its own name and
 // under whom it works for. Ids and words of callers are in no name and no attribute of them.
-func TestTracing_EachServiceTellsOfItsCalls(t *testing.T) {
+func TestTracing_EachServiceRecordsItsCalls(t *testing.T) {
 	collector := otlp.New()
 	t.Cleanup(collector.Close)
 	t.Setenv("WAYBILL_OTLP_ENDPOINT", collector.URL())

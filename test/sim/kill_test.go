@@ -163,7 +163,7 @@ func TestKill_ChangesNothingOfOtherStories(t *testing.T) {
 }
 
 // What the stories of the corpus come to is what was recorded, event for event.
-func TestKill_RecordedRunsAreToldAsTheyWere(t *testing.T) {
+func TestKill_RecordedRunsAreReproduced(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{}
 	for _, r := range corpus(t) {

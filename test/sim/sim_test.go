@@ -95,7 +95,7 @@ func report(t *testing.T, s sim.Scenario, err error) {
 	t.Errorf("seed %d: %v\nreproduce: go test ./test/sim -run EverySeed -v -sim.seed=%d\n\nit still fails as %s\n%s%v", s.Seed, err, s.Seed, doc, v.Trace, v.Err)
 }
 
-func TestSim_ASeedTellsOneStory(t *testing.T) {
+func TestSim_ASeedIsReproducible(t *testing.T) {
 	t.Parallel()
 	for seed := range *seeds / 10 {
 		s := sim.Generate(*from + seed)

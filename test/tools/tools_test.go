@@ -182,7 +182,7 @@ func TestMCP_RedactsResultsBeforeTheyAreRecorded(t *testing.T) {
 }
 
 // OpenWOP host contract §5.7: who is not there is refused before a run exists.
-func TestTools_AreRefusedWhereNobodyIsNamed(t *testing.T) {
+func TestTools_AreRefusedWithoutAServer(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	dir := study(t, "echo", `{"message":"m"}`)

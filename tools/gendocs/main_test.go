@@ -22,7 +22,7 @@ func TestErrorCodes_HasARowForEachCode(t *testing.T) {
 	}
 }
 
-func TestErrorCodes_SaysWhatACodeIsOnTheWire(t *testing.T) {
+func TestErrorCodes_ShowsACodeOnTheWire(t *testing.T) {
 	t.Parallel()
 	page := errorCodes()
 	require.Contains(t, page, "| `run_not_found` | 404 | NotFound |  |")

@@ -72,7 +72,7 @@ func TestAppend_OfAFrameThatCannotBeKeptIsUnavailable(t *testing.T) {
 
 // A server that is opened anew may have lost the frame: it is looked for there, and the caller is told
 // once it is kept.
-func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
+func TestAppend_FindsTheFrameInAReopenedServer(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
 	*fails = fmt.Errorf("%w: it is down", natslink.ErrLost)
@@ -92,7 +92,7 @@ func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
 }
 
 // Who is told that another was first may pass that on: the other's frame is on the disk by then.
-func TestAppend_AConflictIsToldWhenTheOtherFrameIsOnTheDisk(t *testing.T) {
+func TestAppend_AConflictIsReportedOnceTheOtherFrameIsDurable(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
 	pos, err := l.Stage(t.Context(), opening("a", `{}`), 0)

@@ -59,7 +59,7 @@ func tenFrames() (subject.Run, []*frame.Frame) {
 }
 
 // What any server has is there; what is last, and that nothing follows, the leader is asked.
-func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
+func TestLog_ReadsOnlyTheEndOfARunFromTheLeader(t *testing.T) {
 	t.Parallel()
 	l, _ := laggingLog(t)
 	run, frames := tenFrames()

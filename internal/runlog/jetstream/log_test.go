@@ -104,7 +104,7 @@ func TestLog_WithPatienceGivesUpBeforeItsCaller(t *testing.T) {
 	}
 }
 
-func TestLog_TellsAFrameThatTheServerNeverTakes(t *testing.T) {
+func TestLog_ReportsAFrameThatTheServerNeverStores(t *testing.T) {
 	t.Parallel()
 	log := open(t, t.TempDir(), testConfig())
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
@@ -146,7 +146,7 @@ func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.
 	require.Len(t, frames, 1)
 }
 
-func TestLog_AReadLostWithItsConnectionIsMadeAnew(t *testing.T) {
+func TestLog_ReadsAgainAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	for name, read := range map[string]func(context.Context, *jetstream.Log) error{

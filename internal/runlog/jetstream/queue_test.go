@@ -119,7 +119,7 @@ func TestQueue_FetchesOneRunAfterTheOther(t *testing.T) {
 }
 
 // What was fetched and not taken goes back when the queue is closed, and not after AckWait.
-func TestQueue_GivesBackWhatNobodyTook(t *testing.T) {
+func TestQueue_ReturnsUnclaimedRuns(t *testing.T) {
 	t.Parallel()
 	_, log := serve(t, t.TempDir(), testConfig())
 	q, err := log.Queue(t.Context())

@@ -73,7 +73,7 @@ func build(t *testing.T, in bundle.Input) (read, string) {
 	return r, string(b)
 }
 
-func TestBuild_TellsTheCourseAndNoContent(t *testing.T) {
+func TestBuild_ShowsTheCourseAndNoContent(t *testing.T) {
 	t.Parallel()
 	in := input(`run.completed {"outputs":{"o":"` + canary + `"}}`)
 	r, text := build(t, in)

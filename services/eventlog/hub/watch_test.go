@@ -47,7 +47,7 @@ func TestWatch_GetsEachRunOfItsTenantOnceAsItIsByThen(t *testing.T) {
 	require.Equal(t, []string{"a completed", "b ?"}, taken(t, w))
 }
 
-func TestWatch_IsToldOnlyOfWhatAListShows(t *testing.T) {
+func TestWatch_ReportsOnlyListedRuns(t *testing.T) {
 	t.Parallel()
 	h := hub.New(4)
 	w := h.Watch("acme")

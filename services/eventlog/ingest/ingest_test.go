@@ -142,7 +142,7 @@ func TestRun_PutsManyFramesOfARunInOneRow(t *testing.T) {
 	r.same(t, w)
 }
 
-func TestRun_TellsFollowersAfterTheCommit(t *testing.T) {
+func TestRun_NotifiesFollowersAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r := newRig(t, log)

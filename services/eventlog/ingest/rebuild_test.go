@@ -72,7 +72,7 @@ func (latecomer) Tail(context.Context) (store.Tail, error) { return store.Tail{}
 
 // With several writers, frames come by that are stored already. Who follows their
 // runs here has not seen them: the terminal event among them would never come.
-func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
+func TestRun_NotifiesFollowersOfAnotherWritersFrames(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r, writers := filled(t, log)
@@ -93,7 +93,7 @@ func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
 }
 
 // A writer that loses the log for a while finds the store further on than it was.
-func TestRun_TellsFollowersOfWhatWasAppliedWhileItWasAway(t *testing.T) {
+func TestRun_NotifiesFollowersOfFramesAppliedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r, writers := filled(t, log)
@@ -110,7 +110,7 @@ func TestRun_TellsFollowersOfWhatWasAppliedWhileItWasAway(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-func TestRun_RebuildsWhenAReaderAsks(t *testing.T) {
+func TestRun_RebuildsOnAReadersRequest(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r := newRig(t, log)

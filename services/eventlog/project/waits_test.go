@@ -29,7 +29,7 @@ func TestWaits_NamesTheNodeAtWorkAndTheQuestion(t *testing.T) {
 }
 
 // C3: a row names a person where a person has to act, whatever the status of the run is called.
-func TestWaits_SaysWhetherAPersonHasToAct(t *testing.T) {
+func TestWaits_ShowsWhetherAPersonHasToAct(t *testing.T) {
 	t.Parallel()
 	surface := `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.text","id":"why","label":"Why?"}]}}`
 	for name, c := range map[string]struct{ kind, data, want string }{

@@ -38,7 +38,7 @@ func start(t *testing.T) *a2a.Server {
 	return s
 }
 
-func TestServer_SaysWhatIsQueued(t *testing.T) {
+func TestServer_AnswersFromItsQueue(t *testing.T) {
 	s := start(t)
 	s.Enqueue(
 		a2a.Reply{Answer: &sdk.Task{ID: "t", ContextID: "c", Status: sdk.TaskStatus{State: sdk.TaskStateCompleted}}},

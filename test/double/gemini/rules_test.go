@@ -91,7 +91,7 @@ func TestServer_AcceptsWhatTheVendorDoes(t *testing.T) {
 	}
 }
 
-func TestServer_KnowsWhatItsModelsMake(t *testing.T) {
+func TestServer_ChecksTheModelsModalities(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{Models: []string{"gemini-2.0", "m-image", "m-tts"}})
 	for _, tc := range []struct {

@@ -112,7 +112,7 @@ func TestServer_StreamsEventsAsTheVendor(t *testing.T) {
 	}, got)
 }
 
-func TestServer_KeepsThoughtsNobodyAskedFor(t *testing.T) {
+func TestServer_OmitsThoughtsNotRequested(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
 	s.Enqueue(gemini.Reply{Thoughts: []string{"hm"}})
@@ -198,7 +198,7 @@ func TestServer_EndsStreamsBadly(t *testing.T) {
 	require.Equal(t, "0123", string(raw))
 }
 
-func TestServer_SendsEventsWhenTheTestSaysSo(t *testing.T) {
+func TestServer_SendsOneEventPerStep(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
 	step := make(chan struct{})

@@ -51,7 +51,7 @@ func call(t *testing.T, session *sdk.ClientSession) (string, error) {
 	return text.Text, nil
 }
 
-func TestServer_SaysWhatIsQueued(t *testing.T) {
+func TestServer_AnswersFromItsQueue(t *testing.T) {
 	s := mcp.New(mcp.Options{Token: "let-me-in", About: "a double"})
 	t.Cleanup(s.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)

@@ -252,7 +252,7 @@ func TestOpenAI_CutsAnswersAtTheMostTokens(t *testing.T) {
 	}
 }
 
-func TestServer_CutsTheBodyWhereItIsTold(t *testing.T) {
+func TestServer_CutsTheBodyAtTheGivenByte(t *testing.T) {
 	t.Parallel()
 	s := start(t, openaicompat.Options{})
 	s.Enqueue(openaicompat.Reply{Pieces: []string{"a"}})

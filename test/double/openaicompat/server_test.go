@@ -205,7 +205,7 @@ func TestServer_SendsRawBodies(t *testing.T) {
 	require.Equal(t, "<html>", string(raw))
 }
 
-func TestServer_AsksForTheKey(t *testing.T) {
+func TestServer_RequiresTheKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, openaicompat.Options{Key: "sk-right"})
 	for auth, want := range map[string]int{"": 401, "Bearer sk-wrong": 401, "sk-right": 401, "Bearer sk-right": 200} {
@@ -379,7 +379,7 @@ func TestServer_RecordsRequests(t *testing.T) {
 	require.Equal(t, "application/json", got[0].Header.Get("Content-Type"))
 }
 
-func TestWatch_TellsWhenTheAnswerWentOut(t *testing.T) {
+func TestWatch_ReportsWhenTheAnswerWasSent(t *testing.T) {
 	t.Parallel()
 	seen := make(chan openaicompat.Watched, 1)
 	s := start(t, openaicompat.Options{Watch: func(w openaicompat.Watched) { seen <- w }})

@@ -181,7 +181,7 @@ func TestRebuild_KeepsTheLastOneAsideAndWaitsForNoReader(t *testing.T) {
 }
 
 // Whoever reads while another replica rebuilds is told so, or finds all of a run.
-func TestRebuild_BesideReaders(t *testing.T) {
+func TestRebuild_RunsConcurrentlyWithReaders(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	s := open(t, cfg)
