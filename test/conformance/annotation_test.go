@@ -58,7 +58,7 @@ func TestAnnotations_AreSeparateFromTheRun(t *testing.T) {
 	require.Contains(t, string(a.Body), "/signal/rating")
 }
 
-// OpenWOP host contract §7.2: what was said about a run is not said about its forks.
+// OpenWOP host contract §7.2: forks do not inherit annotations.
 func TestAnnotations_AreNotForked(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -86,7 +86,7 @@ func TestAnnotations_AreMadeOnceUnderAKey(t *testing.T) {
 	require.Len(t, annotations(t, c, id), 1)
 }
 
-// Who follows the run hears of it, without an id to resume from.
+// Subscribers of the run receive annotations, without an id to resume from.
 func TestAnnotations_AreSentToSubscribers(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -105,7 +105,7 @@ func TestAnnotations_AreSentToSubscribers(t *testing.T) {
 			})
 			done <- err
 		}()
-		// Until the stream is there, nobody hears.
+		// Annotations before the stream starts are not delivered.
 		var err error
 		require.Eventually(t, func() bool {
 			a := do(t, c, http.MethodPost, "/v1/runs/"+id+"/annotations", `{"signal":{"kind":"label","label":"slow"}}`)

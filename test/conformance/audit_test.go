@@ -28,7 +28,7 @@ type auditResult struct {
 	Anomalies []struct{ AtSeq int }
 }
 
-// verified asks for a verification; the answer is held against the published schema.
+// verified requests a verification and checks the answer against the published schema.
 func verified(t *testing.T, c *harness.Client, query string) auditResult {
 	t.Helper()
 	a := do(t, c, http.MethodGet, "/v1/audit/verify"+query, "")
@@ -117,7 +117,7 @@ func TestAudit_NeedsItsScopeAndShowsNoOtherTenant(t *testing.T) {
 	}
 }
 
-// A client verifies by itself, with what discovery tells.
+// A client can verify the log itself, with the keys from discovery.
 func TestAudit_CheckpointsAreSignedWithThePublishedKey(t *testing.T) {
 	t.Parallel()
 	c := client(t, quietKey)
@@ -137,7 +137,7 @@ func TestAudit_CheckpointsAreSignedWithThePublishedKey(t *testing.T) {
 	require.NoError(t, err)
 	public, err := x509.ParsePKIXPublicKey(der)
 	require.NoError(t, err)
-	// The first checkpoint of a tenant comes when the clock is looked at next.
+	// The first checkpoint of a tenant is written at the next timer tick.
 	var r auditResult
 	require.Eventually(t, func() bool {
 		r = verified(t, c, "")
