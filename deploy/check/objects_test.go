@@ -94,7 +94,7 @@ func helm(t *testing.T, args ...string) (out, messages string, ok bool) {
 	t.Helper()
 	bin := os.Getenv("HELM")
 	if bin == "" {
-		t.Skip("HELM names no helm; `make deploy-check` does")
+		t.Skip("SKIPPED, HELM is not set to a helm binary: run `make deploy-check`")
 	}
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	var stdout, stderr bytes.Buffer

@@ -266,7 +266,7 @@ func (n *node) lease() time.Duration {
 func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	for _, values := range []string{"manifests", "ha", "mesh", "envelopes", "postgresql"} {
 		t.Run(values, func(t *testing.T) {

@@ -151,7 +151,7 @@ func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	bin, schemas := os.Getenv("KUBECONFORM"), os.Getenv("KUBE_SCHEMAS")
 	if bin == "" || schemas == "" {
-		t.Skip("KUBECONFORM and KUBE_SCHEMAS are not set; `make deploy-check` does")
+		t.Skip("SKIPPED, KUBECONFORM and KUBE_SCHEMAS are not set: run `make deploy-check`")
 	}
 	conforms := func(doc string) (string, bool) {
 		file := filepath.Join(t.TempDir(), "objects.yaml")

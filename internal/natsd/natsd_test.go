@@ -36,7 +36,7 @@ func start(t *testing.T, change func(*natsd.Config)) *natsd.Server {
 	return s
 }
 
-// stream makes the run log's stream over a connection of the process.
+// stream creates the run log's stream over an in-process connection.
 func stream(t *testing.T, s *natsd.Server) jetstream.JetStream {
 	t.Helper()
 	nc, err := s.Connect("test")
@@ -105,7 +105,7 @@ func TestStart_ReportsAWrongAddress(t *testing.T) {
 func reader(t *testing.T, s *natsd.Server, user, password string) (*nats.Conn, error) {
 	t.Helper()
 	nc, err := nats.Connect(s.Addr(), nats.UserInfo(user, password), nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(natsd.InboxPrefix(user)),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a refused subject also ends in the call's error
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a rejected subject is also returned by the call
 	if err == nil {
 		t.Cleanup(nc.Close)
 	}

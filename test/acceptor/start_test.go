@@ -117,7 +117,7 @@ func TestStart_StopsWhileItWaits(t *testing.T) {
 func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	harness.Serve(t, "redactor", "--provider", "openai", "--provider", "anthropic")
 	h := harness.Begin(t, "redactor", "--provider", "nobody")

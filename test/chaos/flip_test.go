@@ -20,7 +20,7 @@ import (
 // and all others are there, those that came after it as well.
 func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	harness.InOneProcess(t, "NATS mends its files by its own means; this is about the one of `waybill dev`")
 	for name, end := range map[string]func(*harness.Host){

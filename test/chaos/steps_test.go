@@ -237,7 +237,7 @@ const sample = 3
 // Killing the host at any event of any fixture changes nothing but time.
 func TestSteps_KillingTheHostAtAnEventChangesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills real processes; left out under -short")
+		t.Skip("kills real processes; run without -short")
 	}
 	all := fixture.All(t)
 	const stages = 2

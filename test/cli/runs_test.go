@@ -104,7 +104,7 @@ func TestL2b_WatchInAPipeIsALineForEachEvent(t *testing.T) {
 func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	addr := freeport.Addr(t) // the host takes it, and takes it again
 	h := harness.Start(t, "--http-addr", addr, "--api-key", testKey+"=acme:*", "--lease", "1s")

@@ -31,7 +31,7 @@ type Shared struct {
 func (s *Shared) Host(t testing.TB) *Host {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	s.once.Do(s.start)
 	if s.err != nil {

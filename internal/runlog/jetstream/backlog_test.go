@@ -30,7 +30,7 @@ const backlogFrames = 100
 func backlog(t *testing.T) *natsd.Server {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("writes 100 MB; left out under -short")
+		t.Skip("writes 100 MB; run without -short")
 	}
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("writes and reads frames of 14 MB; left out under -short")
+		t.Skip("writes and reads frames of 14 MB; run without -short")
 	}
 	const large = 14 << 20
 	srv := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 15 << 20})
