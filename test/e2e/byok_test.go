@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// OpenWOP envelope contract §21: who may bring keys, and for which of the providers
-// that are there; neither without a place for keys.
+// OpenWOP envelope contract §21: which tenants may bring keys, and for which of the configured
+// providers. Both are absent without a key directory.
 func TestDiscovery_ListsProvidersWithTenantKeys(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --provider to the redactor as well, which needs the key that here only tenants have")
 	needsHost(t)
@@ -25,7 +25,7 @@ func TestDiscovery_ListsProvidersWithTenantKeys(t *testing.T) {
 	told := func(flags ...string) (d document) {
 		a := get(t, harness.Start(t, flags...).Client("dev-key"), "/.well-known/openwop")
 		require.NoError(t, a.JSON(&d))
-		if len(d.Providers.BYOK) == 0 { // the published schema does not know selfHosted, which servers of one's own are
+		if len(d.Providers.BYOK) == 0 { // the published schema lacks selfHosted, the id of private servers
 			require.NoError(t, schemas.Validate("capabilities.schema.json", a.Body))
 		}
 		return d

@@ -17,7 +17,7 @@ func listed(tenant, runID string, status wire.Status) store.Run {
 	return store.Run{Key: store.Key{Tenant: tenant, RunID: runID}, Status: status}
 }
 
-// taken gives what waits for a watch, as "run status".
+// taken returns the pending changes of a watch, as "run status".
 func taken(t *testing.T, w *hub.Watch) []string {
 	t.Helper()
 	changes, err := w.Next(t.Context())

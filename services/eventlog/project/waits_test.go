@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/project"
 )
 
-// C3d: a row says who has to act.
+// C3d: a row shows who has to act.
 func TestWaits_NamesTheNodeAtWorkAndTheQuestion(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)
@@ -47,7 +47,8 @@ func TestWaits_ShowsWhetherAPersonHasToAct(t *testing.T) {
 	}
 }
 
-// C3d: a run at work is with its owner, whoever else changes it, also after it was read from the store.
+// C3d: an executing run is shown with its owner, also after other writers change it, and after a
+// reload from the store.
 func TestWaits_NamesWhoHasTheRun(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)
