@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-// A cluster that has lost a server takes writes, and keeps them on fewer disks than it
-// was told to.
+// A cluster without one of its servers accepts writes, but stores them on fewer disks than
+// configured.
 func TestCheck_SeesACopyThatIsNotInSync(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -118,8 +118,8 @@ func TestLog_ReportsAFrameThatTheServerNeverStores(t *testing.T) {
 	require.ErrorIs(t, err, runlog.ErrNotFound)
 }
 
-// The acknowledgement of a frame goes down with its connection: whoever appended it
-// learns on the next connection that it is there, and not after a timeout.
+// The acknowledgement of a frame is lost with its connection. The writer finds the frame over the
+// next connection, without waiting for a timeout.
 func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.T) {
 	t.Parallel()
 	srv := natslinktest.Start(t)

@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// What is handed out and not acknowledged is bounded for all dispatchers together; the one
-// that opened the queue last says by how much.
+// The number of unacknowledged deliveries of all dispatchers together is limited. The dispatcher
+// that opened the queue last sets the limit.
 func TestQueue_HandsOutNoMoreThanItMayUntilSomethingIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
@@ -148,7 +148,7 @@ func TestQueue_ReturnsUnclaimedRuns(t *testing.T) {
 	}
 }
 
-// A run that was fetched is kept from then on, also while it waits for whoever fetched it.
+// A fetched run is extended from then on, also before Next returns it.
 func TestQueue_KeepsWhatWasFetchedAndNotTaken(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
