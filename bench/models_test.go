@@ -88,7 +88,7 @@ func TestPaced_CountsFailuresAndReportsOne(t *testing.T) {
 	require.Len(t, f.late, 5)
 	left := 0
 	c.double.waiting.Range(func(_, _ any) bool { left++; return true })
-	require.Zero(t, left, "nobody waits for a call that failed")
+	require.Zero(t, left, "a failed call must not be awaited")
 }
 
 func TestDirect_CallsTheDoubleAsTheHostDoes(t *testing.T) {

@@ -49,7 +49,7 @@ func TestHoles_AreRulesThatLeadNowhere(t *testing.T) {
 		"a case that is gone":               {rules: `{at: "2", rule: r, code: p, test: p#TestKeep/case_8}`, holes: []string{"no case"}},
 		"a test that skips":                 {rules: `{at: "2", rule: r, code: p, test: p#TestLater}`, holes: []string{"nothing but skip"}},
 		"a test that does nothing":          {rules: `{at: "2", rule: r, code: p, test: p#TestEmpty}`, holes: []string{"nothing but skip"}},
-		"the same rule twice":               {rules: `{at: "2", ` + kept + `}, {at: "2", ` + kept + `}`, holes: []string{"twice"}},
+		"the same rule twice":               {rules: `{at: "2", ` + kept + `}, {at: "2", ` + kept + `}`, holes: []string{"duplicate rule"}},
 		"a section without a rule":          {rules: `{at: "9", ` + kept + `}`, holes: []string{"§2: no rule"}},
 		"several holes are all reported":    {rules: `{at: "9", rule: r, code: gone, test: q#TestA}`, holes: []string{"no such file", "no such folder", "§2: no rule"}},
 		"a numbered case is of its section": {rules: `{at: "2.7", ` + kept + `}`},
