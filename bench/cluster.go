@@ -241,8 +241,8 @@ func (h *spreadHost) create(ctx context.Context, workflow string, n int) ([]stri
 	return ids, g.Wait()
 }
 
-// told is a page of a run's log: the times of its events.
-type told struct {
+// runTimes is a page of a run's log: the times of its events.
+type runTimes struct {
 	Events []struct {
 		Type      string    `json:"type"`
 		Timestamp time.Time `json:"timestamp"`
@@ -251,8 +251,8 @@ type told struct {
 }
 
 // completed waits until all runs have ended, and returns their events. A failed run is an error.
-func (h *spreadHost) completed(ctx context.Context, ids []string) ([]told, error) {
-	out := make([]told, len(ids))
+func (h *spreadHost) completed(ctx context.Context, ids []string) ([]runTimes, error) {
+	out := make([]runTimes, len(ids))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(callers)
 	for i, id := range ids {
@@ -262,7 +262,7 @@ func (h *spreadHost) completed(ctx context.Context, ids []string) ([]told, error
 				if err != nil {
 					return err
 				}
-				var page told
+				var page runTimes
 				if err := json.Unmarshal(b, &page); err != nil {
 					return err
 				}

@@ -18,8 +18,8 @@ import (
 type client struct {
 	base string
 	http *http.Client
-	// told counts the answers with 429 or 503.
-	told atomic.Int64
+	// rejected counts the answers with 429 or 503.
+	rejected atomic.Int64
 }
 
 func newClient(base string, connections int) *client {
@@ -34,14 +34,14 @@ const key = "dev-key"
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	for {
 		b, err := c.once(ctx, method, path, body)
-		told, is := errors.AsType[*refusal](err)
+		rejected, is := errors.AsType[*refusal](err)
 		if !is {
 			return b, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(told.after):
+		case <-time.After(rejected.after):
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (c *client) once(ctx context.Context, method, path string, body []byte) ([]
 	err = fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
 		if s, perr := strconv.Atoi(res.Header.Get("Retry-After")); perr == nil {
-			c.told.Add(1)
+			c.rejected.Add(1)
 			return nil, &refusal{time.Duration(s) * time.Second, err}
 		}
 	}

@@ -118,12 +118,12 @@ func (c *modelCaller) chains(ctx context.Context, ask asksAll, rate, n int, how 
 
 // chain makes the calls of one chain and returns the double's records.
 func (c *modelCaller) chain(ctx context.Context, ask asksAll) ([]openaicompat.Watched, error) {
-	id, told := c.double.expect(c.calls.Add(1))
+	id, seen := c.double.expect(c.calls.Add(1))
 	if err := ask(ctx, id); err != nil {
 		c.double.waiting.Delete(id)
 		return nil, err
 	}
-	return told(ctx, links)
+	return seen(ctx, links)
 }
 
 // chainRow compares a load of chains on a host with the same load on the double alone.

@@ -95,9 +95,9 @@ func (d *modelDouble) watch(w openaicompat.Watched) {
 // block the double.
 const maxSeen = 4 * links
 
-// expect announces calls under one id. told returns the double's records of the first n calls, and
+// expect announces calls under one id. seen returns the double's records of the first n calls, and
 // deletes them.
-func (d *modelDouble) expect(call int64) (id string, told func(ctx context.Context, n int) ([]openaicompat.Watched, error)) {
+func (d *modelDouble) expect(call int64) (id string, seen func(ctx context.Context, n int) ([]openaicompat.Watched, error)) {
 	id = fmt.Sprintf("call-%09d", call)
 	c := make(chan openaicompat.Watched, maxSeen)
 	d.waiting.Store(id, c)

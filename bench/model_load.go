@@ -62,13 +62,13 @@ type modelCaller struct {
 
 // call makes one call and combines the records of both ends.
 func (c *modelCaller) call(ctx context.Context, ask asker) (trip, openaicompat.Watched, error) {
-	id, told := c.double.expect(c.calls.Add(1))
+	id, seen := c.double.expect(c.calls.Add(1))
 	t, err := ask(ctx, id)
 	if err != nil {
 		c.double.waiting.Delete(id)
 		return t, openaicompat.Watched{}, err
 	}
-	w, err := told(ctx, 1)
+	w, err := seen(ctx, 1)
 	if err != nil {
 		return t, openaicompat.Watched{}, err
 	}

@@ -42,9 +42,9 @@ type overloadRow struct {
 	taken, late, refused int
 	// refusedAtPeak counts 429 and 503 answers while no more than the capacity was offered.
 	refusedAtPeak int64
-	// took is the time of accepted runs, told that of rejections, both from the due time; other is
+	// took is the time of accepted runs, rejected that of rejections, both from the due time; other is
 	// the time of concurrent reads and cancels.
-	took, told, other samples
+	took, rejected, other samples
 	// failed is how many of these reads and cancels got 429 or 503.
 	failed int
 	// atPeak and over are the shares of the machine's CPU, at capacity and under overload.
@@ -86,7 +86,7 @@ type wishers struct {
 // overload measures in turns what a host can do, and what becomes of three times as many runs:
 // the machine may have other work, now more and now less. Each overload is held against the peaks before and after
 // it. Clients do not wait for each other, do not come again, and each has its patience. What a host can do is seen
-// of one that takes all: who is told to come again leaves it idle.
+// of one that takes all: who is rejected leaves it idle.
 func overload(ctx context.Context, o options) (row overloadRow, err error) {
 	h, err := startSpread(ctx, o, 2, nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func overload(ctx context.Context, o options) (row overloadRow, err error) {
 		row.turns = append(row.turns, turn{peak: (before + peak) / 2, offered: overfold * before, good: good})
 	}
 	row.took.sorted()
-	row.told.sorted()
+	row.rejected.sorted()
 	row.other.sorted()
 	row.killed, err = h.cage.killed()
 	return row, err
@@ -153,13 +153,13 @@ func (c *wishers) peak(ctx context.Context, d time.Duration, row *overloadRow) (
 	if err != nil {
 		return 0, err
 	}
-	told := c.client.told.Load()
+	before := c.client.rejected.Load()
 	best, err := load(ctx, 128, d, func(ctx context.Context) error { return c.client.run(ctx, c.body) })
 	if err != nil {
 		return 0, err
 	}
 	at, err := share()
-	row.atPeak, row.refusedAtPeak = append(row.atPeak, at), row.refusedAtPeak+c.client.told.Load()-told
+	row.atPeak, row.refusedAtPeak = append(row.atPeak, at), row.refusedAtPeak+c.client.rejected.Load()-before
 	return best.PerSec, err
 }
 
@@ -232,7 +232,7 @@ func (h *spreadHost) offer(ctx context.Context, body []byte, perSec float64, d t
 		a := attempt{due: due}
 		id, err := runIDIn(h.client.once(ctx, http.MethodPost, "/v1/runs", body))
 		a.id = id
-		if _, told := errors.AsType[*refusal](err); told {
+		if _, rejected := errors.AsType[*refusal](err); rejected {
 			a.refused = time.Since(due)
 		} else if err != nil {
 			return err
@@ -262,7 +262,7 @@ func (h *spreadHost) others(ctx context.Context, id string) (took samples, faile
 		} else {
 			_, err = h.client.once(ctx, http.MethodPost, "/v1/runs/"+id+"/cancel", nil)
 		}
-		if _, told := errors.AsType[*refusal](err); told {
+		if _, rejected := errors.AsType[*refusal](err); rejected {
 			failed++
 		} else if ctx.Err() == nil && err != nil {
 			return nil, 0, err
@@ -280,7 +280,7 @@ func (row *overloadRow) count(ctx context.Context, h *spreadHost, tried []attemp
 	for _, a := range tried {
 		if a.id == "" {
 			row.refused++
-			row.told = append(row.told, a.refused)
+			row.rejected = append(row.rejected, a.refused)
 			continue
 		}
 		ids, due = append(ids, a.id), append(due, a.due)
@@ -367,7 +367,7 @@ func (row overloadRow) figures() []figure {
 		{
 			fmt.Sprintf("no-op runs completed within %s of their client's wish while %.0f a second are offered, of the most without", patience, m.offered), ratio,
 			fmt.Sprintf("%.0f %%, %.0f/s (%s)", 100*good, m.good, strings.Join(each, ", ")), "≥ 80 %", good >= goodputTarget,
-			fmt.Sprintf("%.0f/s, %d told to come again; under overload %d taken, of which %d too late, %d told to come again",
+			fmt.Sprintf("%.0f/s, %d rejected; under overload %d taken, of which %d too late, %d rejected",
 				m.peak, row.refusedAtPeak, row.taken, row.late, row.refused),
 		},
 		{
@@ -375,12 +375,12 @@ func (row overloadRow) figures() []figure {
 			fmt.Sprintf("p99 %s", short(row.took.percentile(99))),
 		},
 		{
-			"… until those that were not are told, p50", absolute, short(row.told.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s", short(row.told.percentile(99))),
+			"… until the others are rejected, p50", absolute, short(row.rejected.percentile(50)), "", false,
+			fmt.Sprintf("p99 %s", short(row.rejected.percentile(99))),
 		},
 		{
 			"… reading a run and cancelling one meanwhile, p50", absolute, short(row.other.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s; %d of %d told to come again", short(row.other.percentile(99)), row.failed, len(row.other)),
+			fmt.Sprintf("p99 %s; %d of %d rejected", short(row.other.percentile(99)), row.failed, len(row.other)),
 		},
 		{
 			"… CPU that the host had, of the machine's", ratio, fmt.Sprintf("%.0f %%, the load client %.0f %%", 100*over.host, 100*over.client), "", false,

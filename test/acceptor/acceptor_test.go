@@ -1,5 +1,5 @@
-// Package acceptor runs acceptors in processes of their own, over one NATS
-// server, as an operator does who has an agent runtime of their own.
+// Package acceptor runs acceptors as separate processes on one NATS server, like an operator with
+// an external agent runtime.
 package acceptor
 
 import (
@@ -22,12 +22,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// perRun is how many envelopes each run gets.
+// perRun is the number of envelopes per run.
 const perRun = 20
 
-// Dedup is decided by the log alone (OpenWOP envelope contract §9): whichever
-// acceptor is asked, however often it is killed, each correlationId has one
-// outcome and one set of events.
+// The log alone decides duplicates (OpenWOP envelope contract §9). With any number of acceptors,
+// calls and kills, each correlationId has one outcome and one set of events.
 func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
 	t.Parallel()
 	const racers = 8
@@ -58,7 +57,7 @@ func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
 						return
 					}
 				}
-				// Each racer brings another document under the same key.
+				// Each racer sends a different document under the same key.
 				outcome, err := emitted(ctx, client, run, envelope(fmt.Sprintf("c-%d", i), fmt.Sprintf("from %d", racer)))
 				if err != nil {
 					t.Errorf("accept %d: %v", i, err)
@@ -98,7 +97,7 @@ func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
 	t.Logf("%d racers, %d ids, %d kills", racers, ids, kills)
 }
 
-// The broker's own dedup plays no part (ADR 0013): frames carry no message id.
+// Deduplication does not use the broker's message ids (ADR 0013): frames have none.
 func TestDedup_DoesNotRelyOnTheBroker(t *testing.T) {
 	t.Parallel()
 	url := broker(t)
@@ -126,8 +125,8 @@ func TestDedup_DoesNotRelyOnTheBroker(t *testing.T) {
 	}
 }
 
-// A redactor that is away fails the accept closed; the same request later is
-// taken (OpenWOP envelope contract §26 case 12).
+// Without its redactor an acceptor rejects envelopes, and the same request later succeeds (OpenWOP
+// envelope contract §26 case 12).
 func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	url := broker(t)
@@ -151,7 +150,7 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 
 	redactor.Launch()
 	awaitHealth(t, h, healthv1.HealthCheckResponse_SERVING)
-	// Its memory died with it: the run's secrets are registered again.
+	// Its memory is lost: the run's secrets must be registered again.
 	_, err = redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{
 		Scope: &redactorv1.Scope{Tenant: "acme", RunId: "r"}, Secrets: []*redactorv1.Secret{{Id: "password", Value: "hunter2hunter2"}},
 	})
@@ -161,9 +160,8 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]", "%s", res.GetOutcome())
 }
 
-// The memory of a redactor dies with it: until the executor has registered the run's
-// secrets again, nothing is accepted for the run (OpenWOP envelope contract §11,
-// registry).
+// A restarted redactor has no secrets. Until the executor has registered the run's secrets again,
+// no envelope of the run is accepted (OpenWOP envelope contract §11, registry).
 func TestRedactor_GetsTheSecretsAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	const secret, tenantSecret = "hunter2hunter2", "swordfish-of-the-tenant"
@@ -171,20 +169,20 @@ func TestRedactor_GetsTheSecretsAgainAfterARestart(t *testing.T) {
 	redactor := harness.Serve(t, "redactor", "--redact-shapes=false")
 	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
 	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
-	var told []string
+	var registrations []string
 	register := func() {
-		told = nil
+		registrations = nil
 		for scope, s := range map[*redactorv1.Scope]*redactorv1.Secret{
 			{Tenant: "acme", RunId: "r"}: {Id: "password", Value: secret}, {Tenant: "acme"}: {Id: "crm", Value: tenantSecret},
 		} {
 			res, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{Scope: scope, Secrets: []*redactorv1.Secret{s}})
 			require.NoError(t, err)
-			told = append(told, res.GetRegistration())
+			registrations = append(registrations, res.GetRegistration())
 		}
 	}
 	take := func(id string) (*acceptorv1.AcceptResponse, error) {
 		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{
-			Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret), Registrations: told,
+			Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret), Registrations: registrations,
 		})
 	}
 	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
@@ -223,5 +221,5 @@ func TestRedactor_GetsTheSecretsAgainAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, res.GetOutcome(), again.GetOutcome())
 	_, err = take("c3")
-	require.Equal(t, fault.RunTerminal, fault.CodeOf(err), "forgotten, so that nothing more is taken in")
+	require.Equal(t, fault.RunTerminal, fault.CodeOf(err), "forgotten: further envelopes must be rejected")
 }

@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// file is an envelope with a file of so many bytes.
+// file is an envelope with a file of this many bytes.
 func file(correlationID string, data []byte) []byte {
 	return fmt.Appendf(nil, `{"type":"media.file","schemaVersion":1,"envelopeId":"e","correlationId":%q,"payload":{"base64":%q,"bytes":%d,"mimeType":"a/b"},`+
 		`"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, correlationID, base64.StdEncoding.EncodeToString(data), len(data))
@@ -36,8 +36,8 @@ func keyFile(t *testing.T, key string) string {
 
 const inlineCap = 256 << 10
 
-// What is too large for the log is kept beside it, and the event has its URL
-// (OpenWOP envelope contract §17).
+// Assets too large for the log are stored outside it, and the event has their URL (OpenWOP envelope
+// contract §17).
 func TestAssets_LargeOnesAreStoredOutsideTheLog(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -63,8 +63,8 @@ func TestAssets_LargeOnesAreStoredOutsideTheLog(t *testing.T) {
 	token, ok := strings.CutPrefix(url, "https://waybill.example/v1/assets/")
 	require.True(t, ok, url)
 
-	// Another acceptor with the same key serves it, also after a restart; one with
-	// another key knows nothing of it.
+	// Another acceptor with the same key serves it, also after a restart. One with another key
+	// returns not found.
 	h.Restart()
 	other := harness.Serve(t, "acceptor", args...)
 	for _, h := range []*harness.Host{h, other} {
@@ -82,7 +82,7 @@ func TestAssets_LargeOnesAreStoredOutsideTheLog(t *testing.T) {
 	_, err := acceptorv1.NewAcceptorClient(dial(t, stranger)).GetAsset(t.Context(), &acceptorv1.GetAssetRequest{Token: path.Base(url)})
 	require.Equal(t, fault.NotFound, fault.CodeOf(err))
 
-	// Without its store nothing is recorded.
+	// Without its store nothing is accepted.
 	n.stop()
 	began := time.Now()
 	_, err = client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: file("meanwhile", data)})
@@ -94,7 +94,7 @@ func TestAssets_LargeOnesAreStoredOutsideTheLog(t *testing.T) {
 	require.Equal(t, map[string]int{"small": 1, "large": 1, "meanwhile": 1}, recorded(t, runs(t, n.url()), "r"))
 }
 
-// The URL in the log is one that a reader can follow.
+// Readers can follow the URL in the log.
 func TestAssets_AreServedOverHTTP(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -161,7 +161,7 @@ func TestAssets_LargeOnesAreRefusedWhereNoneAreKept(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.CodeOf(err))
 }
 
-// An embedded log has a key of its own.
+// An embedded log has its own key.
 func TestAssets_NeedNoKeyFileWithAnEmbeddedLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -175,7 +175,7 @@ func TestAssets_NeedNoKeyFileWithAnEmbeddedLog(t *testing.T) {
 	require.Contains(t, string(res.GetPayload()), `"url":"http://127.0.0.1:8080/v1/assets/`)
 	h.Restart()
 	again, err := client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: file("c", []byte("x"))})
-	if fault.CodeOf(err) == fault.ServiceUnavailable { // the connection of before
+	if fault.CodeOf(err) == fault.ServiceUnavailable { // the connection may still be the old one
 		again, err = client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: file("c", []byte("x"))})
 	}
 	require.NoError(t, err)

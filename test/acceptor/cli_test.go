@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A script learns from the exit status what became of an envelope.
+// The exit status of the command is the envelope's outcome.
 func TestEnvelopeAccept_ExitsWithWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -31,7 +31,7 @@ func TestEnvelopeAccept_ExitsWithWhatBecameOfIt(t *testing.T) {
 		name string
 		args []string
 		want int
-		out  string // within what is printed
+		out  string // part of the output
 	}{
 		{"a run that is not open", append(to, sound), 5, "run_not_found"},
 		{"accepted", append(to, "--open", sound), 0, `"accepted"`},

@@ -12,14 +12,14 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// answer is what an Accept came to.
+// answer is the result of an Accept call.
 type answer struct {
 	res *acceptorv1.AcceptResponse
 	err error
 }
 
-// between runs an acceptor behind a proxy up to the moment when the envelope c is
-// in the log of run r, and the acceptor does not know yet.
+// between runs an acceptor behind a proxy until envelope c is in the log of run r and the acceptor
+// has not received the acknowledgement.
 func between(t *testing.T) (n *natsServer, p *proxy, h *harness.Host, answered <-chan answer) {
 	t.Helper()
 	n = newNATS(t)
@@ -39,15 +39,14 @@ func between(t *testing.T) (n *natsServer, p *proxy, h *harness.Host, answered <
 	require.Eventually(t, func() bool { return recorded(t, log, "r")["c"] == 1 }, 30*time.Second, time.Millisecond, "the envelope is in the log")
 	select {
 	case a := <-done:
-		require.Fail(t, "answered before the log did", "%v", a)
+		require.Fail(t, "answered before the log's acknowledgement", "%v", a)
 	default:
 	}
 	return n, p, h, done
 }
 
-// The process dies after the append and before the answer: whoever asks again is
-// told what was recorded, and nothing is recorded a second time (OpenWOP envelope
-// contract §9, §26 case 10).
+// The process dies after the append and before the answer. A repeated call returns the recorded
+// outcome and records nothing (OpenWOP envelope contract §9, §26 case 10).
 func TestCrash_BetweenAppendAndAnswerLeavesOneOutcome(t *testing.T) {
 	t.Parallel()
 	n, p, h, answered := between(t)
@@ -62,7 +61,7 @@ func TestCrash_BetweenAppendAndAnswerLeavesOneOutcome(t *testing.T) {
 	require.NoError(t, err)
 	client := acceptorv1.NewAcceptorClient(dial(t, h))
 	var first *acceptorv1.AcceptResponse
-	// A model that is asked again may well say something else.
+	// A model called again may answer differently.
 	for _, message := range []string{"the first", "the first", "another"} {
 		res, err := client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope("c", message)})
 		require.NoError(t, err)
@@ -77,12 +76,11 @@ func TestCrash_BetweenAppendAndAnswerLeavesOneOutcome(t *testing.T) {
 	}
 	after, err := log.End(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, end, after, "asking again records nothing")
+	require.Equal(t, end, after, "a repeated call must record nothing")
 	require.Equal(t, map[string]int{"c": 1}, recorded(t, log, "r"))
 }
 
-// The acknowledgement gets lost and the process lives: it finds its frame in the
-// log, and answers.
+// The acknowledgement is lost and the process lives: it finds its frame in the log and answers.
 func TestCrash_OfTheConnectionLosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	n, p, _, answered := between(t)
@@ -94,7 +92,7 @@ func TestCrash_OfTheConnectionLosesNoAnswer(t *testing.T) {
 	require.Equal(t, map[string]int{"c": 1}, recorded(t, runs(t, n.url()), "r"))
 }
 
-// A server that is connected and says nothing is as good as none.
+// A connected server that never answers counts as unavailable.
 func TestNATS_SilenceIsReportedSoon(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)

@@ -16,8 +16,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// plainly is a connection of a client that knows nothing of this host, such as a
-// balancer's.
+// plainly connects like a generic client, for example a load balancer.
 func plainly(t *testing.T, h *harness.Host) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(h.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -52,7 +51,7 @@ func TestHealth_IsReportedPerServiceName(t *testing.T) {
 		require.NoError(t, err, tc.name)
 		require.Equal(t, serving, got, tc.name)
 	}
-	// What is not served here is unknown, as the protocol of health checks has it.
+	// Services not served here are unknown, as the health check protocol defines.
 	for host, name := range map[*harness.Host]string{both: "waybill.acceptor.v1.Other", apart: redactor, scrub: acceptor} {
 		_, err := check(host, name)
 		require.Equal(t, codes.NotFound, status.Code(err), "%s: %v", name, err)

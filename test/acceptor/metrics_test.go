@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// get gives status and body of what is at an address of a service's metrics.
+// get returns status and body of a path on a service's metrics port.
 func get(t *testing.T, h *harness.Host, path string) (int, string) {
 	t.Helper()
 	base, ok := strings.CutSuffix(h.Metrics, "/metrics")

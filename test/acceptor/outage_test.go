@@ -13,12 +13,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// soon is how long an acceptor without its log may take to say so. Callers
-// allow far more.
+// soon is how long an acceptor may take to report a lost log. Callers allow far more.
 const soon = 5 * time.Second
 
-// The log's server goes away under an acceptor that lives on: callers are told
-// at once, balancers as well, and when it is back all goes on by itself.
+// The log's server stops while the acceptor runs. Callers and load balancers get an error
+// immediately. When the server is back, the acceptor recovers by itself.
 func TestNATS_OutageIsReportedImmediatelyAndRecoversAlone(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -69,7 +68,7 @@ func TestNATS_OutageIsReportedImmediatelyAndRecoversAlone(t *testing.T) {
 	require.Len(t, recorded(t, runs(t, n.url()), "r"), 2)
 }
 
-// A caller that allows little is told before its patience ends.
+// A caller with a short deadline gets the error before it expires.
 func TestNATS_OutageIsReportedWithinTheCallersDeadline(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)

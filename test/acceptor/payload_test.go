@@ -13,11 +13,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// stock is max_payload of a NATS server that nobody has configured.
+// stock is the default max_payload of a NATS server.
 const stock = 1 << 20
 
-// What the server will never take is not worth repeating, and who runs it is told
-// which setting is in the way.
+// An envelope too large for the server is a permanent error, and the operator's log names the
+// setting to change.
 func TestPayload_TooLargeForTheServerIsNotWorthRepeating(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -47,7 +47,7 @@ func TestPayload_TooLargeForTheServerIsNotWorthRepeating(t *testing.T) {
 	require.Equal(t, map[string]int{"small": 1}, recorded(t, log, "r"))
 	awaitHealth(t, h, healthv1.HealthCheckResponse_SERVING)
 
-	// The largest payload that is taken at all needs no more than is asked for.
+	// The largest allowed payload needs exactly the max_payload that the acceptor requires.
 	n.stop()
 	n.opts.MaxPayload = 8 << 20
 	n.start()

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between an acceptor and its NATS server, and can keep what the
-// server says to itself: the server has done what was asked, and nobody hears.
+// proxy stands between an acceptor and its NATS server. It can withhold the server's answers, so
+// that a request takes effect without an acknowledgement.
 type proxy struct {
 	lis    net.Listener
 	server string
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
 	armed   bool
 	mute    bool
@@ -45,14 +45,14 @@ func newProxy(t *testing.T, server string) *proxy {
 
 func (p *proxy) url() string { return "nats://" + p.lis.Addr().String() }
 
-// muteAtAppend keeps the server quiet from the next append on; the append itself
-// reaches it.
+// muteAtAppend withholds the server's answers from the next append on. The append itself reaches
+// the server.
 func (p *proxy) muteAtAppend() { p.set(func() { p.armed = true }) }
 
-// muteNow keeps the server quiet at once.
+// muteNow withholds the server's answers immediately.
 func (p *proxy) muteNow() { p.set(func() { p.mute = true }) }
 
-// speak lets the server be heard again.
+// speak stops withholding.
 func (p *proxy) speak() { p.set(func() { p.armed, p.mute = false, false }) }
 
 func (p *proxy) set(change func()) {
@@ -62,7 +62,7 @@ func (p *proxy) set(change func()) {
 	p.changed.Broadcast()
 }
 
-// cut closes all connections. What was kept back is lost.
+// cut closes all connections. Withheld answers are lost.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,11 +97,11 @@ func (p *proxy) accept() {
 	}
 }
 
-// appends begins the publication of a frame.
+// appends is the start of a frame's publication.
 var appends = []byte("HPUB openwop.events.")
 
-// watch looks for an append in what a client sends, and gives what the next piece
-// may continue.
+// watch looks for an append in a client's bytes. It returns the end of the bytes, which the next
+// piece may continue.
 func (p *proxy) watch(b []byte) []byte {
 	if bytes.Contains(b, appends) {
 		p.set(func() { p.mute = p.mute || p.armed })
@@ -109,7 +109,7 @@ func (p *proxy) watch(b []byte) []byte {
 	return bytes.Clone(b[max(0, len(b)-len(appends)+1):])
 }
 
-// hold waits while the server is kept quiet.
+// hold waits while answers are withheld.
 func (p *proxy) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,8 +118,7 @@ func (p *proxy) hold() {
 	}
 }
 
-// pump hands on from one side to the other until one of them ends. before sees
-// each piece first.
+// pump forwards bytes from one side to the other until one ends. before gets each piece first.
 func pump(from, to net.Conn, before func([]byte)) {
 	defer func() { _, _ = from.Close(), to.Close() }()
 	b := make([]byte, 32<<10)

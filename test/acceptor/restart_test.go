@@ -13,12 +13,12 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The acceptor restarts under load without a lost or doubled envelope: what was
-// acknowledged is in the log, once, and asking again gives the same bytes.
+// The acceptor restarts under load without a lost or duplicate envelope. Each acknowledged envelope
+// is in the log once, and a repeated call returns the same bytes.
 func TestRestart_UnderLoadLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	const (
-		writers = 6 // two a run: they race for its head as well
+		writers = 6 // two per run, so that they also race for its head
 		kills   = 5
 	)
 	perWriter := number(t, "RESTART_ENVELOPES", 120)
@@ -66,7 +66,7 @@ func TestRestart_UnderLoadLosesAndDoublesNothing(t *testing.T) {
 	require.False(t, t.Failed())
 	require.Len(t, acked, writers*perWriter)
 
-	h.Restart() // nothing is remembered but the log
+	h.Restart() // only the log survives
 	log := runs(t, url)
 	want := map[string]map[string]int{}
 	for _, a := range acked {
@@ -87,5 +87,5 @@ func TestRestart_UnderLoadLosesAndDoublesNothing(t *testing.T) {
 	}
 	after, err := log.End(ctx)
 	require.NoError(t, err)
-	require.Equal(t, end, after, "asking again records nothing")
+	require.Equal(t, end, after, "a repeated call must record nothing")
 }

@@ -35,15 +35,14 @@ func TestMain(m *testing.M) {
 	harness.Clean()
 }
 
-// natsServer is a NATS server on the network, which can go away and come back
-// at its address with what it held.
+// natsServer is a NATS server on the network. It can stop and restart at its address with its data.
 type natsServer struct {
 	t    *testing.T
 	opts server.Options
 	srv  *server.Server
 }
 
-// newNATS finds an address for a server, and starts none.
+// newNATS reserves an address for a server without starting one.
 func newNATS(t *testing.T) *natsServer {
 	t.Helper()
 	if testing.Short() {
@@ -61,12 +60,12 @@ func (n *natsServer) addr() string { return net.JoinHostPort(n.opts.Host, strcon
 
 func (n *natsServer) url() string { return "nats://" + n.addr() }
 
-// urlAs is the URL with who connects.
+// urlAs is the URL with the user who.
 func (n *natsServer) urlAs(who string) string { return "nats://" + who + "@" + n.addr() }
 
 func (n *natsServer) start() {
 	n.t.Helper()
-	opts := n.opts // the server writes to its options
+	opts := n.opts // the server modifies its options
 	n.srv = natslinktest.Serve(n.t, &opts)
 }
 
@@ -79,7 +78,7 @@ func (n *natsServer) stop() {
 	n.srv = nil
 }
 
-// broker is the URL of a NATS server that stays.
+// broker returns the URL of a running NATS server.
 func broker(t *testing.T) string {
 	t.Helper()
 	n := newNATS(t)
@@ -87,7 +86,7 @@ func broker(t *testing.T) string {
 	return n.url()
 }
 
-// runs reads the log as nobody's client.
+// runs opens the log without credentials.
 func runs(t *testing.T, url string) *jetstream.Log {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -104,7 +103,7 @@ func dial(t *testing.T, h *harness.Host) *grpc.ClientConn {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
-			MinConnectTimeout: 20 * time.Second, // else a try has no longer than the backoff
+			MinConnectTimeout: 20 * time.Second, // otherwise an attempt is no longer than the backoff
 		}),
 	)...)
 	require.NoError(t, err)
@@ -121,7 +120,7 @@ func envelope(correlationID, message string) []byte {
 		`"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, fmt.Sprintf("env-%x", sha256.Sum256([]byte(message))), correlationID, message)
 }
 
-// patiently calls until the acceptor answers: it may be down at the moment.
+// patiently retries until the acceptor answers: it may be down.
 func patiently[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
 	for {
 		res, err := call(ctx)
@@ -131,7 +130,7 @@ func patiently[T any](ctx context.Context, call func(context.Context) (T, error)
 	}
 }
 
-// opened opens a run, whatever becomes of the acceptor meanwhile.
+// opened opens a run, with retries.
 func opened(ctx context.Context, client acceptorv1.AcceptorClient, run string) error {
 	_, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.OpenRunResponse, error) {
 		return client.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: ref(run), NoSecrets: true}, grpc.WaitForReady(true))
@@ -139,8 +138,7 @@ func opened(ctx context.Context, client acceptorv1.AcceptorClient, run string) e
 	return err
 }
 
-// emitted hands an envelope in, whatever becomes of the acceptor meanwhile, and
-// gives its outcome.
+// emitted sends an envelope, with retries, and returns its outcome.
 func emitted(ctx context.Context, client acceptorv1.AcceptorClient, run string, doc []byte) (string, error) {
 	res, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.AcceptResponse, error) {
 		return client.Accept(ctx, &acceptorv1.AcceptRequest{Run: ref(run), NodeId: "ask", Envelope: doc}, grpc.WaitForReady(true))
@@ -148,7 +146,7 @@ func emitted(ctx context.Context, client acceptorv1.AcceptorClient, run string, 
 	return string(res.GetOutcome()), err
 }
 
-// number is a count that the environment may raise.
+// number is a count that an environment variable can raise.
 func number(t *testing.T, name string, fallback int) int {
 	t.Helper()
 	v := os.Getenv(name)

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// An acceptor that starts before its NATS server waits for it, and says so.
+// An acceptor that starts before its NATS server waits for it and logs that.
 func TestStart_WaitsForNATS(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -26,7 +26,7 @@ func TestStart_WaitsForNATS(t *testing.T) {
 	require.Equal(t, fault.ServiceUnavailable, e.Code)
 	require.Positive(t, e.RetryAfter)
 	_, err = client.ListKinds(t.Context(), &acceptorv1.ListKindsRequest{})
-	require.NoError(t, err, "what needs no log is served")
+	require.NoError(t, err, "services without a log must be served")
 
 	n.start()
 	h.Await()
@@ -37,7 +37,7 @@ func TestStart_WaitsForNATS(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The same for its redactor: meanwhile nothing is recorded.
+// The same for its redactor: until then nothing is accepted.
 func TestStart_WaitsForTheRedactor(t *testing.T) {
 	t.Parallel()
 	url := broker(t)
@@ -59,8 +59,7 @@ func TestStart_WaitsForTheRedactor(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What waiting does not mend ends the process, with the reason and without the
-// password.
+// A permanent error ends the process. Its output has the reason and no password.
 func TestStart_EndsAtOnceOverWhatWaitingDoesNotMend(t *testing.T) {
 	t.Parallel()
 	guarded := newNATS(t)
@@ -88,7 +87,7 @@ func TestStart_EndsAtOnceOverWhatWaitingDoesNotMend(t *testing.T) {
 	}
 }
 
-// A server without JetStream may be one that is still gathering its cluster.
+// A server without JetStream may still be forming its cluster.
 func TestStart_WaitsForJetStreamAndLogsIt(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
@@ -104,7 +103,7 @@ func TestStart_WaitsForJetStreamAndLogsIt(t *testing.T) {
 	awaitHealth(t, h, healthv1.HealthCheckResponse_SERVING)
 }
 
-// A process that waits can be stopped.
+// A waiting process can be stopped.
 func TestStart_StopsWhileItWaits(t *testing.T) {
 	t.Parallel()
 	h := harness.Begin(t, "acceptor", "--nats", newNATS(t).url())
@@ -112,8 +111,8 @@ func TestStart_StopsWhileItWaits(t *testing.T) {
 	require.Zero(t, h.Stop().ExitCode(), h.Log())
 }
 
-// What a redactor is told of the dispatcher's providers are keys: where tenants bring
-// theirs, there is none.
+// A redactor gets only the keys of the dispatcher's providers. Where tenants bring their keys,
+// there are none.
 func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -121,6 +120,6 @@ func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	}
 	harness.Serve(t, "redactor", "--provider", "openai", "--provider", "anthropic")
 	h := harness.Begin(t, "redactor", "--provider", "nobody")
-	require.Equal(t, 2, h.Ended().ExitCode(), "what is no provider is a mistake all the same")
+	require.Equal(t, 2, h.Ended().ExitCode(), "an unknown provider must be an error")
 	require.Contains(t, h.Log(), "--provider")
 }

@@ -1,6 +1,5 @@
-// Package chaos kills the host while it works, again and again, and holds what
-// it finds afterwards against a journal that only an outsider can keep: what was
-// acknowledged.
+// Package chaos kills the host repeatedly during work and compares the result with an external
+// journal of everything it acknowledged.
 package chaos
 
 import (
@@ -19,7 +18,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// defaultKills is for `go test`; CI and `make chaos` set CHAOS_KILLS.
+// defaultKills applies to `go test`; CI and `make chaos` set CHAOS_KILLS.
 const defaultKills = 10
 
 func kills(t *testing.T) int {
@@ -46,7 +45,7 @@ func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 		wait(t, time.Duration(20+r.IntN(380))*time.Millisecond)
 		host.Kill()
 		stop()
-		if i%10 == 9 { // and now and then the read model is damaged, too
+		if i%10 == 9 { // sometimes the read model is damaged, too
 			damage(t, filepath.Join(host.Dir(), "waybill.db"), r)
 		}
 		host.Launch()
@@ -54,8 +53,7 @@ func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	j.Check(t, host)
 }
 
-// wait lets the host work for a random time: the moment of the kill is what is
-// being tested.
+// wait lets the host work for a random time: the moment of the kill is what is tested.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountSmall puts a small file system on dir. It needs permission to mount.
+// mountSmall mounts a small file system on dir. It needs the permission to mount.
 func mountSmall(t *testing.T, dir, size string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
@@ -19,7 +19,7 @@ func mountSmall(t *testing.T, dir, size string) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// fill writes a file until nothing more fits.
+// fill writes a file until the file system is full.
 func fill(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Create(file)
@@ -34,8 +34,8 @@ func fill(t *testing.T, file string) {
 	require.NoError(t, f.Close())
 }
 
-// mountImage puts a file system on dir that can be frozen. It needs permission to mount, and
-// loop devices.
+// mountImage mounts a file system that can be frozen. It needs the permission to mount, and loop
+// devices.
 func mountImage(t *testing.T, dir string) {
 	t.Helper()
 	image := t.TempDir() + "/image"
@@ -49,13 +49,13 @@ func mountImage(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-// The requests of fsfreeze(8).
+// ioctl requests of fsfreeze(8).
 const (
 	fiFreeze = 0xC0045877
 	fiThaw   = 0xC0045878
 )
 
-// freeze has all writes to a file system wait.
+// freeze blocks all writes to a file system.
 func freeze(t *testing.T, dir string) {
 	t.Helper()
 	t.Cleanup(func() { _ = ioctl(dir, fiThaw) })

@@ -14,10 +14,10 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// cuttable has the launcher put a proxy before each process.
+// cuttable makes the launcher put a proxy before each process.
 const cuttable = "SPREAD_CUTTABLE=1"
 
-// rounds is how often a fault happens; FAULT_ROUNDS says otherwise.
+// rounds is how often each fault happens; FAULT_ROUNDS overrides it.
 func rounds(t *testing.T) int {
 	t.Helper()
 	v := os.Getenv("FAULT_ROUNDS")
@@ -29,8 +29,8 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// A process that hangs for longer than the lease has lost its runs to others, and does not
-// know it when it goes on.
+// A process that hangs for longer than the lease loses its runs to others and learns it only when
+// it continues.
 func TestFault_AProcessHangsForLongerThanTheLease(t *testing.T) {
 	s := newSpread(t, harness.Options{})
 	s.under(t, func() {
@@ -46,7 +46,7 @@ func TestFault_AProcessHangsForLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// Nobody is told that a way is cut: what is said over it does not arrive until it is open.
+// A cut link reports no error: its bytes arrive once it is open again.
 func TestFault_TheWayBetweenAnyTwoIsCut(t *testing.T) {
 	s := newSpread(t, harness.Options{Env: []string{cuttable}})
 	s.under(t, func() {
@@ -71,7 +71,7 @@ func TestFault_TheWayBetweenAnyTwoIsCut(t *testing.T) {
 	})
 }
 
-// The leader of the log changes without anybody dying, and that of the queue.
+// The leaders of the log and of the queue change while all servers live.
 func TestFault_LeadersChange(t *testing.T) {
 	s := newSpread(t, harness.Options{})
 	nc, err := nats.Connect(s.NATS)
@@ -84,7 +84,7 @@ func TestFault_LeadersChange(t *testing.T) {
 				"STREAM.LEADER.STEPDOWN.WAYBILL_RUNS", "CONSUMER.LEADER.STEPDOWN.WAYBILL_RUNS.dispatchers",
 				"STREAM.LEADER.STEPDOWN.KV_waybill_idempotency", "STREAM.LEADER.STEPDOWN.KV_waybill_workflows",
 			} {
-				if _, err := nc.Request("$JS.API."+of, nil, 5*time.Second); err == nil { // else there is none now
+				if _, err := nc.Request("$JS.API."+of, nil, 5*time.Second); err == nil { // on an error there is no leader now
 					changed++
 				}
 				wait(t, time.Duration(s.r.IntN(600))*time.Millisecond)
@@ -95,7 +95,7 @@ func TestFault_LeadersChange(t *testing.T) {
 	t.Logf("%d leaders stepped down", changed)
 }
 
-// The read model's database goes away as if its machine had lost power, and comes back.
+// The read model's database crashes and restarts.
 func TestFault_PostgreSQLRestarts(t *testing.T) {
 	if os.Getenv("WAYBILL") == "" {
 		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
@@ -114,7 +114,8 @@ func TestFault_PostgreSQLRestarts(t *testing.T) {
 	})
 }
 
-// One of three disks is full: the others go on, and the full one catches up when there is space.
+// The disk of one of three servers is full: the others continue, and the full one catches up when
+// there is space.
 func TestFault_TheDiskOfOneNATSServerIsFull(t *testing.T) {
 	s, dir := mounted(t, func(t *testing.T, dir string) { mountSmall(t, dir, "size=48m") })
 	s.under(t, func() {
@@ -127,7 +128,7 @@ func TestFault_TheDiskOfOneNATSServerIsFull(t *testing.T) {
 	})
 }
 
-// The disk of a NATS server answers no write for seconds, as a volume that is moved.
+// The disk of a NATS server blocks writes for seconds, as during a volume migration.
 func TestFault_TheDiskOfOneNATSServerHangs(t *testing.T) {
 	s, dir := mounted(t, mountImage)
 	s.under(t, func() {
@@ -142,7 +143,7 @@ func TestFault_TheDiskOfOneNATSServerHangs(t *testing.T) {
 	})
 }
 
-// mounted is a host of whose NATS servers one has a file system of its own.
+// mounted is a host with one NATS server on its own file system.
 func mounted(t *testing.T, mount func(t *testing.T, dir string)) (s *spread, dir string) {
 	t.Helper()
 	if os.Getenv("WAYBILL") == "" {

@@ -21,14 +21,14 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A bit turns in the file that one NATS server of three writes, which then dies: when it is back, and
-// when it leads, all that was acknowledged is there as it was.
+// A bit flips in the file that one of three NATS servers writes, and the server dies. When it is
+// back, also as the leader, every acknowledged record is unchanged.
 func TestFault_ABitFlipsInTheFileOfOneNATSServer(t *testing.T) {
 	s := newSpread(t, harness.Options{})
 	s.under(t, func() {
 		for range rounds(t) {
 			for _, name := range s.names(t, "nats") {
-				wait(t, 2*time.Second) // for others to have what it has
+				wait(t, 2*time.Second) // time for the others to replicate
 				s.signal(t, name, syscall.SIGSTOP)
 				files := s.files(t, name)
 				s.turn(t, files[len(files)-1])
@@ -43,7 +43,7 @@ func TestFault_ABitFlipsInTheFileOfOneNATSServer(t *testing.T) {
 	}
 }
 
-// files are those of a server's part of the log, the oldest first. They are named by number.
+// files returns the files of a server's log, oldest first. They are named by number.
 func (s *spread) files(t *testing.T, server string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Dir(), server, "jetstream", "[$]G", "streams", subject.Stream, "msgs", "*.blk"))
@@ -53,7 +53,7 @@ func (s *spread) files(t *testing.T, server string) []string {
 	return files
 }
 
-// turn turns a bit in the middle of a file.
+// turn flips a bit in the middle of a file.
 func (s *spread) turn(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -68,11 +68,11 @@ func (s *spread) turn(t *testing.T, file string) {
 	_, err = f.WriteAt(b, at)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	t.Logf("%s: a bit turned at %d of %d bytes", file, at, info.Size())
+	t.Logf("%s: a bit flipped at %d of %d bytes", file, at, info.Size())
 }
 
-// lead makes a server the leader of the log. It asks for that ever less often: one that still gets
-// what it lacks has to begin anew with each leader.
+// lead makes a server the leader of the log. It requests that less and less often, because a server
+// that catches up starts again with each leader.
 func (s *spread) lead(t *testing.T, server string) {
 	t.Helper()
 	nc, err := nats.Connect(s.NATS)
@@ -88,7 +88,7 @@ func (s *spread) lead(t *testing.T, server string) {
 			leader = st.CachedInfo().Cluster.Leader
 		}
 		if leader != server {
-			require.False(t, late, "%s does not lead, but %s", server, leader)
+			require.False(t, late, "%s is not the leader, %s is", server, leader)
 			_, _ = nc.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+subject.Stream, fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, server))
 			pause = min(2*pause, 15*time.Second)
 			wait(t, pause)
@@ -97,14 +97,14 @@ func (s *spread) lead(t *testing.T, server string) {
 	}
 }
 
-// Records that a server has long had stand in its file alone, and in no log of what is new: what it
-// loses of them the others do not give it again. As long as a whole one leads all is there. When the other does,
-// it is seen that records are lost. With an empty disk it gets all from the others.
+// A server keeps old records only in its own file, no longer in a Raft log, so the others do not
+// resend lost ones. While an intact server leads, all records are there. When the damaged one
+// leads, the loss is detected. With an empty disk it gets everything from the others.
 func TestFault_ABitFlipsInOldRecordsOfOneNATSServer(t *testing.T) {
 	s := newSpread(t, harness.Options{})
 	servers := s.names(t, "nats")
 	s.under(t, func() {
-		for _, name := range servers { // when they end in order, they make an end to their logs of what is new
+		for _, name := range servers { // an orderly shutdown compacts their Raft logs
 			wait(t, 2*time.Second)
 			s.signal(t, name, syscall.SIGTERM)
 			wait(t, 3*lease)
@@ -119,7 +119,7 @@ func TestFault_ABitFlipsInOldRecordsOfOneNATSServer(t *testing.T) {
 	for _, name := range servers {
 		s.lead(t, name)
 		n := s.lost(t)
-		t.Logf("%s, with a bit turned: %t, has lost %d records", name, name == bad, n)
+		t.Logf("%s, with a flipped bit: %t, has lost %d records", name, name == bad, n)
 		if name != bad {
 			whole = name
 			require.Zero(t, n)
@@ -133,7 +133,7 @@ func TestFault_ABitFlipsInOldRecordsOfOneNATSServer(t *testing.T) {
 	s.journal.CheckFrames(t, journal.Frames(t, s.NATS))
 }
 
-// renew takes from a server all that it has: the others give it what they have.
+// renew deletes a server's data: the others send it again.
 func (s *spread) renew(t *testing.T, server string) {
 	t.Helper()
 	s.signal(t, server, syscall.SIGSTOP)

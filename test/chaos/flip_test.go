@@ -16,13 +16,13 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// One bit of the log turns while the host is down: the run that it belongs to is quarantined,
-// and all others are there, those that came after it as well.
+// One bit of the log flips while the host is down. The run it belongs to is quarantined, and all
+// others are readable, including later ones.
 func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real process; run without -short")
 	}
-	harness.InOneProcess(t, "NATS mends its files by its own means; this is about the one of `waybill dev`")
+	harness.InOneProcess(t, "a NATS cluster repairs its files itself; this tests `waybill dev`")
 	for name, end := range map[string]func(*harness.Host){
 		"stopped": func(h *harness.Host) { h.Stop() }, "killed": (*harness.Host).Kill,
 	} {
@@ -40,7 +40,7 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 			end(host)
 			const bad = 3
 			flip(t, filepath.Join(host.Dir(), "nats", "jetstream", "$G", "streams", "WAYBILL_RUNS", "msgs", "1.blk"), fmt.Sprintf("pad-%d", bad))
-			// The read model holds copies of the frames: without it all is read from the log.
+			// Delete the read model: it has copies of the frames.
 			files, err := filepath.Glob(filepath.Join(host.Dir(), "waybill.db*"))
 			require.NoError(t, err)
 			for _, f := range files {
@@ -54,10 +54,10 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 			require.Equal(t, http.StatusInternalServerError, a.Status, "%s", a.Body)
 			require.Equal(t, "log_damaged", a.Code())
 			require.Contains(t, string(a.Body), `"lastSequence"`)
-			require.NotContains(t, string(a.Body), "pad-", "nothing of what cannot be trusted is told")
+			require.NotContains(t, string(a.Body), "pad-", "no damaged record may be shown")
 			a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs/"+ids[bad]+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
 			require.NoError(t, err)
-			require.Equal(t, http.StatusInternalServerError, a.Status, "nor is it gone on with: %s", a.Body)
+			require.Equal(t, http.StatusInternalServerError, a.Status, "the damaged run must not continue: %s", a.Body)
 			for i, id := range ids {
 				if i == bad {
 					continue
@@ -65,7 +65,7 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 				require.Eventually(t, func() bool {
 					a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
 					return err == nil && a.Status == http.StatusOK
-				}, wholeWithin, lease/10, "run %d goes on", i)
+				}, wholeWithin, lease/10, "run %d must continue", i)
 				events, err := c.Finish(t.Context(), id)
 				require.NoError(t, err)
 				journal.CheckLog(t, id, journal.GateWorkflow, events)
@@ -75,7 +75,7 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 	}
 }
 
-// flip turns a bit in a file, in the last letter of a text.
+// flip flips a bit in a file, in the last letter of a text.
 func flip(t *testing.T, file, text string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -86,7 +86,7 @@ func flip(t *testing.T, file, text string) {
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 }
 
-// metric is a value of the host's metrics.
+// metric returns a value of the host's metrics.
 func metric(t *testing.T, host *harness.Host, name string) string {
 	t.Helper()
 	res, err := http.Get(host.Metrics)

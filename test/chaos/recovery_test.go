@@ -17,17 +17,17 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// talkKey may use the models of tests, whose answers take as long as they are told.
+// talkKey may use the test models, whose answers take a given time.
 const talkKey = "hk_test_4b8d20c7e95f1a63"
 
 const talkWorkflow = `{"id":"chaos-talk","name":"n","version":"1","nodes":[{"id":"ai","typeId":"core.ai.callPrompt","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}],` +
 	`"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
 
-// talk takes three seconds, in which it appends all the time.
+// talk is a run that takes three seconds and appends all the time.
 const talk = `{"workflowId":"chaos-talk","configurable":{"mockProvider":{"id":"stream-text","config":{"delayMsPerToken":100,"tokens":[` +
 	`"a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q","r","s","t","u","v","w","x","y","z","a","b","c","d"]}}}}`
 
-// What a dispatcher leaves when it dies, another takes up after the lease.
+// Another dispatcher takes over the runs of a dead one after its lease.
 func TestFault_ADispatcherDiesAndItsRunsGoOn(t *testing.T) {
 	s := newSpread(t, harness.Options{Args: []string{"--test-seams", "--api-key", journal.Key + "=default:*", "--api-key", talkKey + "=default:*"}})
 	a, err := s.Client(talkKey).Do(t.Context(), http.MethodPost, "/v1/workflows", talkWorkflow)
@@ -72,8 +72,8 @@ func TestFault_ADispatcherDiesAndItsRunsGoOn(t *testing.T) {
 	require.Less(t, at(50), 20*lease, fmt.Sprint(took))
 }
 
-// takenUp is how long after an instant somebody else went on with a run that had an owner
-// then; 0: nobody had to.
+// takenUp returns the time until another process continued a run that had an owner at this instant;
+// 0 if none was needed.
 func takenUp(frames []*frame.Frame, killed time.Time) time.Duration {
 	owner := ""
 	for _, f := range frames {

@@ -24,10 +24,10 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// lease is how long a run of a process that fell silent stays its own.
+// lease is how long a run stays with a silent process.
 const lease = time.Second
 
-// spread is a host in several processes, with clients at work whose journal is kept.
+// spread is a host of several processes, with clients and their journal.
 type spread struct {
 	*harness.Host
 	journal *journal.Journal
@@ -40,7 +40,7 @@ func newSpread(t *testing.T, o harness.Options) *spread {
 		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
 	}
 	o.Args = append(o.Args, "--lease", lease.String())
-	if dir := os.Getenv("FAULT_LOGS"); dir != "" { // all that the host says, of which a failed test shows the end
+	if dir := os.Getenv("FAULT_LOGS"); dir != "" { // the host's whole output; a failed test shows only its end
 		f, err := os.Create(filepath.Join(dir, t.Name()+".log"))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = f.Close() })
@@ -51,21 +51,21 @@ func newSpread(t *testing.T, o harness.Options) *spread {
 	return s
 }
 
-// under has clients at work while something happens; then what they were told is checked.
+// under runs clients while a fault happens, then checks their journal.
 func (s *spread) under(t *testing.T, happens func()) {
 	t.Helper()
 	stop := s.journal.Load(t, s.Host, 3, 2)
 	wait(t, time.Second)
 	happens()
 	wait(t, 2*time.Second)
-	stop() // what the clients have begun is to be done before others are served
+	stop() // the clients' runs must end before the next test
 	s.whole(t)
 	s.journal.Check(t, s.Host)
 	s.journal.CheckFrames(t, journal.Frames(t, s.NATS))
 	require.Zero(t, s.lost(t), "nothing is ever deleted from the log")
 }
 
-// lost counts the records that the log, as its leader has it, once had.
+// lost counts the records missing from the log, as its leader has it.
 func (s *spread) lost(t *testing.T) uint64 {
 	t.Helper()
 	nc, err := nats.Connect(s.NATS)
@@ -79,30 +79,30 @@ func (s *spread) lost(t *testing.T) uint64 {
 	return state.LastSeq - state.Msgs
 }
 
-// wholeWithin is how long a host may take to serve again once all of it is there.
+// wholeWithin is how long a host may take to serve again once all of its processes run.
 const wholeWithin = 2 * time.Minute
 
-// whole waits until both gateways answer, and let runs go through all services.
+// whole waits until both gateways answer, and runs workflows through all services.
 func (s *spread) whole(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	for {
 		err := s.serves(t.Context())
 		if err == nil {
-			t.Logf("whole again after %s", time.Since(began).Round(time.Millisecond))
+			t.Logf("serving again after %s", time.Since(began).Round(time.Millisecond))
 			return
 		}
-		require.Less(t, time.Since(began), wholeWithin, "the host is not whole again: %v", err)
+		require.Less(t, time.Since(began), wholeWithin, "the host does not serve again: %v", err)
 		wait(t, 100*time.Millisecond)
 	}
 }
 
-// serves says what of the host does not serve.
+// serves returns an error if a part of the host does not serve.
 func (s *spread) serves(ctx context.Context) error {
 	c := s.Client(journal.Key)
 	c.HTTP.Timeout = 10 * time.Second
 	for range 10 {
-		c.HTTP.CloseIdleConnections() // the next gateway
+		c.HTTP.CloseIdleConnections() // switch to the next gateway
 		a, err := c.Do(ctx, http.MethodPost, "/v1/runs", `{"workflowId":"chaos-one"}`)
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (s *spread) serves(ctx context.Context) error {
 	return nil
 }
 
-// names are the processes whose names begin so; empty: all.
+// names returns the processes with these name prefixes; no prefix means all.
 func (s *spread) names(t *testing.T, prefixes ...string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Dir(), "*.pid"))
@@ -142,7 +142,7 @@ func (s *spread) any(t *testing.T, prefixes ...string) string {
 	return names[s.r.IntN(len(names))]
 }
 
-// signal sends a signal to a process, which may just have ended.
+// signal sends a signal to a process, which may have just ended.
 func (s *spread) signal(t *testing.T, name string, sig syscall.Signal) {
 	t.Helper()
 	_ = syscall.Kill(s.pid(t, name), sig)
@@ -157,11 +157,11 @@ func (s *spread) pid(t *testing.T, name string) int {
 	return pid
 }
 
-// cut cuts the ways between pairs of processes, and opens all others.
+// cut cuts the links between pairs of processes, and opens all others.
 func (s *spread) cut(t *testing.T, pairs ...[2]string) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %d\n", time.Now().UnixNano()) // another text than before
+	fmt.Fprintf(&b, "# %d\n", time.Now().UnixNano()) // a unique first line, so that the file changes
 	for _, p := range pairs {
 		fmt.Fprintln(&b, p[0], p[1])
 	}
@@ -174,7 +174,7 @@ func (s *spread) cut(t *testing.T, pairs ...[2]string) {
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
-// between are all pairs of one of some and one of others.
+// between returns all pairs of the two lists.
 func between(some, others []string) (pairs [][2]string) {
 	for _, a := range some {
 		for _, b := range others {
@@ -186,15 +186,16 @@ func between(some, others []string) (pairs [][2]string) {
 	return pairs
 }
 
-// Of a host in several processes any may die at any time, NATS as well: what was
-// acknowledged is there, once, and goes on.
+// Any process of a host may die at any time, NATS included: everything acknowledged is there once
+// and continues.
 func TestKillOne_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	s := newSpread(t, harness.Options{})
 	killed := map[string]int{}
 	began := time.Now()
 	s.under(t, func() {
 		for range kills(t) {
-			// A cluster that has lost its leader needs seconds: more often, and nothing is done between.
+			// A cluster needs seconds to elect a leader. With more frequent kills there would be no
+			// work in between.
 			wait(t, time.Duration(20+s.r.IntN(1980))*time.Millisecond)
 			name := s.any(t)
 			s.signal(t, name, syscall.SIGKILL)

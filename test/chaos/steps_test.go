@@ -23,12 +23,12 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-// desk is a vendor whose model says what a fixture's script says. Whoever asks again under the
-// same idempotency key is told the same.
+// desk is a vendor whose model answers from a fixture's script. A repeated idempotency key gets the
+// same answer.
 type desk struct {
 	*openaicompat.Server
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	script []mock.Entry
 	said   map[string]mock.Entry
 }
@@ -66,14 +66,14 @@ func (d *desk) answer(r openaicompat.Recorded) openaicompat.Reply {
 	return reply
 }
 
-// asked counts the invocations.
+// asked returns the number of invocations.
 func (d *desk) asked() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.said)
 }
 
-// stage is a host with the fixtures, which it asks the desk for.
+// stage is a host with the fixtures, whose models are served by the desk.
 type stage struct {
 	host *harness.Host
 	desk *desk
@@ -92,12 +92,12 @@ func newStage(t *testing.T, all []fixture.Fixture) *stage {
 	d := newDesk(t)
 	host := harness.StartWith(t, harness.Options{
 		Args: []string{"--test-seams", "--workflows", dir, "--lease", "200ms", "--provider", "desk=" + d.URL(), "--api-key", stageKey + "=acme:*"},
-		Env:  []string{"OPENWOP_CANARY_SECRET_VALUE=the-same-after-each-start"}, // else it is another one
+		Env:  []string{"OPENWOP_CANARY_SECRET_VALUE=the-same-after-each-start"}, // without it each start would generate another value
 	})
 	return &stage{desk: d, host: host}
 }
 
-// do asks the host, and must get an answer.
+// do sends a request and requires an answer.
 func (s *stage) do(t *testing.T, method, path, body string, headers ...string) *harness.Answer {
 	t.Helper()
 	a, err := s.host.Client(stageKey).Do(t.Context(), method, path, body, headers...)
@@ -106,7 +106,7 @@ func (s *stage) do(t *testing.T, method, path, body string, headers ...string) *
 	return a
 }
 
-// events are those of a run after a sequence. Where there are none it waits a while.
+// events returns a run's events after a sequence. It waits a while if there are none.
 func (s *stage) events(t *testing.T, run string, after int) (events []wire.Event, ended bool) {
 	t.Helper()
 	var page harness.Page
@@ -118,7 +118,7 @@ func (s *stage) events(t *testing.T, run string, after int) (events []wire.Event
 	return events, page.IsComplete
 }
 
-// children are the runs that a run has started, and those that they have.
+// children returns the child runs of a run, recursively.
 func (s *stage) children(t *testing.T, run string) []string {
 	t.Helper()
 	var snap struct{ ChildRuns []struct{ RunID string } }
@@ -130,7 +130,7 @@ func (s *stage) children(t *testing.T, run string) []string {
 	return out
 }
 
-// runOf is the run of a step or a sign: the first, or the one child that a fixture has.
+// runOf returns the run of a step or a sign: the first run, or the fixture's only child.
 func (s *stage) runOf(t *testing.T, run, of string) string {
 	t.Helper()
 	if of == "" {
@@ -153,7 +153,7 @@ func (s *stage) seen(t *testing.T, run string, sign fixture.Sign) bool {
 	})
 }
 
-// take does a step if its signs are there.
+// take executes a step if its signs are in the log.
 func (s *stage) take(t *testing.T, run string, step fixture.Step) bool {
 	t.Helper()
 	if slices.ContainsFunc(step.After, func(sign fixture.Sign) bool { return !s.seen(t, run, sign) }) {
@@ -166,14 +166,14 @@ func (s *stage) take(t *testing.T, run string, step fixture.Step) bool {
 	case "cancel":
 		s.do(t, http.MethodPost, "/v1/runs/"+of+"/cancel", `{"reason":"test"}`)
 	default:
-		require.Fail(t, "no fixture needs that", step.Do)
+		require.Fail(t, "not supported: no fixture needs it", step.Do)
 	}
 	return true
 }
 
-// play runs a fixture to its end. The host is killed when event killAt has been seen; -1:
-// never, 0 and more: by its number, len of all: when it has ended.
-func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (told []sim.Account, asked int) {
+// play runs a fixture to its end. The host is killed when event killAt has been seen: -1 never, 0
+// and more by number, the event count after the end.
+func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (accounts []sim.Account, asked int) {
 	t.Helper()
 	var script []mock.Entry
 	if doc, ok := fixture.Scripts[f.ID]; ok {
@@ -191,7 +191,7 @@ func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (told []sim.Ac
 	defer tick.Stop()
 	for seen := 0; ; {
 		after := seen - 1
-		if len(steps) > 0 { // what it waits for may be in another log
+		if len(steps) > 0 { // its sign may be in another run's log
 			after = max(after-1, -1)
 		}
 		events, ended := s.events(t, run, after)
@@ -214,12 +214,12 @@ func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (told []sim.Ac
 		}
 	}
 	for _, id := range append([]string{run}, s.children(t, run)...) {
-		told = append(told, s.account(ctx, t, id).Anonymous())
+		accounts = append(accounts, s.account(ctx, t, id).Anonymous())
 	}
-	return told, s.desk.asked()
+	return accounts, s.desk.asked()
 }
 
-// account is what a run told, once it has ended, too.
+// account returns the account of a run once it has ended.
 func (s *stage) account(ctx context.Context, t *testing.T, run string) sim.Account {
 	t.Helper()
 	_, err := s.host.Client(stageKey).Finish(ctx, run)
@@ -228,13 +228,14 @@ func (s *stage) account(ctx context.Context, t *testing.T, run string) sim.Accou
 	return sim.AccountOf(&wire.RunRecord{RunID: run}, events)
 }
 
-// everyStep has the host killed at each event of each fixture, and not at a few.
+// everyStep reports whether the host is killed at each event of each fixture, instead of at a
+// sample.
 func everyStep() bool { return os.Getenv("KILL_STEPS") == "all" }
 
-// sample is how many fixtures there are to one that is killed by every run of the tests.
+// sample is the ratio of fixtures to those that every test run kills.
 const sample = 3
 
-// Killing the host at any event of any fixture changes nothing but time.
+// Killing the host at any event of any fixture changes only times.
 func TestSteps_KillingTheHostAtAnEventChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills real processes; run without -short")

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// All processes are replaced one after another, while clients go on. FAULT_OLD names the
-// binary that comes before; without it that is the same one, and only the change is tried.
+// All processes are replaced one by one under load. FAULT_OLD names the old binary. Without it the
+// same binary is used, which tests only the replacement.
 func TestFault_TheHostIsUpgradedProcessByProcess(t *testing.T) {
 	if os.Getenv("WAYBILL") == "" {
 		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
@@ -38,7 +38,7 @@ func TestFault_TheHostIsUpgradedProcessByProcess(t *testing.T) {
 			before := s.pid(t, name)
 			s.signal(t, name, syscall.SIGTERM)
 			require.Eventually(t, func() bool { return s.pid(t, name) != before }, time.Minute, 20*time.Millisecond, "%s is replaced", name)
-			wait(t, 2*lease) // an orchestrator waits until it is ready
+			wait(t, 2*lease) // an orchestrator waits until the process is ready
 		}
 	})
 }

@@ -94,14 +94,14 @@ func TestAnnotations_AreSentToSubscribers(t *testing.T) {
 		id := create(t, c, `{"workflowId":"wait"}`).RunID
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		var told harness.Frame
+		var received harness.Frame
 		done := make(chan error, 1)
 		go func() {
 			_, err := c.Stream(ctx, "/v1/runs/"+id+"/events?streamMode="+mode, func(f harness.Frame) bool {
 				if f.Event == "run.annotated" {
-					told = f
+					received = f
 				}
-				return told.Event == ""
+				return received.Event == ""
 			})
 			done <- err
 		}()
@@ -118,8 +118,8 @@ func TestAnnotations_AreSentToSubscribers(t *testing.T) {
 			}
 		}, 30*time.Second, 20*time.Millisecond)
 		require.NoError(t, err)
-		require.Empty(t, told.ID)
-		require.Contains(t, told.Data, `"label":"slow"`)
+		require.Empty(t, received.ID)
+		require.Contains(t, received.Data, `"label":"slow"`)
 		do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "")
 	}
 }

@@ -71,7 +71,7 @@ func TestAudit_HoldsWhatWasDoneInOneChain(t *testing.T) {
 
 	lines := auditEntries(t, c)
 	var prev any
-	var told []string
+	var types []string
 	for i, line := range lines {
 		var e map[string]any
 		require.NoError(t, json.Unmarshal(line, &e))
@@ -80,14 +80,14 @@ func TestAudit_HoldsWhatWasDoneInOneChain(t *testing.T) {
 		require.Equal(t, prev, e["prevHash"])
 		sum := sha256.Sum256(line)
 		prev = hex.EncodeToString(sum[:])
-		told = append(told, fmt.Sprint(e["action"], " ", e["target"]))
+		types = append(types, fmt.Sprint(e["action"], " ", e["target"]))
 		require.NotContains(t, string(line), secret)
 		require.NotContains(t, string(line), otherKey)
 	}
-	require.Contains(t, told, "run.cancelled runs/"+id)
-	require.Contains(t, told, "bundle.exported runs/"+id)
-	require.Contains(t, told, "workflow.registered workflows/noop")
-	require.Contains(t, strings.Join(told, "\n"), "key.created keys/key_")
+	require.Contains(t, types, "run.cancelled runs/"+id)
+	require.Contains(t, types, "bundle.exported runs/"+id)
+	require.Contains(t, types, "workflow.registered workflows/noop")
+	require.Contains(t, strings.Join(types, "\n"), "key.created keys/key_")
 
 	r := verified(t, c, "")
 	require.True(t, r.ChainValid)

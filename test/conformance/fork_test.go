@@ -43,8 +43,8 @@ func forkEvents(t *testing.T, c *harness.Client, id, body string) []harness.Even
 	return events
 }
 
-// told returns what two replays of a run have in common.
-func told(events []harness.Event) []string {
+// common returns what two replays of a run have in common.
+func common(events []harness.Event) []string {
 	out := make([]string, 0, len(events))
 	for _, e := range events {
 		out = append(out, fmt.Sprintf("%d %s@%s %s", e.Sequence, e.Type, e.NodeID, e.Payload))
@@ -76,7 +76,7 @@ func TestFork_ReplaysAreTheirSourceAgain(t *testing.T) {
 			require.Equal(t, from, *f.FromSeq)
 			again, err := c.Finish(within(t, 30*time.Second), f.RunID)
 			require.NoError(t, err)
-			require.Equal(t, told(events), told(again), "%s from %d", body, from)
+			require.Equal(t, common(events), common(again), "%s from %d", body, from)
 			require.Equal(t, read(t, c, id).Status, read(t, c, f.RunID).Status)
 		}
 	}
@@ -159,7 +159,7 @@ func TestFork_ABranchTakesAnOverlay(t *testing.T) {
 	f := fork(t, c, id, `{"mode":"branch","fromSeq":3,"runOptionsOverlay":{"configurable":{"recursionLimit":2},"tags":[],"metadata":{"n":2}}}`)
 	got, err := c.Finish(within(t, 10*time.Second), f.RunID)
 	require.NoError(t, err)
-	require.Equal(t, told(events[:3]), told(got[:3]))
+	require.Equal(t, common(events[:3]), common(got[:3]))
 	require.Equal(t, "run.started node.started node.completed node.started node.completed cap.breached run.failed", strings.Join(names(got), " "))
 	s := read(t, c, f.RunID)
 	require.Empty(t, s.Tags)
@@ -167,7 +167,7 @@ func TestFork_ABranchTakesAnOverlay(t *testing.T) {
 	require.JSONEq(t, `{"recursionLimit":2,"x":1}`, string(s.Configurable))
 	for from := range events {
 		branch := forkEvents(t, c, id, fmt.Sprintf(`{"mode":"branch","fromSeq":%d}`, from))
-		require.Equal(t, told(events), told(branch), "from %d", from)
+		require.Equal(t, common(events), common(branch), "from %d", from)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestFork_CopiesHistoryAsItsOwn(t *testing.T) {
 		seen[e.EventID] = true
 	}
 	replay := forkEvents(t, c, f.RunID, `{"mode":"replay","fromSeq":2}`)
-	require.Equal(t, told(got), told(replay), "a replay of a replay")
+	require.Equal(t, common(got), common(replay), "a replay of a replay")
 }
 
 // Replays of a run with a question get its recorded answer; a branch from before the question opens
@@ -203,7 +203,7 @@ func TestFork_OfAnsweredRuns(t *testing.T) {
 	events, err := c.Finish(within(t, 10*time.Second), id)
 	require.NoError(t, err)
 	for from := range events {
-		require.Equal(t, told(events), told(forkEvents(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))), "from %d", from)
+		require.Equal(t, common(events), common(forkEvents(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))), "from %d", from)
 	}
 	for from := range events {
 		f := fork(t, c, id, fmt.Sprintf(`{"mode":"branch","fromSeq":%d}`, from))
@@ -255,7 +255,7 @@ func TestFork_OfALongRunIsAcceptedAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		t.Logf("%s ended and read after %s", mode, time.Since(begin))
 		if mode == "replay" {
-			require.Equal(t, told(events), told(got))
+			require.Equal(t, common(events), common(got))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestDiscovery_ListsProvidersWithTenantKeys(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	require.NoError(t, os.MkdirAll(keys, 0o700))
 	schemas := harness.LoadSchemas(t)
-	told := func(flags ...string) (d document) {
+	discover := func(flags ...string) (d document) {
 		a := get(t, harness.Start(t, flags...).Client("dev-key"), "/.well-known/openwop")
 		require.NoError(t, a.JSON(&d))
 		if len(d.Providers.BYOK) == 0 { // the published schema lacks selfHosted, the id of private servers
@@ -30,13 +30,13 @@ func TestDiscovery_ListsProvidersWithTenantKeys(t *testing.T) {
 		}
 		return d
 	}
-	d := told("--credentials", keys, "--provider", "openai", "--provider", "box=http://127.0.0.1:1/v1")
+	d := discover("--credentials", keys, "--provider", "openai", "--provider", "box=http://127.0.0.1:1/v1")
 	require.Equal(t, []string{"box", "openai"}, d.Providers.BYOK, "the stand-in wants no key")
 	require.Subset(t, d.Providers.Supported, d.Providers.BYOK)
 	require.Contains(t, d.Providers.Supported, "sample")
 	require.Equal(t, map[string]any{"supported": true, "scopes": []any{"tenant"}, "resolution": "host-managed"}, d.Secrets)
 
-	d = told()
+	d = discover()
 	require.Empty(t, d.Providers.BYOK)
 	require.Nil(t, d.Secrets)
 }

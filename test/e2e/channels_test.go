@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// told is the snapshot of a fixture's run without its status.
-type told struct {
+// snapshotOf is the snapshot of a fixture's run without its status.
+type snapshotOf struct {
 	Channels  map[string]json.RawMessage
 	Variables map[string]json.RawMessage
 	Metrics   struct{ OpenwopCost json.RawMessage }
@@ -22,7 +22,7 @@ type told struct {
 }
 
 // ran runs a fixture to its end.
-func ran(t *testing.T, c *harness.Client, body string) (runID string, events []harness.Event, v told) {
+func ran(t *testing.T, c *harness.Client, body string) (runID string, events []harness.Event, v snapshotOf) {
 	t.Helper()
 	runID = start(t, c, body)
 	events, _ = finish(t, c, harness.LoadSchemas(t), runID)

@@ -24,8 +24,8 @@ var unrecorded = map[wire.EventType]string{
 	wire.EventApprovalRejected: "the same",
 }
 
-// told returns the event types and node types of the corpus.
-func told(t *testing.T) (events map[wire.EventType]bool, nodes map[string]bool) {
+// typesOf returns the event types and node types of the corpus.
+func typesOf(t *testing.T) (events map[wire.EventType]bool, nodes map[string]bool) {
 	t.Helper()
 	events, nodes = map[wire.EventType]bool{}, map[string]bool{}
 	for _, file := range recordings(t) {
@@ -67,7 +67,7 @@ func emitted(t *testing.T) []wire.EventType {
 // behaviour are detected.
 func TestGolden_HasEveryEventTypeAndNodeType(t *testing.T) {
 	t.Parallel()
-	events, nodes := told(t)
+	events, nodes := typesOf(t)
 	for _, e := range emitted(t) {
 		if reason, known := unrecorded[e]; known {
 			require.False(t, events[e], "%s occurs, although %s: remove it from the list", e, reason)

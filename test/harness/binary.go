@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// built is the host's binary: $WAYBILL_BIN, or one that is built once in a test
-// process.
+// built is the host's binary: $WAYBILL_BIN, or one built once per test process.
 var built struct {
 	once sync.Once
-	dir  string // ours to remove; empty if the binary is not
+	dir  string // to remove; empty with $WAYBILL_BIN
 	path string
 	err  error
 }
@@ -35,7 +34,7 @@ func build() (string, error) {
 	}
 	built.dir = dir
 	path := filepath.Join(dir, "waybill")
-	// As `make build` does: a quarter of the linker's work is for debuggers.
+	// The same linker flags as `make build`: debug data is a quarter of the linker's work.
 	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "waybill.dev/waybill/cmd/waybill")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -44,7 +43,7 @@ func build() (string, error) {
 	return path, nil
 }
 
-// Binary is the host's binary, for those who run it in their own way.
+// Binary returns the path of the host's binary, for tests that start it themselves.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
@@ -54,16 +53,15 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Clean removes the binary that was built for this test process. TestMain calls
-// it when the tests are over and no host runs any more.
+// Clean removes the binary built for this test process. TestMain calls it after the tests, when no
+// host runs.
 func Clean() {
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // a temporary directory
 	}
 }
 
-// Command runs the binary to its end, and gives what it printed and its exit
-// status.
+// Command runs the binary to its end, and returns its output and exit status.
 func Command(t testing.TB, args ...string) (out string, status int) {
 	t.Helper()
 	bin, err := binary()

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Checked makes every answer and every frame the client reads pass the
-// published schemas, whatever the test looks at in it.
+// Checked validates every answer and every frame that the client reads against the published
+// schemas.
 func (c *Client) Checked(s *Schemas) *Client {
 	checked := *c
 	checked.schemas = s
 	return &checked
 }
 
-// To is a client of another host that checks as this one does.
+// To returns a client of another host with the same validation.
 func (c *Client) To(h *Host, key string) *Client { return h.Client(key).Checked(c.schemas) }
 
 var (
@@ -31,7 +31,7 @@ func ownErrors(path string) bool {
 	return strings.HasPrefix(path, "/v1/host/sample/") || strings.HasPrefix(path, "/v1/packs")
 }
 
-// check holds a whole answer against the schema of what was asked for.
+// check validates an answer against the schema of the requested path.
 func (c *Client) check(method, target string, a *Answer) error {
 	if c.schemas == nil || method == http.MethodHead {
 		return nil
@@ -94,7 +94,7 @@ func (s *Schemas) events(docs []json.RawMessage) error {
 	return nil
 }
 
-// Frame holds what a stream's frame carries against its schema.
+// Frame validates the content of a stream's frame.
 func (s *Schemas) Frame(f Frame) error {
 	switch f.Event {
 	case "": // a comment

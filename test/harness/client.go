@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Client is the REST API as its users call it.
+// Client calls the REST API as users do.
 type Client struct {
 	Base, Key string
 	HTTP      *http.Client
 	schemas   *Schemas // nil: answers are not checked
 }
 
-// Client calls the host with a key.
+// Client returns a client with a key.
 func (h *Host) Client(key string) *Client {
 	return &Client{Base: h.HTTP, Key: key, HTTP: &http.Client{Timeout: 90 * time.Second}}
 }
@@ -76,7 +76,7 @@ func (c *Client) Do(ctx context.Context, method, path, body string, headers ...s
 	return a, c.check(method, path, a)
 }
 
-// Event is a recorded event, with the bytes it came in.
+// Event is a recorded event with its raw bytes.
 type Event struct {
 	EventID  string          `json:"eventId"`
 	RunID    string          `json:"runId"`
@@ -87,7 +87,7 @@ type Event struct {
 	Raw      json.RawMessage `json:"-"`
 }
 
-// Page is a poll's answer.
+// Page is the answer to a poll.
 type Page struct {
 	RunID        string            `json:"runId"`
 	Events       []json.RawMessage `json:"events"`
@@ -97,7 +97,7 @@ type Page struct {
 	RunStatus    string            `json:"runStatus"`
 }
 
-// Finish polls a run to its end and gives its events.
+// Finish polls a run to its end and returns its events.
 func (c *Client) Finish(ctx context.Context, runID string) ([]Event, error) {
 	var all []Event
 	for last := -1; ; {

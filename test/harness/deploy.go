@@ -30,7 +30,7 @@ func (h *Host) Deploy(docs []string, keys ...string) error {
 	return nil
 }
 
-// Between are the types of the events after the last node.started and before the node's end.
+// Between lists the types of the events after the last node.started and before the node's end.
 func Between(events []Event) string {
 	var out []string
 	for _, e := range events {
@@ -46,7 +46,7 @@ func Between(events []Event) string {
 	return strings.Join(out, " ")
 }
 
-// Seed is a source of chance that CHAOS_SEED repeats; the test's log names it.
+// Seed returns a random source. The test's log shows the seed, and CHAOS_SEED repeats it.
 func Seed(t *testing.T) *rand.Rand {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())

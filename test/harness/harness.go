@@ -1,5 +1,5 @@
-// Package harness runs the real binary for black-box tests: a process of its
-// own, real sockets, a data directory that survives a kill.
+// Package harness runs the real binary for black-box tests: a separate process, real sockets, and a
+// data directory that survives a kill.
 package harness
 
 import (
@@ -21,46 +21,45 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// Ready is what the host writes once it serves.
+// Ready is the content of the file that the host writes once it serves.
 type Ready struct {
 	HTTP string `json:"http"`
 	GRPC string `json:"grpc"`
 	NATS string `json:"nats"`
-	// Metrics is the URL of the metrics; profiles stand beside them. Empty unless they are
-	// served.
+	// Metrics is the URL of the metrics and profiles. Empty unless they are served.
 	Metrics string `json:"metrics"`
 	PID     int    `json:"pid"`
 }
 
-// Host is one host over all its processes: it can be killed and started again
-// on the same data.
+// Host is one host over the lifetimes of its processes: it can be killed and restarted on the same
+// data.
 type Host struct {
 	Ready
 	t   testing.TB
 	dir string
-	// command comes before args.
+	// command returns the command line before args.
 	command func(*Host) []string
 	args    []string
 	env     []string
 	cmd     *exec.Cmd
 	done    chan struct{}
-	// tee gets all of the output; it may be nil.
+	// tee gets the whole output; it may be nil
 	tee io.Writer
 	mu  sync.Mutex // guards log and writes to tee
 	log []byte
 }
 
-// Options start a host in another way than usual.
+// Options override the defaults of a host.
 type Options struct {
 	// Args and Env are added to those of the command.
 	Args, Env []string
-	// Output gets all that the host writes, of which Log keeps the end alone; nil: nobody.
+	// Output gets the host's whole output; Log keeps only its end. nil disables it.
 	Output io.Writer
-	// Dir is where the host's folder is made; empty: a fresh one.
+	// Dir is the parent of the host's folder; empty creates a fresh one.
 	Dir string
 }
 
-// startTimeout bounds a start; a store of some thousand frames is read in it.
+// startTimeout limits a start. A store of several thousand frames is read within it.
 const startTimeout = 60 * time.Second
 
 // Start runs `waybill dev` with further arguments on a fresh data directory.
@@ -85,14 +84,14 @@ func StartWith(t testing.TB, o Options) *Host {
 	return launch(t, &Host{t: t, dir: o.Dir, command: dev, args: o.Args, env: o.Env, tee: o.Output})
 }
 
-// dev is the command of a whole host. It takes all that is asked of it, however slow a machine is that
-// has other tests to run; what becomes of too much load is measured by bench.
+// dev is the command of a whole host. It has no load limits, so that tests pass on a slow machine.
+// bench measures overload.
 func dev(h *Host) []string {
 	return []string{"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--demo-runs=false", "--start-delay=0"}
 }
 
-// Serve runs one service in a process of its own, `waybill serve SERVICE`, at an
-// address that it keeps over restarts.
+// Serve runs one service in a separate process, `waybill serve SERVICE`, at an address that it
+// keeps over restarts.
 func Serve(t testing.TB, service string, args ...string) *Host {
 	t.Helper()
 	h := Begin(t, service, args...)
@@ -100,8 +99,8 @@ func Serve(t testing.TB, service string, args ...string) *Host {
 	return h
 }
 
-// Begin is Serve without waiting: what the service needs may be missing yet. Its
-// address is known all the same.
+// Begin is Serve without waiting: dependencies of the service may still be missing. Its address is
+// known already.
 func Begin(t testing.TB, service string, args ...string) *Host {
 	t.Helper()
 	return BeginWith(t, service, Options{Args: args})
@@ -133,7 +132,7 @@ func prepare(t testing.TB, h *Host) *Host {
 	return h
 }
 
-// end kills what still runs, and shows what it said if the test failed.
+// end kills a running process, and prints its output if the test failed.
 func (h *Host) end() {
 	h.Kill()
 	if h.t.Failed() {
@@ -147,14 +146,14 @@ func (h *Host) Setenv(kv string) { h.env = append(h.env, kv) }
 // Dir is the data directory.
 func (h *Host) Dir() string { return filepath.Join(h.dir, "data") }
 
-// Launch starts a process on the host's data, and waits until it serves.
+// Launch starts a process on the host's data and waits until it serves.
 func (h *Host) Launch() {
 	h.t.Helper()
 	h.Spawn()
 	h.Await()
 }
 
-// Await waits until the process that was spawned serves.
+// Await waits until the spawned process serves.
 func (h *Host) Await() {
 	h.t.Helper()
 	if err := h.await(); err != nil {
@@ -162,7 +161,7 @@ func (h *Host) Await() {
 	}
 }
 
-// Ended waits until the process ends by itself, and reports how.
+// Ended waits until the process ends by itself, and returns its state.
 func (h *Host) Ended() *os.ProcessState {
 	h.t.Helper()
 	select {
@@ -173,11 +172,11 @@ func (h *Host) Ended() *os.ProcessState {
 	return h.cmd.ProcessState
 }
 
-// Exited is closed when the process that was spawned last has ended.
+// Exited is closed when the last spawned process has ended.
 func (h *Host) Exited() <-chan struct{} { return h.done }
 
-// Spawn starts a process on the host's data, and does not wait for it: it can
-// be killed while it starts.
+// Spawn starts a process on the host's data without waiting, so that it can be killed during its
+// start.
 func (h *Host) Spawn() {
 	h.t.Helper()
 	if err := h.spawn(); err != nil {
@@ -211,13 +210,13 @@ func (h *Host) spawn() error {
 	}
 	h.done = make(chan struct{})
 	go func(c *exec.Cmd, done chan struct{}) {
-		_ = c.Wait() // its state tells what happened
+		_ = c.Wait() // its state has the result
 		close(done)
 	}(h.cmd, h.done)
 	return nil
 }
 
-// await polls for the file that the host writes when it is ready.
+// await polls for the file that the host writes when ready.
 func (h *Host) await() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -239,19 +238,19 @@ func (h *Host) await() error {
 	}
 }
 
-// Kill ends the process at once, as a power cut would for it.
+// Kill kills the process, like a power cut.
 func (h *Host) Kill() { h.signal(syscall.SIGKILL) }
 
-// Quit ends the process with the stacks of all its goroutines in the output.
+// Quit ends the process with a dump of all goroutines in its output.
 func (h *Host) Quit() { h.signal(syscall.SIGQUIT) }
 
-// Stop ends the process cleanly, and reports how it ended.
+// Stop ends the process cleanly and returns its state.
 func (h *Host) Stop() *os.ProcessState {
 	h.signal(syscall.SIGTERM)
 	return h.cmd.ProcessState
 }
 
-// stopTimeout bounds a clean stop; then the process is killed and the test fails.
+// stopTimeout limits a clean stop. After it the process is killed and the test fails.
 const stopTimeout = 20 * time.Second
 
 func (h *Host) signal(s syscall.Signal) {
@@ -263,7 +262,7 @@ func (h *Host) signal(s syscall.Signal) {
 		return
 	default:
 	}
-	_ = h.cmd.Process.Signal(s) // it may just have ended
+	_ = h.cmd.Process.Signal(s) // it may have just ended
 	select {
 	case <-h.done:
 	case <-time.After(stopTimeout):
@@ -273,11 +272,10 @@ func (h *Host) signal(s syscall.Signal) {
 	}
 }
 
-// maxLog is how much of the output is kept, at least: the end, where a host
-// says what went wrong.
+// maxLog is the minimum of recorded output in bytes: the end, where a host reports errors.
 const maxLog = 256 << 10
 
-// Write keeps the host's output; it is the process's standard output and error.
+// Write records the process's standard output and error.
 func (h *Host) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -291,15 +289,15 @@ func (h *Host) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Log is what the host has written so far; of a long log the end.
+// Log returns the host's output so far; of a long one the end.
 func (h *Host) Log() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.log)
 }
 
-// withoutKeys is an environment without the keys of vendors: with one of them a host
-// would ask a vendor's models.
+// withoutKeys removes vendors' API keys from an environment: with one of them a host would call a
+// vendor's models.
 func withoutKeys(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -307,8 +305,8 @@ func withoutKeys(env []string) []string {
 	})
 }
 
-// InOneProcess leaves a test out where the host is run as several processes; why says what
-// only one has.
+// InOneProcess skips a test if the host runs as several processes. why names the feature that only
+// one process has.
 func InOneProcess(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("WAYBILL") != "" {

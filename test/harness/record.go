@@ -19,17 +19,17 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Recording is a run as the log has it, with the workflow that it ran.
+// Recording is a run from the log, with its workflow.
 type Recording struct {
 	Workflow json.RawMessage `json:"workflow"`
 	Record   json.RawMessage `json:"record"`
 	Events   []wire.Event    `json:"events"`
 }
 
-// perShape is how many runs of a workflow are kept that told the same events.
+// perShape is the number of runs recorded per workflow with the same event types.
 const perShape = 1
 
-// maxEvents is how long a run may be that is kept: a long one says no more.
+// maxEvents is the length limit of recorded runs: longer ones add nothing.
 const maxEvents = 1000
 
 // Record writes runs of a tenant into a folder, one file for each way a workflow went.
@@ -55,7 +55,7 @@ func (s *Shared) Record(dir, tenant, key string) error {
 			return err
 		}
 		if rec.Opened || rec.Replays() {
-			continue // nobody here carries them out, or they are what another run was
+			continue // imported runs, or copies of another run
 		}
 		name := rec.WorkflowID
 		if rec.Fork != nil {
@@ -80,7 +80,7 @@ func (s *Shared) Record(dir, tenant, key string) error {
 			return err
 		}
 		if a.Status != 200 {
-			continue // it was the tests' own and is gone
+			continue // a workflow of one test, deleted since
 		}
 		r.Workflow = a.Body
 		doc, err := r.lines()
@@ -94,8 +94,7 @@ func (s *Shared) Record(dir, tenant, key string) error {
 	return nil
 }
 
-// lines writes a recording as JSON with a line for each event, whose bytes stay what they
-// are in the log.
+// lines writes a recording as JSON with one line per event. The event's bytes stay unchanged.
 func (r *Recording) lines() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"workflow":`)
@@ -115,7 +114,7 @@ func (r *Recording) lines() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// logs reads the log of a tenant's runs.
+// logs reads the logs of a tenant's runs.
 func (h *Host) logs(ctx context.Context, tenant, key string) (runs map[string]*Recording, order []string, err error) {
 	nc, err := nats.Connect(h.NATS, nats.UserInfo(tenant, key), nats.CustomInboxPrefix(natsd.InboxPrefix(tenant)))
 	if err != nil {

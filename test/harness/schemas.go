@@ -15,19 +15,18 @@ import (
 
 // Schemas validates documents against the protocol's published schemas.
 type Schemas struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	all      publishedtest.Schemas
 	compiled map[string]*jsonschema.Schema
 }
 
-// LoadSchemas reads the published schemas; the test is skipped where they are
-// absent, and fails in CI.
+// LoadSchemas reads the published schemas. Without them the test is skipped, or fails in CI.
 func LoadSchemas(t testing.TB) *Schemas {
 	t.Helper()
 	return &Schemas{all: publishedtest.Load(t), compiled: map[string]*jsonschema.Schema{}}
 }
 
-// Validate holds a document against a published schema, named by its file.
+// Validate validates a document against a published schema, given by its file name.
 func (s *Schemas) Validate(file string, doc []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +48,7 @@ func (s *Schemas) Validate(file string, doc []byte) error {
 	return nil
 }
 
-// Event holds an event against the schema of events, and its payload against
-// the one of its type.
+// Event validates an event against the schema of events, and its payload against that of its type.
 func (s *Schemas) Event(doc []byte) error {
 	if err := s.Validate("run-event.schema.json", doc); err != nil {
 		return err
@@ -65,7 +63,7 @@ func (s *Schemas) Event(doc []byte) error {
 	return s.Payload(e.Type, e.Payload)
 }
 
-// vendorPrefix begins the types of this host's own events, of which nothing is published.
+// vendorPrefix is the prefix of this host's own event types, which have no published schema.
 const vendorPrefix = "waybill."
 
 // Payload holds a payload against the schema of its event type; a type that the

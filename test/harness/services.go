@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// ServeAll runs one process of each service on a NATS server: `waybill serve` as often as
-// there are services. log are the flags that say how the server is reached, gateway are
-// further ones of the gateway, whose host it gives; it keeps no audit log.
+// ServeAll runs one process of each service on a NATS server, without an audit log. log has the
+// flags of the connection to the server, gateway further flags of the gateway. It returns the
+// gateway.
 func ServeAll(t testing.TB, log []string, gateway ...string) *Host {
 	t.Helper()
 	return ServeEach(t, log, gateway...)["gateway"]
 }
 
-// ServeEach is ServeAll, and gives the process of each service by the service's name.
+// ServeEach is ServeAll, but returns the process of each service by name.
 func ServeEach(t testing.TB, log []string, gateway ...string) map[string]*Host {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "host.key")

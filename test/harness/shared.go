@@ -14,11 +14,11 @@ const (
 	Canary   = "canary-2c9e7f51b08d6a34"
 )
 
-// Shared is one host for all tests of a package. The first test that asks
-// starts it; Close, in TestMain, ends it.
+// Shared is one host for all tests of a package. It starts on first use; Close, in TestMain, ends
+// it.
 type Shared struct {
 	Args, Env []string
-	// Setup prepares the fresh host, once; it may be nil.
+	// Setup prepares the fresh host, once. nil does nothing.
 	Setup func(h *Host) error
 
 	once sync.Once
@@ -26,8 +26,7 @@ type Shared struct {
 	err  error
 }
 
-// Host is the package's host. The test fails if it did not start, and is left
-// out under -short.
+// Host returns the package's host. The test fails if it did not start, and is skipped under -short.
 func (s *Shared) Host(t testing.TB) *Host {
 	t.Helper()
 	if testing.Short() {
@@ -54,14 +53,14 @@ func (s *Shared) start() {
 	s.err = s.Setup(s.host)
 }
 
-// Close ends the host, if a test started it, removes its data and the binary
-// built for it. It gives what the host wrote.
+// Close ends the host if it was started, and removes its data and the built binary. It returns the
+// host's output.
 func (s *Shared) Close() string {
 	defer Clean()
 	if s.host == nil || s.host.done == nil {
 		return ""
 	}
-	_ = s.host.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = s.host.cmd.Process.Signal(syscall.SIGKILL) // it may have just ended
 	<-s.host.done
 	_ = os.RemoveAll(s.host.dir) // a temporary directory
 	return s.host.Log()

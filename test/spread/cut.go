@@ -18,10 +18,10 @@ const cuttable = "SPREAD_CUTTABLE"
 func (h *host) obeyCuts(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for told := ""; ; {
-		if b, err := os.ReadFile(h.path("cut")); err == nil && string(b) != told {
-			told = string(b)
-			h.links.Cut(told)
+	for content := ""; ; {
+		if b, err := os.ReadFile(h.path("cut")); err == nil && string(b) != content {
+			content = string(b)
+			h.links.Cut(content)
 			_ = os.WriteFile(h.path("cut.done"), b, 0o600) // the test that waits for it reports the failure
 		}
 		select {

@@ -18,8 +18,8 @@ import (
 // hookTag tags the runs that a webhook reports.
 const hookTag = "sweep-hook"
 
-// told lists the event types that the webhook sends. All of them carry content.
-var told = []string{
+// hookEvents lists the event types that the webhook sends. All of them carry content.
+var hookEvents = []string{
 	"run.started", "run.completed", "run.failed", "run.cancelled", "run.paused", "run.resumed", "node.completed", "node.failed", "node.resumed",
 	"interrupt.requested", "interrupt.resolved", "approval.requested", "approval.received", "clarification.requested", "clarification.resolved",
 	"channel.written", "variable.changed",
@@ -93,7 +93,7 @@ func (in *inbox) count() int {
 func (r *rig) listen() {
 	r.t.Helper()
 	r.inbox = r.openInbox()
-	r.register(r.inbox.URL, told, hookTag)
+	r.register(r.inbox.URL, hookEvents, hookTag)
 }
 
 // register registers a webhook. Its own secret is returned once and is not a planted one.

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// endTimeout is how long a run may take to end once the host is whole again.
+	// endTimeout is how long a run may take to end once the host is healthy again.
 	endTimeout = 2 * time.Minute
-	// readers ask at the same time.
+	// readers is the number of concurrent readers.
 	readers = 4
 )
 
-// Check holds a host that is whole again against the journal: each acknowledged run is
-// there and ends, its log is in order and nothing is in it twice, and what clients were told
-// of a run they acted upon together is what one after another could have been told.
+// Check compares a healthy host with the journal. Each acknowledged run exists and ends, and its
+// log is in order without duplicates. For runs with concurrent clients, their answers are
+// linearizable.
 func (j *Journal) Check(t testing.TB, host *harness.Host) {
 	t.Helper()
 	runs := j.Runs()
@@ -55,11 +55,11 @@ func (j *Journal) Check(t testing.TB, host *harness.Host) {
 func (j *Journal) checkRun(t testing.TB, c *harness.Client, id, workflow string) {
 	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
 	defer cancel()
-	if workflow == GateWorkflow && settle(ctx, c, id) { // nobody may have answered
+	if workflow == GateWorkflow && settle(ctx, c, id) { // it may still be unanswered
 		j.answer(ctx, c, 0, id, "accept")
 	}
 	events, err := c.Finish(ctx, id)
-	for err != nil && ctx.Err() == nil { // a service may be away for a moment
+	for err != nil && ctx.Err() == nil { // a service may be briefly unavailable
 		j.failed(ctx)
 		events, err = c.Finish(ctx, id)
 	}
@@ -80,14 +80,14 @@ func (j *Journal) checkHistories(t testing.TB) {
 		if porcupine.CheckOperationsTimeout(model(), history, endTimeout) == porcupine.Ok {
 			continue
 		}
-		t.Errorf("run %s: what its clients were told did not happen one after another:", run)
+		t.Errorf("run %s: the answers to its clients are not linearizable:", run)
 		for _, op := range history {
 			t.Logf("client %d %12d..%d %+v → %+v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
 		}
 	}
 }
 
-// CheckLog holds one run's log against the rules that no fault may break.
+// CheckLog checks one run's log against the rules that hold under any fault.
 func CheckLog(t testing.TB, id, workflow string, events []harness.Event) {
 	t.Helper()
 	k, artifacts := runcheck.New(runcheck.Source{}), 0
@@ -110,7 +110,7 @@ func CheckLog(t testing.TB, id, workflow string, events []harness.Event) {
 	}
 }
 
-// types are those of a log's events, each with the time since the first: where it stood still.
+// types lists a log's event types, each with the time since the first, to show where it stalled.
 func types(events []harness.Event) string {
 	var (
 		out   []string
@@ -118,7 +118,7 @@ func types(events []harness.Event) string {
 	)
 	for i, e := range events {
 		var v struct{ Timestamp time.Time }
-		_ = json.Unmarshal(e.Raw, &v) // of one that has none, it is seen
+		_ = json.Unmarshal(e.Raw, &v) // an event without a time shows as 0
 		if i == 0 {
 			first = v.Timestamp
 		}

@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// clientsPerGroup act on one run at the same time.
+// clientsPerGroup is the number of concurrent clients of one run.
 const clientsPerGroup = 4
 
-// contend creates runs that wait, one after another, and has two answer each, one cancel
-// it, and one read it meanwhile.
+// contend creates waiting runs, one after another. Concurrently, two clients answer each, one
+// cancels it, and one reads it.
 func (j *Journal) contend(ctx context.Context, t testing.TB, host *harness.Host, first int) {
 	clients := make([]*harness.Client, clientsPerGroup)
 	for i := range clients {
@@ -45,7 +45,7 @@ func (j *Journal) contend(ctx context.Context, t testing.TB, host *harness.Host,
 	}
 }
 
-// settle polls until a run waits, or has ended; false: ctx has ended.
+// settle polls until a run waits or has ended. It returns false if ctx has ended.
 func settle(ctx context.Context, c *harness.Client, run string) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -80,7 +80,7 @@ func (j *Journal) cancel(ctx context.Context, c *harness.Client, id int, run str
 	j.record(run, id, call, input{op: opCancel}, out)
 }
 
-// outcomeOf tells what an answer says of what was asked.
+// outcomeOf classifies the answer to a request.
 func outcomeOf(a *harness.Answer, err error) string {
 	switch {
 	case err != nil || a.Status >= http.StatusInternalServerError:
@@ -91,7 +91,7 @@ func outcomeOf(a *harness.Answer, err error) string {
 	return refused
 }
 
-// read notes what the log of a run says. A read that fails says nothing.
+// read records what the run's log shows. A failed read is not recorded.
 func (j *Journal) read(ctx context.Context, c *harness.Client, id int, run string) {
 	call := j.now()
 	a, err := c.Do(ctx, http.MethodGet, "/v1/runs/"+run+"/events/poll?timeout=0&lastSequence=-1", "")
@@ -109,14 +109,14 @@ func (j *Journal) read(ctx context.Context, c *harness.Client, id int, run strin
 	j.record(run, id, call, input{op: opRead}, output{seen: stateOf(events)})
 }
 
-// stateOf tells what a log says.
+// stateOf returns the state that a log shows.
 func stateOf(events []harness.Event) state {
 	s := state{events: len(events)}
 	for _, e := range events {
 		switch e.Type {
 		case "approval.received":
 			var p struct{ Action string }
-			_ = json.Unmarshal(e.Payload, &p) // one without an action answers nothing
+			_ = json.Unmarshal(e.Payload, &p) // a payload without an action is not an answer
 			s.answer = p.Action
 		case "run.cancelled":
 			s.cancelled = true

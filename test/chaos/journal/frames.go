@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Frames reads the whole log at a NATS server, by run.
+// Frames reads the whole log from a NATS server, by run.
 func Frames(t testing.TB, url string) (logs map[string][]*frame.Frame) {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -23,7 +23,7 @@ func Frames(t testing.TB, url string) (logs map[string][]*frame.Frame) {
 	defer nc.Close()
 	api, err := js.New(nc)
 	require.NoError(t, err)
-	for deadline := time.Now().Add(endTimeout); ; { // its leader may have gone just now
+	for deadline := time.Now().Add(endTimeout); ; { // its leader may just have changed
 		if logs, err = readLog(t.Context(), api); err == nil || time.Now().After(deadline) {
 			break
 		}
@@ -63,8 +63,8 @@ func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, 
 			return nil, err
 		}
 		f.Pos, f.Stored = meta.Sequence.Stream, meta.Timestamp
-		if f.Pos != before+1 { // a server that has lost records
-			return nil, fmt.Errorf("what is at %d is not there", before+1)
+		if f.Pos != before+1 { // the server has lost records
+			return nil, fmt.Errorf("record %d is missing", before+1)
 		}
 		before = f.Pos
 		out[f.Run.RunID] = append(out[f.Run.RunID], f)
@@ -72,16 +72,16 @@ func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, 
 	return out, nil
 }
 
-// next waits no longer for a message than a server that is well needs: one with a damaged file may
-// say nothing for ever, and another is to be asked.
+// next waits for a message as long as a healthy server needs. A server with a damaged file may
+// never answer; another one is tried then.
 func next(ctx context.Context, msgs js.MessagesContext) (js.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	return msgs.Next(js.NextContext(ctx))
 }
 
-// CheckFrames holds the log itself against the journal: the frames of each run are a chain,
-// and no owner of a run has written after another had taken it up.
+// CheckFrames checks the log itself: the frames of each run are a chain, and no former owner wrote
+// after another took the run over.
 func (j *Journal) CheckFrames(t testing.TB, logs map[string][]*frame.Frame) {
 	t.Helper()
 	for run, workflow := range j.Runs() {
@@ -92,14 +92,14 @@ func (j *Journal) CheckFrames(t testing.TB, logs map[string][]*frame.Frame) {
 		if err := frame.VerifyChain(frames); err != nil {
 			t.Errorf("run %s: %v", run, err)
 		}
-		if workflow != GateWorkflow { // whose clients write as well
+		if workflow != GateWorkflow { // clients write to these runs as well
 			assert.Empty(t, late(frames), "run %s: owners that wrote after another", run)
 		}
 	}
 }
 
-// late are the writers of a run that wrote again after another of its owners had. The
-// acceptor writes under the owner's eyes, and without a name.
+// late returns the writers of a run that wrote again after another owner had. The acceptor writes
+// on behalf of the owner, without a name.
 func late(frames []*frame.Frame) (out []string) {
 	gone, owner := map[string]bool{}, ""
 	for _, f := range frames {

@@ -1,6 +1,5 @@
-// Package journal keeps what only an outsider of a host knows: what it acknowledged to its
-// clients, and when. Whatever breaks meanwhile, nothing of that may be lost, changed or done
-// twice.
+// Package journal records what a host acknowledged to its clients, and when. Under any fault, none
+// of that may be lost, changed or done twice.
 package journal
 
 import (
@@ -16,17 +15,17 @@ import (
 // Key is the credential of all clients.
 const Key = "dev-key"
 
-// Journal is what was acknowledged. It is safe for concurrent use.
+// Journal is the record of acknowledgements. It is safe for concurrent use.
 type Journal struct {
 	began time.Time
-	// lost are keys of requests whose answers were lost, for whoever repeats them.
+	// lost has the keys of requests whose answers were lost, to be repeated.
 	lost chan string
 
-	mu      sync.Mutex                       // guards what follows
+	mu      sync.Mutex                       // guards the fields below
 	runs    map[string]string                // run id → workflow
 	keyed   map[string]string                // key → run id
-	history map[string][]porcupine.Operation // of runs that several clients act upon
-	refused int                              // requests that got no answer, or 503
+	history map[string][]porcupine.Operation // of runs with several clients
+	refused int                              // requests without an answer, or with 503
 }
 
 // New makes an empty journal.
@@ -37,7 +36,7 @@ func New() *Journal {
 	}
 }
 
-// acknowledged notes a run, and the key that stands for it if there is one.
+// acknowledged records a run and its idempotency key, if any.
 func (j *Journal) acknowledged(t testing.TB, key, workflow, runID string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,13 +50,13 @@ func (j *Journal) acknowledged(t testing.TB, key, workflow, runID string) {
 	j.keyed[key] = runID
 }
 
-// now is an instant as histories have it.
+// now is the current time in histories.
 func (j *Journal) now() int64 { return time.Since(j.began).Nanoseconds() }
 
-// forever is when an operation ended of which nobody knows.
+// forever is the end of an operation with unknown outcome.
 const forever = int64(1) << 62
 
-// record notes an operation on a run.
+// record adds an operation on a run.
 func (j *Journal) record(runID string, client int, call int64, in input, out output) {
 	ret := j.now()
 	if out.outcome == unknown {
@@ -68,14 +67,14 @@ func (j *Journal) record(runID string, client int, call int64, in input, out out
 	j.history[runID] = append(j.history[runID], porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: ret})
 }
 
-// Runs are the acknowledged runs with their workflows.
+// Runs returns the acknowledged runs with their workflows.
 func (j *Journal) Runs() map[string]string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return maps.Clone(j.runs)
 }
 
-// String counts what there is.
+// String returns the counts.
 func (j *Journal) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -83,6 +82,6 @@ func (j *Journal) String() string {
 	for _, h := range j.history {
 		ops += len(h)
 	}
-	return fmt.Sprintf("%d acknowledged runs, %d of them keyed, %d in histories of %d operations; %d requests without effect that is known",
+	return fmt.Sprintf("%d acknowledged runs, %d of them keyed, %d in histories of %d operations; %d requests with unknown outcome",
 		len(j.runs), len(j.keyed), len(j.history), ops, j.refused)
 }

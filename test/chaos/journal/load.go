@@ -25,7 +25,7 @@ var workflows = map[string]string{
 	GateWorkflow:  define(GateWorkflow, node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"]}`), node("b", "core.noop", "{}")),
 }
 
-// define makes a workflow of nodes one after another.
+// define returns a workflow of consecutive nodes.
 func define(id string, nodes ...string) string {
 	var edges []string
 	for i := range nodes[1:] {
@@ -41,17 +41,17 @@ func node(id, typ, config string) string {
 
 func nodeID(doc string) string {
 	var n struct{ ID string }
-	_ = json.Unmarshal([]byte(doc), &n) // ours
+	_ = json.Unmarshal([]byte(doc), &n) // our own documents
 	return n.ID
 }
 
-// requests are the bodies that load is made of; triage calls the sample model.
+// requests are the bodies of the load; triage calls the sample model.
 var requests = []string{
 	`{"workflowId":"chaos-one"}`, `{"workflowId":"chaos-three","inputs":{"a":1}}`, `{"workflowId":"chaos-delay"}`,
 	`{"workflowId":"triage","inputs":{"mail":"I was charged twice for order 12345 and want a refund at once."}}`,
 }
 
-// retryAfter is how long a client waits that got no answer.
+// retryAfter is a client's pause after a request without an answer.
 const retryAfter = 50 * time.Millisecond
 
 // Deploy registers the workflows of the load.
@@ -64,8 +64,8 @@ func Deploy(t testing.TB, host *harness.Host) {
 	}
 }
 
-// Load has clients at work until stop is called, which waits for them: workers that create
-// runs, and groups that act on one run at the same time.
+// Load runs clients until stop is called, which waits for them: workers that create runs, and
+// groups that work on one run concurrently.
 func (j *Journal) Load(t testing.TB, host *harness.Host, workers, groups int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,8 +88,8 @@ func client(host *harness.Host) *harness.Client {
 	return c
 }
 
-// create creates runs until ctx ends. A request that got no answer is repeated under its
-// key, now or after a restart: it must stand for one run.
+// create creates runs until ctx ends. A request without an answer is repeated with its key, now or
+// after a restart: it must give the same run.
 func (j *Journal) create(ctx context.Context, t testing.TB, c *harness.Client, worker int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		body, key := requests[(worker+n)%len(requests)], ""
@@ -110,7 +110,7 @@ func (j *Journal) create(ctx context.Context, t testing.TB, c *harness.Client, w
 	}
 }
 
-// failed notes a request without an effect that is known, and takes the client's breath.
+// failed records a request with unknown outcome, and pauses.
 func (j *Journal) failed(ctx context.Context) {
 	j.mu.Lock()
 	j.refused++
@@ -121,7 +121,7 @@ func (j *Journal) failed(ctx context.Context) {
 	}
 }
 
-// createOne creates a run, and notes it once that is acknowledged; empty: it is not.
+// createOne creates a run and records it once acknowledged. It returns an empty id otherwise.
 func (j *Journal) createOne(ctx context.Context, t testing.TB, c *harness.Client, body, key string) (runID string) {
 	var headers []string
 	if key != "" {
@@ -134,7 +134,7 @@ func (j *Journal) createOne(ctx context.Context, t testing.TB, c *harness.Client
 	case err != nil || a.Status == http.StatusServiceUnavailable:
 		j.failed(ctx)
 		return ""
-	case key != "" && a.Code() == "idempotency_in_flight": // the one whose answer was lost
+	case key != "" && a.Code() == "idempotency_in_flight": // the request whose answer was lost
 		j.failed(ctx)
 		return ""
 	case a.Status != http.StatusCreated:

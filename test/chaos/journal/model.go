@@ -6,34 +6,33 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What clients do to a run that waits for an answer.
+// Operations of clients on a waiting run.
 const (
 	opAnswer = "answer"
 	opCancel = "cancel"
 	opRead   = "read"
 )
 
-// input is what a client asked; value is the answer it gave.
+// input is a client's request; value is its answer to the run's question.
 type input struct{ op, value string }
 
-// Outcomes of what a client asked.
+// Outcomes of a request.
 const (
 	taken   = "taken"
-	refused = "refused" // somebody was there before
-	unknown = "unknown" // nobody said whether it was done
+	refused = "refused" // another client was first
+	unknown = "unknown" // no answer: the request may have taken effect
 )
 
-// output is what the client was told. Of a read, seen is what the log of the run said.
+// output is the answer to a client. For a read, seen is the state that the log shows.
 type output struct {
 	outcome string
 	seen    state
 }
 
-// state is a run as its clients know it: it has one log, which only grows. Between two that
-// ask, the run goes on by itself, so how long the log is and whether it has ended is learnt
-// from reads.
+// state is a run as its clients see it: one log that only grows. The run also continues by itself,
+// so its length and its end are known only from reads.
 type state struct {
-	answer    string // the one that counts; empty: none yet
+	answer    string // the accepted answer; empty if none yet
 	cancelled bool
 	ended     bool
 	events    int
@@ -41,8 +40,8 @@ type state struct {
 
 func (s state) open() bool { return s.answer == "" && !s.cancelled && !s.ended }
 
-// model is the sequential meaning of the operations on one run that waits for an answer:
-// histories of clients that are not an interleaving of it break a promise.
+// model is the sequential specification of the operations on one waiting run. A history that is no
+// interleaving of it breaks a promise.
 func model() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{state{}} },
@@ -55,7 +54,7 @@ func model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step gives the states that may follow; none: it cannot have happened so.
+// step returns the possible next states, none if the operation is impossible.
 func step(s state, in input, out output) []any {
 	if in.op == opRead {
 		return read(s, out.seen)
@@ -66,8 +65,8 @@ func step(s state, in input, out output) []any {
 	} else {
 		after.cancelled = true
 	}
-	// An answer needs a run that waits; a cancel one that has not ended, and whose end, once
-	// it was answered, only reads tell.
+	// An answer needs a waiting run. A cancel needs a run that has not ended; after an answer, only
+	// reads show the end.
 	possible := s.open() || in.op == opCancel && !s.ended && !s.cancelled
 	switch {
 	case out.outcome == unknown && possible:
@@ -77,15 +76,15 @@ func step(s state, in input, out output) []any {
 	case out.outcome == taken && possible:
 		return []any{after}
 	case out.outcome == taken && in.op == opCancel && s.cancelled:
-		return []any{s} // and again
+		return []any{s} // repeated cancel
 	case out.outcome == refused && !s.open():
 		return []any{s}
 	}
 	return nil
 }
 
-// read holds what a read saw against what was there: all that was acknowledged, and all
-// that anybody has seen before.
+// read checks a read against the known state: everything acknowledged, and everything any client
+// has seen before.
 func read(s, seen state) []any {
 	grown := seen.events >= s.events && (!s.ended || seen.ended && seen.events == s.events)
 	if !grown || seen.answer != s.answer || seen.cancelled != s.cancelled {
