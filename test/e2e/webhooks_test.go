@@ -133,7 +133,7 @@ func TestWebhooks_OutliveAKill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, a.Status)
 	h.Stop()
-	require.Contains(t, said.String(), "a delivery failed")
+	require.Contains(t, said.String(), "webhooks: delivery failed")
 	require.NotContains(t, said.String(), hook.Secret)
 	require.NotContains(t, said.String(), "url-secret")
 }
