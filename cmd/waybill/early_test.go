@@ -83,7 +83,7 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(func() { client.CloseIdleConnections(); end(); srv.Stop() })
-	says("/readyz", http.StatusServiceUnavailable, "the redactor cannot be reached")
+	says("/readyz", http.StatusServiceUnavailable, "the redactor is unavailable")
 	says("/healthz", http.StatusOK, `"ok"`)
 	says("/v1/runs", http.StatusUnauthorized, `"unauthenticated"`)
 }

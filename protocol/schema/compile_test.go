@@ -241,6 +241,7 @@ func ExampleSchema_Validate() {
 		fmt.Printf("%q %s: %s\n", v.InstancePath, v.Keyword, v.Message)
 	}
 	// Output:
-	// "" required: required member missing: to "/from" additionalProperties: additional member not
-	// allowed; allowed: loud, to "/loud" type: want type boolean
+	// "" required: required member missing: to
+	// "/from" additionalProperties: additional member not allowed; allowed: loud, to
+	// "/loud" type: want type boolean
 }

@@ -2,6 +2,7 @@ package models
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -160,6 +161,11 @@ func stopRow(v *vendor) row {
 			retry:     {`{"nodeId":"ask","attempt":2,"reason":"truncation"}`},
 		},
 	}
+}
+
+// limited reports whether the vendor refuses a call of the row for lack of capacity.
+func (r row) limited() bool {
+	return slices.ContainsFunc(r.answers, func(a answer) bool { return a.status == http.StatusTooManyRequests })
 }
 
 // transportRows are calls without an answer. The node's retry policy handles them, and no envelope

@@ -144,7 +144,7 @@ func (f *MediaFilter) value(out *strings.Builder, b byte) {
 	}
 	if f.chars*3/4 > f.max {
 		f.gone, f.held = true, nil
-		fmt.Fprintf(out, "[omittedText: an assetText of more than %d bytes]", f.max)
+		fmt.Fprintf(out, "[omitted: an asset of more than %d bytes]", f.max)
 	}
 }
 
