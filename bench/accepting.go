@@ -17,18 +17,17 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept/accepttest"
 )
 
-// writers is how many callers hand envelopes in at once.
+// writers is the number of concurrent callers.
 const writers = 64
 
-// acceptorHost is `waybill serve acceptor` in a process of its own, over its
-// embedded JetStream server, with the fsync before every acknowledgement that it
-// has in production.
+// acceptorHost is a `waybill serve acceptor` process with its embedded JetStream server and the
+// fsync before every acknowledgement that production has.
 type acceptorHost struct {
 	*host
 	conns []*grpc.ClientConn
-	// callers wait here while they have nothing to hand in.
+	// idle callers
 	callers chan *caller
-	// taken is how many envelopes were accepted.
+	// taken counts accepted envelopes.
 	taken atomic.Int64
 }
 
@@ -67,7 +66,7 @@ func (a *acceptorHost) stop() {
 	a.host.stop()
 }
 
-// accept lets a caller who has nothing to do hand one envelope in.
+// accept sends one envelope with an idle caller.
 func (a *acceptorHost) accept(ctx context.Context) error {
 	c := <-a.callers
 	defer func() { a.callers <- c }()
@@ -78,8 +77,7 @@ func (a *acceptorHost) accept(ctx context.Context) error {
 	return nil
 }
 
-// caller hands envelopes in, one after the other, with a new run for every
-// perRun of them.
+// caller sends envelopes in sequence, with a new run after every perRun of them.
 type caller struct {
 	client acceptorv1.AcceptorClient
 	name   string

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// cage is a memory cgroup of version 1 or 2 in which each service of a host gets one of its own, as a container does:
-// the kernel kills what wants more than the limit.
+// cage is a memory cgroup, version 1 or 2. Each service of a host gets a child group, like a
+// container: the kernel kills a service over the limit.
 type cage struct {
 	dir string
-	// limit is the file of the limit, kills the one that counts who was killed.
+	// limit is the file with the limit, kills the file with the kill count.
 	limit, kills string
 }
 
-// newCage makes one, or gives nil where the machine has no such cgroup that we may use.
+// newCage creates a cage. It returns nil if the machine has no usable cgroup.
 func newCage(name string) *cage {
 	for _, c := range []cage{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"},
@@ -28,7 +28,7 @@ func newCage(name string) *cage {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(c.dir, c.limit)); err == nil {
-			// In version 1 those within are there already, and there is no such file.
+			// In version 1 the controllers are already enabled, and the file does not exist.
 			_ = os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+memory"), 0o600)
 			return &c
 		}
@@ -37,8 +37,8 @@ func newCage(name string) *cage {
 	return nil
 }
 
-// wrap writes a command to a file that starts the host's binary: a service with GOMEMLIMIT, in bytes, and within a
-// limit of so many. NATS gets neither.
+// wrap writes a script that starts the host's binary. Services get GOMEMLIMIT and the memory limit,
+// in bytes; NATS gets neither.
 func (c *cage) wrap(file, bin string, soft, limit int) error {
 	within := ""
 	if c != nil {
@@ -48,7 +48,7 @@ func (c *cage) wrap(file, bin string, soft, limit int) error {
 	return os.WriteFile(file, []byte(script), 0o700) //nolint:gosec // G306: it is to be executed
 }
 
-// killed is how many processes the kernel has killed for their memory, and -1 without a cage.
+// killed is the number of processes killed for their memory, -1 without a cage.
 func (c *cage) killed() (n int, err error) {
 	if c == nil {
 		return -1, nil
@@ -62,7 +62,7 @@ func (c *cage) killed() (n int, err error) {
 	return n, err
 }
 
-// oomKills reads the count out of the kernel's words.
+// oomKills parses the kernel's count.
 func oomKills(text string) (int, error) {
 	for line := range strings.Lines(text) {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
@@ -72,7 +72,7 @@ func oomKills(text string) (int, error) {
 	return 0, fmt.Errorf("no oom_kill in %q", text)
 }
 
-// remove takes it away. Its processes have ended.
+// remove removes the cage. Its processes must have ended.
 func (c *cage) remove() error {
 	if c == nil {
 		return nil

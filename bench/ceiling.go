@@ -40,7 +40,7 @@ func fsyncs(dir string, n int) (samples, error) {
 	return all.sorted(), nil
 }
 
-// bareLog is the embedded log, alone on a fresh directory.
+// bareLog is the embedded log alone, on a fresh directory.
 type bareLog struct {
 	*jetstream.Log
 	stop func()
@@ -73,8 +73,8 @@ func openLog(ctx context.Context, dir string, durable bool) (bareLog, error) {
 	return l, nil
 }
 
-// ceiling measures what the embedded log alone takes: the two frames of a no-op
-// run, guarded as the host guards them, from a number of writers.
+// ceiling measures the rate of the embedded log alone: a number of writers append the two frames of
+// a no-op run, with the host's expectations.
 func ceiling(ctx context.Context, dir string, durable bool, writers int, d time.Duration) (float64, error) {
 	log, err := openLog(ctx, dir, durable)
 	if err != nil {
@@ -94,7 +94,7 @@ func ceiling(ctx context.Context, dir string, durable bool, writers int, d time.
 	return float64(frames) / d.Seconds(), err
 }
 
-// crowd lets a number of writers work at once, and adds up what they did.
+// crowd runs a number of writers concurrently and adds up their counts.
 func crowd(writers int, work func(w int) (int, error)) (int, error) {
 	var (
 		done   atomic.Int64

@@ -23,8 +23,8 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// clusterFigures are of a host in several processes: a gateway, an acceptor, an eventlog, a
-// redactor and some dispatchers, on one NATS server that syncs every write.
+// clusterFigures are the figures of a host in several processes: a gateway, an acceptor, an
+// eventlog, a redactor and some dispatchers, on one NATS server that syncs every write.
 type clusterFigures struct {
 	scale    []scaleRow
 	cost     []costRow
@@ -35,28 +35,27 @@ type clusterFigures struct {
 	load     string
 }
 
-// scaleRow is how many calls of a slow model so many dispatchers make.
+// scaleRow is the call rate of this many dispatchers with a slow model.
 type scaleRow struct {
 	dispatchers int
 	perSec      float64
-	// busy is the share of the machine's CPU that all processes took, the load client's own
-	// left out.
+	// busy is the share of the machine's CPU used by all processes except the load client.
 	busy float64
 }
 
-// costRow is what a run costs when the log holds so many already.
+// costRow is the cost of a run when the log already holds this many.
 type costRow struct {
 	held int
-	cpu  time.Duration // of all processes, for one run
+	cpu  time.Duration // of all processes, per run
 }
 
 const (
-	// slots is how many runs a dispatcher carries out at a time, and modelTakes what each
-	// waits for: together they say what one dispatcher can do, long before the CPU does.
+	// slots is the concurrency of a dispatcher, and modelTakes the duration of a call. Together
+	// they limit one dispatcher long before the CPU does.
 	slots      = 8
 	modelTakes = 200 * time.Millisecond
-	// memoryLimit is what the Go runtime of each service is told to stay below, in bytes: the
-	// chart gives a million for each MiB of the limit.
+	// memoryLimit is the GOMEMLIMIT of each service, in bytes: the chart sets a million for each
+	// MiB of the limit.
 	memoryLimit = memoryTarget * 1_000_000
 	callers     = 16
 )
@@ -68,10 +67,10 @@ type spreadHost struct {
 	cage   *cage
 }
 
-// cages counts them.
+// cages counts the cages, for their names.
 var cages atomic.Int64
 
-// startSpread starts one with so many dispatchers.
+// startSpread starts a host with this many dispatchers.
 func startSpread(ctx context.Context, o options, dispatchers int, env []string, args ...string) (*spreadHost, error) {
 	var bins [3]string
 	for i, bin := range []string{o.bin, o.spread, o.nats} {
@@ -101,11 +100,11 @@ func (h *spreadHost) stop() {
 	h.client.http.CloseIdleConnections()
 	h.host.stop()
 	if err := h.cage.remove(); err != nil {
-		log.Print(err) // a directory of the kernel's is left
+		log.Print(err) // an empty kernel directory remains
 	}
 }
 
-// pids are the processes by name.
+// pids returns the processes by name.
 func (h *spreadHost) pids() (map[string]int, error) {
 	files, err := filepath.Glob(filepath.Join(h.dir, "data", "*.pid"))
 	out := map[string]int{}
@@ -118,7 +117,7 @@ func (h *spreadHost) pids() (map[string]int, error) {
 	return out, err
 }
 
-// cpu is what all processes have spent.
+// cpu returns the CPU time of all processes.
 func (h *spreadHost) cpu() (sum time.Duration, err error) {
 	pids, err := h.pids()
 	if err != nil {
@@ -171,11 +170,11 @@ func cluster(ctx context.Context, r *report) (err error) {
 	return nil
 }
 
-// slow is a double that takes its time, and notes when it was asked.
+// slow is a model double with a delay, which records the time of each call.
 type slow struct {
 	*openaicompat.Server
-	mu    sync.Mutex // guards what follows
-	asked samples    // since began
+	mu    sync.Mutex // guards the fields below
+	asked samples    // time since began
 	began time.Time
 }
 
@@ -193,20 +192,20 @@ func newSlow() *slow {
 	return s
 }
 
-// start starts a host that asks the double.
+// start starts a host that calls the double.
 func (s *slow) start(ctx context.Context, o options, dispatchers int) (*spreadHost, error) {
 	return startSpread(ctx, o, dispatchers, []string{"WAYBILL_PROVIDER_DOUBLE_KEY=" + doubleKey},
 		"--provider", "double="+s.URL(), "--default-model", "double/"+openaicompat.DefaultModel, "--max-runs", strconv.Itoa(slots))
 }
 
-// calls are how many there were.
+// calls returns the number of calls.
 func (s *slow) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asked)
 }
 
-// rate is how many calls a second there were while the queue was full: in the middle of all.
+// rate returns the calls per second while the queue was full: in the middle half.
 func (s *slow) rate() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *slow) rate() float64 {
 	return float64(last-first) / (all[last] - all[first]).Seconds()
 }
 
-// asks is a workflow of n calls of the model in a row.
+// asks is a workflow of n consecutive model calls.
 func asks(id string, n int) []byte {
 	nodes, edges := make([]string, n), make([]string, 0, n)
 	for i := range n {
@@ -228,7 +227,7 @@ func asks(id string, n int) []byte {
 		id, strings.Join(nodes, ","), strings.Join(edges, ","))
 }
 
-// create starts so many runs of a workflow, and gives their ids.
+// create starts this many runs of a workflow and returns their ids.
 func (h *spreadHost) create(ctx context.Context, workflow string, n int) ([]string, error) {
 	ids := make([]string, n)
 	g, ctx := errgroup.WithContext(ctx)
@@ -242,8 +241,8 @@ func (h *spreadHost) create(ctx context.Context, workflow string, n int) ([]stri
 	return ids, g.Wait()
 }
 
-// told is what a run's log says: when its events came.
-type told struct {
+// runTimes is a page of a run's log: the times of its events.
+type runTimes struct {
 	Events []struct {
 		Type      string    `json:"type"`
 		Timestamp time.Time `json:"timestamp"`
@@ -251,10 +250,9 @@ type told struct {
 	IsComplete bool `json:"isComplete"`
 }
 
-// completed waits until all runs have ended, and gives what they tell. One that has failed is
-// an error.
-func (h *spreadHost) completed(ctx context.Context, ids []string) ([]told, error) {
-	out := make([]told, len(ids))
+// completed waits until all runs have ended, and returns their events. A failed run is an error.
+func (h *spreadHost) completed(ctx context.Context, ids []string) ([]runTimes, error) {
+	out := make([]runTimes, len(ids))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(callers)
 	for i, id := range ids {
@@ -264,7 +262,7 @@ func (h *spreadHost) completed(ctx context.Context, ids []string) ([]told, error
 				if err != nil {
 					return err
 				}
-				var page told
+				var page runTimes
 				if err := json.Unmarshal(b, &page); err != nil {
 					return err
 				}
@@ -279,7 +277,7 @@ func (h *spreadHost) completed(ctx context.Context, ids []string) ([]told, error
 	return out, g.Wait()
 }
 
-// scale measures how many calls so many dispatchers make while more wait than they can do.
+// scale measures the call rate of this many dispatchers under saturation.
 func scale(ctx context.Context, o options, dispatchers int) (scaleRow, error) {
 	s := newSlow()
 	defer s.Close()
@@ -314,8 +312,8 @@ func scale(ctx context.Context, o options, dispatchers int) (scaleRow, error) {
 	return row, err
 }
 
-// recovery kills one of two dispatchers amid runs, again and again. It gives how long each run
-// that stood still did so.
+// recovery repeatedly kills one of two dispatchers. It returns how long each affected run stood
+// still.
 func recovery(ctx context.Context, o options) (kills int, stood samples, err error) {
 	s := newSlow()
 	defer s.Close()
@@ -334,7 +332,7 @@ func recovery(ctx context.Context, o options) (kills int, stood samples, err err
 		if err != nil {
 			return kills, nil, err
 		}
-		for s.calls() < before+3*slots { // they are on their way
+		for s.calls() < before+3*slots { // the calls are in flight
 			select {
 			case <-ctx.Done():
 				return kills, nil, ctx.Err()
@@ -356,7 +354,7 @@ func recovery(ctx context.Context, o options) (kills int, stood samples, err err
 		for _, run := range all {
 			for _, e := range run.Events {
 				if still := e.Timestamp.Sub(killed); still > 0 {
-					if still > 3*modelTakes { // it was the killed one's
+					if still > 3*modelTakes { // the run was the killed dispatcher's
 						stood = append(stood, still)
 					}
 					break
@@ -367,7 +365,7 @@ func recovery(ctx context.Context, o options) (kills int, stood samples, err err
 	return kills, stood.sorted(), nil
 }
 
-// costs measures what a run costs over an ever longer log.
+// costs measures the cost of a run over a growing log.
 func costs(ctx context.Context, o options) (rows []costRow, err error) {
 	h, err := startSpread(ctx, o, 1, nil)
 	if err != nil {

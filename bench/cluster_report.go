@@ -8,7 +8,7 @@ import (
 // Targets.
 const (
 	scaleTarget    = 0.9
-	costTarget     = 1.15 // what "flat" allows for noise
+	costTarget     = 1.15 // tolerance of "flat" for noise
 	recoveryTarget = 5 * time.Second
 )
 

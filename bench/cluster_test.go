@@ -31,14 +31,13 @@ func TestClusterFigures_HoldTheTargets(t *testing.T) {
 	require.NotContains(t, doc.String(), "%!")
 }
 
-// What is asked once the queue is full says how fast it is worked off, and neither its filling
-// nor its end.
+// The rate counts calls while the queue is full, and excludes its start and end.
 func TestSlow_CountsTheMiddle(t *testing.T) {
 	t.Parallel()
 	s := &slow{}
 	for i := range 100 {
 		at := time.Duration(i) * 10 * time.Millisecond
-		if i >= 90 { // the last ones, with nobody behind them
+		if i >= 90 { // the last ones, with an empty queue behind them
 			at += time.Duration(i-89) * time.Second
 		}
 		s.asked = append(s.asked, at)
@@ -47,8 +46,7 @@ func TestSlow_CountsTheMiddle(t *testing.T) {
 	require.Equal(t, 100, s.calls())
 }
 
-// What a client no longer waits for, and what is worked off once the overload is over, is
-// no goodput.
+// Goodput excludes runs whose client has given up, and runs completed after the overload.
 func TestUseful_IsWhatAClientWaitsForUnderOverload(t *testing.T) {
 	t.Parallel()
 	due := time.Unix(1000, 0)

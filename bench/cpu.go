@@ -7,14 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The machine may have other work. What a core spends on our code is counted by
-// the kernel, and differs little with that: the time on the wall does.
+// The machine may have other work. The kernel's CPU time of our code varies little with that,
+// unlike wall time.
 
-// threadCPU is what the calling thread has spent so far. The caller has locked its
-// goroutine to it.
+// threadCPU is the CPU time of the calling thread. The caller must have locked its goroutine to it.
 func threadCPU() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
-// processCPU is what all threads have spent so far, the garbage collector's too.
+// processCPU is the CPU time of all threads, including the garbage collector's.
 func processCPU() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 func clock(id int32) time.Duration {
@@ -25,15 +24,15 @@ func clock(id int32) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// cost is what one call took.
+// cost is the cost of one call.
 type cost struct {
 	cpu, wall time.Duration
 	mallocs   uint64
 	bytes     uint64
 }
 
-// costOf runs do on a thread of its own and takes its cost. Nothing else may run
-// in the process meanwhile: memory is counted for all of it.
+// costOf runs do on a locked thread and returns its cost. Nothing else may run in the process at
+// the same time, because memory is counted per process.
 func costOf(do func()) cost {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,19 +12,19 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept/accepttest"
 )
 
-// durableAccepts are envelopes on disk, and what the log alone does.
+// durableAccepts compares synced envelopes with appends to the log alone.
 type durableAccepts struct {
 	accepts, appends float64 // a second
-	// CPU of the acceptor's process for one envelope, and of the log's for one append.
+	// CPU of the acceptor's process per envelope, and of the log's per append.
 	acceptCPU, appendCPU time.Duration
 	last                 result
 }
 
-// rounds is how often the two take turns, so that other load falls on both.
+// rounds is the number of alternations, so that other load affects both.
 const rounds = 3
 
-// durableRate takes envelopes from many writers, and then appends as many frames
-// of the same size to the log alone.
+// durableRate sends envelopes from many writers, then appends as many frames of the same size to
+// the log alone.
 func durableRate(ctx context.Context, o options) (durableAccepts, error) {
 	var out durableAccepts
 	a, err := serveAcceptor(ctx, o)
@@ -74,8 +74,8 @@ func durableRate(ctx context.Context, o options) (durableAccepts, error) {
 	return out, nil
 }
 
-// appender puts into the log alone what accepted envelopes would, with a new run
-// for every perRun of them.
+// appender writes the frames of accepted envelopes to the log alone, with a new run after every
+// perRun of them.
 type appender struct {
 	log  accept.Log
 	name string
@@ -103,7 +103,7 @@ func (a *appender) append(ctx context.Context) (err error) {
 	return nil
 }
 
-// appenders are as many as there are callers of the acceptor.
+// appenders returns as many appenders as the acceptor has callers.
 func appenders(log accept.Log) []*appender {
 	all := make([]*appender, writers)
 	for i := range all {

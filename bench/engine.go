@@ -14,19 +14,19 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// engineFigures are those about single runs that are large, wide, or wait.
+// engineFigures are the figures of single runs that are large, wide or waiting.
 type engineFigures struct {
-	load  string // what else the machine did
+	load  string // other load of the machine
 	forks []forkRow
 	pages []pageRow
 	wide  []wideRow
 	wait  waitRow
 	wakes []wakeRow
-	// timers are measured on a host of their own.
+	// timers are measured on a separate host.
 	timers timersRow
 }
 
-// forkRow is how long forks of a run take until they are acknowledged.
+// forkRow is the time until forks of a run are acknowledged.
 type forkRow struct {
 	mode   string
 	from   int
@@ -34,34 +34,33 @@ type forkRow struct {
 	took   samples
 }
 
-// pageRow is how long pages of a run's events take at one place of it.
+// pageRow is the time of pages of a run's events at one position.
 type pageRow struct {
 	where  string
 	events int
 	took   samples
 }
 
-// wideRow is a run of one branch beside runs of many such branches.
+// wideRow compares a run of one branch with runs of many equal branches.
 type wideRow struct {
 	branch   string
 	branches int
 	one, all samples
 }
 
-// waitRow is what a host has with runs that wait for a person, and without.
+// waitRow compares a host with and without waiting runs.
 type waitRow struct {
 	runs          int
 	before, after proc
-	// alive and held are what is on its heap after a collection, in KB, with none and
-	// with all of them.
+	// alive and held are the heap after a collection, in KB, without and with all of them.
 	alive, held float64
-	// idle and busy are its CPU in a second, with none and with all of them.
+	// idle and busy are the CPU per second, without and with all of them.
 	idle, busy time.Duration
 }
 
 const (
 	pageSize = 100
-	// word is a piece of what the double says.
+	// word is a piece of the double's answer.
 	word = "word "
 )
 
@@ -83,7 +82,7 @@ func engine(ctx context.Context, r *report) error {
 		return err
 	}
 	defer rig.stop()
-	// Waiting first: what a host has of memory tells of runs only while little else was.
+	// Waiting first: memory is meaningful only while the host has done little else.
 	if f.wait, err = rig.waiting(ctx, r.options); err != nil {
 		return err
 	}
@@ -104,18 +103,18 @@ func engine(ctx context.Context, r *report) error {
 	return err
 }
 
-// engineRig is a host and a double that says as many words as it is told to.
+// engineRig is a host and a double with answers of a given number of words.
 type engineRig struct {
 	host   *host
 	client *client
 	double *openaicompat.Server
 	reply  openaicompat.Reply
-	// models is how many speak in a long run: many, so that the ends of nodes, which
-	// hold all their words, are no large part of a page.
+	// models is the number of model nodes in a long run: many, so that the end events of nodes,
+	// which hold the whole text, are a small part of a page.
 	models int
 }
 
-// often is how many times a single thing is measured.
+// often is the number of repetitions of a single measurement.
 func (o options) often(n int) int {
 	if o.quick {
 		return n / 10
@@ -147,7 +146,7 @@ func (r *engineRig) stop() {
 	r.double.Close()
 }
 
-// beside is a workflow of n nodes with no edges.
+// beside is a workflow of n parallel nodes.
 func beside(id, node string, n int) []byte {
 	nodes := make([]string, n)
 	for i := range nodes {
@@ -198,7 +197,7 @@ func (c *client) page(ctx context.Context, runID string, after, wait, limit int)
 	return page.LastEventSeq, page.IsComplete, err
 }
 
-// completed waits until a run has ended, and gives its last sequence.
+// completed waits until a run has ended, and returns its last sequence.
 func (r *engineRig) completed(ctx context.Context, runID string) (last int, err error) {
 	for last, done := -1, false; ; {
 		if last, done, err = r.client.page(ctx, runID, last, 30, 5000); err != nil || done {
@@ -207,7 +206,7 @@ func (r *engineRig) completed(ctx context.Context, runID string) (last int, err 
 	}
 }
 
-// long makes a run of about so many events: models that stream words beside each other.
+// long makes a run of about this many events: parallel models that stream words.
 func (r *engineRig) long(ctx context.Context, events int) (runID string, last int, err error) {
 	id := fmt.Sprintf("bench-long-%d", events)
 	r.reply = openaicompat.Reply{Pieces: slices.Repeat([]string{word}, events/r.models)}
@@ -221,8 +220,8 @@ func (r *engineRig) long(ctx context.Context, events int) (runID string, last in
 	return runID, last, err
 }
 
-// forks forks one long run: a replay of all of it, which copies nothing, and a branch
-// at its end, which copies everything.
+// forks forks one long run: a full replay, which copies nothing, and a branch at its end, which
+// copies everything.
 func (r *engineRig) forks(ctx context.Context, o options, events int) ([]forkRow, error) {
 	runID, last, err := r.long(ctx, events)
 	if err != nil {
@@ -266,7 +265,7 @@ func (r *engineRig) pages(ctx context.Context, o options, events int) ([]pageRow
 		func() int { return rnd.IntN(last-pageSize+1) - 1 },
 	}
 	for range o.often(1500) {
-		for i := range rows { // in turns: other load falls on all
+		for i := range rows { // alternating, so that other load affects all
 			began := time.Now()
 			if _, _, err := r.client.page(ctx, runID, after[i](), 1, pageSize); err != nil {
 				return nil, err
@@ -281,7 +280,7 @@ func (r *engineRig) pages(ctx context.Context, o options, events int) ([]pageRow
 	return rows, nil
 }
 
-// wide runs one branch and a hundred of its like, in turns.
+// wide runs one branch and a hundred equal ones, alternating.
 func (r *engineRig) wide(ctx context.Context, o options) ([]wideRow, error) {
 	const branches = 100
 	r.reply = openaicompat.Reply{Pieces: []string{"Done."}, Wait: 200 * time.Millisecond}
@@ -313,7 +312,7 @@ func (r *engineRig) wide(ctx context.Context, o options) ([]wideRow, error) {
 	return rows, nil
 }
 
-// waiting leaves runs at a gate and looks at the host.
+// waiting leaves runs at a gate and measures the host.
 func (r *engineRig) waiting(ctx context.Context, o options) (waitRow, error) {
 	row := waitRow{runs: 1000}
 	if o.quick {
@@ -322,7 +321,7 @@ func (r *engineRig) waiting(ctx context.Context, o options) (waitRow, error) {
 	if err := r.deploy(ctx, beside("bench-gate", gateNode, 1)); err != nil {
 		return row, err
 	}
-	for range 20 { // what a host has once, it has then
+	for range 20 { // fills caches that a host has only once
 		if _, err := r.created(ctx, "bench-gate"); err != nil {
 			return row, err
 		}
@@ -346,8 +345,8 @@ func (r *engineRig) waiting(ctx context.Context, o options) (waitRow, error) {
 	return row, err
 }
 
-// heapKB is what the host has on its heap after a collection. What the kernel counts
-// is that and what it may waste before the next one, so it tells little of a run.
+// heapKB is the host's heap after a collection. The kernel's count also has the garbage before the
+// next collection, so it shows little about a run.
 func (r *engineRig) heapKB(ctx context.Context) (float64, error) {
 	b, err := pprof(ctx, r.host.ready.Metrics, "heap?gc=1&debug=1")
 	if err != nil {
@@ -359,8 +358,7 @@ func (r *engineRig) heapKB(ctx context.Context) (float64, error) {
 	return n / 1024, err
 }
 
-// quiet lets the host finish what it was asked, and gives what it has then, and
-// its CPU in a second.
+// quiet lets the host become idle, and returns its process figures and its CPU in a second.
 func (r *engineRig) quiet(ctx context.Context, o options) (proc, time.Duration, error) {
 	if err := r.allAsked(ctx); err != nil {
 		return proc{}, 0, err
@@ -369,7 +367,7 @@ func (r *engineRig) quiet(ctx context.Context, o options) (proc, time.Duration, 
 	if o.quick {
 		settle, watch = time.Second, time.Second
 	}
-	time.Sleep(settle) // a collection, and what is written behind
+	time.Sleep(settle) // a collection, and write-behind
 	before, err := r.host.proc()
 	if err != nil {
 		return before, 0, err
@@ -379,7 +377,7 @@ func (r *engineRig) quiet(ctx context.Context, o options) (proc, time.Duration, 
 	return after, time.Duration(float64(after.cpu-before.cpu) / watch.Seconds()), err
 }
 
-// allAsked waits until no run is on its way to its gate.
+// allAsked waits until every run has reached its gate.
 func (r *engineRig) allAsked(ctx context.Context) error {
 	for {
 		b, err := r.client.do(ctx, http.MethodGet, "/v1/runs?limit=1&status=running", nil)

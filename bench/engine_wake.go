@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// wakeRow is how long a run that waits takes from an answer to its next question. Both the answer and
-// the dispatcher that goes on read the run.
+// wakeRow is the time from the answer of a waiting run to its next question. Both the gateway that
+// takes the answer and the dispatcher read the run.
 type wakeRow struct {
 	events int
 	took   samples

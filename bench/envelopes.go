@@ -2,9 +2,9 @@ package main
 
 import "context"
 
-// envelopeFigures are those about taking envelopes in.
+// envelopeFigures are the figures of accepting envelopes.
 type envelopeFigures struct {
-	load      string // what else the machine did
+	load      string // other load of the machine
 	accept    accepts
 	durable   durableAccepts
 	paced     pacedAccepts
@@ -16,7 +16,7 @@ type envelopeFigures struct {
 func envelopes(ctx context.Context, r *report) (err error) {
 	e := &r.envelopes
 	e.load = busy()
-	// First what counts memory for the whole process: no host runs, and no log.
+	// First the measurement that counts memory of the whole process: no host and no log run yet.
 	if e.accept, err = pipelineCost(ctx, r.options.seconds); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (e envelopeFigures) render(p func(string, ...any), tries int) {
 	hostileTable(p, e.hostile)
 }
 
-// hostileFigure is the table of hostile schemas in one row.
+// hostileFigure summarises the table of hostile schemas in one row.
 func (e envelopeFigures) hostileFigure() figure {
 	worst, met := cost{}, true
 	for _, row := range e.hostile {

@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// basis says how far a figure travels.
+// basis is how portable a figure is.
 type basis string
 
 const (
-	// absolute figures are this machine's, with whatever else it was doing.
+	// absolute figures depend on this machine and its other load.
 	absolute basis = "absolute"
-	// ratio figures divide two measurements of the same run: they travel.
+	// ratio figures divide two measurements of the same run, so they are portable.
 	ratio basis = "ratio"
-	// count figures are the same everywhere.
+	// count figures are equal on every machine.
 	count basis = "count"
 )
 
-// figure is a measurement beside what it should be and what could be at best.
+// figure is a measurement with its target and its ceiling.
 type figure struct {
 	what     string
 	basis    basis
 	measured string
-	// target is what it should be; empty: nothing, it explains another figure.
+	// target is the goal; empty for a figure that only explains another one.
 	target string
 	met    bool
-	// ceiling is what the machine does without our code, measured in the same run.
+	// ceiling is the machine's limit without our code, measured in the same run.
 	ceiling string
 }
 
-// word says whether the target is met.
+// word returns whether the target is met.
 func (f figure) word() string {
 	switch {
 	case f.target == "":
@@ -59,7 +59,7 @@ func figureTable(p func(string, ...any), figures []figure) {
 const bases = "An absolute figure is this machine's, under whatever load it had; a ratio divides two measurements of the same run, and travels\n" +
 	"between machines; a count is the same everywhere.\n"
 
-// busy tells what else the machine was doing, as far as its load average says.
+// busy returns the machine's load average.
 func busy() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -72,7 +72,7 @@ func busy() string {
 	return strings.Join(fields[:3], ", ")
 }
 
-// spreadTable writes how single latencies are spread.
+// spreadTable writes the distribution of single latencies.
 func spreadTable(p func(string, ...any), s samples) {
 	p("| up to | accepts | of all, so far |\n|---|---|---|\n")
 	sum := 0

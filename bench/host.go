@@ -19,14 +19,14 @@ import (
 type host struct {
 	cmd *exec.Cmd
 	dir string
-	// env and command start it.
+	// env and command start it
 	env, command []string
 	ready        struct {
 		HTTP string `json:"http"`
 		GRPC string `json:"grpc"`
-		// NATS is the log's address, of a host in several processes.
+		// NATS is the log's address of a host in several processes.
 		NATS string `json:"nats"`
-		// Metrics is where metrics and profiles are, when asked for.
+		// Metrics is the address of metrics and profiles, if enabled.
 		Metrics string `json:"metrics"`
 	}
 	took time.Duration
@@ -38,7 +38,7 @@ func startHost(ctx context.Context, bin, dir string, args ...string) (*host, err
 	return startHostIn(ctx, nil, bin, dir, args...)
 }
 
-// startHostIn runs it with more environment, each NAME=VALUE.
+// startHostIn runs it with additional environment, each NAME=VALUE.
 func startHostIn(ctx context.Context, env []string, bin, dir string, args ...string) (*host, error) {
 	return launch(ctx, env, bin, dir, func(data string) []string {
 		return append([]string{"dev", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--demo-runs=false"}, args...)
@@ -61,7 +61,7 @@ func launch(ctx context.Context, env []string, bin, dir string, args func(data s
 	return h, h.begin(ctx, env, append([]string{bin}, args(filepath.Join(data, "data"))...))
 }
 
-// restart runs a host again that was killed, on the same directory.
+// restart restarts a killed host on the same directory.
 func (h *host) restart(ctx context.Context) error {
 	return h.begin(ctx, h.env, h.command)
 }
@@ -100,12 +100,12 @@ func (h *host) stop() {
 	_ = os.RemoveAll(h.dir)
 }
 
-// proc is what the kernel says of the host's process.
+// proc is the kernel's data about the host's process.
 type proc struct {
 	rssMB float64
-	// peakMB is the most it ever had.
+	// peakMB is its maximum.
 	peakMB float64
-	// ownMB is what the kernel can't take back: no pages of files.
+	// ownMB is memory that the kernel can't reclaim: without file pages.
 	ownMB float64
 	cpu   time.Duration
 }
@@ -138,7 +138,7 @@ func procOf(pid int) (proc, error) {
 	return p, err
 }
 
-// cpuOf reads what a process has spent, its children left out.
+// cpuOf reads a process's CPU time without its children.
 func cpuOf(dir string) (time.Duration, error) {
 	stat, err := os.ReadFile(dir + "/stat") //nolint:gosec // G304: /proc
 	if err != nil {

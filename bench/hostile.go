@@ -11,15 +11,13 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// hostile is a schema that somebody wrote to cost as much as can be, and a
-// payload for it.
+// hostile is a schema designed to be as expensive as possible, with a payload for it.
 type hostile struct {
 	name            string
 	schema, payload string
 }
 
-// hostiles are the ways a schema can be large in its effect: deep, wide, or
-// unfolding into itself.
+// hostiles are schemas that are large in effect: deep, wide, or recursive.
 func hostiles() []hostile {
 	nested := func(n int, open, inner, end string) string {
 		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
@@ -31,19 +29,19 @@ func hostiles() []hostile {
 		}
 		return strings.Join(items, ",")
 	}
-	// doubled refers twice to the next definition, n times over.
+	// doubled references the next definition twice, n levels deep.
 	doubled := func(n int) string {
 		return `{"$ref":"#/$defs/d0","$defs":{` + list(n, func(i int) string {
 			return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1)
 		}) + fmt.Sprintf(`,"d%d":{"type":"object"}}}`, n)
 	}
-	// within is a union of k times the next definition, n times over.
+	// within is a union of k references to the next definition, n levels deep.
 	within := func(n, k int, last string) string {
 		return `{"$ref":"#/$defs/d0","$defs":{` + list(n, func(i int) string {
 			return fmt.Sprintf(`"d%d":{"anyOf":[`, i) + list(k, func(int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1) }) + `]}`
 		}) + fmt.Sprintf(`,"d%d":%s}}`, n, last)
 	}
-	// both are two definitions that hold together in each of n members.
+	// both are two definitions that both apply in each of n members.
 	both := func(n int, e, f string) string {
 		return `{"type":"object","properties":{` + list(n, func(i int) string {
 			return fmt.Sprintf(`"p%d":{"allOf":[{"$ref":"#/$defs/e"},{"$ref":"#/$defs/f"}]}`, i)
@@ -113,24 +111,24 @@ func hostiles() []hostile {
 	}
 }
 
-// hostileRow is what a schema and its payload cost.
+// hostileRow is the cost of a schema and its payload.
 type hostileRow struct {
 	name     string
 	register cost
 	refused  bool // the schema
-	validate cost // nothing if the schema was refused
+	validate cost // zero if the schema was rejected
 	verdict  string
-	project  cost // for the vendor that takes the most; also of what no kind may have
+	project  cost // for the vendor with the highest cost; also for schemas that no kind may have
 }
 
-// Bounds of what somebody else's schema may take.
+// Limits for an external schema.
 const (
 	hostileTime  = 50 * time.Millisecond
 	hostileBytes = 16 << 20
 )
 
-// hostileSchemas registers each as a kind, and validates its payload. The least of
-// some tries counts: what else the machine does only adds.
+// hostileSchemas registers each as a kind and validates its payload. The minimum of several tries
+// counts, because other load only adds.
 func hostileSchemas(tries int) []hostileRow {
 	var rows []hostileRow
 	for _, h := range slices.Concat(hostiles(), found()) {
@@ -166,7 +164,7 @@ func (h hostile) measure() hostileRow {
 	return row
 }
 
-// projected is what a node's schema costs before a model of a vendor is asked.
+// projected is the cost of a node's schema before a vendor's model is called.
 func (h hostile) projected() (worst cost) {
 	for _, v := range projection.Vendors() {
 		c := costOf(func() { _, _ = projection.Compile([]byte(h.schema), v) })
@@ -175,15 +173,15 @@ func (h hostile) projected() (worst cost) {
 	return worst
 }
 
-// least is the smaller of two measurements of the same.
+// least returns the smaller of two measurements.
 func (c cost) least(d cost) cost {
 	return cost{cpu: min(c.cpu, d.cpu), wall: min(c.wall, d.wall), mallocs: min(c.mallocs, d.mallocs), bytes: min(c.bytes, d.bytes)}
 }
 
 func (c cost) bounded() bool { return c.cpu <= hostileTime && c.bytes <= hostileBytes }
 
-// met reports whether registering, validating and projecting stay within the bounds.
-// To refuse may not take more than to take.
+// met reports whether registering, validating and projecting stay within the limits. A rejection
+// must not cost more than acceptance.
 func (r hostileRow) met() bool {
 	return r.register.bounded() && r.validate.bounded() && r.project.bounded()
 }
@@ -203,7 +201,7 @@ func hostileTable(p func(string, ...any), rows []hostileRow) {
 	}
 }
 
-// String is time and memory.
+// String formats time and memory.
 func (c cost) String() string {
 	return fmt.Sprintf("%s, %.1f MB", ms(c.cpu), float64(c.bytes)/(1<<20))
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// found are schemas and payloads that a search for costly ones came upon.
+// found are expensive schemas and payloads found by a search.
 func found() []hostile {
 	many := func(n int, item string) string {
 		items := make([]string, n)
@@ -24,7 +24,7 @@ func found() []hostile {
 		return `{"type":"object","properties":{` + many(n, `"a#N":{"type":"string","enum":["x"]}`) + `},"required":[` + many(n, `"a#N"`) + `]}`
 	}
 	return []hostile{
-		// Payloads that a schema would multiply.
+		// Payloads that a schema multiplies.
 		{"1,000 names missing in each item", `{"items":{"required":[` + many(1000, `"m#N"`) + `]}}`, `[` + many(5000, `{}`) + `]`},
 		{"1,000 names asked for by another in each item", `{"items":{"dependentRequired":{"a":[` + many(1000, `"m#N"`) + `]}}}`, `[` + many(2500, `{"a":0}`) + `]`},
 		{"a list of 8,000 compared 600 times", `{"allOf":[` + many(600, `{"$ref":"#/$defs/c"}`) + `],"$defs":{"c":{"const":[` + many(8000, `1`) + `]}}}`, `[` + many(7999, `1`) + `,2]`},
@@ -59,7 +59,7 @@ func found() []hostile {
 		{"1,000 references to a circle", `{"anyOf":[` + many(1000, `{"$ref":"#/$defs/a"}`) + `],"$defs":{"a":{"$ref":"#/$defs/a"}}}`, `{}`},
 		{"700 references to what is no schema", `{"x-own":{` + many(700, `"a#N":{}`) + `},"allOf":[` + many(700, `{"$ref":"#/x-own/a#N"}`) + `]}`, `{}`},
 		{"700 resources", `{"$defs":{` + many(700, `"r#N":{"$id":"i#N","$ref":"i#N"}`) + `}}`, `{}`},
-		// What is no schema.
+		// Invalid schemas.
 		{"a list of 20,000 types that are none", `{"type":[` + many(20_000, `1`) + `]}`, `{}`},
 		{"9,000 properties that are no schemas", `{"properties":{` + many(9000, `"p#N":1`) + `}}`, `{}`},
 	}

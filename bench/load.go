@@ -14,13 +14,12 @@ import (
 	"time"
 )
 
-// client is the load client: one connection pool, keep-alive, as a well-written
-// client of the API would be.
+// client is the load client: one connection pool with keep-alive, like a well-written API client.
 type client struct {
 	base string
 	http *http.Client
-	// told counts how often it was told to come again.
-	told atomic.Int64
+	// rejected counts the answers with 429 or 503.
+	rejected atomic.Int64
 }
 
 func newClient(base string, connections int) *client {
@@ -31,29 +30,29 @@ func newClient(base string, connections int) *client {
 
 const key = "dev-key"
 
-// do makes a request, and makes it again as long as it is told to come again.
+// do makes a request and retries after 429 or 503.
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	for {
 		b, err := c.once(ctx, method, path, body)
-		told, is := errors.AsType[*refusal](err)
+		rejected, is := errors.AsType[*refusal](err)
 		if !is {
 			return b, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(told.after):
+		case <-time.After(rejected.after):
 		}
 	}
 }
 
-// refusal is the answer to a client that is to come again, with 429 or 503.
+// refusal is an answer with 429 or 503.
 type refusal struct {
 	after time.Duration
 	error
 }
 
-// once makes a request.
+// once makes one request.
 func (c *client) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -75,14 +74,14 @@ func (c *client) once(ctx context.Context, method, path string, body []byte) ([]
 	err = fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
 		if s, perr := strconv.Atoi(res.Header.Get("Retry-After")); perr == nil {
-			c.told.Add(1)
+			c.rejected.Add(1)
 			return nil, &refusal{time.Duration(s) * time.Second, err}
 		}
 	}
 	return nil, err
 }
 
-// runIDIn is the id in the answer to a creation.
+// runIDIn returns the id in the answer to a creation.
 func runIDIn(b []byte, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -118,17 +117,17 @@ func (c *client) run(ctx context.Context, body []byte) error {
 	}
 }
 
-// result is what a load came to.
+// result is the result of a load.
 type result struct {
 	Clients  int
 	PerSec   float64
 	P50, P99 time.Duration
-	// All are the single latencies, sorted.
+	// All are all latencies, sorted.
 	All samples
 }
 
-// load calls do from a number of clients at once, for a time, after a warm-up of
-// a fifth of it; longer if nothing would be done in it.
+// load calls do from a number of concurrent clients, for a time, after a warm-up of a fifth of it.
+// It takes longer if nothing completes in that time.
 func load(ctx context.Context, clients int, d time.Duration, do func(context.Context) error) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -166,7 +165,7 @@ func load(ctx context.Context, clients int, d time.Duration, do func(context.Con
 	}
 	all.sorted()
 	counted := d
-	if len(all) <= clients { // hardly anybody called twice: the time went over
+	if len(all) <= clients { // nearly every client called only once: the time ran over
 		counted = time.Since(begin)
 	}
 	return result{Clients: clients, PerSec: float64(done.Load()) / max(d, counted).Seconds(), P50: all.percentile(50), P99: all.percentile(99), All: all}, nil

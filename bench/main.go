@@ -1,7 +1,6 @@
-// Command bench measures the built binary as its users meet it: over HTTP and
-// gRPC, with the load client on the same machine. It writes bench/report.md, with
-// the ceilings from the same run beside the figures, because only ratios travel
-// between machines. -only measures one section, and writes it to the standard
+// Command bench measures the built binary as users do: over HTTP and gRPC, with the load client on
+// the same machine. It writes bench/report.md. Each figure has a ceiling from the same run, because
+// only ratios are portable between machines. -only measures one section and writes it to standard
 // output.
 package main
 
@@ -20,9 +19,9 @@ import (
 
 type options struct {
 	bin, out, dir string
-	// spread and nats are the binaries that a cluster takes besides.
+	// spread and nats are the additional binaries of a cluster.
 	spread, nats string
-	// runs is how many the log of a cluster holds at the most.
+	// runs is the maximum number of runs in a cluster's log.
 	runs    int
 	timers  int // runs that wait while a host restarts
 	seconds time.Duration
@@ -30,7 +29,7 @@ type options struct {
 	only    section
 }
 
-// section is a part of the report that can be measured alone.
+// section is a part of the report that can be measured separately.
 type section string
 
 const (
@@ -39,21 +38,21 @@ const (
 	sectionEnvelopes section = "envelopes"
 	sectionModels    section = "models"
 	sectionEngine    section = "engine"
-	// sectionTimers is the part of the engine's about timers after a restart.
+	// sectionTimers is the engine's part about timers after a restart.
 	sectionTimers section = "timers"
-	// sectionCluster is measured only when it is asked for.
+	// sectionCluster is measured only on request.
 	sectionCluster section = "cluster"
-	// sectionScale, too; it is written as JSON, for the simulation.
+	// sectionScale is measured only on request, and written as JSON for the simulation.
 	sectionScale section = "scale"
-	// sectionOverload is the part of the cluster's that offers too much.
+	// sectionOverload is the cluster's part about overload.
 	sectionOverload section = "overload"
-	// sectionCost is the part of the cluster's that fills the log.
+	// sectionCost is the cluster's part that fills the log.
 	sectionCost section = "cost"
-	// sectionPickup is the part of the cluster's that measures how long runs wait for a dispatcher.
+	// sectionPickup is the cluster's part about the time that runs wait for a dispatcher.
 	sectionPickup section = "pickup"
 )
 
-// parts are the sections that can be asked for, in the order of the report.
+// parts are the sections in the order of the report.
 var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale}
 
 // has reports whether a section is to be measured.
@@ -64,10 +63,10 @@ func (o options) clusters() bool {
 	return slices.Contains([]section{sectionCluster, sectionOverload, sectionCost, sectionPickup}, o.only)
 }
 
-// fsyncs is how often the disk is asked: often enough for a p99.
+// fsyncs is the number of disk syncs: enough for a p99.
 func (o options) fsyncs() int { return min(1000, max(20, int(o.seconds.Seconds()*500))) }
 
-// tries is how often what is measured once is measured.
+// tries is the number of repetitions of single measurements.
 func (o options) tries() int {
 	if o.quick {
 		return 1
@@ -149,8 +148,7 @@ func run(ctx context.Context, o options) error {
 	return o.write([]byte(r.render()))
 }
 
-// write puts the report where it goes. A part of it never replaces the whole
-// unless asked to.
+// write writes the report. A single section replaces the whole report only on request.
 func (o options) write(doc []byte) error {
 	switch {
 	case o.out != "":
@@ -162,7 +160,7 @@ func (o options) write(doc []byte) error {
 	return os.WriteFile("bench/report.md", doc, 0o600)
 }
 
-// chain is a workflow of n no-op nodes in a row.
+// chain is a workflow of n consecutive no-op nodes.
 func chain(n int) (id string, doc []byte) {
 	id = fmt.Sprintf("bench-%d", n)
 	var nodes, edges []string
@@ -202,7 +200,7 @@ func clientCounts(o options) []int {
 	return []int{1, 16, 64, 256}
 }
 
-// durable measures the default promise: an acknowledged write is on disk.
+// durable measures the default durability: an acknowledged write is on disk.
 func durable(ctx context.Context, r *report) error {
 	return withHost(ctx, r, "sync", func(h *host) error {
 		for _, nodes := range []int{1, 3, 10} {
@@ -268,7 +266,7 @@ func snapshots(ctx context.Context, r *report, h *host) error {
 	return err
 }
 
-// idle measures a host that has nothing to do.
+// idle measures an idle host.
 func idle(ctx context.Context, r *report) error {
 	st, err := os.Stat(r.options.bin)
 	if err != nil {
@@ -294,10 +292,10 @@ func idle(ctx context.Context, r *report) error {
 	return nil
 }
 
-// watch looks at an idle host for a while.
+// watch measures an idle host for a while.
 func (r *report) watch(h *host) error {
 	const d = 10 * time.Second
-	time.Sleep(2 * time.Second) // what starting left to do
+	time.Sleep(2 * time.Second) // work left from the start
 	before, err := h.proc()
 	if err != nil {
 		return err

@@ -18,21 +18,21 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// trip is one call as its caller saw it.
+// trip is one call from the caller's view.
 type trip struct {
-	// sent is when the caller began, asked when nothing more was in the way of the
-	// question: for a run, when its creation was acknowledged.
+	// sent is when the caller started. asked is when the call could begin: for a run, when its
+	// creation was acknowledged.
 	sent, asked time.Time
-	// first is when the first piece of the answer was seen; zero if pieces are not shown.
+	// first is when the first piece of the answer arrived; zero without streaming.
 	first time.Time
-	// answered is when the answer was known to be whole.
+	// answered is when the answer was complete.
 	answered time.Time
 }
 
 // asker makes one call.
 type asker func(ctx context.Context, id string) (trip, error)
 
-// direct asks the double without a host, with the host's own adapter.
+// direct calls the double without a host, with the host's adapter.
 func direct(url string, schema json.RawMessage) (asker, func(), error) {
 	p, err := compat.New(compat.Config{ID: "double", BaseURL: url, APIKey: doubleKey})
 	if err != nil {
@@ -58,8 +58,8 @@ func direct(url string, schema json.RawMessage) (asker, func(), error) {
 	}, p.Close, nil
 }
 
-// modelWorkflow asks for a value of the schema, once. With streaming, the answer's
-// pieces are recorded as they come.
+// modelWorkflow requests a value of the schema once. With streaming, the answer's pieces are
+// recorded as they arrive.
 func modelWorkflow(streaming bool) (id string, doc []byte) {
 	id = fmt.Sprintf("bench-model-%t", streaming)
 	return id, fmt.Appendf(nil, `{"id":%q,"name":"bench","version":"1","nodes":[{"id":"ask","typeId":"core.ai.structuredOutput","name":"ask",`+
@@ -68,7 +68,7 @@ func modelWorkflow(streaming bool) (id string, doc []byte) {
 		id, streaming, accepttest.Schema)
 }
 
-// hosted asks through a run of the host, and follows its events as they come.
+// hosted calls the model through a run of the host, and follows its events.
 func (c *client) hosted(streaming bool) asker {
 	workflow, _ := modelWorkflow(streaming)
 	mode := "updates"
@@ -100,12 +100,12 @@ func (c *client) hosted(streaming bool) asker {
 	}
 }
 
-// create makes a run that asks a question.
+// create starts a run with a question.
 func (c *client) create(ctx context.Context, workflow, ask string) (runID string, err error) {
 	return runIDIn(c.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q,"inputs":{"question":%s}}`, workflow, wire.AppendString(nil, ask))))
 }
 
-// follow shows a run's events until the stream ends or see says so.
+// follow streams a run's events until the stream ends or see returns false.
 func (c *client) follow(ctx context.Context, runID, mode string, see func(event string, data []byte) bool) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/v1/runs/"+runID+"/events?streamMode="+mode, nil)
 	if err != nil {
@@ -141,7 +141,7 @@ func lines(res *http.Response) *bufio.Scanner {
 	return s
 }
 
-// recorded are all events of a run that a probe makes.
+// recorded returns all events of a run started by a probe.
 func (c *client) recorded(ctx context.Context, probe string) (string, error) {
 	workflow, _ := modelWorkflow(false)
 	runID, err := c.create(ctx, workflow, probe)

@@ -12,13 +12,12 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// links is how many calls a run of the chain makes, one after the other, as an
-// agent does.
+// links is the number of consecutive calls of a chain, like an agent's.
 const links = 25
 
 const chainWorkflow = "bench-model-chain"
 
-// modelChain is a workflow of links nodes, each of which asks for a value of the schema.
+// modelChain is a workflow of links nodes, each of which requests a value of the schema.
 func modelChain() []byte {
 	nodes, edges := make([]string, links), make([]string, 0, links-1)
 	for i := range links {
@@ -33,8 +32,8 @@ func modelChain() []byte {
 		chainWorkflow, strings.Join(nodes, ","), strings.Join(edges, ","))
 }
 
-// gaps are the times between the last byte of one answer and the arrival of the next
-// question: all that is done around a call, and nothing of what begins and ends a run.
+// gaps are the times between the last byte of one answer and the arrival of the next request: all
+// work around a call, without the start and end of the run.
 func gaps(seen []openaicompat.Watched) samples {
 	var out samples
 	for i := 1; i < len(seen); i++ {
@@ -75,7 +74,7 @@ func inARow(ask asker) asksAll {
 	}
 }
 
-// chainFigures are what was between the calls of chains.
+// chainFigures are the figures of chains.
 type chainFigures struct {
 	made, succeeded int // calls
 	gaps, late      samples
@@ -92,7 +91,7 @@ func (f *chainFigures) add(g chainFigures) {
 
 func (f chainFigures) success() float64 { return 100 * float64(f.succeeded) / float64(max(f.made, 1)) }
 
-// chains has n chains make their calls, rate calls a second in all.
+// chains runs n chains, at rate calls per second in total.
 func (c *modelCaller) chains(ctx context.Context, ask asksAll, rate, n int, how answers) (chainFigures, error) {
 	c.double.answersLike(how)
 	allowed := links * (c.patience + how.wait)
@@ -117,17 +116,17 @@ func (c *modelCaller) chains(ctx context.Context, ask asksAll, rate, n int, how 
 	return out, err
 }
 
-// chain makes the calls of one chain and gives what the double saw of them.
+// chain makes the calls of one chain and returns the double's records.
 func (c *modelCaller) chain(ctx context.Context, ask asksAll) ([]openaicompat.Watched, error) {
-	id, told := c.double.expect(c.calls.Add(1))
+	id, seen := c.double.expect(c.calls.Add(1))
 	if err := ask(ctx, id); err != nil {
 		c.double.waiting.Delete(id)
 		return nil, err
 	}
-	return told(ctx, links)
+	return seen(ctx, links)
 }
 
-// chainRow is a load of chains on a host, beside the same on the double alone.
+// chainRow compares a load of chains on a host with the same load on the double alone.
 type chainRow struct {
 	durability               string
 	rate                     int
@@ -137,7 +136,7 @@ type chainRow struct {
 	proc                     proc
 }
 
-// chainRow measures both sides, taking turns, after one turn that warms up.
+// chainRow measures both sides, alternating, after a warm-up turn.
 func (r *modelRig) chainRow(ctx context.Context, o options, row chainRow) (chainRow, error) {
 	n := max(1, int(o.modelSeconds().Seconds()*float64(row.rate)/rounds/links))
 	warm, err := r.chains(ctx, r.client.chained, row.rate, max(1, n/3), row.how)

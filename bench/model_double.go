@@ -15,21 +15,21 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// doubleKey is the key that the double wants. The host knows it for a secret, so
-// that its redactor has one to look for.
+// doubleKey is the double's API key. It is a registered secret of the host, so that its redactor
+// has one to search for.
 const doubleKey = "sk-bench-0123456789abcdef"
 
-// answers are how the double says its 2 KB.
+// answers set how the double sends its 2 KB.
 type answers struct {
-	// wait is how long it thinks before the first byte.
+	// wait is the delay before the first byte.
 	wait time.Duration
-	// pieces is in how many chunks it answers, and interval the pause before each.
+	// pieces is the number of chunks, and interval the delay before each.
 	pieces   int
 	interval time.Duration
 }
 
-// modelDouble is an OpenAI-compatible server on the loopback interface, in this
-// process, that tells when it was asked and when it answered.
+// modelDouble is an OpenAI-compatible server on the loopback interface, in this process. It records
+// when calls arrived and when they were answered.
 type modelDouble struct {
 	*openaicompat.Server
 	waiting sync.Map // id of a call → *expected
@@ -44,20 +44,20 @@ func newModelDouble() *modelDouble {
 	return d
 }
 
-// answersLike sets how calls from now on are answered.
+// answersLike sets how later calls are answered.
 func (d *modelDouble) answersLike(how answers) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.how = how
 }
 
-// Probes are questions whose answers a host must not take as they are.
+// Probes are questions whose answers a host must reject or redact.
 const (
 	probeLeak  = "probe-leak"
 	probeWrong = "probe-wrong"
 )
 
-// answer satisfies the schema, except for probes.
+// answer matches the schema, except for probes.
 func (d *modelDouble) answer(rec openaicompat.Recorded) openaicompat.Reply {
 	d.mu.Lock()
 	how := d.how
@@ -72,7 +72,7 @@ func (d *modelDouble) answer(rec openaicompat.Recorded) openaicompat.Reply {
 	return openaicompat.Reply{Wait: how.wait, Interval: how.interval, Pieces: cut(text, how.pieces)}
 }
 
-// cut makes n pieces of a text of ASCII.
+// cut splits an ASCII text into n pieces.
 func cut(text string, n int) []string {
 	var out []string
 	for n = max(n, 1); n > 0; n-- {
@@ -82,7 +82,7 @@ func cut(text string, n int) []string {
 	return out
 }
 
-// callID is how a call is known in the double: the question holds it.
+// callID identifies a call to the double: it is part of the question.
 var callID = regexp.MustCompile(`call-[0-9]{9}`)
 
 func (d *modelDouble) watch(w openaicompat.Watched) {
@@ -91,13 +91,13 @@ func (d *modelDouble) watch(w openaicompat.Watched) {
 	}
 }
 
-// maxSeen is how many calls of one id the double tells of; a host that makes more
-// than it should must not stop it.
+// maxSeen limits the recorded calls of one id. A host that makes more calls than expected must not
+// block the double.
 const maxSeen = 4 * links
 
-// expect announces calls under one id; told gives what the double saw of the first n
-// of them, and forgets them.
-func (d *modelDouble) expect(call int64) (id string, told func(ctx context.Context, n int) ([]openaicompat.Watched, error)) {
+// expect announces calls under one id. seen returns the double's records of the first n calls, and
+// deletes them.
+func (d *modelDouble) expect(call int64) (id string, seen func(ctx context.Context, n int) ([]openaicompat.Watched, error)) {
 	id = fmt.Sprintf("call-%09d", call)
 	c := make(chan openaicompat.Watched, maxSeen)
 	d.waiting.Store(id, c)
@@ -119,12 +119,12 @@ func (d *modelDouble) expect(call int64) (id string, told func(ctx context.Conte
 	}
 }
 
-// question is what a call says, of the length of a support mail.
+// question is the prompt of a call, as long as a support mail.
 func question(id string) string {
 	return id + ": " + strings.Repeat("The lamp that I ordered arrived broken, and nobody answers. ", 8)
 }
 
-// schemaIn is the schema that a request holds the answer to.
+// schemaIn returns the answer schema in a request.
 func schemaIn(body []byte) (json.RawMessage, error) {
 	var req struct {
 		Format struct {

@@ -10,22 +10,22 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// callFigures are what the calls of a load took.
+// callFigures are the latencies of a load's calls.
 type callFigures struct {
 	made, succeeded int
-	// over is what was added around the double: before its first and after its last byte.
+	// over is the time added to the double's: before its first and after its last byte.
 	over, before, after samples
-	// whole also counts making the call: for a run, its creation.
+	// whole includes making the call: for a run, its creation.
 	whole samples
-	// first is from the first piece that the double sent to the first that was seen.
+	// first is the time from the double's first piece to its arrival.
 	first samples
-	// late is how late the load client was.
+	// late is the lateness of the load client.
 	late samples
-	// failure is one of those that failed, if any did.
+	// failure is one of the failures, if any.
 	failure error
 }
 
-// success is the part that succeeded, in percent.
+// success is the success rate in percent.
 func (f callFigures) success() float64 { return 100 * float64(f.succeeded) / float64(max(f.made, 1)) }
 
 func (f *callFigures) add(g callFigures) {
@@ -41,7 +41,7 @@ func (f *callFigures) add(g callFigures) {
 	}
 }
 
-// take counts one call that succeeded.
+// take adds one successful call.
 func (f *callFigures) take(t trip, w openaicompat.Watched) {
 	last := w.Writes[len(w.Writes)-1]
 	before, after := w.Arrived.Sub(t.asked), t.answered.Sub(last)
@@ -49,7 +49,7 @@ func (f *callFigures) take(t trip, w openaicompat.Watched) {
 	f.before, f.after, f.over = append(f.before, before), append(f.after, after), append(f.over, before+after)
 	f.whole = append(f.whole, t.answered.Sub(t.sent)-last.Sub(w.Arrived))
 	if !t.first.IsZero() {
-		f.first = append(f.first, t.first.Sub(w.Writes[1])) // the first write says only who speaks
+		f.first = append(f.first, t.first.Sub(w.Writes[1])) // the first write has only the role
 	}
 }
 
@@ -60,22 +60,22 @@ type modelCaller struct {
 	calls    atomic.Int64
 }
 
-// call makes one call and joins what both ends saw.
+// call makes one call and combines the records of both ends.
 func (c *modelCaller) call(ctx context.Context, ask asker) (trip, openaicompat.Watched, error) {
-	id, told := c.double.expect(c.calls.Add(1))
+	id, seen := c.double.expect(c.calls.Add(1))
 	t, err := ask(ctx, id)
 	if err != nil {
 		c.double.waiting.Delete(id)
 		return t, openaicompat.Watched{}, err
 	}
-	w, err := told(ctx, 1)
+	w, err := seen(ctx, 1)
 	if err != nil {
 		return t, openaicompat.Watched{}, err
 	}
 	return t, w[0], nil
 }
 
-// paced makes n calls, rate a second, whatever the answers take.
+// paced makes n calls at a fixed rate, independent of the answers.
 func (c *modelCaller) paced(ctx context.Context, ask asker, rate, n int, how answers) (callFigures, error) {
 	c.double.answersLike(how)
 	allowed := c.patience + how.wait + time.Duration(how.pieces)*how.interval

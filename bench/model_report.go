@@ -49,7 +49,7 @@ func (f callFigures) line(p func(string, ...any), load, side string) {
 		pair(f.before), pair(f.after), pair(f.over), pair(f.whole), short(f.late.percentile(99)))
 }
 
-// pair writes the percentiles that targets are about.
+// pair formats the percentiles with targets.
 func pair(s samples) string {
 	if len(s) == 0 {
 		return "–"
@@ -65,17 +65,17 @@ func (r modelRow) name() string {
 	return s
 }
 
-// above is what the host adds to the baseline at a percentile.
+// above is the time that the host adds to the baseline at a percentile.
 func above(host, base samples, percent float64) time.Duration {
 	return host.percentile(percent) - base.percentile(percent)
 }
 
-// perCall is what one of the calls took of the CPU.
+// perCall is the CPU time per call.
 func (r modelRow) perCall(all time.Duration) string {
 	return short(all / time.Duration(max(r.host.made, 1)))
 }
 
-// overran is all there is to say of a host on which work heaped up.
+// overran is the only figure of a host whose queue grew.
 func (r modelRow) overran(what, target string) figure {
 	why := ""
 	if r.host.failure != nil {

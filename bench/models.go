@@ -12,46 +12,45 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// modelRates are how many calls come in a second: some that leave room, and as many
-// as the target is about. streamRate is how many of those whose pieces are recorded
-// one by one.
+// modelRates are the calls per second: one that leaves room, and the target's. streamRate is the
+// rate of calls with recorded pieces.
 var modelRates = []int{100, 500}
 
 const streamRate = 10
 
-// modelFigures are those about calls of models.
+// modelFigures are the figures of model calls.
 type modelFigures struct {
-	load   string // what else the machine did
+	load   string // other load of the machine
 	chains []chainRow
 	rows   []modelRow
 	stream []modelRow
 	most   []mostRow
 }
 
-// modelRow is a load on a host, beside the same load on the double alone.
+// modelRow compares a load on a host with the same load on the double alone.
 type modelRow struct {
 	durability string
 	how        answers
 	rate       int
 	host, base callFigures
-	// hostCPU and ownCPU are of the host's process, and of this one
-	// (load client and double) meanwhile, for all calls; baseCPU is of this one without a host.
+	// hostCPU and ownCPU are the CPU times of the host's process and of this one (load client and
+	// double), for all calls. baseCPU is this one's without a host.
 	hostCPU, ownCPU, baseCPU time.Duration
 	proc                     proc
 }
 
-// mostRow is the highest rate that a host held.
+// mostRow is the highest rate that a host sustained.
 type mostRow struct {
 	durability string
 	how        answers
 	rate       int
 	at         callFigures
-	// broke is the rate that it did not hold, with what was seen of it.
+	// broke is the rate that it did not sustain, with its figures.
 	broke  int
 	beyond callFigures
 }
 
-// models measures the section: each durability on a host of its own.
+// models measures the section, with a separate host per durability.
 func models(ctx context.Context, r *report) error {
 	r.models.load = busy()
 	for _, durability := range []string{"sync", "process"} {
@@ -62,7 +61,7 @@ func models(ctx context.Context, r *report) error {
 	return nil
 }
 
-// modelRig is a double, a host that asks it, and the way around the host.
+// modelRig is a double, a host that calls it, and the direct client.
 type modelRig struct {
 	modelCaller
 	host          *host
@@ -71,7 +70,7 @@ type modelRig struct {
 	closeProvider func()
 }
 
-// thinks is how long the double does where it takes its time.
+// thinks is the double's delay in the slow loads.
 const thinks = 20 * time.Millisecond
 
 func (m *modelFigures) measure(ctx context.Context, o options, durability string) error {
@@ -117,11 +116,11 @@ func (m *modelFigures) measure(ctx context.Context, o options, durability string
 }
 
 // ownGC is the GOGC of this process in this section. Load client and double share the cores with
-// the host: at the usual 100, collections were half of the baseline's p99, and a sixth of what the
-// two took of the processor.
+// the host. At the default of 100, collections were half of the baseline's p99 and a sixth of the
+// CPU of both.
 const ownGC = 400
 
-// withModelRig has a host of its own for what is measured.
+// withModelRig runs a measurement on a separate host.
 func withModelRig(ctx context.Context, o options, durability string, do func(*modelRig) error) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(ownGC))
 	rig, err := newModelRig(ctx, o, durability)
@@ -132,7 +131,7 @@ func withModelRig(ctx context.Context, o options, durability string, do func(*mo
 	return do(rig)
 }
 
-// pace is a rate that a short try holds on any machine.
+// pace lowers a rate for a short try to one that any machine sustains.
 func (o options) pace(rate int) int {
 	if o.quick {
 		return min(rate, 20)
@@ -140,9 +139,8 @@ func (o options) pace(rate int) int {
 	return rate
 }
 
-// patience is how much longer than the double a call may take, counted from the
-// instant it was due, and still succeed. A short try is no measurement: it succeeds
-// also on a machine that others use.
+// patience is how much longer than the double a call may take, from its due time, to succeed. A
+// short try is not a measurement and must also succeed on a busy machine.
 func (o options) patience() time.Duration {
 	if o.quick {
 		return 30 * time.Second
@@ -150,7 +148,7 @@ func (o options) patience() time.Duration {
 	return time.Second
 }
 
-// modelSeconds is how long calls are measured in a row.
+// modelSeconds is the duration of a load.
 func (o options) modelSeconds() time.Duration {
 	if o.quick {
 		return o.seconds
@@ -185,8 +183,8 @@ func (r *modelRig) stop() {
 	r.double.Close()
 }
 
-// prepare deploys the workflows, sees that the host does all that its figures are
-// about, and learns what it asks for.
+// prepare deploys the workflows, checks that the host does everything its figures include, and
+// captures the requested schema.
 func (r *modelRig) prepare(ctx context.Context) error {
 	docs := [][]byte{modelChain()}
 	for _, streaming := range []bool{false, true} {
@@ -213,7 +211,7 @@ func (r *modelRig) prepare(ctx context.Context) error {
 	return err
 }
 
-// probe fails unless answers are validated, and secrets taken out of them.
+// probe fails unless answers are validated and secrets redacted.
 func (r *modelRig) probe(ctx context.Context) error {
 	wrong, err := r.client.recorded(ctx, probeWrong)
 	if err != nil {
@@ -231,9 +229,8 @@ func (r *modelRig) probe(ctx context.Context) error {
 	return nil
 }
 
-// row measures a load on the host and on the double alone, taking turns, so that
-// other load falls on both. The first turn warms up and does not count. A host that
-// is overrun is not asked again.
+// row measures a load on the host and on the double alone, alternating, so that other load affects
+// both. The first turn is a warm-up. A host that is overrun gets no further turns.
 func (r *modelRig) row(ctx context.Context, o options, row modelRow, hosted asker) (modelRow, error) {
 	n := max(1, int(o.modelSeconds().Seconds()*float64(row.rate)/rounds))
 	alone, err := r.paced(ctx, r.direct, row.rate, max(1, n/3), row.how)
@@ -255,8 +252,8 @@ func (r *modelRig) row(ctx context.Context, o options, row modelRow, hosted aske
 	return row, nil
 }
 
-// overrun is the part that succeeds, in percent, where work heaps up: figures of it
-// would say how long the load lasted.
+// overrun is the success rate, in percent, below which the queue grows. Latencies would then depend
+// only on the load's duration.
 const overrun = 90
 
 // turn measures both sides once.

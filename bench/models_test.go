@@ -19,7 +19,7 @@ import (
 func TestOnlyModels_MeasuresEveryRow(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	out := filepath.Join(t.TempDir(), "report.md")
 	require.NoError(t, run(t.Context(), options{
@@ -62,7 +62,7 @@ func TestCallFigures_CountWhatIsAroundTheDouble(t *testing.T) {
 	}, f)
 }
 
-func TestModelRow_TellsAnOverrunHostFromAnOverrunMachine(t *testing.T) {
+func TestModelRow_DistinguishesAnOverloadedHostFromAnOverloadedMachine(t *testing.T) {
 	t.Parallel()
 	row := modelRow{host: callFigures{made: 10, succeeded: 3, failure: errors.New("too late")}, base: callFigures{made: 10, succeeded: 5}}
 	for _, figures := range [][]figure{row.figures(), row.streamFigures()} {
@@ -75,7 +75,7 @@ func TestModelRow_TellsAnOverrunHostFromAnOverrunMachine(t *testing.T) {
 	require.Equal(t, "fewer than 100/s", none.measured)
 }
 
-func TestPaced_CountsFailuresAndTellsOne(t *testing.T) {
+func TestPaced_CountsFailuresAndReportsOne(t *testing.T) {
 	t.Parallel()
 	c := modelCaller{double: newModelDouble(), patience: time.Second}
 	t.Cleanup(c.double.Close)
@@ -88,10 +88,10 @@ func TestPaced_CountsFailuresAndTellsOne(t *testing.T) {
 	require.Len(t, f.late, 5)
 	left := 0
 	c.double.waiting.Range(func(_, _ any) bool { left++; return true })
-	require.Zero(t, left, "nobody waits for a call that failed")
+	require.Zero(t, left, "a failed call must not be awaited")
 }
 
-func TestDirect_AsksTheDoubleAsTheHostDoes(t *testing.T) {
+func TestDirect_CallsTheDoubleAsTheHostDoes(t *testing.T) {
 	t.Parallel()
 	c := modelCaller{double: newModelDouble(), patience: 10 * time.Second}
 	t.Cleanup(c.double.Close)

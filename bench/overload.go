@@ -22,48 +22,49 @@ const (
 )
 
 const (
-	// patience is how long a client waits for its run to complete, from the instant it
-	// wanted it; what comes later is of no use to it.
+	// patience is how long a client waits for its run to complete, from the time it wanted it. A
+	// later result is useless.
 	patience = 2 * time.Second
-	// overfold is how many times what the host can do is offered.
+	// overfold is the offered load as a multiple of the host's capacity.
 	overfold = 3
-	// leastOverload is how long an overload lasts at least: a host that takes in what it
-	// works off later looks well as long as its queue fills.
+	// leastOverload is the minimum duration of an overload: a host that queues everything looks
+	// good while its queue fills.
 	leastOverload = 6 * time.Second
-	// overloads is how many there are.
+	// overloads is the number of overloads.
 	overloads = 3
 )
 
-// overloadRow is what becomes of three times as much as the host can do.
+// overloadRow is the result of offering three times the host's capacity.
 type overloadRow struct {
 	turns []turn
-	// Of those taken, late are the ones that completed after their client had gone, or after
-	// the overload. refused with 429 or 503.
+	// late are accepted runs that completed after their client had given up, or after the overload.
+	// refused got 429 or 503.
 	taken, late, refused int
-	// refusedAtPeak counts how often clients were told to come again while no more than the peak was wanted.
+	// refusedAtPeak counts 429 and 503 answers while no more than the capacity was offered.
 	refusedAtPeak int64
-	// took is how long runs took that were taken, told how long refusals did, both from the instant
-	// they were due; other how long reads and cancels did meanwhile.
-	took, told, other samples
-	// failed is how many of these reads and cancels were told to come again.
+	// took is the time of accepted runs, rejected that of rejections, both from the due time; other is
+	// the time of concurrent reads and cancels.
+	took, rejected, other samples
+	// failed is how many of these reads and cancels got 429 or 503.
 	failed int
-	// atPeak and over are the shares of the machine's CPU, at the peak and under overload.
+	// atPeak and over are the shares of the machine's CPU, at capacity and under overload.
 	atPeak, over []shares
-	// largest is the service that had the most memory of its own, and how much.
+	// largest is the service with the most own memory, and its size.
 	largest string
 	mb      float64
-	// killed is how many services the kernel killed for their memory; -1: it had no limit.
+	// killed is the number of services killed for their memory; -1 without a limit.
 	killed int
 }
 
 // turn is one overload.
 type turn struct {
-	// peak is how many runs a second the host did before and after, offered how many were wanted, and good how many
-	// were of use.
+	// peak is the rate of completed runs before and after, offered the offered rate, good the rate
+	// of useful runs.
 	peak, offered, good float64
 }
 
-// shares are what of the machine's CPU the host had, and what the load client: the rest is others'.
+// shares are the host's and the load client's shares of the machine's CPU; the rest is other
+// processes'.
 type shares struct{ host, client float64 }
 
 // attempt is a run that a client wanted.
@@ -73,19 +74,19 @@ type attempt struct {
 	refused time.Duration
 }
 
-// wishers is a host in several processes, and those who want runs of it.
+// wishers is a host in several processes with its load clients.
 type wishers struct {
 	*spreadHost
 	workflow string
 	body     []byte
-	// ended is a run that has ended.
+	// ended is the id of a run that has ended.
 	ended string
 }
 
 // overload measures in turns what a host can do, and what becomes of three times as many runs:
 // the machine may have other work, now more and now less. Each overload is held against the peaks before and after
 // it. Clients do not wait for each other, do not come again, and each has its patience. What a host can do is seen
-// of one that takes all: who is told to come again leaves it idle.
+// of one that takes all: who is rejected leaves it idle.
 func overload(ctx context.Context, o options) (row overloadRow, err error) {
 	h, err := startSpread(ctx, o, 2, nil)
 	if err != nil {
@@ -120,13 +121,13 @@ func overload(ctx context.Context, o options) (row overloadRow, err error) {
 		row.turns = append(row.turns, turn{peak: (before + peak) / 2, offered: overfold * before, good: good})
 	}
 	row.took.sorted()
-	row.told.sorted()
+	row.rejected.sorted()
 	row.other.sorted()
 	row.killed, err = h.cage.killed()
 	return row, err
 }
 
-// settle finds the way to the gateway, and has a run that has ended.
+// settle connects to the gateway and creates a run that has ended.
 func (c *wishers) settle(ctx context.Context) error {
 	if err := c.direct(); err != nil {
 		return err
@@ -145,24 +146,24 @@ func (c *wishers) settle(ctx context.Context) error {
 	return err
 }
 
-// peak is how many runs a second clients complete who wait for each: enough of them that more would only
-// wait for longer.
+// peak is the rate of clients that each wait for their run. There are so many that more would only
+// wait longer.
 func (c *wishers) peak(ctx context.Context, d time.Duration, row *overloadRow) (float64, error) {
 	share, err := c.watched()
 	if err != nil {
 		return 0, err
 	}
-	told := c.client.told.Load()
+	before := c.client.rejected.Load()
 	best, err := load(ctx, 128, d, func(ctx context.Context) error { return c.client.run(ctx, c.body) })
 	if err != nil {
 		return 0, err
 	}
 	at, err := share()
-	row.atPeak, row.refusedAtPeak = append(row.atPeak, at), row.refusedAtPeak+c.client.told.Load()-told
+	row.atPeak, row.refusedAtPeak = append(row.atPeak, at), row.refusedAtPeak+c.client.rejected.Load()-before
 	return best.PerSec, err
 }
 
-// tooMuch offers so many runs a second for a while, and gives how many of them were of use.
+// tooMuch offers this rate for a while, and returns how many runs were useful.
 func (c *wishers) tooMuch(ctx context.Context, perSec float64, d time.Duration, row *overloadRow) (float64, error) {
 	others := make(chan error, 1)
 	octx, stop := context.WithCancel(ctx)
@@ -194,7 +195,7 @@ func (c *wishers) tooMuch(ctx context.Context, perSec float64, d time.Duration, 
 	return float64(good) / d.Seconds(), err
 }
 
-// watched begins to watch who has the machine's CPU; share says who had it since.
+// watched starts a CPU measurement; share returns the result since then.
 func (h *spreadHost) watched() (share func() (shares, error), err error) {
 	began, client := time.Now(), processCPU()
 	host, err := h.cpu()
@@ -205,8 +206,8 @@ func (h *spreadHost) watched() (share func() (shares, error), err error) {
 	}, err
 }
 
-// direct has the client call the gateway itself: the launcher's proxy before it would take its
-// part of the CPU for each request, also for those that are refused.
+// direct connects the client to the gateway itself: the launcher's proxy would use CPU for each
+// request, also for rejected ones.
 func (h *spreadHost) direct() error {
 	b, err := os.ReadFile(filepath.Join(h.dir, "data", "gateway0.ready"))
 	if err != nil {
@@ -221,7 +222,7 @@ func (h *spreadHost) direct() error {
 	return err
 }
 
-// offer asks for so many runs a second, whatever becomes of them.
+// offer creates runs at this rate, independent of the answers.
 func (h *spreadHost) offer(ctx context.Context, body []byte, perSec float64, d time.Duration) ([]attempt, error) {
 	var (
 		mu  sync.Mutex
@@ -231,7 +232,7 @@ func (h *spreadHost) offer(ctx context.Context, body []byte, perSec float64, d t
 		a := attempt{due: due}
 		id, err := runIDIn(h.client.once(ctx, http.MethodPost, "/v1/runs", body))
 		a.id = id
-		if _, told := errors.AsType[*refusal](err); told {
+		if _, rejected := errors.AsType[*refusal](err); rejected {
 			a.refused = time.Since(due)
 		} else if err != nil {
 			return err
@@ -244,8 +245,8 @@ func (h *spreadHost) offer(ctx context.Context, body []byte, perSec float64, d t
 	return all, err
 }
 
-// others reads and cancels a run that has ended, again and again until ctx ends: what must
-// be answered while no run is taken.
+// others reads and cancels an ended run repeatedly until ctx ends: requests that must be answered
+// during overload.
 func (h *spreadHost) others(ctx context.Context, id string) (took samples, failed int, err error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -261,7 +262,7 @@ func (h *spreadHost) others(ctx context.Context, id string) (took samples, faile
 		} else {
 			_, err = h.client.once(ctx, http.MethodPost, "/v1/runs/"+id+"/cancel", nil)
 		}
-		if _, told := errors.AsType[*refusal](err); told {
+		if _, rejected := errors.AsType[*refusal](err); rejected {
 			failed++
 		} else if ctx.Err() == nil && err != nil {
 			return nil, 0, err
@@ -270,7 +271,7 @@ func (h *spreadHost) others(ctx context.Context, id string) (took samples, faile
 	}
 }
 
-// count says what has become of each, and gives how many were of use.
+// count classifies each attempt, and returns how many were useful.
 func (row *overloadRow) count(ctx context.Context, h *spreadHost, tried []attempt, ended time.Time) (good int, err error) {
 	var (
 		ids []string
@@ -279,7 +280,7 @@ func (row *overloadRow) count(ctx context.Context, h *spreadHost, tried []attemp
 	for _, a := range tried {
 		if a.id == "" {
 			row.refused++
-			row.told = append(row.told, a.refused)
+			row.rejected = append(row.rejected, a.refused)
 			continue
 		}
 		ids, due = append(ids, a.id), append(due, a.due)
@@ -300,14 +301,14 @@ func (row *overloadRow) count(ctx context.Context, h *spreadHost, tried []attemp
 	return good, nil
 }
 
-// useful reports whether a run that completed at an instant was of use: its client still
-// waited, and it was done under overload, not once that was over.
+// useful reports whether a run completed while its client still waited, and before the overload
+// ended.
 func useful(due, at, ended time.Time) bool { return at.Sub(due) <= patience && !at.After(ended) }
 
-// memoryEvery is how often the services are asked for their memory.
+// memoryEvery is the interval of memory checks.
 const memoryEvery = 100 * time.Millisecond
 
-// watchMemory looks for the service that has the most, until it is told to stop.
+// watchMemory finds the service with the most memory until stopped.
 func (row *overloadRow) watchMemory(h *spreadHost) (stop func() error) {
 	done, result := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -338,7 +339,7 @@ func (row *overloadRow) memory(h *spreadHost) error {
 	return err
 }
 
-// mean is that of all turns.
+// mean is the mean of all turns.
 func (row overloadRow) mean() (m turn) {
 	n := float64(max(len(row.turns), 1))
 	for _, t := range row.turns {
@@ -366,7 +367,7 @@ func (row overloadRow) figures() []figure {
 		{
 			fmt.Sprintf("no-op runs completed within %s of their client's wish while %.0f a second are offered, of the most without", patience, m.offered), ratio,
 			fmt.Sprintf("%.0f %%, %.0f/s (%s)", 100*good, m.good, strings.Join(each, ", ")), "≥ 80 %", good >= goodputTarget,
-			fmt.Sprintf("%.0f/s, %d told to come again; under overload %d taken, of which %d too late, %d told to come again",
+			fmt.Sprintf("%.0f/s, %d rejected; under overload %d taken, of which %d too late, %d rejected",
 				m.peak, row.refusedAtPeak, row.taken, row.late, row.refused),
 		},
 		{
@@ -374,12 +375,12 @@ func (row overloadRow) figures() []figure {
 			fmt.Sprintf("p99 %s", short(row.took.percentile(99))),
 		},
 		{
-			"… until those that were not are told, p50", absolute, short(row.told.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s", short(row.told.percentile(99))),
+			"… until the others are rejected, p50", absolute, short(row.rejected.percentile(50)), "", false,
+			fmt.Sprintf("p99 %s", short(row.rejected.percentile(99))),
 		},
 		{
 			"… reading a run and cancelling one meanwhile, p50", absolute, short(row.other.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s; %d of %d told to come again", short(row.other.percentile(99)), row.failed, len(row.other)),
+			fmt.Sprintf("p99 %s; %d of %d rejected", short(row.other.percentile(99)), row.failed, len(row.other)),
 		},
 		{
 			"… CPU that the host had, of the machine's", ratio, fmt.Sprintf("%.0f %%, the load client %.0f %%", 100*over.host, 100*over.client), "", false,

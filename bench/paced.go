@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// pacedAccepts are latencies under a load that leaves room.
+// pacedAccepts are latencies under a load below capacity.
 type pacedAccepts struct {
-	// latency counts from the instant the envelope was due.
+	// latency counts from the due time of the envelope.
 	latency samples
-	// late is how late the load client itself was.
+	// late is the lateness of the load client.
 	late samples
-	// fsync is of the same disk, before and after.
+	// fsync is measured on the same disk, before and after.
 	fsync samples
-	// alone is what the log takes for one append at the same pace.
+	// alone is the latency of one append to the log alone at the same rate.
 	alone samples
 }
 
-// pace is how many envelopes come in a second.
+// pace is the number of envelopes per second.
 const pace = 200
 
-// paced hands envelopes in at instants that do not depend on the answers, so that
-// a slow one does not hold back those that would have seen it.
+// paced sends envelopes at fixed times, independent of the answers, so that a slow answer does not
+// hide the delay of others.
 func paced(ctx context.Context, o options) (pacedAccepts, error) {
 	var out pacedAccepts
 	a, err := serveAcceptor(ctx, o)
@@ -41,7 +41,7 @@ func paced(ctx context.Context, o options) (pacedAccepts, error) {
 		return out, err
 	}
 	free := make(chan *appender, writers)
-	for _, w := range appenders(log.Log) { // runs are opened and connections made
+	for _, w := range appenders(log.Log) { // open the runs and connections
 		if err := errors.Join(a.accept(ctx), w.append(ctx)); err != nil {
 			return out, err
 		}
@@ -71,8 +71,8 @@ func paced(ctx context.Context, o options) (pacedAccepts, error) {
 	return out, err
 }
 
-// drive calls do n times, once in every period. latency counts from the
-// instant a call was due; late is how late it was made.
+// drive calls do n times, once per period. latency counts from a call's due time; late is how late
+// it was made.
 func drive(ctx context.Context, period time.Duration, n int, do func(due time.Time) error) (latency, late samples, err error) {
 	latency, late = make(samples, n), make(samples, n)
 	failed := make([]error, n)

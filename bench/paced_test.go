@@ -13,7 +13,7 @@ import (
 func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		one := make(chan struct{}, 1) // a server that takes one call at a time, slower than they come
+		one := make(chan struct{}, 1) // a server that handles one call at a time, slower than calls arrive
 		latency, late, err := drive(t.Context(), time.Second/pace, 100, func(time.Time) error {
 			one <- struct{}{}
 			time.Sleep(2 * time.Second / pace)
@@ -28,7 +28,7 @@ func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
 	})
 }
 
-func TestDrive_TellsWhatFailedAndEndsWithItsContext(t *testing.T) {
+func TestDrive_ReportsFailuresAndEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
@@ -46,7 +46,7 @@ func TestLoad_GoesOnUntilSomethingIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		res, err := load(t.Context(), 2, 10*time.Millisecond, func(context.Context) error {
-			time.Sleep(time.Second) // as on a machine that others use
+			time.Sleep(time.Second) // as on a busy machine
 			return nil
 		})
 		require.NoError(t, err)

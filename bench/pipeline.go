@@ -18,13 +18,13 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// perRun is how many envelopes a run takes: as many as a long conversation has.
+// perRun is the number of envelopes per run, as in a long conversation.
 const perRun = 100
 
-// scrubber is the redactor within this process: the engine, without its service.
+// scrubber is the redactor's engine within this process, without its service.
 type scrubber struct{ *redact.Scrubber }
 
-// Redact takes secrets out; see accept.Redactor.
+// Redact redacts secrets; see accept.Redactor.
 func (s scrubber) Redact(_ context.Context, _ subject.Run, in accept.Texts) (out accept.Texts, n int, err error) {
 	for _, d := range in.Documents {
 		clean, found, err := s.JSON(d, strictjson.Limits{MaxBytes: 16 << 20, MaxDepth: 128})
@@ -75,7 +75,7 @@ func (r *rig) begin(ctx context.Context) error {
 	return err
 }
 
-// one takes the run's next envelope in.
+// one accepts the run's next envelope.
 func (r *rig) one(ctx context.Context) error {
 	res, err := r.pipe.Run(ctx, accept.Request{Target: r.at, Document: r.docs[r.n%perRun], NodeID: "ask"})
 	if err != nil {
@@ -89,18 +89,18 @@ func (r *rig) one(ctx context.Context) error {
 	return nil
 }
 
-// accepts is what many single accepts took.
+// accepts are the costs of many single accepts.
 type accepts struct {
 	cpu, wall samples
 	// floor is the CPU of the validator alone on the same payload.
 	floor samples
-	// process is the CPU of all threads, collecting garbage included.
+	// process is the CPU of all threads, including garbage collection.
 	process        time.Duration
 	mallocs, bytes uint64
 }
 
-// pipelineCost times single accepts, and between runs the validator alone: other
-// load then falls on both.
+// pipelineCost measures single accepts, alternating with the validator alone, so that other load
+// affects both.
 func pipelineCost(ctx context.Context, d time.Duration) (accepts, error) {
 	r, err := newRig()
 	if err != nil {
@@ -130,7 +130,7 @@ func pipelineCost(ctx context.Context, d time.Duration) (accepts, error) {
 	return a, nil
 }
 
-// batch times a run's envelopes, one by one.
+// batch measures a run's envelopes one by one.
 func (r *rig) batch(ctx context.Context, a *accepts) (err error) {
 	if err := r.begin(ctx); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *rig) batch(ctx context.Context, a *accepts) (err error) {
 	return err
 }
 
-// floor times the validator as often.
+// floor measures the validator as often.
 func floor(s *schema.Schema, a *accepts) error {
 	payload := []byte(accepttest.Payload())
 	var wrong []schema.Violation
@@ -188,7 +188,7 @@ func benchRun(id string) subject.Run {
 	return subject.Run{Tenant: "default", WorkflowID: "bench", RunID: id}
 }
 
-// beginRun appends what stands before the first envelope.
+// beginRun appends the frames before the first envelope.
 func beginRun(ctx context.Context, log accept.Log, run subject.Run) (frame.Head, error) {
 	start := frame.NewStart(run, []byte(`{"runId":"`+run.RunID+`","workflowId":"bench","owner":{"tenant":"default"}}`))
 	pos, err := log.Append(ctx, start, 0)

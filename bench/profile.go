@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// share is how much of the host's CPU time passes through an area.
+// share is the part of the host's CPU time with an area on the stack.
 type share struct {
 	area    string
 	percent string
 }
 
-// areas are what the report asks about; a function on the stack counts, so the
-// shares overlap and do not add up to 100 %.
+// areas are the profiled areas. A function anywhere on the stack counts, so the shares overlap and
+// do not add up to 100 %.
 var areas = []struct{ name, focus string }{
 	{"gRPC between the services, with its transport", `google.golang.org/grpc`},
 	{"HTTP and the translation to gRPC", `net/http\.|grpc-gateway`},
@@ -35,8 +35,7 @@ var areas = []struct{ name, focus string }{
 
 var total = regexp.MustCompile(`Showing nodes accounting for \S+, ([0-9.]+%) of`)
 
-// profile loads a host with no-op runs from 64 clients and asks for its CPU
-// profile meanwhile.
+// profile loads a host with no-op runs from 64 clients and fetches its CPU profile.
 func profile(ctx context.Context, r *report) error {
 	h, err := startHost(ctx, r.options.bin, r.options.dir, "--metrics-addr", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +66,7 @@ func profile(ctx context.Context, r *report) error {
 	return nil
 }
 
-// fetch saves the profile of some seconds.
+// fetch saves a profile of this duration.
 func fetch(ctx context.Context, metrics, file string, d time.Duration) error {
 	b, err := pprof(ctx, metrics, fmt.Sprintf("profile?seconds=%d", int(d.Seconds())))
 	if err != nil {
@@ -76,7 +75,7 @@ func fetch(ctx context.Context, metrics, file string, d time.Duration) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// pprof reads a profile, which stands beside the metrics.
+// pprof reads a profile from the metrics port.
 func pprof(ctx context.Context, metrics, what string) ([]byte, error) {
 	at, err := url.Parse(metrics)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// thousand are as many secrets, of the lengths that credentials have.
+// thousand returns a thousand secrets with the lengths of credentials.
 func thousand() []redact.Secret {
 	r := rand.New(rand.NewPCG(7, 11)) // the same each time
 	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
@@ -34,13 +34,13 @@ const prose = "The lamp arrived broken; the customer wrote twice, on Monday and 
 // fill repeats a text up to a megabyte.
 func fill(text string) string { return strings.Repeat(text, megabyte/len(text)) }
 
-// jsonDocument is a megabyte of what tools answer.
+// jsonDocument is a megabyte of typical tool results.
 func jsonDocument() []byte {
 	item := fmt.Sprintf(`{"id":"run_06gzs9m3s1xq16m6ak670468r0","text":%q,"n":[1,2,3.5]},`, prose)
 	return []byte(`{"items":[` + strings.TrimSuffix(fill(item), ",") + `]}`)
 }
 
-// throughput is how many bytes one core takes in a second of its own time.
+// throughput is the number of bytes per second of one core's CPU time.
 func throughput(size int, d time.Duration, do func()) float64 {
 	do()
 	n := 0
@@ -88,8 +88,8 @@ func redaction(d time.Duration, tries int) []figure {
 	return append(out, adversarial(secrets, both, tries)...)
 }
 
-// adversarial times a megabyte of what the engine likes least; of some tries the
-// least counts.
+// adversarial measures the engine's worst inputs of a megabyte; the minimum of several tries
+// counts.
 func adversarial(secrets []redact.Secret, s *redact.Scrubber, tries int) []figure {
 	value := secrets[0].Value.Reveal()
 	var starts strings.Builder

@@ -45,7 +45,7 @@ type report struct {
 	cluster   clusterFigures
 }
 
-// hardware is the machine.
+// hardware describes the machine.
 func hardware() string {
 	model := "unknown CPU"
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -59,7 +59,7 @@ func hardware() string {
 	return fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
-// machine says what the figures were measured on.
+// machine measures the machine itself.
 func machine(_ context.Context, r *report) error {
 	r.machine = hardware() + "; the load client runs on the same cores"
 	all, err := fsyncs(r.options.dir, 2*r.options.fsyncs())
@@ -123,7 +123,7 @@ func (r *report) render() string {
 	return b.String()
 }
 
-// runs writes the figures about runs.
+// runs writes the figures of runs.
 func (r *report) runs(p func(string, ...any)) {
 	figureTable(p, r.targets())
 	p("\n## The embedded log alone\n\nThe two frames of a no-op run, guarded as the host guards them.\n\n| durability | writers | frames/s |\n|---|---|---|\n")
@@ -158,9 +158,9 @@ func runTable(p func(string, ...any), title string, rows []runRow) {
 	}
 }
 
-// targets holds the figures against what they should be.
+// targets compares the figures with their targets.
 func (r *report) targets() []figure {
-	// by says how far a figure is from its target.
+	// by formats the ratio of a figure to its target.
 	by := func(measured string, ratio float64) string {
 		return fmt.Sprintf("%s, %.2f× the target", measured, ratio)
 	}

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// samples are single latencies. Percentiles come from all of them, never from
-// means of means.
+// samples are single latencies. Percentiles are computed from all of them, never from means.
 type samples []time.Duration
 
-// sorted orders the samples in place and gives them; percentile and spread need that.
+// sorted sorts the samples in place and returns them; percentile and spread require that.
 func (s samples) sorted() samples {
 	slices.Sort(s)
 	return s
@@ -27,14 +26,14 @@ func (s samples) percentile(p float64) time.Duration {
 	return s[min(max(rank, 1), len(s))-1]
 }
 
-// bucket is how many samples a latency bounds that the bucket before does not.
+// bucket counts the samples up to a bound and above the previous one.
 type bucket struct {
-	upTo  time.Duration // 0: all that is slower
+	upTo  time.Duration // 0: slower than all bounds
 	count int
 }
 
-// spread sorts samples into buckets whose bounds grow as 1, 2, 5, from 20 µs to
-// 1 s. Empty buckets at both ends are left out.
+// spread sorts samples into buckets with bounds 1, 2, 5, … from 20 µs to 1 s. Empty buckets at both
+// ends are omitted.
 func (s samples) spread() []bucket {
 	var out []bucket
 	rest := s
@@ -55,7 +54,7 @@ func (s samples) spread() []bucket {
 	return out
 }
 
-// short writes a latency with the precision that it was measured with.
+// short formats a latency with the measured precision.
 func short(d time.Duration) string {
 	switch {
 	case d <= -time.Millisecond:

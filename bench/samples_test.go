@@ -82,7 +82,7 @@ func TestShort_KeepsThreeDigits(t *testing.T) {
 	}
 }
 
-func TestFigureTable_SaysOfEachFigureWhatItIsAndWhetherItIsMet(t *testing.T) {
+func TestFigureTable_ShowsEachFigureAndWhetherItsGoalIsMet(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	figureTable(func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }, []figure{

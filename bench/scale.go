@@ -21,8 +21,8 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// measureScale writes down what a run costs and what an installation bears, for the
-// simulation of many installations.
+// measureScale measures the cost of runs and the limits of an installation, for the simulation of
+// many installations.
 func measureScale(ctx context.Context, o options) ([]byte, error) {
 	m := scalesim.Measured{Machine: hardware() + "; load average before: " + busy()}
 	var err error
@@ -61,7 +61,7 @@ func measureScale(ctx context.Context, o options) ([]byte, error) {
 	return append(doc, '\n'), err
 }
 
-// shape is a kind of runs, how the model answers them, and how many are made to measure it.
+// shape is a kind of run with the model's answers, and the number of runs to measure.
 type shape struct {
 	scalesim.Shape
 
@@ -78,7 +78,7 @@ func (s *shape) definition() []byte {
 	return asksFor(s.workflow, s.Calls)
 }
 
-// asksFor is a workflow of n nodes in a row, each of which asks for a value of the schema.
+// asksFor is a workflow of n consecutive nodes, each of which requests a value of the schema.
 func asksFor(id string, n int) []byte {
 	nodes, edges := make([]string, n), make([]string, 0, n)
 	for i := range n {
@@ -92,7 +92,7 @@ func asksFor(id string, n int) []byte {
 		id, strings.Join(nodes, ","), strings.Join(edges, ","))
 }
 
-// measure runs the kind, after some runs that warm up.
+// measure runs the kind, after some warm-up runs.
 func (s *shape) measure(ctx context.Context, h *spreadHost, share int) error {
 	if _, err := h.client.do(ctx, http.MethodPost, "/v1/workflows", s.definition()); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *shape) measure(ctx context.Context, h *spreadHost, share int) error {
 	return nil
 }
 
-// spent is what a host has spent so far: in its log, and in milliseconds of CPU.
+// spent is the host's total log size, and its CPU in milliseconds.
 type spent struct {
 	frames, subjects, bytes float64
 	cpu                     map[string]float64
@@ -160,7 +160,7 @@ func (h *spreadHost) spent(ctx context.Context) (spent, error) {
 	return s, nil
 }
 
-// ingest measures how fast a new event log reads what the log holds.
+// ingest measures how fast a new event log reads the whole log.
 func ingest(ctx context.Context, o options, h *spreadHost) (float64, error) {
 	held, err := h.spent(ctx)
 	if err != nil {
@@ -176,8 +176,8 @@ func ingest(ctx context.Context, o options, h *spreadHost) (float64, error) {
 	return math.Round(held.frames / e.took.Seconds()), nil
 }
 
-// heapPerSubject measures what the index of a stream's subjects takes in a server's memory:
-// by how much the heap grows, from one filled stream to a fuller one.
+// heapPerSubject measures the memory of a stream's subject index: the heap growth from one filled
+// stream to a fuller one.
 func heapPerSubject(ctx context.Context, dir string) (float64, error) {
 	log, err := openLog(ctx, dir, false)
 	if err != nil {
@@ -190,7 +190,7 @@ func heapPerSubject(ctx context.Context, dir string) (float64, error) {
 		for w := range writers {
 			group.Go(func() error {
 				for i := from + w; i < to; i += writers {
-					id := sha256.Sum256(fmt.Append(nil, i)) // as the host's: as long, the time first
+					id := sha256.Sum256(fmt.Append(nil, i)) // the host's format: same length, time first
 					if err := twoFrames(ctx, log.Log, fmt.Sprintf("run_%010d%x", i, id[:8])); err != nil {
 						return err
 					}
@@ -211,14 +211,14 @@ func heapPerSubject(ctx context.Context, dir string) (float64, error) {
 		return 0, err
 	}
 	after, err := settledHeap(ctx)
-	return math.Round((after - before) / (2 * (many - few))), err // a run here has two subjects
+	return math.Round((after - before) / (2 * (many - few))), err // a run has two subjects
 }
 
-// settles is for how long a server keeps what it wrote, and the subjects of it, beside its
-// index: two minutes, and some.
+// settles is a bit more than the two minutes for which a server caches writes and their subjects in
+// addition to its index.
 const settles = 150 * time.Second
 
-// settledHeap is what is left of the heap then.
+// settledHeap returns the heap after that.
 func settledHeap(ctx context.Context) (float64, error) {
 	select {
 	case <-ctx.Done():

@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// sseRow is how long an event takes from its append to its subscribers.
+// sseRow is the time of an event from its append to its subscribers.
 type sseRow struct {
 	subscribers int
 	p50, p99    time.Duration
 	events      int
 }
 
-// ticker is a workflow whose events come slowly, so that each can be timed: a
-// chain of short delays.
+// ticker is a workflow with slow events, so that each can be measured: a chain of short delays.
 func tickerWorkflow(n int) (id string, doc []byte) {
 	var nodes, edges []string
 	for i := range n {
@@ -32,8 +31,8 @@ func tickerWorkflow(n int) (id string, doc []byte) {
 		strings.Join(nodes, ","), strings.Join(edges, ",")))
 }
 
-// subscribers measures the way from append to client. An event carries the time
-// at which it was placed; both clocks are this machine's.
+// subscribers measures the time from append to client. An event carries its timestamp; both clocks
+// are this machine's.
 func subscribers(ctx context.Context, r *report) error {
 	h, err := startHost(ctx, r.options.bin, r.options.dir)
 	if err != nil {
@@ -90,7 +89,7 @@ func fanOut(ctx context.Context, base, workflow string, n int) (sseRow, error) {
 	return sseRow{subscribers: n, p50: all.percentile(50), p99: all.percentile(99), events: len(all)}, nil
 }
 
-// listen follows a run and times the events that come after the subscription.
+// listen follows a run and measures the events after its subscription.
 func (c *client) listen(ctx context.Context, runID string) ([]time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/v1/runs/"+runID+"/events?streamMode=debug", nil)
 	if err != nil {

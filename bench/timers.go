@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// timersRow is how long due timers take after a restart.
+// timersRow is the time of due timers after a restart.
 type timersRow struct {
 	runs  int
 	ready time.Duration // from the start of the process
@@ -18,11 +18,11 @@ type timersRow struct {
 	cpu   time.Duration // of the host, until then
 }
 
-// timersTarget is how many timers fire in a second.
+// timersTarget is the number of timers per second.
 const timersTarget = 1000
 
-// timers kills a host with runs that wait for one instant, starts it again after that, and
-// waits until all have ended.
+// timers kills a host with runs that wait for the same time, restarts it after that, and waits
+// until all have ended.
 func timers(ctx context.Context, o options) (timersRow, error) {
 	row := timersRow{runs: o.timers}
 	if o.quick {
@@ -71,7 +71,7 @@ func timers(ctx context.Context, o options) (timersRow, error) {
 	for running := true; running; time.Sleep(20 * time.Millisecond) {
 		b, err := rig.client.do(ctx, http.MethodGet, "/v1/runs?limit=1&status=running", nil)
 		if err != nil {
-			continue // the read model is not there yet
+			continue // the read model is not ready yet
 		}
 		running = strings.Contains(string(b), `"runId"`)
 		if ctx.Err() != nil {

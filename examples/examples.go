@@ -1,9 +1,8 @@
-// Package examples holds the workflows that a new host comes with, the envelope
-// kinds they use, and an input for each. They are embedded, so that the binary
-// alone can show a run.
+// Package examples holds the workflows that a new host comes with, the envelope kinds they use, and
+// an input for each. They are embedded, so that the binary alone can run them.
 //
-// Each example is a folder: workflow.json is the definition, kinds/ holds one
-// <kind>.schema.json a file, anything else is input or explanation.
+// Each example is a folder: workflow.json is the definition, kinds/ holds one <kind>.schema.json
+// per file, everything else is input or explanation.
 package examples
 
 import "embed"

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// matching gives the files of all examples whose name has a suffix.
+// matching returns the files of all examples with a suffix.
 func matching(t *testing.T, suffix string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -51,8 +51,8 @@ func TestWorkflow_SatisfiesThePublishedSchema(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §20: a kind in the Tier-1 subset can be asked for in
-// the strict mode of every vendor.
+// OpenWOP envelope contract §20: a kind in the Tier-1 subset can be requested in the strict mode of
+// every vendor.
 func TestKind_IsInTheStrictSubset(t *testing.T) {
 	t.Parallel()
 	for name, doc := range matching(t, ".schema.json") {
@@ -60,7 +60,7 @@ func TestKind_IsInTheStrictSubset(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §5: null reads as absent.
+// OpenWOP envelope contract §5: null counts as absent.
 func TestKind_LetsReasoningBeAbsent(t *testing.T) {
 	t.Parallel()
 	for name, doc := range matching(t, ".schema.json") {
@@ -104,8 +104,8 @@ func TestTriage_TakesEachActionAndNoOther(t *testing.T) {
 	}
 }
 
-// Every {{name}} of a prompt is a variable the workflow declares, or a port of
-// its node; every kind a node asks for is in its contract and in the example.
+// Every {{name}} of a prompt is a declared variable or a port of its node. Every kind that a node
+// requests is in its contract and in the example.
 func TestWorkflow_NamesNothingThatIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, doc := range matching(t, "workflow.json") {

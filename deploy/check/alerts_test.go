@@ -72,12 +72,12 @@ var (
 	suffix = regexp.MustCompile(`_(?:bucket|sum|count)$`)
 )
 
-// metricsOf are the names in an expression; labels have some that look alike.
+// metricsOf returns the metric names in an expression, without similar label names.
 func metricsOf(expr string) []string {
 	return metric.FindAllString(braces.ReplaceAllString(expr, " "), -1)
 }
 
-// used are the metrics of rules and dashboard, and where each is used.
+// used returns the metrics of rules and dashboard, with the places of their use.
 func used(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -96,7 +96,7 @@ func used(t *testing.T) map[string]string {
 	return out
 }
 
-// literals are the texts in the sources of each package that makes metrics.
+// literals returns the string literals of each package that defines metrics.
 var literals = sync.OnceValues(func() (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	for _, root := range []string{"../../cmd", "../../internal", "../../services"} {
@@ -132,8 +132,8 @@ var literals = sync.OnceValues(func() (map[string]map[string]bool, error) {
 	return all, nil
 })
 
-// spelled reports whether a package makes a metric: its name is put together from
-// at most three of the package's texts, such as namespace, subsystem and name.
+// spelled reports whether a package defines a metric: its name consists of at most three of the
+// package's literals, such as namespace, subsystem and name.
 func spelled(texts map[string]bool, name string, parts int) bool {
 	if texts[name] {
 		return true
@@ -149,7 +149,7 @@ func spelled(texts map[string]bool, name string, parts int) bool {
 	return false
 }
 
-// runtimeMetrics are those that the client library gives by itself.
+// runtimeMetrics are the metrics of the client library itself.
 func runtimeMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -164,7 +164,7 @@ func runtimeMetrics(t *testing.T) map[string]bool {
 	return out
 }
 
-// An alert on a metric that nobody serves never fires, and a panel of one is empty.
+// An alert on a missing metric never fires, and its panel is empty.
 func TestMetrics_AreServed(t *testing.T) {
 	t.Parallel()
 	texts, err := literals()
@@ -180,7 +180,7 @@ func TestMetrics_AreServed(t *testing.T) {
 	}
 	own := runtimeMetrics(t)
 	for name, where := range used(t) {
-		require.True(t, own[name] || served(name) || served(suffix.ReplaceAllString(name, "")), "%s: nobody serves %s", where, name)
+		require.True(t, own[name] || served(name) || served(suffix.ReplaceAllString(name, "")), "%s: no service has the metric %s", where, name)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestSpelled_FindsNamesInWhateverPartsTheyAreWritten(t *testing.T) {
 		metricsOf(`min by (namespace, waybill_x) (waybill_serving{openwop_run_status="failed"}) and on (pod) openwop_queue_depth`))
 }
 
-// Who is woken by an alert finds what to do about it.
+// Every alert has instructions in the runbook.
 func TestAlerts_SayHowBadItIsAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	page := source(t, "../../docs/runbook.md")
@@ -222,7 +222,7 @@ func TestAlerts_SayHowBadItIsAndWhatToDo(t *testing.T) {
 		require.Contains(t, tests, "\n      - alertname: "+a.Alert+"\n", "%s: has no test in which it fires or does not", a.Alert)
 	}
 	for name := range sections {
-		require.True(t, seen[name], "docs/runbook.md: %s is no alert", name)
+		require.True(t, seen[name], "docs/runbook.md: %s is not an alert", name)
 	}
 }
 

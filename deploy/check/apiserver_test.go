@@ -20,8 +20,8 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// cluster is a real API server over a real etcd, without controllers: it takes
-// objects and checks them, and nothing comes of them.
+// cluster is a real API server with a real etcd, without controllers: it validates and stores
+// objects.
 type cluster struct {
 	t          *testing.T
 	kubeconfig string
@@ -29,12 +29,12 @@ type cluster struct {
 
 const adminToken = "apiserver-token-of-a-test"
 
-// newCluster starts one that ends with the test.
+// newCluster starts a cluster that ends with the test.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, tool := range []string{"ETCD", "KUBE_APISERVER", "KUBECTL", "CRDS"} {
 		if os.Getenv(tool) == "" {
-			t.Skipf("%s is not set; `make deploy-apiserver` does", tool)
+			t.Skipf("SKIPPED, %s is not set: run `make deploy-apiserver`", tool)
 		}
 	}
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ current-context: c
 	return c
 }
 
-// process runs until the test ends; what it said is shown if the test failed.
+// process runs a program until the test ends. Its output is shown if the test failed.
 func process(t *testing.T, dir, bin string, args ...string) {
 	t.Helper()
 	file := filepath.Join(dir, filepath.Base(bin)+".log")
@@ -89,7 +89,7 @@ func (c *cluster) run(bin, stdin string, args ...string) (string, bool) {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), bin, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
-	// Neither tool is to read or write what belongs to whoever runs the test.
+	// Neither tool may read or write files of the user who runs the test.
 	cmd.Env = []string{"HOME=" + filepath.Dir(c.kubeconfig), "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
@@ -99,7 +99,7 @@ func (c *cluster) kubectl(stdin string, args ...string) (string, bool) {
 	return c.run(os.Getenv("KUBECTL"), stdin, args...)
 }
 
-// must runs kubectl, and fails the test if it does.
+// must runs kubectl and fails the test on an error.
 func (c *cluster) must(stdin string, args ...string) string {
 	c.t.Helper()
 	out, ok := c.kubectl(stdin, args...)
@@ -107,11 +107,11 @@ func (c *cluster) must(stdin string, args ...string) string {
 	return out
 }
 
-// apply lets the server take objects, and has a warning for an error: the namespace
-// warns of pods that "restricted" would refuse.
+// apply stores objects on the server, with warnings as errors: the namespace warns of pods that
+// "restricted" rejects.
 var apply = []string{"apply", "--server-side", "--validate=strict", "--warnings-as-errors", "-f", "-"}
 
-// podsOf are the pods that controllers would make of Deployments.
+// podsOf returns the pods that controllers would create from Deployments.
 func podsOf(t *testing.T, doc string) string {
 	t.Helper()
 	var out strings.Builder
@@ -131,8 +131,8 @@ func podsOf(t *testing.T, doc string) string {
 	return out.String()
 }
 
-// A real API server takes all that the chart renders, in a namespace that enforces
-// the strictest standard, and takes it again as an upgrade and as a release of Helm.
+// A real API server accepts everything that the chart renders, in a namespace that enforces the
+// strictest standard, also as an upgrade and as a Helm release.
 func TestAPIServer_TakesWhatTheChartRenders(t *testing.T) {
 	c := newCluster(t)
 	c.must("", "apply", "--server-side", "-f", os.Getenv("CRDS"))
@@ -160,7 +160,7 @@ func TestAPIServer_TakesWhatTheChartRenders(t *testing.T) {
 	})
 	t.Run("release", func(t *testing.T) {
 		for _, step := range []string{"manifests", "ha", "hpa", "manifests"} {
-			// Helm takes no values for the last ones, unless it is told not to.
+			// Without --reset-values Helm reuses the values of the last release.
 			out, ok := c.run(os.Getenv("HELM"), "", "upgrade", "--install", "--reset-values", "waybill", chart, "--namespace", namespace,
 				"-f", filepath.Join(chart, "ci", step+"-values.yaml"))
 			require.True(t, ok, out)

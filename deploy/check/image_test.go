@@ -18,7 +18,7 @@ import (
 
 const dockerfile = "../docker/Dockerfile"
 
-// The last stage is what is shipped.
+// shipped returns the last stage of the Dockerfile.
 func shipped(t *testing.T) string {
 	t.Helper()
 	doc := source(t, dockerfile)
@@ -39,19 +39,19 @@ func TestImage_HoldsNothingButWhatRuns(t *testing.T) {
 	}
 }
 
-// The environment beats the --config file: a setting in the image would beat those
-// of the chart.
+// The environment overrides the --config file, so a setting in the image would override the
+// chart's.
 func TestImage_SetsNothingThatWouldBeatTheChart(t *testing.T) {
 	t.Parallel()
 	require.NotContains(t, shipped(t), "\nENV ")
 	require.NotContains(t, shipped(t), config.EnvName(""))
 }
 
-// What the image does by itself is a command that there is.
+// The image's default command exists.
 func TestImage_RunsTheWholeHostByItself(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("runs the binary; left out under -short")
+		t.Skip("runs the binary; run without -short")
 	}
 	m := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(shipped(t))
 	require.NotNil(t, m)
@@ -64,7 +64,7 @@ func TestImage_RunsTheWholeHostByItself(t *testing.T) {
 	}
 }
 
-// build runs the build line of the Dockerfile on a copy of the sources' place.
+// build runs the Dockerfile's build command on the sources.
 func build(t *testing.T, flags []string, dir string) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "waybill")
@@ -84,7 +84,7 @@ func build(t *testing.T, flags []string, dir string) []byte {
 	return b
 }
 
-// read are the files below a folder that a build reads.
+// read lists the files that a build reads below a folder.
 func read(t *testing.T, dir string) []string {
 	t.Helper()
 	const each = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
@@ -102,10 +102,10 @@ func read(t *testing.T, dir string) []string {
 	return files
 }
 
-// The same sources give the same binary, wherever they lie.
+// The same sources give the same binary in any folder.
 func TestImage_IsBuiltTheSameEverywhere(t *testing.T) {
 	if os.Getenv("BUILD_TWICE") == "" {
-		t.Skip("builds twice; `make deploy-image-check` does")
+		t.Skip("SKIPPED, builds the image twice: run `make deploy-image-check`")
 	}
 	t.Parallel()
 	m := regexp.MustCompile(`go build (.*) -ldflags "([^"]*)" -o`).FindStringSubmatch(source(t, dockerfile))

@@ -19,9 +19,9 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// What deploy/nats/values.yaml adds to a server's configuration, as NATS' chart writes it, is a configuration
-// that the server takes: it syncs every write, takes the largest frame, has the host in an account with
-// JetStream, and offers to readers what `waybill nats creds` imports.
+// deploy/nats/values.yaml gives NATS' chart a valid server configuration. It syncs every write,
+// accepts the largest frame, has the host in an account with JetStream, and exports to readers what
+// `waybill nats creds` imports.
 func TestNATS_ValuesForItsChartAreAConfiguration(t *testing.T) {
 	var values struct {
 		Config struct {

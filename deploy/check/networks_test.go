@@ -38,7 +38,7 @@ type peer struct {
 	} `yaml:"ipBlock"`
 }
 
-// component is the service of this release that a peer is; empty: somebody else.
+// component is the peer's service in this release; empty for other peers.
 func (p peer) component() string {
 	if p.Pods == nil || p.Namespaces != nil {
 		return ""
@@ -63,7 +63,7 @@ type service struct {
 	} `yaml:"ports"`
 }
 
-// matches reports whether a selector takes labels in; an empty one takes all.
+// matches reports whether a selector matches labels; an empty one matches all.
 func matches(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {
@@ -73,7 +73,7 @@ func matches(selector, labels map[string]string) bool {
 	return true
 }
 
-// lists are the settings of a service, as it will read them.
+// lists returns the settings of a service, as it parses them.
 func lists(t *testing.T, s set, service string) map[string][]string {
 	t.Helper()
 	for _, o := range s.of("ConfigMap") {
@@ -96,7 +96,7 @@ func lists(t *testing.T, s set, service string) map[string][]string {
 	return nil
 }
 
-// settings are those that have one value.
+// settings returns the settings with one value.
 func settings(t *testing.T, s set, service string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -106,7 +106,7 @@ func settings(t *testing.T, s set, service string) map[string]string {
 	return out
 }
 
-// edges are who calls whom, as the settings say: a setting that has the name of a
+// edges returns the calls between services according to the settings: a setting named after a
 // service is its address.
 func edges(t *testing.T, s set) []string {
 	t.Helper()
@@ -151,8 +151,8 @@ func TestNetwork_LetsThroughWhatTheSettingsNameAndNothingElse(t *testing.T) {
 	})
 }
 
-// The edges of the whole host, as docs/architecture.md draws them: the event log
-// calls nobody, and nobody calls the gateway.
+// The edges of the whole host, as docs/architecture.md draws them: the event log calls no service,
+// and no service calls the gateway.
 func TestNetwork_IsThatOfTheArchitecture(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
@@ -210,7 +210,7 @@ func TestNetwork_OpensEachPortOfAService(t *testing.T) {
 			for _, p := range svc.Ports {
 				require.True(t, listens[p.Target], "%s: no pod listens at %s", o.name(), p.Target)
 				if p.Name == "metrics" && !open["metrics"] {
-					continue // nobody scrapes: networkPolicy.metricsFrom is empty
+					continue // no scraper: networkPolicy.metricsFrom is empty
 				}
 				require.True(t, open[p.Target], "%s: no policy opens %s", o.name(), p.Target)
 			}
@@ -218,7 +218,7 @@ func TestNetwork_OpensEachPortOfAService(t *testing.T) {
 	})
 }
 
-// A port is asked for by who calls it only, and is the one that the callee serves.
+// Callers use only ports that the callee serves.
 func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -232,7 +232,7 @@ func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
 			conf := settings(t, s, o.service())
 			for _, name := range services {
 				if addr := conf[name]; addr != "" {
-					require.True(t, served[addr], "%s: nobody serves %s at %s", o.name(), name, addr)
+					require.True(t, served[addr], "%s: no pod serves %s at %s", o.name(), name, addr)
 				}
 			}
 			for _, p := range spec[deployment](t, o).Template.Spec.Containers[0].Ports {
@@ -242,25 +242,25 @@ func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
 	})
 }
 
-// gRPC clients have to see all pods; only the gateway's clients are not ours.
+// gRPC clients have to see all pods; only the gateway's clients are external.
 func TestServices_AreHeadlessBetweenThemselves(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
 		for _, o := range s.of("Service") {
 			svc := spec[service](t, o)
 			require.Equal(t, o.service() != "gateway" || strings.HasSuffix(o.Metadata.Name, "-metrics"), svc.ClusterIP == "None", o.name())
-			require.Equal(t, o.service() == "acceptor" || o.service() == "dispatcher", svc.NotReady, "%s: what is not ready is found by those who only read, and by nobody else", o.name())
+			require.Equal(t, o.service() == "acceptor" || o.service() == "dispatcher", svc.NotReady, "%s: pods that are not ready must be listed only for readers", o.name())
 			for _, p := range svc.Ports {
 				if o.service() == "gateway" && svc.ClusterIP != "None" {
-					require.NotEqual(t, "metrics", p.Name, "metrics and profiles have no place where clients come in")
+					require.NotEqual(t, "metrics", p.Name, "metrics and profiles must not be on the clients' Service")
 				}
 			}
 		}
 	})
 }
 
-// Only who asks models and tools, and who posts webhooks, may leave the cluster, and
-// neither reaches its inside by that.
+// Only services that call models and tools or send webhooks may leave the cluster, and these rules
+// do not open the inside of the cluster.
 func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -280,7 +280,7 @@ func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
 	})
 }
 
-// Event logs that share a read model reach the PostgreSQL that has it, and nobody else does.
+// Only event logs with a shared read model may connect to its PostgreSQL.
 func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -298,7 +298,7 @@ func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
 	})
 }
 
-// egress are the ports of a service's policy that lead to no address in particular.
+// egress returns the ports of a service's policy without a specific address.
 func egress(t *testing.T, s set, service string) []string {
 	t.Helper()
 	var ports []string
@@ -318,8 +318,8 @@ func egress(t *testing.T, s set, service string) []string {
 	return ports
 }
 
-// What is called by a URL is called at its port; a port that is given beats it, for policies look
-// at those of pods, and a Service may have others.
+// A URL opens its port. An explicit port takes precedence, because policies use pod ports and a
+// Service may have others.
 func TestNetwork_OpensThePortsOfURLs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -353,7 +353,7 @@ func TestNetwork_OpensThePortsOfURLs(t *testing.T) {
 	}
 }
 
-// Who fetches assets is a client, and may not hand in envelopes by that.
+// Clients that fetch assets must not reach the port for envelopes.
 func TestNetwork_OpensAssetsToTheirOwnPeersAlone(t *testing.T) {
 	t.Parallel()
 	envelopes := filepath.Join(chart, "ci", "envelopes-values.yaml")
@@ -366,7 +366,7 @@ func TestNetwork_OpensAssetsToTheirOwnPeersAlone(t *testing.T) {
 	} {
 		out, messages, ok := template(t, append([]string{"-f", envelopes}, c.set...)...)
 		require.True(t, ok, messages)
-		let := map[string][]string{} // to a port
+		let := map[string][]string{} // by port
 		for _, o := range parse(t, []byte(out)).of("NetworkPolicy") {
 			if o.service() != "acceptor" {
 				continue
@@ -390,7 +390,7 @@ func TestNetwork_OpensAssetsToTheirOwnPeersAlone(t *testing.T) {
 	}
 }
 
-// Every selector takes in the pods of its own service and of no other.
+// Every selector matches only the pods of its own service.
 func TestSelectors_KeepServicesApart(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -402,7 +402,7 @@ func TestSelectors_KeepServicesApart(t *testing.T) {
 		}
 		for _, o := range slices.Concat(s.of("Service"), s.of("NetworkPolicy"), s.of("PodDisruptionBudget"), s.of("Deployment")) {
 			if o.service() == "" {
-				continue // of everybody
+				continue // shared by all services
 			}
 			v := spec[struct {
 				Selector    yaml.Node `yaml:"selector"`

@@ -29,10 +29,10 @@ const (
 	namespace = "waybill"
 )
 
-// services are those of the chart, by the names of `waybill serve`.
+// services are the chart's services, by their names in `waybill serve`.
 var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redactor"}
 
-// object is what a check reads of any object.
+// object has the fields that the checks read.
 type object struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -46,10 +46,10 @@ type object struct {
 	Spec  yaml.Node         `yaml:"spec"`
 }
 
-// name is the object's, for messages.
+// name is the object's name in messages.
 func (o *object) name() string { return o.Kind + " " + o.Metadata.Name }
 
-// service is whose object it is; empty: everybody's.
+// service is the object's service; empty for shared objects.
 func (o *object) service() string { return o.Metadata.Labels["app.kubernetes.io/component"] }
 
 // set is what one set of values renders to.
@@ -89,12 +89,12 @@ func parse(t *testing.T, doc []byte) set {
 	}
 }
 
-// helm runs the pinned helm, and gives both of its outputs.
+// helm runs the pinned helm and returns both outputs.
 func helm(t *testing.T, args ...string) (out, messages string, ok bool) {
 	t.Helper()
 	bin := os.Getenv("HELM")
 	if bin == "" {
-		t.Skip("HELM names no helm; `make deploy-check` does")
+		t.Skip("SKIPPED, HELM is not set to a helm binary: run `make deploy-check`")
 	}
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	var stdout, stderr bytes.Buffer
@@ -112,8 +112,7 @@ func template(t *testing.T, args ...string) (out, messages string, ok bool) {
 	return helm(t, append([]string{"template", "waybill", chart, "--namespace", namespace, "--kube-version", "1.36.0"}, args...)...)
 }
 
-// rendered are the sets that were rendered before, by their files: many checks
-// look at each, and none changes it.
+// rendered caches the rendered sets by file; the checks do not change them.
 var rendered sync.Map
 
 func render(t *testing.T, file string) set {
@@ -136,7 +135,7 @@ func committed(t *testing.T) set {
 	require.NotEmpty(t, files)
 	var all set
 	for _, file := range files {
-		if filepath.Base(file) == "kustomization.yaml" { // no object of a cluster
+		if filepath.Base(file) == "kustomization.yaml" { // not an object of a cluster
 			continue
 		}
 		doc, err := os.ReadFile(file)
@@ -146,8 +145,7 @@ func committed(t *testing.T) set {
 	return all
 }
 
-// valueSets are the files of values that the chart is held to: those that try it, and those
-// that are for people.
+// valueSets lists the tested value files: tests and examples.
 func valueSets(t *testing.T) []string {
 	t.Helper()
 	var all []string

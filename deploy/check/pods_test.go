@@ -134,7 +134,7 @@ type volume struct {
 	HostPath  *struct{} `yaml:"hostPath"`
 }
 
-// eachDeployment runs a check on the Deployment of each service of each set.
+// eachDeployment runs a check on each service's Deployment in each set.
 func eachDeployment(t *testing.T, check func(*testing.T, set, *object, deployment)) {
 	t.Helper()
 	eachSet(t, func(t *testing.T, s set) {
@@ -147,11 +147,11 @@ func eachDeployment(t *testing.T, check func(*testing.T, set, *object, deploymen
 	})
 }
 
-// dataDir is the one place that is written to, by the event log.
+// dataDir is the only writable folder, for the event log.
 const dataDir = "/data"
 
-// What the pod security standard "restricted" wants, and a file system that nobody
-// writes to but for the event log's read model.
+// Pods meet the pod security standard "restricted". Their file system is read-only, except the
+// event log's read model.
 func TestPods_HaveNoPrivileges(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
@@ -209,8 +209,8 @@ func TestPods_SayWhatTheyNeedAndTakeNoMore(t *testing.T) {
 	})
 }
 
-// The runtime learns its limits: a million bytes for each MiB, which leaves a
-// twentieth for what Go does not count.
+// The Go runtime gets its limits: a million bytes for each MiB, which leaves a twentieth for memory
+// outside Go.
 func TestPods_TellTheRuntimeItsLimits(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
@@ -237,8 +237,8 @@ func TestPods_RunAnImageThatStaysTheSame(t *testing.T) {
 	})
 }
 
-// Liveness asks nobody else, so that a log that is away restarts nothing; only
-// readiness does. The gateway answers where it serves, in TLS if it has a certificate.
+// Liveness depends on no other service, so an outage of the log restarts nothing; readiness does.
+// The gateway is probed on its serving port, with TLS if it has a certificate.
 func TestPods_AreProbedForWhatEachProbeMeans(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
@@ -258,12 +258,12 @@ func TestPods_AreProbedForWhatEachProbeMeans(t *testing.T) {
 		require.Equal(t, "/healthz", c.Startup.HTTP.Path)
 		require.Equal(t, "/readyz", c.Readiness.HTTP.Path)
 		require.Equal(t, "/healthz", c.Liveness.HTTP.Path)
-		require.GreaterOrEqual(t, c.Startup.Period*c.Startup.Failures, 60, "a store of some thousand frames is read in it")
+		require.GreaterOrEqual(t, c.Startup.Period*c.Startup.Failures, 60, "reading a store of several thousand frames must fit in it")
 	})
 }
 
-// drain is how long the host may take to end: each of its parts has StopTimeout,
-// and six of them wait for somebody.
+// drain is how long the host may take to end: each of its parts has StopTimeout, and six of them
+// wait in turn.
 const drain = 6 * lifecycle.StopTimeout
 
 func TestPods_MayFinishWhatTheyHaveBegun(t *testing.T) {
@@ -278,8 +278,7 @@ func TestPods_MayFinishWhatTheyHaveBegun(t *testing.T) {
 	})
 }
 
-// Variables that Kubernetes makes of Services would otherwise begin with the same
-// letters as settings.
+// Kubernetes' service variables would start with the same letters as settings.
 func TestPods_GetNoVariablesOfServices(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
@@ -288,8 +287,8 @@ func TestPods_GetNoVariablesOfServices(t *testing.T) {
 	})
 }
 
-// Secrets come by reference: none is in the chart, and their files are not readable
-// by everybody, which the host would refuse.
+// Secrets are references: none is in the chart, and their files are not world-readable, which the
+// host would reject.
 func TestSecrets_AreReferredTo(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) { require.Empty(t, s.of("Secret")) })
@@ -303,7 +302,7 @@ func TestSecrets_AreReferredTo(t *testing.T) {
 		}
 		for _, e := range p.Containers[0].Env {
 			if secretName(e.Name) {
-				require.NotNil(t, e.From.Secret, "%s: %s is given in clear", o.name(), e.Name)
+				require.NotNil(t, e.From.Secret, "%s: %s is in plain text", o.name(), e.Name)
 			}
 		}
 		for _, arg := range p.Containers[0].Args {
@@ -312,8 +311,8 @@ func TestSecrets_AreReferredTo(t *testing.T) {
 	})
 }
 
-// A secret of the host never shows only if the redactor has it as well, by the same
-// variable; and it finds those of servers by the servers' names.
+// A host's secret is redacted only if the redactor has it as well, in the same variable. It finds
+// server secrets by the servers' names.
 func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -321,7 +320,7 @@ func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
 		for _, o := range s.of("Deployment") {
 			given[o.service()] = map[string]env{}
 			for _, e := range spec[deployment](t, o).Template.Spec.Containers[0].Env {
-				if e.From.Secret != nil && e.Name != "WAYBILL_NATS" { // no service writes it anywhere
+				if e.From.Secret != nil && e.Name != "WAYBILL_NATS" { // no output has this secret
 					given[o.service()][e.Name] = e
 				}
 			}
@@ -347,8 +346,7 @@ func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
 	})
 }
 
-// The read model may take what its volume allows: the pod's own limit, to which the
-// node's disk counts, is above it.
+// The read model may use its whole volume: the pod's own disk limit is higher.
 func TestEventLog_HasRoomForItsReadModel(t *testing.T) {
 	t.Parallel()
 	gib := func(amount string) int {
@@ -375,13 +373,13 @@ func TestEventLog_HasRoomForItsReadModel(t *testing.T) {
 	})
 }
 
-// secretName reports a variable whose value nobody else should see.
+// secretName reports whether a variable's value is secret.
 func secretName(name string) bool {
 	return slices.Contains([]string{"WAYBILL_NATS", "WAYBILL_API_KEY", "WAYBILL_ASSET_KEYS", "WAYBILL_INTERRUPT_KEYS"}, name) ||
 		strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") || strings.Contains(name, "_SECRET_") || strings.Contains(name, "PASSWORD")
 }
 
-// A change of the settings starts the pods anew: they are read at start.
+// A change of the settings restarts the pods, which read them at start.
 func TestSettings_AreInTheTemplateOfThePods(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {

@@ -20,7 +20,7 @@ type scaler struct {
 	Max      int `yaml:"maxReplicas"`
 	MinCount int `yaml:"minReplicaCount"`
 	MaxCount int `yaml:"maxReplicaCount"`
-	// Cooldown is before the last pod goes, and it never does.
+	// Cooldown applies before the last pod ends, which never happens.
 	Cooldown *int `yaml:"cooldownPeriod"`
 	Advanced struct {
 		HPA struct {
@@ -46,7 +46,7 @@ type behavior struct {
 	} `yaml:"scaleDown"`
 }
 
-// One thing says how many pods there are: the Deployment, an HPA, or KEDA.
+// Only one of Deployment, HPA and KEDA sets the number of pods.
 func TestScaling_HasOneMaster(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -70,8 +70,9 @@ func TestScaling_HasOneMaster(t *testing.T) {
 	})
 }
 
-// A start is a call to a dispatcher: with none, the queue by which KEDA counts would never grow.
-// What it calls cooldown is before the last pod goes alone; before any other, calm is the HPA's.
+// Scaling never goes to zero: a run starts with a call to a dispatcher, so without one KEDA's queue
+// would not grow. KEDA's cooldown applies only to the last pod; before that the HPA's stabilization
+// applies.
 func TestScaling_LeavesAPodAndWaitsForCalm(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -89,8 +90,7 @@ func TestScaling_LeavesAPodAndWaitsForCalm(t *testing.T) {
 	}
 }
 
-// KEDA adds up what the dispatchers' queue and their waiting runs tell, by the consumers that the
-// dispatchers make.
+// KEDA adds the dispatchers' queue and their waiting runs, by the dispatchers' consumers.
 func TestScaling_IsByTheDispatchersQueue(t *testing.T) {
 	t.Parallel()
 	seen := false
@@ -120,7 +120,7 @@ func TestScaling_IsByTheDispatchersQueue(t *testing.T) {
 	})
 }
 
-// A budget on a single pod would hold up each drain.
+// A budget on a single pod would block each drain.
 func TestBudgets_AreWhereThereIsMoreThanOnePod(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {

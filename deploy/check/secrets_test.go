@@ -25,7 +25,7 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// authority vouches for the services of a test, as that of a cluster does.
+// authority is a certificate authority for the services of a test.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -49,7 +49,7 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{cert: cert, key: key, pem: block("CERTIFICATE", der)}
 }
 
-// issue makes a certificate for the address of the test, good for both ends of a call.
+// issue makes a certificate for the test's address, valid for client and server.
 func (a *authority) issue(t *testing.T, service string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -74,10 +74,10 @@ func auditKey(t *testing.T) string {
 	return block("PRIVATE KEY", der)
 }
 
-// tools are what tests build for themselves; TestMain removes them.
+// tools is the folder of binaries built by tests; TestMain removes it.
 var tools = filepath.Join(os.TempDir(), fmt.Sprintf("waybill-check-%d", os.Getpid()))
 
-// natsServer is the server's own program, built once.
+// natsServer is the NATS server's binary, built once.
 var natsServer = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(tools, "nats-server")
 	if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", bin, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil { //nolint:gosec,noctx // G204: ours; bounded by the test's timeout
@@ -86,7 +86,7 @@ var natsServer = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-// startNATS runs a server with the settings that docs/kubernetes.md asks for.
+// startNATS runs a server with the settings from docs/kubernetes.md.
 func startNATS(t *testing.T) (url string) {
 	t.Helper()
 	bin, err := natsServer()

@@ -15,11 +15,11 @@ import (
 
 var (
 	flag = regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+)`)
-	// Variables that a server of --provider, --mcp-server or --a2a-agent gives its name.
+	// Variables named after a server of --provider, --mcp-server or --a2a-agent.
 	ofServer = regexp.MustCompile(`^WAYBILL_(PROVIDER|MCP|A2A)_[A-Z0-9]`)
 )
 
-// flagsOf are the flags of a command; none if there is no such command.
+// flagsOf returns the flags of a command, none if it does not exist.
 var flagsOf = func() func(*testing.T, ...string) []string {
 	var (
 		mu    sync.Mutex
@@ -45,11 +45,11 @@ var flagsOf = func() func(*testing.T, ...string) []string {
 	}
 }()
 
-// A setting that the service does not have ends it at its start.
+// A service with an unknown setting ends at its start.
 func TestSettings_AreFlagsOfTheService(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("runs the binary; left out under -short")
+		t.Skip("runs the binary; run without -short")
 	}
 	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
 		c := d.Template.Spec.Containers[0]
@@ -90,7 +90,7 @@ func TestSettings_NameFilesThatAreThere(t *testing.T) {
 	})
 }
 
-// What everybody may read holds nothing secret.
+// World-readable objects have no secrets.
 func TestSettings_HoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {

@@ -13,15 +13,15 @@ import (
 	"waybill.dev/waybill/internal/scalesim"
 )
 
-// Figures of docs: what a gateway takes with no clients and for each (docs/streams.md), how many
-// frames PostgreSQL took (docs/scaling.md), and how many runs a dispatcher has by itself.
+// Figures of the docs: the memory of a gateway without clients and per client (docs/streams.md),
+// PostgreSQL's frame rate (docs/scaling.md), and a dispatcher's default run limit.
 const (
 	gatewayBytes, clientBytes = 68e6, 80 << 10
 	postgresFrames            = 6000
 	maxRuns                   = 1024
 )
 
-// quantity reads one of Kubernetes, in cores or bytes.
+// quantity parses a Kubernetes quantity, in cores or bytes.
 func quantity(t *testing.T, text string) float64 {
 	t.Helper()
 	for _, u := range []struct {
@@ -37,7 +37,7 @@ func quantity(t *testing.T, text string) float64 {
 	return 0
 }
 
-// costs are what was measured, and the day that is assumed.
+// costs returns the measured costs and the assumed day.
 func costs(t *testing.T) (scalesim.Measured, scalesim.Day) {
 	t.Helper()
 	m, err := scalesim.Checked(source(t, "../../bench/report.md"))
@@ -45,7 +45,7 @@ func costs(t *testing.T) (scalesim.Measured, scalesim.Day) {
 	return m, scalesim.Billion()
 }
 
-// requireRow holds a row of the page about Kubernetes to what the values give.
+// requireRow checks a row of the Kubernetes page against the values.
 func requireRow(t *testing.T, of scalesim.Size, name, cell string) {
 	t.Helper()
 	at := 0
@@ -64,8 +64,7 @@ func requireRow(t *testing.T, of scalesim.Size, name, cell string) {
 	require.Fail(t, "docs/kubernetes.md has no row "+name)
 }
 
-// The values of a size carry its load, with something to spare and one pod away, and the page
-// says what they are.
+// The values of a size carry its load, with a reserve and one pod down, and the page shows them.
 func TestSizes_CarryWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
 	m, d := costs(t)
@@ -90,7 +89,7 @@ func TestSizes_CarryWhatTheyAreFor(t *testing.T) {
 					require.LessOrEqual(t, need.HandedOut*(1+d.Spare), handedOut(t, settings(t, s, "dispatcher")))
 				}
 				require.LessOrEqual(t, need.Cores[o.service()]/(1-d.Spare), cores, o.service())
-				require.LessOrEqual(t, need.Cores[o.service()], requested, "%s: what is requested is what it takes", o.service())
+				require.LessOrEqual(t, need.Cores[o.service()], requested, "%s: requests must equal limits", o.service())
 				name := strings.Replace(o.service(), "eventlog", "event log", 1)
 				requireRow(t, z, name, fmt.Sprintf("%d × %g CPU, %s", pods, cpu, c.Resources.Limits["memory"]))
 			}
@@ -110,7 +109,7 @@ func handedOut(t *testing.T, settings map[string]string) float64 {
 	return scalesim.Default
 }
 
-// natsValues is what a size changes in the values of NATS' chart.
+// natsValues are a size's changes to the values of NATS' chart.
 type natsValues struct {
 	Config struct {
 		Cluster struct {
@@ -137,8 +136,8 @@ type natsValues struct {
 	} `yaml:"container"`
 }
 
-// Each NATS server has room for the runs that a size keeps: twice their index in memory, all
-// frames on its disk.
+// Each NATS server has room for the size's stored runs: twice their index in memory, all frames on
+// disk.
 func TestSizes_NATSHasRoomForTheRunsThatAreKept(t *testing.T) {
 	t.Parallel()
 	m, d := costs(t)

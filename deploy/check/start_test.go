@@ -27,21 +27,21 @@ import (
 
 const apiKey = "the-key-that-acme-calls-with"
 
-// addresses of other services, and where a pod listens.
+// addresses of other services, and the listen addresses of a pod
 var (
 	calls   = regexp.MustCompile(`"[a-z]+-([a-z]+)\.` + namespace + `\.svc:[0-9]+"`)
 	listens = regexp.MustCompile(`(?m)^([a-z]+)-addr: ":[0-9]+"$`)
 )
 
-// node is the machine on which the pods of the test run: one process for each, with
-// the settings, the variables and the files that the chart gives to the pod.
+// node is the machine that runs the test's pods: one process each, with the settings, variables and
+// files that the chart gives to the pod.
 type node struct {
 	t       *testing.T
 	set     set
 	secrets map[string]string // by name and key
 	ca      *authority
 	nats    string
-	// postgres is the URL of a server; empty: the set needs none.
+	// postgres is the URL of a server; empty if the set needs none.
 	postgres string
 	// grpc are the addresses of each service's pods.
 	grpc map[string][]string
@@ -51,11 +51,11 @@ type runningPod struct {
 	*harness.Host
 	service string
 	probes  container
-	http    string // where the gateway serves
+	http    string // the gateway's address
 	metrics string
 }
 
-// replicas are as many pods as a Deployment says, or one if something else scales it.
+// replicas is a Deployment's number of pods, or one if something else scales it.
 func replicas(t *testing.T, o *object) int {
 	t.Helper()
 	if n := spec[deployment](t, o).Replicas; n != nil {
@@ -84,8 +84,8 @@ func (n *node) start() []*runningPod {
 	return all
 }
 
-// pod starts one. What a cluster would give is replaced: addresses, and the place of
-// files. All that the settings say of them stays.
+// pod starts a pod's process. Addresses and file paths are replaced by local ones; all other
+// settings stay.
 func (n *node) pod(o *object, addr string) *runningPod {
 	n.t.Helper()
 	files := n.t.TempDir()
@@ -158,7 +158,7 @@ func (n *node) env(c container, at *strings.Replacer) []string {
 	return out
 }
 
-// mount writes the files of a Secret as its volume has them: not readable by everybody.
+// mount writes the files of a Secret like its volume: not world-readable.
 func (n *node) mount(dir, service, volume string) {
 	n.t.Helper()
 	require.NoError(n.t, os.MkdirAll(dir, 0o700))
@@ -192,7 +192,7 @@ func (n *node) mount(dir, service, volume string) {
 	}
 }
 
-// read asks a pod something.
+// read requests a URL of a pod.
 func (n *node) read(url string) string {
 	n.t.Helper()
 	req, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, http.NoBody)
@@ -214,8 +214,7 @@ func (n *node) client() *http.Client {
 	}}
 }
 
-// carryOut lets a gateway carry out the example of an order, in whose inputs an API
-// key stands.
+// carryOut runs the order example through a gateway, with an API key in its inputs.
 func (n *node) carryOut(gateway *runningPod) {
 	n.t.Helper()
 	c := &harness.Client{Base: gateway.http, Key: apiKey, HTTP: n.client()}
@@ -261,12 +260,12 @@ func (n *node) lease() time.Duration {
 	return r.Duration()
 }
 
-// What the chart renders starts the services, each probe answers where the chart asks,
-// a run is carried out through the gateway, and each ends in time.
+// The services start with the chart's settings, each probe answers on the chart's port, a run
+// executes through the gateway, and each process ends in time.
 func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	for _, values := range []string{"manifests", "ha", "mesh", "envelopes", "postgresql"} {
 		t.Run(values, func(t *testing.T) {
@@ -291,7 +290,7 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 				for _, ask := range []*probe{p.probes.Startup, p.probes.Readiness, p.probes.Liveness} {
 					require.JSONEq(t, `{"status": "ok"}`, n.read(base+ask.HTTP.Path), "%s %s", p.service, ask.HTTP.Path)
 				}
-				require.Contains(t, n.read(p.metrics+"/metrics"), "\nwaybill_serving 1\n", "%s: nobody is told when it does not serve", p.service)
+				require.Contains(t, n.read(p.metrics+"/metrics"), "\nwaybill_serving 1\n", "%s: readiness must fail when it does not serve", p.service)
 			}
 			for _, p := range pods {
 				switch p.service {

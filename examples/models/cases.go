@@ -6,20 +6,19 @@ import (
 	"waybill.dev/waybill/test/double/anthropic"
 )
 
-// scene is a case: a workflow of the same name, and what the vendor's model says when
-// it is asked.
+// scene is a case: a workflow of the same name, and the answers of the vendor's model.
 type scene struct {
 	name  string
 	title string
 	says  []anthropic.Reply
-	// story says in a sentence or two what happened and why, in the words of the log.
+	// story explains in a sentence or two what happened and why, with values from the log.
 	story func(told) string
 }
 
 const (
 	ticket = `{"team":"billing","urgent":true,"summary":"Charged twice; wants the money back.","orderNumber":"A-4711"}`
-	// wrongTicket breaks the pattern of orderNumber. The vendor's strict mode knows no
-	// patterns, so that nothing but validation holds a model to it.
+	// wrongTicket breaks the pattern of orderNumber. The vendor's strict mode does not support
+	// patterns, so only validation enforces it.
 	wrongTicket = `{"team":"billing","urgent":true,"summary":"Charged twice; wants the money back.","orderNumber":"4711"}`
 	declines    = "This request asks for personal data of other people."
 )

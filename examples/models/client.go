@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/client"
 )
 
-// event is a recorded event with its payload read. raw is the document as it came.
+// event is a recorded event with its parsed payload. raw is the original document.
 type event struct {
 	Type      string          `json:"type"`
 	NodeID    string          `json:"nodeId"`
@@ -19,7 +19,7 @@ type event struct {
 	raw       json.RawMessage // of the stream
 }
 
-// runTimeout bounds one run.
+// runTimeout limits one run.
 const runTimeout = 30 * time.Second
 
 // follow starts a run of a workflow and reads its events to the end.
@@ -43,7 +43,7 @@ func follow(ctx context.Context, c *client.Client, workflow string) (runID strin
 	return created.RunID, log, nil
 }
 
-// read keeps numbers as they are written.
+// read keeps numbers unchanged.
 func read(doc []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

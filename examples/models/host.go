@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// host is `waybill dev` in a process of its own.
+// host is `waybill dev` in a separate process.
 type host struct {
-	// http is where its REST API is.
+	// http is the address of its REST API.
 	http string
 	cmd  *exec.Cmd
 	said *bytes.Buffer
@@ -25,9 +25,9 @@ type host struct {
 }
 
 const (
-	// startTimeout bounds a start on an empty directory.
+	// startTimeout limits a start on an empty directory.
 	startTimeout = 30 * time.Second
-	// stopTimeout bounds a clean stop; then the process is killed.
+	// stopTimeout limits a clean stop; then the process is killed.
 	stopTimeout = 10 * time.Second
 )
 
@@ -46,7 +46,7 @@ func launch(ctx context.Context, bin, dir string, env []string, args ...string) 
 		return nil, fmt.Errorf("start %s: %w", bin, err)
 	}
 	go func() {
-		_ = h.cmd.Wait() // its state tells what happened
+		_ = h.cmd.Wait() // its state has the result
 		close(h.done)
 	}()
 	if err := h.await(ctx, ready); err != nil {
@@ -81,7 +81,7 @@ func (h *host) await(ctx context.Context, ready string) error {
 	}
 }
 
-// stop ends the process and waits for that.
+// stop ends the process and waits for its end.
 func (h *host) stop() {
 	_ = h.cmd.Process.Signal(os.Interrupt) // it may have ended
 	select {
@@ -92,8 +92,8 @@ func (h *host) stop() {
 	}
 }
 
-// withoutSettings is an environment without settings and keys of the reader's own: the
-// example is the same for everybody, and no real key is sent to a double.
+// withoutSettings removes the reader's own settings and keys from an environment, so that the
+// example is reproducible and no real key is sent to a double.
 func withoutSettings(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

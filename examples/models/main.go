@@ -20,7 +20,7 @@ import (
 
 // options are the flags.
 type options struct {
-	// bin is the host's binary; empty: it is built.
+	// bin is the host's binary; empty builds it.
 	bin string
 	// dir is the folder of examples.
 	dir string
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run plays all cases and prints each when it is over.
+// run runs all cases and prints each when it is over.
 func run(ctx context.Context, o options, out io.Writer) error {
 	tmp, err := os.MkdirTemp("", "waybill-models")
 	if err != nil {
@@ -68,7 +68,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// binary is the host's binary. Without one given it is built.
+// binary returns the path of the host's binary. Without a given one it is built.
 func binary(ctx context.Context, given, dir string) (string, error) {
 	if given != "" {
 		if _, err := os.Stat(given); err != nil {

@@ -31,7 +31,7 @@ const docs = "../../docs/models.md"
 func plays(t *testing.T) map[string]played {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	s, err := open(t.Context(), options{bin: harness.Binary(t), dir: ".."}, t.TempDir())
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func documented(t *testing.T, all map[string]played) {
 }
 
 // A case that goes another way is an error and not a story with holes.
-func TestPrint_RefusesALogThatTellsAnotherStory(t *testing.T) {
+func TestPrint_RejectsALogThatDiffers(t *testing.T) {
 	t.Parallel()
 	for _, c := range cases {
 		var b bytes.Buffer
@@ -222,7 +222,7 @@ func TestWithoutSettings_KeepsNoKeyAndNoSettingOfTheReader(t *testing.T) {
 	}))
 }
 
-func TestBinary_SaysHowToGetOne(t *testing.T) {
+func TestBinary_ReportsHowToGetOne(t *testing.T) {
 	t.Parallel()
 	_, err := binary(t.Context(), filepath.Join(t.TempDir(), "none"), "")
 	require.ErrorContains(t, err, "make build")

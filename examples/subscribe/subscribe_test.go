@@ -21,7 +21,7 @@ import (
 func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	bin := filepath.Join(t.TempDir(), "subscribe")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()
@@ -30,10 +30,10 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := os.Stat("js/node_modules"); name == "js" && err != nil {
-				t.Skip("js/node_modules is not there; `npm --prefix examples/subscribe/js ci` installs it")
+				t.Skip("SKIPPED, js/node_modules is missing: run `npm --prefix examples/subscribe/js ci`")
 			}
 			if _, err := exec.LookPath("nats"); name == "sh" && err != nil {
-				t.Skip("the command nats is not there; `make readers` installs it")
+				t.Skip("SKIPPED, the nats command is missing: run `make readers`")
 			}
 			h := harness.Start(t, "--nats-addr", "127.0.0.1:0", "--durability", "process")
 			c := h.Client("dev-key")

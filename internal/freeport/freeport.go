@@ -1,6 +1,6 @@
-// Package freeport finds ports for servers of tests that have to be told one before they
-// start, because others must know it by then or find it again after a restart. A server
-// that can choose for itself, and say what it chose, needs none of this.
+// Package freeport reserves ports for test servers whose port must be known before they start, or
+// stay the same over restarts. A server that can listen on port 0 and report its port does not need
+// it.
 package freeport
 
 import (
@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// The ports given are below those that systems give to whoever asks for any (Linux from
-// 32768 on, others from 49152): a connection that is made, or a server that listens
-// at port 0, between the finding of a port and its use would be given it otherwise.
+// The ports are below the range that systems assign automatically (Linux from 32768 on, others from
+// 49152). Otherwise an outgoing connection, or a server on port 0, could get the port before its
+// use.
 const (
 	first = 12_000
 	last  = 32_000
 )
 
-// Take is a TCP port that nobody listens on, and that no other test, in whichever
-// process, is given before this one has ended.
+// Take returns a TCP port without a listener. No other test, in any process, gets it before this
+// test ends.
 func Take(t testing.TB) string {
 	t.Helper()
 	for range last - first {
@@ -32,14 +32,14 @@ func Take(t testing.TB) string {
 	return ""
 }
 
-// Addr is a port taken, as an address of this machine alone.
+// Addr returns a reserved port as a loopback address.
 func Addr(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", Take(t))
 }
 
-// reserve keeps the UDP port of the same number until the test ends: what others who
-// take ports meet, and a server that listens over TCP does not.
+// reserve binds the UDP port of the same number until the test ends: it blocks other calls of Take,
+// but not a TCP server.
 func reserve(t testing.TB, port string) bool {
 	t.Helper()
 	var sockets net.ListenConfig
@@ -52,7 +52,7 @@ func reserve(t testing.TB, port string) bool {
 		_ = mark.Close() // nothing was sent
 		return false
 	}
-	_ = lis.Close() // whoever asked takes it
+	_ = lis.Close() // the caller listens on it
 	t.Cleanup(func() { _ = mark.Close() })
 	return true
 }

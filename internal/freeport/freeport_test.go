@@ -10,9 +10,8 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// What is given is free, is given once, and is none of the ports that a server at port 0,
-// or a connection, is given.
-func TestTake_GivesAPortThatNobodyElseIsGiven(t *testing.T) {
+// A port is free, is returned once, and is outside the range for automatic ports.
+func TestTake_ReturnsAPortNoOtherProcessGets(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 200 {
@@ -28,7 +27,7 @@ func TestTake_GivesAPortThatNobodyElseIsGiven(t *testing.T) {
 	}
 }
 
-// A port comes back when the test that took it has ended.
+// A port is available again when its test has ended.
 func TestTake_KeepsAPortForItsTestOnly(t *testing.T) {
 	t.Parallel()
 	var port string

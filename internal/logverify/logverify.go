@@ -1,6 +1,6 @@
-// Package logverify reads a whole run log and looks whether it is as its writers left it:
-// each frame matches its hash, the frames of each run follow one another, nothing follows
-// the end of a run, and the events keep what the protocol promises.
+// Package logverify reads a whole run log and checks that it is unchanged: each frame matches its
+// hash, the frames of each run are consecutive, nothing follows the end of a run, and the events
+// follow the protocol's rules.
 package logverify
 
 import (
@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Rule is what is looked at.
+// Rule is a verified property.
 type Rule string
 
 // The rules.
@@ -30,7 +30,7 @@ const (
 	Events Rule = "events"
 )
 
-// Rows say what each rule promises, in the order in which they are told.
+// Rows describes each rule, in the order of the report.
 func Rows() [][2]string {
 	return [][2]string{
 		{string(Frames), "each frame is there, can be read and matches its hash"},
@@ -40,18 +40,18 @@ func Rows() [][2]string {
 	}
 }
 
-// Finding is a place that is not as it was written.
+// Finding is a violation of a rule.
 type Finding struct {
 	Rule Rule `json:"check"`
-	// Pos is the position in the log; 0: none can be told.
+	// Pos is the position in the log; 0 if unknown.
 	Pos    uint64 `json:"position,omitempty"`
 	Tenant string `json:"tenant,omitempty"`
 	RunID  string `json:"runId,omitempty"`
-	// Message never holds what an event does: it is of frames that cannot be trusted.
+	// Message contains no event content, because the frame cannot be trusted.
 	Message string `json:"message"`
 }
 
-// Report is what came of it.
+// Report is the result of a verification.
 type Report struct {
 	Frames, Events, Runs int
 	// Last is the position up to which the log was read.
@@ -61,10 +61,10 @@ type Report struct {
 	More int
 }
 
-// MaxFindings bounds what is told: a log that was cut up has as many as it has frames.
+// MaxFindings limits the reported findings: a truncated log has as many as frames.
 const MaxFindings = 1000
 
-// silence is how long the log may give nothing before its end.
+// silence is how long the log may deliver nothing before its end.
 const silence = 30 * time.Second
 
 var (
@@ -77,7 +77,7 @@ type reader struct {
 	report Report
 	runs   map[runKey]*run
 	stop   context.CancelCauseFunc
-	// pos is the position of the last frame, damaged those of later ones that were left out.
+	// pos is the position of the last frame, damaged the later positions that were skipped.
 	pos     uint64
 	damaged map[uint64]bool
 }
@@ -88,17 +88,17 @@ func (k runKey) compare(other runKey) int {
 	return cmp.Or(strings.Compare(k.tenant, other.tenant), strings.Compare(k.id, other.id))
 }
 
-// run is how far a run has been followed.
+// run is the verification state of a run.
 type run struct {
 	chain frame.Chain
-	// broken: a frame is missing, and whatever follows is off as well.
+	// broken: a frame is missing, so later frames do not match either
 	broken, ended bool
-	// events are checked until the run ends; nil: they are no more.
+	// events checks the events until the run ends; nil stops checking.
 	events *runcheck.Check
 }
 
-// Verify reads a log from its beginning to what is its end when the call begins. The log
-// may grow meanwhile.
+// Verify reads a log from its beginning to its end at the time of the call. The log may grow during
+// the call.
 func Verify(ctx context.Context, log runlog.Follower) (*Report, error) {
 	end, err := log.End(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *reader) found(f Finding) {
 	r.report.Findings = append(r.report.Findings, f)
 }
 
-// follows looks whether frames are missing before a position: nothing is ever deleted.
+// follows checks for missing frames before a position: frames are never deleted.
 func (r *reader) follows(pos uint64) {
 	missing := pos - r.pos - 1
 	for at := range r.damaged {
@@ -170,7 +170,7 @@ func (r *reader) follows(pos uint64) {
 	r.pos = pos
 }
 
-// take looks at a frame that matches its hash.
+// take checks a frame that matches its hash.
 func (r *reader) take(f *frame.Frame) {
 	r.report.Frames++
 	key := runKey{f.Run.Tenant, f.Run.RunID}
@@ -209,7 +209,7 @@ func (r *reader) take(f *frame.Frame) {
 	}
 }
 
-// settle tells what came of a run's events.
+// settle reports the result of a run's event checks.
 func (r *reader) settle(key runKey, at *run) {
 	if at.events == nil {
 		return

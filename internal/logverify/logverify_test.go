@@ -30,7 +30,7 @@ func chain(run subject.Run) []*frame.Frame {
 	return []*frame.Frame{start, step, end}
 }
 
-// filled is a log of the frames, whatever they say.
+// filled is a log of these frames, valid or not.
 func filled(t *testing.T, frames ...*frame.Frame) *memory.Log {
 	t.Helper()
 	log := memory.New()
@@ -128,7 +128,7 @@ func (l forgetful) Follow(ctx context.Context, pos uint64, handle func([]*frame.
 	}, damaged)
 }
 
-// Frames of other runs do not tell that a whole run is gone; the positions do.
+// If a whole run is missing, only the positions show it.
 func TestVerify_MissesFramesByTheirPositions(t *testing.T) {
 	t.Parallel()
 	frames := append(chain(named("a")), chain(named("b"))...)

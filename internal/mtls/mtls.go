@@ -1,5 +1,5 @@
-// Package mtls makes TLS of files that are read again when they change: certificates
-// are rotated under services that go on.
+// Package mtls provides TLS from files that are read again when they change, so that certificates
+// can be rotated without a restart.
 package mtls
 
 import (
@@ -16,18 +16,17 @@ import (
 	"google.golang.org/grpc/security/advancedtls"
 )
 
-// Reread is how often files are looked at. Connections that are open keep what they
-// began with.
+// Reread is the interval of file checks. Open connections keep their certificates.
 const Reread = time.Minute
 
 // Files name PEM files; empty names are not used.
 type Files struct {
-	// Cert and Key are who we are, CA is who vouches for others.
+	// Cert and Key are the own certificate, CA the certificates of trusted peers.
 	Cert, Key, CA string
 }
 
-// check reads the files once: what is wrong with them is told at the start, and later
-// changes that cannot be used leave what there was.
+// check reads the files once. Errors are returned at the start; later changes with errors are
+// ignored, and the old certificates stay in use.
 func (f Files) check() error {
 	if (f.Cert == "") != (f.Key == "") {
 		return errors.New("a certificate and its key belong together")
@@ -50,13 +49,13 @@ func (f Files) check() error {
 	return nil
 }
 
-// Certs are the certificates of files. Close ends the reading.
+// Certs are the certificates from files. Close stops reading the files.
 type Certs struct {
 	files    Files
-	provider certprovider.Provider // nil: there is no file
+	provider certprovider.Provider // nil without files
 }
 
-// Load reads files, and again whenever so much time has passed.
+// Load reads files, and again after each interval.
 func Load(f Files, every time.Duration) (*Certs, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -70,15 +69,15 @@ func Load(f Files, every time.Duration) (*Certs, error) {
 	return c, err
 }
 
-// Close ends the reading of the files.
+// Close stops reading the files.
 func (c *Certs) Close() {
 	if c.provider != nil {
 		c.provider.Close()
 	}
 }
 
-// Client is the TLS of a caller: who vouches for the server is in the file, else those
-// that the system trusts; who we are is told where the server asks.
+// Client returns a caller's TLS. It trusts the CA file, or the system's authorities without one.
+// The own certificate is sent if the server requests it.
 func (c *Certs) Client() (credentials.TransportCredentials, error) {
 	o := advancedtls.Options{MinTLSVersion: tls.VersionTLS13, MaxTLSVersion: tls.VersionTLS13}
 	if c.files.CA != "" {
@@ -90,8 +89,7 @@ func (c *Certs) Client() (credentials.TransportCredentials, error) {
 	return advancedtls.NewClientCreds(&o)
 }
 
-// Server is the TLS of a gRPC server. With a CA, only callers for whom it vouches are
-// heard.
+// Server returns the TLS of a gRPC server. With a CA, callers need a certificate signed by it.
 func (c *Certs) Server() (credentials.TransportCredentials, error) {
 	o := advancedtls.Options{MinTLSVersion: tls.VersionTLS13, MaxTLSVersion: tls.VersionTLS13, VerificationType: advancedtls.CertVerification}
 	o.IdentityOptions.IdentityProvider = c.provider
@@ -102,7 +100,7 @@ func (c *Certs) Server() (credentials.TransportCredentials, error) {
 	return advancedtls.NewServerCreds(&o)
 }
 
-// Config is the TLS of an HTTP server, which hears everybody.
+// Config returns the TLS of an HTTP server, without client certificates.
 func (c *Certs) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// authority vouches for others.
+// authority is a certificate authority.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -54,7 +54,7 @@ func write(t *testing.T, file, kind string, der []byte) {
 	require.NoError(t, os.Rename(file+".new", file))
 }
 
-// issue writes a certificate for this machine, and who vouches for others.
+// issue writes a certificate for this machine, and the trusted authority.
 func (a *authority) issue(t *testing.T, dir string, trusts *authority) mtls.Files {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -99,7 +99,7 @@ func serve(t *testing.T, f mtls.Files) string {
 	return lis.Addr().String()
 }
 
-// call makes a connection of its own.
+// call makes a new connection.
 func call(t *testing.T, addr string, c *mtls.Certs) error {
 	t.Helper()
 	creds, err := c.Client()
@@ -142,8 +142,8 @@ func TestServer_WithoutCAHearsEverybodyWhoTrustsIt(t *testing.T) {
 	require.NoError(t, call(t, addr, load(t, mtls.Files{CA: f.CA})))
 }
 
-// Certificates are replaced below services that go on, first who is trusted, then who
-// one is.
+// Certificates are replaced while services run: first the trusted authority, then the own
+// certificate.
 func TestCerts_AreReadAgain(t *testing.T) {
 	t.Parallel()
 	before, after := newAuthority(t, "before"), newAuthority(t, "after")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One bad look is a process without CPU; only a storage that stays failed is opened again.
+// One failed check may be a process without CPU. Only a storage that stays failed is reopened.
 func TestAlarm_RingsForAFailureThatStays(t *testing.T) {
 	t.Parallel()
 	failed := fmt.Errorf("%w: full", ErrStorage)

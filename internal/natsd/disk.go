@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// disk has the server's streams on the disk: the server writes a record into a file before it
-// acknowledges it, and syncs none. Those who wait for theirs at the same time share a
-// sync, which the server, with its own option for that, gives to each alone while all
-// others wait, those who read included. It is safe for concurrent use. See docs/adr/0035.
+// disk syncs the server's streams. The server writes a record to a file before it acknowledges it,
+// and syncs nothing. Concurrent waiters share one sync. The server's own option syncs for each
+// record alone and blocks everything else, reads included. It is safe for concurrent use. See
+// docs/adr/0035.
 type disk struct {
 	dir  string // of the streams' folders
 	sync syncer
 	pace time.Duration // see pace
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	tails  map[string]*tail
 	closed bool
 }
@@ -27,40 +27,41 @@ func newDisk(storeDir string) *disk {
 	return &disk{dir: streamsDir(storeDir), sync: onDisk{}, pace: pace, tails: map[string]*tail{}}
 }
 
-// pace is how long a sync that is not urgent waits for others to share it. At 500 calls of models a second, whose
-// frames nobody waits for, it saves half of what syncs cost. See docs/adr/0035.
+// pace is how long a sync that is not urgent waits for others to share it. At 500 model calls a
+// second, whose frames are not urgent, it halves the cost of syncs. See docs/adr/0035.
 const pace = 2 * time.Millisecond
 
-// streamsDir is where a server keeps the streams of the host's account.
+// streamsDir is the folder of the streams of the host's account.
 func streamsDir(storeDir string) string { return filepath.Join(storeDir, "jetstream", "$G", "streams") }
 
-// tail is the end of a stream: what is written of it, and what is on the disk.
+// tail is the end of a stream: the positions written and synced.
 type tail struct {
 	files *folder
 	pace  time.Duration
 
-	mu sync.Mutex // guards what follows
-	// written is a position up to which the server is known to have written, kept one up to
-	// which all is on the disk.
+	mu sync.Mutex // guards the fields below
+	// written is a position up to which the server has written, kept one up to which everything is
+	// synced.
 	written, kept uint64
 	syncing       *round
-	// failed is why nothing can be kept until the server is opened again. A sync that is tried again after it
-	// has failed may succeed although the system has dropped what it could not write.
+	// failed is the error of a failed sync. It is final until the server is reopened: a repeated
+	// sync may succeed although the system dropped the data.
 	failed error
 }
 
-// round is a sync that has begun, or is about to. What is written before it begins is on the disk when it has ended without an error.
+// round is a sync in progress or about to start. When it ends without an error, everything written
+// before its start is on disk.
 type round struct {
-	hurry chan struct{} // closed: it begins at once
+	hurry chan struct{} // closed: start immediately
 	began bool
-	upTo  uint64 // what was written when it began
+	upTo  uint64 // the position written at its start
 	done  chan struct{}
 	err   error
 }
 
 func newRound() *round { return &round{hurry: make(chan struct{}), done: make(chan struct{})} }
 
-// hasten lets a round wait for others no longer. The tail's lock is held.
+// hasten ends the wait of a round for others. The caller holds the tail's lock.
 func (r *round) hasten() {
 	select {
 	case <-r.hurry:
@@ -91,7 +92,7 @@ func (d *disk) all() []*tail {
 	return out
 }
 
-// keep returns when a stream is on the disk up to a position; see natslink.OnDisk.
+// keep waits until a stream is on disk up to a position; see natslink.OnDisk.
 func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool) error {
 	t := d.tail(stream)
 	if pos == 0 {
@@ -107,26 +108,26 @@ func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) error {
 	for t.kept < pos {
 		r := t.current(urgent)
 		err := t.await(ctx, r)
-		if err != nil && (r.upTo >= pos || t.failed != nil || ctx.Err() != nil) { // else it was not about pos
+		if err != nil && (r.upTo >= pos || t.failed != nil || ctx.Err() != nil) { // otherwise the error was about an earlier position
 			return err
 		}
 	}
 	return nil
 }
 
-// all waits for a round that begins after the call.
+// all waits for a round that starts after the call.
 func (t *tail) all(ctx context.Context, urgent bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.syncing; r != nil && r.began {
-		if err := t.await(ctx, r); err != nil && (t.failed != nil || ctx.Err() != nil) { // else it was not about what came after
+		if err := t.await(ctx, r); err != nil && (t.failed != nil || ctx.Err() != nil) { // otherwise the error was about an earlier round
 			return err
 		}
 	}
 	return t.await(ctx, t.current(urgent))
 }
 
-// current is the round on its way, or a new one. The lock is held.
+// current returns the waiting round, or a new one. The caller holds the lock.
 func (t *tail) current(urgent bool) *round {
 	if t.syncing == nil && t.failed != nil {
 		return &round{done: closed, err: t.failed}
@@ -141,7 +142,7 @@ func (t *tail) current(urgent bool) *round {
 	return t.syncing
 }
 
-// closed is a round's end that has come.
+// closed is the done channel of a finished round.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 func (t *tail) run(r *round) {
@@ -160,12 +161,12 @@ func (t *tail) run(r *round) {
 	}
 	t.syncing, r.err = nil, err
 	close(r.done)
-	if t.written > r.upTo { // also where nobody waits for it
+	if t.written > r.upTo { // needed even if no caller waits
 		t.current(false)
 	}
 }
 
-// judge remembers that a sync has failed. The lock is held.
+// judge records a failed sync. The caller holds the lock.
 func (t *tail) judge(err error) error {
 	if errors.Is(err, errUnsynced) {
 		err = fmt.Errorf("%w: %w", ErrStorage, err)
@@ -174,7 +175,7 @@ func (t *tail) judge(err error) error {
 	return err
 }
 
-// settle syncs what is beside the newest block.
+// settle syncs everything except the newest block.
 func (t *tail) settle() error {
 	err := t.files.settle()
 	t.mu.Lock()
@@ -182,7 +183,7 @@ func (t *tail) settle() error {
 	return t.judge(err)
 }
 
-// await gives the lock away until a round has ended, and gives its error, or the context's.
+// await releases the lock until a round has ended. It returns the round's error, or the context's.
 func (t *tail) await(ctx context.Context, r *round) error {
 	t.mu.Unlock()
 	defer t.mu.Lock()
@@ -194,8 +195,8 @@ func (t *tail) await(ctx context.Context, r *round) error {
 	}
 }
 
-// settle has on the disk what the server has written besides records: what it remembers
-// of streams and consumers, and blocks that it has rewritten.
+// settle syncs what the server has written besides records: the state of streams and consumers, and
+// rewritten blocks.
 func (d *disk) settle() error {
 	var errs []error
 	for _, t := range d.all() {
@@ -204,7 +205,7 @@ func (d *disk) settle() error {
 	return errors.Join(errs...)
 }
 
-// broken says why what is written cannot be kept; nil when it can.
+// broken returns why writes cannot be synced; nil if they can.
 func (d *disk) broken() error {
 	for _, t := range d.all() {
 		t.mu.Lock()
@@ -217,7 +218,7 @@ func (d *disk) broken() error {
 	return nil
 }
 
-// close gives the files back. Nothing is kept after it.
+// close closes the files. No sync is possible after it.
 func (d *disk) close() {
 	d.mu.Lock()
 	d.closed = true

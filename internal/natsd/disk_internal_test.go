@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// watched is a server whose syncs go to a platter.
+// watched is a server whose syncs are recorded by a platter.
 func watched(t *testing.T) (*Server, *platter) {
 	t.Helper()
 	s := serverAt(t, t.TempDir())
@@ -48,8 +48,8 @@ func api(t *testing.T, s *Server) js.JetStream {
 	return a
 }
 
-// Whatever moment the power fails at: what OnDisk has returned for is there when the server starts
-// again, over many files of a stream, with many who write.
+// After a power cut at any moment, everything that OnDisk confirmed is there when the server starts
+// again. The stream has many files and concurrent writers.
 func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 	t.Parallel()
 	s, p := watched(t)
@@ -58,13 +58,13 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 	require.NoError(t, err)
 	const writers, each = 8, 120
 	var (
-		mu             sync.Mutex // guards what follows
+		mu             sync.Mutex // guards the fields below
 		kept, promised = map[uint64]string{}, map[uint64]string{}
-		left           *platter // when the power fails
+		left           *platter // the state at the power cut
 	)
 	ctx, cut := context.WithCancel(t.Context())
 	defer cut()
-	body := strings.Repeat("x", 24<<10) // some 23 MB in all: more than two files
+	body := strings.Repeat("x", 24<<10) // about 23 MB in total: more than two files
 	write := func(w, i int) error {
 		text := fmt.Sprint(w, " ", i, " ", body)
 		ack, err := a.Publish(t.Context(), fmt.Sprintf("log.%d", w), []byte(text))
@@ -72,7 +72,7 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 			return err
 		}
 		if err := s.OnDisk(ctx, "LOG", ack.Sequence, true); err != nil {
-			return err // written, and nobody was told that it is kept
+			return err // written but not confirmed
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -111,7 +111,7 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 	}
 }
 
-// blocks are the files of records that the server has of a stream.
+// blocks returns the record files of a stream.
 func (p *platter) blocks(t *testing.T, stream string) []string {
 	t.Helper()
 	all, err := filepath.Glob(strings.ReplaceAll(streamsDir(p.from), "$", "[$]") + "/" + stream + "/msgs/*" + blockSuffix)
@@ -119,7 +119,7 @@ func (p *platter) blocks(t *testing.T, stream string) []string {
 	return all
 }
 
-// A bucket has values that replace others: files in the middle go, and are written anew.
+// In a bucket, values replace others: the server deletes and rewrites earlier files.
 func TestOnDisk_KeepsTheLastValueOfKeysThatChange(t *testing.T) {
 	t.Parallel()
 	s, p := watched(t)
@@ -130,7 +130,7 @@ func TestOnDisk_KeepsTheLastValueOfKeysThatChange(t *testing.T) {
 		for k := range 5 {
 			key, value := fmt.Sprint("key-", k), fmt.Sprint(i, strings.Repeat("v", 100<<10))
 			if k == 0 && i > 0 {
-				continue // the first file keeps one that is alive
+				continue // the first file has a live value
 			}
 			rev, err := kv.Put(t.Context(), key, []byte(value))
 			require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestOnDisk_KeepsTheLastValueOfKeysThatChange(t *testing.T) {
 	}
 }
 
-// Position 0 stands for whatever was acknowledged before the call.
+// Position 0 means everything acknowledged before the call.
 func TestOnDisk_WithoutAPositionKeepsAllThatWasWritten(t *testing.T) {
 	t.Parallel()
 	s, p := watched(t)
@@ -172,7 +172,7 @@ func TestOnDisk_WithoutAPositionKeepsAllThatWasWritten(t *testing.T) {
 	require.EqualValues(t, 3, again.CachedInfo().State.Msgs)
 }
 
-// gated is a disk whose syncs the test lets through.
+// gated is a disk whose syncs the test releases.
 type gated struct {
 	onDisk
 
@@ -189,8 +189,8 @@ func (g *gated) file(*os.File) error {
 	return <-g.let
 }
 
-// gate is a server with a stream of n records, the first of which is kept; syncs from then
-// on wait for the test.
+// gate is a server with a stream of n records, the first of which is synced. Further syncs wait for
+// the test.
 func gate(t *testing.T, n int) (*Server, *gated) {
 	t.Helper()
 	s := serverAt(t, t.TempDir())
@@ -204,7 +204,7 @@ func gate(t *testing.T, n int) (*Server, *gated) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.OnDisk(t.Context(), "LOG", 1, true))
-	// When the names were read so long ago that a change since would show, a round is one sync.
+	// Once the folder was read long enough ago that a later change would show, a round is one sync.
 	require.Eventually(t, func() bool {
 		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0, true))
 		f := s.disk.tail("LOG").files
@@ -225,7 +225,7 @@ func (s *Server) begin(t *testing.T, pos uint64) <-chan error {
 	return c
 }
 
-// waits returns once position pos is known to be waited for.
+// waits returns once a caller waits for position pos.
 func (s *Server) waits(t *testing.T, pos uint64) {
 	t.Helper()
 	tail := s.disk.tail("LOG")
@@ -259,8 +259,8 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 	require.NoError(t, s.OnDisk(t.Context(), "LOG", 4, true), "known to be kept, without a sync")
 }
 
-// What kept an earlier round from its end says nothing of a record behind it.
-func TestOnDisk_AnErrorIsToldToThoseWhomItIsAbout(t *testing.T) {
+// The error of an earlier round does not affect later records.
+func TestOnDisk_AnErrorReachesOnlyTheAffectedCallers(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 3)
 	second := s.begin(t, 2)
@@ -276,7 +276,7 @@ func TestOnDisk_AnErrorIsToldToThoseWhomItIsAbout(t *testing.T) {
 	require.NoError(t, s.Ready())
 }
 
-// A caller who goes leaves the sync to the others.
+// A caller that gives up leaves the sync to the others.
 func TestOnDisk_ACallerMayGo(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
@@ -291,8 +291,8 @@ func TestOnDisk_ACallerMayGo(t *testing.T) {
 	require.NoError(t, <-stays)
 }
 
-// After a sync has failed the system may say of the next that all is well although it has dropped what it could
-// not write: nothing is promised until the server has read its files again.
+// After a failed sync the system may report success although it dropped the data. No sync is
+// confirmed until the server has read its files again.
 func TestOnDisk_AFailedSyncIsFinalUntilTheServerIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 3)
@@ -311,7 +311,7 @@ func TestOnDisk_AFailedSyncIsFinalUntilTheServerIsOpenedAgain(t *testing.T) {
 	require.NoError(t, s.OnDisk(t.Context(), "LOG", 3, true))
 }
 
-func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
+func TestOnDisk_ReportsAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 1)
 	g.armed.Store(false)
@@ -320,7 +320,7 @@ func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
 	require.ErrorIs(t, s.OnDisk(t.Context(), "OTHER", 1, true), errDown)
 }
 
-// Without Sync nobody waits.
+// Without Sync no caller waits.
 func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	t.Parallel()
 	s, err := Start(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
@@ -330,8 +330,8 @@ func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	require.Empty(t, s.disk.all())
 }
 
-// What fails beside the records is a failure of the same disk.
-func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
+// A failure outside the record files is a failure of the same disk.
+func TestOnDisk_AFailureOutsideTheRecordsIsFinalToo(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
 	require.NoError(t, os.WriteFile(filepath.Join(streamsDir(s.cfg.Dir), "LOG", "more"), []byte("of it"), 0o600))
@@ -343,9 +343,9 @@ func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2, true), ErrStorage)
 }
 
-// A round that waits while a sync fails beside it must not pass for one that went well: it has the
-// file opened anew, and the system tells of a failure once.
-func TestOnDisk_ARoundBesideASyncThatFailsFails(t *testing.T) {
+// A round that waits during another failed sync must fail, too. It reopens the file, and the system
+// reports a failure only once.
+func TestOnDisk_ARoundConcurrentWithAFailedSyncFails(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
 	block := s.disk.tail("LOG").files.block(1)
@@ -363,8 +363,8 @@ func TestOnDisk_ARoundBesideASyncThatFailsFails(t *testing.T) {
 	require.ErrorIs(t, <-second, ErrStorage)
 }
 
-// Who waits for all that is there is not told what kept an earlier round from its end.
-func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotTold(t *testing.T) {
+// A caller that waits for everything does not get an earlier round's error.
+func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotReported(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
 	second := s.begin(t, 2)
@@ -378,7 +378,7 @@ func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotTold(t *testing.T) {
 	require.NoError(t, <-all)
 }
 
-// Who is in no hurry shares the sync of whoever is, and that is not kept waiting.
+// A caller that is not urgent shares the sync of an urgent one, which does not wait.
 func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 4)
@@ -403,8 +403,8 @@ func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
 	require.EqualValues(t, 4, tail.kept)
 }
 
-// What was begun is on the disk soon, though nobody waits for it: also behind a sync that was on its way.
-func TestOnDisk_WhatWasBegunIsKeptThoughNobodyWaits(t *testing.T) {
+// A started sync completes soon without waiters, even behind a sync in progress.
+func TestOnDisk_AStartedRoundIsKeptWithoutWaiters(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 3)
 	onDiskOf(s).Begin("LOG", 2)
@@ -421,5 +421,5 @@ func TestOnDisk_WhatWasBegunIsKeptThoughNobodyWaits(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-// onDiskOf is a server's OnDisk, as those who use it have it.
+// onDiskOf returns the server's OnDisk in the form that users have.
 func onDiskOf(s *Server) natslink.OnDisk { return s.OnDisk }

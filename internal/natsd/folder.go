@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// syncer puts files, and the names in a folder, on the disk.
+// syncer syncs files and folders.
 type syncer interface {
 	file(f *os.File) error
 	folder(path string) error
@@ -21,7 +21,7 @@ type syncer interface {
 
 type onDisk struct{}
 
-// errUnsynced says that the system could not put on the disk what was written.
+// errUnsynced: the system could not sync what was written.
 var errUnsynced = errors.New("sync")
 
 func (onDisk) file(f *os.File) error {
@@ -32,7 +32,7 @@ func (onDisk) file(f *os.File) error {
 }
 
 func (onDisk) folder(path string) error {
-	if runtime.GOOS == "windows" { // where a folder cannot be synced, and need not be
+	if runtime.GOOS == "windows" { // Windows cannot sync folders and does not need to
 		return nil
 	}
 	f, err := os.Open(path) //nolint:gosec // G304: in the data directory
@@ -42,32 +42,32 @@ func (onDisk) folder(path string) error {
 	return errors.Join(onDisk{}.file(f), f.Close())
 }
 
-// folder are the files of a stream. A record is appended to the newest block of the folder msgs: the
-// file with the highest number. Blocks before that change only when the server rewrites
-// them, under a new file of the same name. What is beside them the server writes now and then.
+// folder is the files of a stream. Records are appended to the newest block in msgs, the file with
+// the highest number. Earlier blocks change only when the server replaces them by a new file of the
+// same name. Other files are written at times.
 type folder struct {
 	dir  string
 	sync syncer
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// last is the newest block, number its number.
 	last   *os.File
 	number int
-	// seen is when the names in msgs changed last, as far as they are known; zero: to be looked at.
+	// seen is the last known change of the names in msgs; zero forces a new read.
 	seen   time.Time
 	blocks stamps
 	closed bool
-	// failed is the sync that has failed. Nothing is kept after it: see tail.failed.
+	// failed is the error of a failed sync, which is final: see tail.failed.
 	failed error
 
-	restMu sync.Mutex // guards what follows, so that records do not wait for it
+	restMu sync.Mutex // guards the fields below, so that records do not wait for it
 	rest   stamps
 }
 
-// stamps are files that were synced, by their paths, and what they were like.
+// stamps are synced files by path, with their state at that time.
 type stamps map[string]stamp
 
-// stamp tells a file from one that was written since.
+// stamp identifies a state of a file.
 type stamp struct {
 	size    int64
 	written time.Time
@@ -81,18 +81,18 @@ func newFolder(dir string, s syncer) *folder {
 
 func (f *folder) msgs() string { return filepath.Join(f.dir, "msgs") }
 
-// tick is longer than a file system takes one instant for another. A folder that changed so
-// shortly before it was read may have changed after, and look the same.
+// tick is longer than the time resolution of file systems. A folder that changed within it before
+// being read may have changed again with the same time.
 const tick = 50 * time.Millisecond
 
-// syncBlocks has all records that were written before the call on the disk.
+// syncBlocks syncs all records written before the call.
 func (f *folder) syncBlocks() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.once(f.syncNewest)
 }
 
-// once syncs, unless a sync has failed before. The lock is held.
+// once syncs unless an earlier sync failed. The caller holds the lock.
 func (f *folder) once(sync func() error) error {
 	switch {
 	case f.closed:
@@ -107,19 +107,20 @@ func (f *folder) once(sync func() error) error {
 	return err
 }
 
-// syncNewest is syncBlocks. The lock is held.
+// syncNewest is syncBlocks with the lock held.
 func (f *folder) syncNewest() error {
 	if f.last == nil {
 		return f.begin()
 	}
-	// Also where others have followed it: those who had a file open are told that it could not be written.
+	// Needed even if newer blocks exist: the system reports a write error only to files that were
+	// open.
 	if err := f.sync.file(f.last); err != nil {
 		return err
 	}
 	return f.syncChanged()
 }
 
-// syncChanged syncs what the server has put beside the newest block, or in its place. The lock is held.
+// syncChanged syncs the files that the server added or replaced. The caller holds the lock.
 func (f *folder) syncChanged() error {
 	st, err := os.Stat(f.msgs())
 	if err != nil || st.ModTime().Equal(f.seen) && !f.moved() {
@@ -128,8 +129,8 @@ func (f *folder) syncChanged() error {
 	return f.syncNames(st.ModTime())
 }
 
-// moved reports that the server writes to another file by now, also where the file system's
-// instants are too coarse to show it. The lock is held.
+// moved reports whether the server writes to another file now. It also works if the file system's
+// times are too coarse. The caller holds the lock.
 func (f *folder) moved() bool {
 	if _, err := os.Stat(f.block(f.number + 1)); !errors.Is(err, fs.ErrNotExist) {
 		return true
@@ -146,23 +147,23 @@ func (f *folder) block(number int) string {
 	return filepath.Join(f.msgs(), strconv.Itoa(number)+blockSuffix)
 }
 
-// begin syncs all there is of a stream, and that it is there. The lock is held.
+// begin syncs all files and parent folders of a stream. The caller holds the lock.
 func (f *folder) begin() error {
 	st, err := os.Stat(f.msgs())
 	if err != nil {
 		return err
 	}
 	err = errors.Join(f.syncNames(st.ModTime()), f.syncRest())
-	for dir, depth := f.dir, 0; depth < 6; dir, depth = filepath.Dir(dir), depth+1 { // up to that of the server's own
+	for dir, depth := f.dir, 0; depth < 6; dir, depth = filepath.Dir(dir), depth+1 { // up to the server's own folder
 		err = errors.Join(err, f.sync.folder(dir))
 	}
 	if err != nil {
-		f.release() // the next sync begins, too
+		f.release() // the next sync starts over
 	}
 	return err
 }
 
-// syncNames syncs the newest block, all that are not known, and their names. The lock is held.
+// syncNames syncs the newest block, all unknown blocks, and their names. The caller holds the lock.
 func (f *folder) syncNames(changed time.Time) error {
 	looked := time.Now()
 	entries, err := os.ReadDir(f.msgs())
@@ -199,13 +200,13 @@ func (f *folder) syncNames(changed time.Time) error {
 	return nil
 }
 
-// has reports that a file was not written since it was synced.
+// has reports whether a file is unchanged since its sync.
 func (s stamps) has(path string, e fs.DirEntry) bool {
 	st, err := e.Info()
 	return err == nil && s[path] == stampOf(st)
 }
 
-// sync syncs a file, unless it is gone.
+// sync syncs a file, unless it was deleted.
 func (s stamps) sync(to syncer, path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // G304: in the data directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +216,7 @@ func (s stamps) sync(to syncer, path string) error {
 	if err != nil {
 		return err
 	}
-	st, err := file.Stat() // before it is synced: what is written meanwhile is synced again
+	st, err := file.Stat() // read before the sync: a later write is synced again
 	if err := errors.Join(err, to.file(file), file.Close()); err != nil {
 		return err
 	}
@@ -223,7 +224,7 @@ func (s stamps) sync(to syncer, path string) error {
 	return nil
 }
 
-// blockNumber is that of a block's file; 0: the file is another one.
+// blockNumber returns the number of a block's file; 0 for another file.
 func blockNumber(name string) int {
 	number, is := strings.CutSuffix(name, blockSuffix)
 	n, err := strconv.Atoi(number)
@@ -233,7 +234,7 @@ func blockNumber(name string) int {
 	return n
 }
 
-// settle has on the disk what was written beside the newest block.
+// settle syncs everything except the newest block.
 func (f *folder) settle() error {
 	rest := f.syncRest()
 	f.mu.Lock()
@@ -246,14 +247,14 @@ func (f *folder) settle() error {
 	})
 }
 
-// syncRest syncs what is no block, where it was written since.
+// syncRest syncs changed files that are not blocks.
 func (f *folder) syncRest() error {
 	f.restMu.Lock()
 	defer f.restMu.Unlock()
 	changed := map[string]bool{}
 	err := filepath.WalkDir(f.dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // files come and go
+		case errors.Is(err, fs.ErrNotExist): // deleted in the meantime
 			return nil
 		case err != nil:
 			return err
@@ -277,7 +278,7 @@ func (f *folder) syncRest() error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		clear(f.rest) // all of it again, with the names
+		clear(f.rest) // sync everything again, with the names
 		return err
 	}
 	return nil
@@ -290,10 +291,10 @@ func (f *folder) close() {
 	f.release()
 }
 
-// release closes the newest block. The lock is held.
+// release closes the newest block. The caller holds the lock.
 func (f *folder) release() {
 	if f.last != nil {
-		_ = f.last.Close() // nothing was written to it here
+		_ = f.last.Close() // only read here
 		f.last = nil
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// platter is what a power cut would leave of a server's files: of each what it held when its last sync
-// began, if a sync of its folder has put its name there.
+// platter is the content of a server's files after a power cut: of each file what it held at the
+// start of its last sync, if a sync of its folder stored its name.
 type platter struct {
 	from string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	files map[string][]byte
 	names map[string]map[string]bool
 }
@@ -29,7 +29,7 @@ func newPlatter(from string) *platter {
 
 func (p *platter) file(f *os.File) error {
 	content, err := os.ReadFile(f.Name())
-	if errors.Is(err, fs.ErrNotExist) { // its name is gone, and nobody misses it
+	if errors.Is(err, fs.ErrNotExist) { // deleted: not needed
 		return nil
 	}
 	p.mu.Lock()
@@ -50,14 +50,14 @@ func (p *platter) folder(path string) error {
 	return err
 }
 
-// now is the platter as it is, whatever is synced later.
+// now returns a copy that later syncs do not change.
 func (p *platter) now() *platter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &platter{from: p.from, files: maps.Clone(p.files), names: maps.Clone(p.names)}
 }
 
-// image writes what is there to a folder.
+// image writes the content to a folder.
 func (p *platter) image(t *testing.T, to string) {
 	t.Helper()
 	p.mu.Lock()
@@ -77,7 +77,7 @@ func (p *platter) image(t *testing.T, to string) {
 	}
 }
 
-// platterFolder is a stream without files, whose syncs go to a platter.
+// platterFolder is a stream without files, whose syncs are recorded by a platter.
 func platterFolder(t *testing.T) (*folder, *platter) {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,8 +88,7 @@ func platterFolder(t *testing.T) (*folder, *platter) {
 	return f, p
 }
 
-// Records that were written to a file before the server went on to the next are synced with
-// those of the next, and a file that was written anew is synced again.
+// A round also syncs records in the file before the newest one, and a rewritten file again.
 func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
 	t.Parallel()
 	f, p := platterFolder(t)
@@ -112,7 +111,7 @@ func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
 	holds(map[string]string{"1.blk": "a"})
 	write("1.blk", "ab")
 	write("2.blk", "c")
-	write("4.blk", "d") // the third came and went
+	write("4.blk", "d") // the third was deleted
 	require.NoError(t, f.syncBlocks())
 	holds(map[string]string{"1.blk": "ab", "2.blk": "c", "4.blk": "d"})
 	write("1.tmp", "a2")
@@ -121,7 +120,7 @@ func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
 	holds(map[string]string{"1.blk": "a2"})
 }
 
-// Where instants are too coarse to tell that a folder has changed, the files tell.
+// If times are too coarse to show a changed folder, the files show it.
 func TestFolder_SeesTheNextFileWithoutInstants(t *testing.T) {
 	t.Parallel()
 	f, p := platterFolder(t)

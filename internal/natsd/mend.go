@@ -15,24 +15,23 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// A record of the server's block files: total length, with the highest bit for headers;
-// sequence; instant; length of the subject; subject; what was published; a checksum.
+// A record in the server's block files: total length with the highest bit for headers, sequence,
+// time, length of the subject, subject, message, checksum.
 const (
 	recordHead  = 22
 	checksum    = highwayhash.Size64
 	headersBit  = 1 << 31
-	longest     = 32 << 20 // the server takes no longer one for a record
+	longest     = 32 << 20 // the server accepts no longer record
 	blockSuffix = ".blk"
 )
 
-// mend keeps the server from cutting off a stream behind a flipped bit.
+// mend keeps the server from truncating a stream at a flipped bit.
 //
-// A server that was killed reads its files again, and ends a file where a checksum does not
-// fit, as if a write had been torn there: all that was acknowledged behind it is gone. Within
-// a file, before other records, no write was torn. Such a record gets the checksum of what it
-// holds now. That its content is wrong is found by those who read it, by hashes of their own,
-// and one run is lost instead of all that came after it. So this is for streams with such
-// hashes alone.
+// After a kill the server reads its files again and ends a file at a wrong checksum, as if that
+// write were torn. Every acknowledged record after it is lost. But a record with other records
+// after it cannot be torn. mend gives such a record the checksum of its present content. Readers
+// detect the wrong content by their own hashes, so one run is lost instead of all later ones.
+// Therefore mend is only for streams with such hashes.
 func mend(dir string, streams []string, log *slog.Logger) error {
 	for _, stream := range streams {
 		folder := filepath.Join(dir, "jetstream", "$G", "streams", stream, "msgs")
@@ -94,8 +93,8 @@ func newBlock(buf []byte, stream string, number int) *block {
 	return &block{buf: buf, key: sha256.Sum256(fmt.Appendf(nil, "%s-%d", stream, number))}
 }
 
-// mend makes all records fit their checksums that others follow, and gives the offsets of
-// those that did not.
+// mend corrects the checksums of all records before the last one, and returns the offsets of those
+// that were wrong.
 func (b *block) mend() (damaged []int, err error) {
 	for at := 0; at < len(b.buf); {
 		size := b.size(at)
@@ -105,10 +104,10 @@ func (b *block) mend() (damaged []int, err error) {
 		}
 		next := b.next(at)
 		if next == 0 {
-			return damaged, nil // a torn write, or one that nobody can tell from it
+			return damaged, nil // a torn write, or indistinguishable from one
 		}
 		damaged = append(damaged, at)
-		if size != next-at { // its length is what is wrong
+		if size != next-at { // its length is wrong
 			length := uint32(next-at) | binary.LittleEndian.Uint32(b.buf[at:])&headersBit //nolint:gosec // G115: a block is small
 			binary.LittleEndian.PutUint32(b.buf[at:], length)
 			if b.size(at) == 0 {
@@ -121,7 +120,7 @@ func (b *block) mend() (damaged []int, err error) {
 	return damaged, nil
 }
 
-// size is the length of the record at an offset as it says itself; 0: there can be none.
+// size returns the length that the record at an offset states; 0 if it is impossible.
 func (b *block) size(at int) int {
 	if at+recordHead+checksum > len(b.buf) {
 		return 0
@@ -138,12 +137,12 @@ func (b *block) size(at int) int {
 	return size
 }
 
-// fits reports that a record is as it was written.
+// fits reports whether a record matches its checksum.
 func (b *block) fits(at, size int) bool {
 	return bytes.Equal(b.sum(at, size), b.buf[at+size-checksum:at+size])
 }
 
-// sum is the checksum of what a record holds.
+// sum returns the checksum of a record's content.
 func (b *block) sum(at, size int) []byte {
 	h, err := highwayhash.NewDigest64(b.key[:])
 	if err != nil {
@@ -160,7 +159,7 @@ func (b *block) sum(at, size int) []byte {
 	return h.Sum(nil)
 }
 
-// next is the offset of the next whole record after the one at an offset; 0: none follows.
+// next returns the offset of the next intact record after the one at an offset; 0 if none follows.
 func (b *block) next(at int) int {
 	for to := at + recordHead + checksum; to < len(b.buf); to++ {
 		if size := b.size(to); size > 0 && b.fits(to, size) {

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/natsd"
 )
 
-// kept is what a server has of ten messages after one flip in its file and a crash.
+// kept returns what a server has of ten messages after a flipped bit in its file and a crash.
 func kept(t *testing.T, hashed []string, flip func(file []byte)) (texts []string, said string) {
 	t.Helper()
 	dir, out := t.TempDir(), &bytes.Buffer{}
@@ -68,7 +68,7 @@ func TestStart_AfterACrashKeepsWhatFollowsAFlippedBit(t *testing.T) {
 		out[i] = text
 		return out
 	}
-	const record = 22 // is how far a subject is behind the record's begin
+	const record = 22 // is the offset of the subject in a record
 	for name, tc := range map[string]struct {
 		flip func([]byte)
 		want []string

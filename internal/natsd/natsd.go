@@ -28,26 +28,26 @@ type User struct {
 	Tenant   string
 }
 
-// Config says where the server keeps its files and whom it lets in.
+// Config sets the store and the users of the server.
 type Config struct {
 	// Dir is the store directory.
 	Dir string
-	// Sync has OnDisk wait until what was written is on the disk. Without it the server
-	// flushes on a timer, and a power cut may lose the last moments.
+	// Sync makes OnDisk wait until writes are on disk. Without it the server flushes on a timer,
+	// and a power cut may lose the last moments.
 	Sync bool
-	// Hashed are the streams whose readers find damage by hashes of their own.
+	// Hashed are the streams whose readers detect damage by their own hashes.
 	Hashed []string
-	// Addr is where clients outside the process connect; empty: nowhere.
+	// Addr is the listen address for external clients; empty disables it.
 	Addr string
 	// Users may connect to Addr.
 	Users []User
 	Log   *slog.Logger
 }
 
-// readyTimeout bounds the start; a recovering store of some gigabytes needs seconds.
+// readyTimeout limits the start. Recovering a store of several gigabytes takes seconds.
 const readyTimeout = 60 * time.Second
 
-// HostUser is the name that the host's own connections use. No tenant can be called so.
+// HostUser is the user of the host's own connections. No tenant can have this name.
 const HostUser = "=waybill"
 
 // Server is an embedded server. Connections made with Connect outlive its
@@ -61,7 +61,7 @@ type Server struct {
 	disk *disk // of srv
 }
 
-// Start brings the server up; it is ready when Start returns.
+// Start starts the server. It is ready when Start returns.
 func Start(cfg Config, password string) (*Server, error) {
 	s := &Server{cfg: cfg, password: password}
 	srv, err := s.launch()
@@ -70,7 +70,7 @@ func Start(cfg Config, password string) (*Server, error) {
 	}
 	s.srv, s.disk = srv, newDisk(cfg.Dir)
 	if a := srv.Addr(); a != nil && cfg.Addr != "" {
-		s.cfg.Addr = a.String() // a free port stays the same one over restarts
+		s.cfg.Addr = a.String() // keep a random port over restarts
 	}
 	return s, nil
 }
@@ -83,13 +83,13 @@ func (s *Server) launch() (*server.Server, error) {
 	opts := &server.Options{
 		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir,
 		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: runlog.MaxFrameBytes,
-		// What waits for one connection: a few of the largest frames. A reader of ill will makes it as
-		// much as it may be, for each of its connections.
+		// The limit of pending bytes per connection: a few of the largest frames. A malicious
+		// reader can use all of it on each connection.
 		MaxPending: 4 * runlog.MaxFrameBytes,
-		// A run log has no use for the server's memory store.
+		// The run log does not use the memory store.
 		JetStreamMaxMemory: 64 << 20,
-		// The disk is the bound. The default is a share of what was free at the
-		// start, which is nothing when the server is opened again on a full disk.
+		// The disk is the limit. The default is a share of the free space at the start, which is
+		// zero if the server is reopened on a full disk.
 		JetStreamMaxStore: math.MaxInt64,
 	}
 	if err := listen(opts, cfg.Addr); err != nil {
@@ -116,7 +116,7 @@ func (s *Server) launch() (*server.Server, error) {
 		end(srv)
 		return nil, fmt.Errorf("embedded nats: JetStream did not start (store %s)", cfg.Dir)
 	}
-	// The server does so by itself only where there is no other account.
+	// The server does this by itself only without other accounts.
 	if host := srv.GlobalAccount(); !host.JetStreamEnabled() {
 		if err := host.EnableJetStream(nil, nil); err != nil {
 			end(srv)
@@ -145,11 +145,10 @@ func listen(opts *server.Options, addr string) error {
 	return nil
 }
 
-// InboxPrefix is the prefix a reading user must set for its replies, so that no
-// user sees another's.
+// InboxPrefix is the prefix for a reading user's replies, so that no user sees another's.
 func InboxPrefix(user string) string { return natsperm.Reader{User: user}.Inbox() }
 
-// Addr is where clients connect; empty when nothing listens.
+// Addr is the listen address; empty if there is none.
 func (s *Server) Addr() string { return s.cfg.Addr }
 
 // Connect opens a connection within the process. It reconnects after a restart.
@@ -163,10 +162,10 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// errDown says that the server is not running.
+// errDown: the server is not running.
 var errDown = errors.New("embedded nats: the server is down")
 
-// InProcessConn connects to the server that runs now; it is for package nats.
+// InProcessConn connects to the running server. It is called by package nats.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	srv := s.current()
 	if srv == nil {
@@ -185,7 +184,7 @@ func (s *Server) current() *server.Server {
 	return s.srv
 }
 
-// OnDisk is a natslink.OnDisk of this server; without Config.Sync it waits for nothing.
+// OnDisk implements natslink.OnDisk for this server. Without Config.Sync it does not wait.
 func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64, urgent bool) error {
 	if !s.cfg.Sync {
 		return nil
@@ -199,7 +198,7 @@ func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64, urgent b
 	return err
 }
 
-// syncTimeout is how long a sync may take: a disk that takes longer has failed, as far as whoever waits can tell.
+// syncTimeout is how long a sync may take before the disk counts as failed.
 const syncTimeout = 10 * time.Second
 
 func (s *Server) files() *disk {

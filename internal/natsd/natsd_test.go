@@ -36,7 +36,7 @@ func start(t *testing.T, change func(*natsd.Config)) *natsd.Server {
 	return s
 }
 
-// stream makes the run log's stream over a connection of the process.
+// stream creates the run log's stream over an in-process connection.
 func stream(t *testing.T, s *natsd.Server) jetstream.JetStream {
 	t.Helper()
 	nc, err := s.Connect("test")
@@ -90,7 +90,7 @@ func TestWatch_LeavesASoundServerAloneAndEndsWithItsContext(t *testing.T) {
 	require.NoError(t, s.Ready())
 }
 
-func TestStart_SaysWhatIsWrongWithTheAddress(t *testing.T) {
+func TestStart_ReportsAWrongAddress(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{
 		"localhost": "want host:port", "127.0.0.1:many": "port must be a number", "127.0.0.1:70000": "from 0 to 65535",
@@ -105,7 +105,7 @@ func TestStart_SaysWhatIsWrongWithTheAddress(t *testing.T) {
 func reader(t *testing.T, s *natsd.Server, user, password string) (*nats.Conn, error) {
 	t.Helper()
 	nc, err := nats.Connect(s.Addr(), nats.UserInfo(user, password), nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(natsd.InboxPrefix(user)),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a refused subject also ends in the call's error
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a rejected subject is also returned by the call
 	if err == nil {
 		t.Cleanup(nc.Close)
 	}

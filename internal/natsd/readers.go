@@ -10,17 +10,17 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// reader is who reads their tenant's events from one consumer.
+// reader returns the consumer and permissions of a user.
 func (u User) reader() natsperm.Reader {
 	return natsperm.Reader{User: u.Name, Tenant: u.Tenant, Consumers: []string{subject.DefaultConsumer}}
 }
 
-// admit lets users in, each in an account of its own. The host is in the global one.
+// admit adds the users, each in an own account. The host uses the global account.
 func admit(opts *server.Options, users []User) error {
 	if len(users) == 0 {
 		return nil
 	}
-	// An account's limits can be set in words alone.
+	// The server accepts account limits only as configuration text.
 	var words strings.Builder
 	for _, u := range users {
 		fmt.Fprintf(&words, "%s: {limits: %s}\n", u.reader().Account(), natsperm.Limits())
@@ -47,7 +47,7 @@ func admit(opts *server.Options, users []User) error {
 	return nil
 }
 
-// connectAccounts lets the users' accounts ask the host's for what natsperm says.
+// connectAccounts exports the subjects of natsperm from the host's account to the users' accounts.
 func connectAccounts(srv *server.Server, users []User) error {
 	if len(users) == 0 {
 		return nil

@@ -11,20 +11,18 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// How often the server is looked at, and what it has written besides records is put on the disk,
-// and the backoff between tries to start it.
+// Intervals of storage checks and of syncs besides records, and the backoff of restarts.
 const (
 	look       = time.Second
 	settleEach = 5 * time.Second
 	maxBackoff = 5 * time.Second
 )
 
-// ErrStorage says that the server runs, but cannot write. After a failed write,
-// as on a full disk, it takes no more, and answers nothing, until it is opened
-// again.
+// ErrStorage: the server runs but cannot write. After a failed write, for example on a full disk,
+// it accepts and answers nothing until it is reopened.
 var ErrStorage = errors.New("embedded nats: the storage of the run log has failed")
 
-// Ready says why the log cannot be written; nil when it can.
+// Ready returns why the log cannot be written; nil if it can.
 func (s *Server) Ready() error {
 	srv := s.current()
 	if srv == nil {
@@ -36,14 +34,14 @@ func (s *Server) Ready() error {
 	return s.files().broken()
 }
 
-// Watch starts the server anew when its storage has failed, until ctx ends: once
-// the disk has room again, the host goes on without being restarted.
+// Watch restarts the server after a storage failure, until ctx ends. Once the disk has space again,
+// the host continues without a restart.
 func (s *Server) Watch(ctx context.Context) error {
 	t := time.NewTicker(look)
 	defer t.Stop()
 	var settling sync.WaitGroup
 	defer settling.Wait()
-	settling.Go(func() { s.settle(ctx) }) // a disk that is slow does not keep the server from being looked at
+	settling.Go(func() { s.settle(ctx) }) // concurrent, so that a slow disk does not delay the checks
 	var failing alarm
 	for {
 		select {
@@ -60,7 +58,7 @@ func (s *Server) Watch(ctx context.Context) error {
 	}
 }
 
-// settle has on the disk what the server has written besides records, until ctx ends.
+// settle syncs what the server writes besides records, until ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	t := time.NewTicker(settleEach)
 	defer t.Stop()
@@ -76,14 +74,14 @@ func (s *Server) settle(ctx context.Context) {
 	}
 }
 
-// looks is how many looks in a row must find the storage failed. A process that gets no
-// CPU for a moment looks so, too: the server gives its own check a millisecond.
+// looks is how many consecutive checks must fail. A process without CPU for a moment fails a check,
+// too: the server's own check has a timeout of a millisecond.
 const looks = 2
 
-// alarm counts the looks in a row that found the storage failed.
+// alarm counts consecutive failed checks.
 type alarm int
 
-// rings reports whether the server is to be started anew; the count then begins again.
+// rings reports whether to restart the server. It then resets the count.
 func (a *alarm) rings(err error) bool {
 	if !errors.Is(err, ErrStorage) {
 		*a = 0
@@ -96,7 +94,7 @@ func (a *alarm) rings(err error) bool {
 	return true
 }
 
-// reopen starts the server until that succeeds or ctx ends.
+// reopen restarts the server until that succeeds or ctx ends.
 func (s *Server) reopen(ctx context.Context) {
 	for backoff := look; ; backoff = min(2*backoff, maxBackoff) {
 		err := s.Restart()
@@ -113,7 +111,7 @@ func (s *Server) reopen(ctx context.Context) {
 	}
 }
 
-// Restart ends the server, if it runs, and starts it on the same files.
+// Restart stops the server if it runs, and starts it on the same files.
 func (s *Server) Restart() error {
 	s.Stop()
 	srv, err := s.launch()

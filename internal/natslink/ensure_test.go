@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-func TestEnsure_AsksAgainWhereNobodyAnswered(t *testing.T) {
+func TestEnsure_RetriesWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	got, err := natslink.Ensure(t.Context(), func(ctx context.Context) (string, error) {
@@ -25,7 +25,7 @@ func TestEnsure_AsksAgainWhereNobodyAnswered(t *testing.T) {
 	require.Equal(t, 2, asked)
 }
 
-func TestEnsure_AsksOnceWhereTheAnswerIsNo(t *testing.T) {
+func TestEnsure_DoesNotRetryARefusal(t *testing.T) {
 	t.Parallel()
 	asked, refused := 0, errors.New("no")
 	_, err := natslink.Ensure(t.Context(), func(context.Context) (string, error) {

@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-// unsteady has streams that lack something, or nobody who answers for them.
+// unsteady has streams that are degraded or do not answer.
 type unsteady struct {
 	js.JetStream
-	copies map[string]int // 0: nobody answers
+	copies map[string]int // 0 means no answer
 }
 
 func (u unsteady) Stream(ctx context.Context, name string) (js.Stream, error) {
@@ -35,7 +35,7 @@ func TestKept_NamesWhatIsKeptLessSafely(t *testing.T) {
 	require.NoError(t, natslink.NewKept(u, natslink.Copies{Replicas: 3, InSync: 1}, time.Now).Check(t.Context()), "nothing is kept")
 }
 
-// When a server goes, some streams change their leader: that is none of their fault.
+// When a server stops, some streams elect a new leader. That is not a failure.
 func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -56,7 +56,7 @@ func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
 func TestKept_SeesCopiesThatAreMissingInACluster(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits for a cluster, and until it misses one of its servers; left out under -short")
+		t.Skip("waits for a cluster, and until it misses one of its servers; run without -short")
 	}
 	servers, nc := natslinktest.Cluster(t)
 	api, err := js.New(nc)

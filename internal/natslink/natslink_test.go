@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, natsdtest.LeftBehind()...)
 }
 
-// silent is a subject whose listener tells of each question on asked and answers none.
+// silent is a subject whose listener reports each request on asked and does not answer.
 const silent = "silent"
 
 func connect(t *testing.T) (srv *natsd.Server, nc *nats.Conn, asked chan struct{}) {
@@ -35,7 +35,7 @@ func connect(t *testing.T) (srv *natsd.Server, nc *nats.Conn, asked chan struct{
 	return srv, nc, asked
 }
 
-func TestAsk_AsksAnewWhenTheServerRestartsUnderAQuestion(t *testing.T) {
+func TestAsk_RetriesWhenTheServerRestartsDuringARequest(t *testing.T) {
 	t.Parallel()
 	srv, nc, asked := connect(t)
 	_, err := nc.Subscribe("loud", func(m *nats.Msg) { _ = m.Respond([]byte("here")) })
@@ -58,7 +58,7 @@ func TestAsk_AsksAnewWhenTheServerRestartsUnderAQuestion(t *testing.T) {
 	require.Empty(t, subjects, "each was asked once")
 }
 
-func TestOnce_TellsThatTheOutcomeIsNotKnown(t *testing.T) {
+func TestOnce_ReportsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	srv, nc, asked := connect(t)
 	go func() {
@@ -103,6 +103,6 @@ func TestWatch_OfAClosedConnectionEnds(t *testing.T) {
 	t.Parallel()
 	_, nc, _ := connect(t)
 	nc.Close()
-	link := natslink.Watch(nc) // what watches it is gone when the tests end
+	link := natslink.Watch(nc) // the monitor must have ended with the tests
 	require.NoError(t, link.Ask(t.Context(), func(context.Context) error { return nil }))
 }

@@ -145,7 +145,7 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 	}
 }
 
-func TestShortPage_AsksOnce(t *testing.T) {
+func TestShortPage_NeedsOneRequest(t *testing.T) {
 	t.Parallel()
 	const many = 100
 	for name, c := range map[string]struct{ size, want int }{"small ones": {1, 64}, "large ones": {40_000, 2}, "one that is larger": {80_000, 1}} {

@@ -52,7 +52,7 @@ func TestStream_TakesNoCopiesAwayAndReadsOfSeveralFromTheLeader(t *testing.T) {
 }
 
 // A server's own limit is 1,000, the host's consumers included. What somebody has set stays.
-func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
+func TestStream_AllowsManyConsumersByDefault(t *testing.T) {
 	t.Parallel()
 	_, api := storing(t)
 	limit := func() int {

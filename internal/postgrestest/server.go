@@ -22,18 +22,18 @@ import (
 	"time"
 )
 
-// Password is the one of the server's only user.
+// Password is the password of the server's only user.
 const Password = "pass:w/rd"
 
 const patience = "60"
 
-// Server is a server that was started once. Its data stay when it is stopped.
+// Server is a server that was started at least once. Its data survive a stop.
 type Server struct {
 	bin, dir string
 	as       *syscall.SysProcAttr
 }
 
-// Start makes and starts a server that ends with the test.
+// Start creates and starts a server that ends with the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s, why := New()
@@ -44,7 +44,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Missing ends a test that has no server.
+// Missing skips a test without a server, or fails it if $WAYBILL_POSTGRES is "required".
 func Missing(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("WAYBILL_POSTGRES") == "required" {
@@ -53,7 +53,7 @@ func Missing(t testing.TB, why string) {
 	t.Skip("SKIPPED, no PostgreSQL: " + why + " (make postgres installs one)")
 }
 
-// New makes and starts a server; nil: why it cannot.
+// New creates and starts a server. On failure it returns nil and the reason.
 func New() (*Server, string) {
 	bin := find()
 	if bin == "" {
@@ -86,7 +86,7 @@ func (s *Server) begin() error {
 	return s.Restart()
 }
 
-// demote has the server run as somebody else than root, whom it refuses.
+// demote makes the server run as a user other than root, because it rejects root.
 func (s *Server) demote() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -109,35 +109,35 @@ func (s *Server) demote() error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Dir is where the server's socket is.
+// Dir is the folder of the server's socket.
 func (s *Server) Dir() string { return s.dir }
 
-// URL names the database of the tests.
+// URL is the address of the tests' database.
 func (s *Server) URL() string { return URL(s.dir) }
 
-// URL names the database behind a socket in a folder.
+// URL is the address of the database behind a socket in a folder.
 func URL(dir string) string {
 	return "postgres://waybill:pass%3Aw%2Frd@/postgres?host=" + dir
 }
 
 // Restart starts a server that was stopped.
 func (s *Server) Restart() error {
-	// No network, so no port to take from somebody. Full page writes and syncs guard
-	// against a crash of the machine, which no test outlives.
+	// No TCP port is used. Syncs are off: they only protect against a crash of the machine, which
+	// no test survives.
 	options := "-c listen_addresses='' -c fsync=off -c max_connections=200 -c unix_socket_directories=" + s.dir
 	return s.call("pg_ctl", "-D", s.data(), "-l", filepath.Join(s.dir, "log"), "-w", "-t", patience, "-o", options, "start")
 }
 
-// Stop stops the server. Mode is fast, or immediate: as if it had crashed.
+// Stop stops the server. mode is "fast", or "immediate" for a crash.
 func (s *Server) Stop(mode string) error {
 	return s.call("pg_ctl", "-D", s.data(), "-m", mode, "-w", "-t", patience, "stop")
 }
 
-// Keep copies the data of a stopped server, and Recall brings them back: the server
-// is then one that lacks everything since.
+// Keep copies the data of a stopped server. Recall restores the copy: the server then lacks
+// everything since.
 func (s *Server) Keep() error { return s.copy(s.data(), s.data()+".kept") }
 
-// Recall brings back what Keep kept.
+// Recall restores the copy made by Keep.
 func (s *Server) Recall() error {
 	if err := os.RemoveAll(s.data()); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *Server) copy(from, to string) error { return s.run("cp", "-a", from, to
 
 // Remove stops the server and removes its data.
 func (s *Server) Remove() {
-	_ = s.Stop("immediate") // it may not run
+	_ = s.Stop("immediate") // it may be stopped
 	_ = os.RemoveAll(s.dir)
 }
 
@@ -162,7 +162,7 @@ func (s *Server) run(program string, args ...string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.SysProcAttr, cmd.Env = s.dir, s.as, append(os.Environ(), "LC_ALL=C")
-	// A file: the server would hold a pipe open.
+	// A file, because the server would keep a pipe open.
 	out, err := os.CreateTemp(s.dir, filepath.Base(program))
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (s *Server) run(program string, args ...string) error {
 	return nil
 }
 
-// find is the folder with the server's programs.
+// find returns the folder of the server's programs.
 func find() string {
 	dirs := []string{os.Getenv("WAYBILL_POSTGRES_BIN")}
 	if root := root(); root != "" {
@@ -184,7 +184,7 @@ func find() string {
 		dirs = append(dirs, pinned...)
 	}
 	system, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	slices.SortFunc(system, func(a, b string) int { return strings.Compare(b, a) }) // the latest first
+	slices.SortFunc(system, func(a, b string) int { return strings.Compare(b, a) }) // latest version first
 	dirs = append(dirs, system...)
 	if path, err := exec.LookPath("initdb"); err == nil {
 		dirs = append(dirs, filepath.Dir(path))
@@ -197,7 +197,7 @@ func find() string {
 	return ""
 }
 
-// root is the folder of the module's go.mod.
+// root returns the folder of the module's go.mod.
 func root() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -126,7 +126,7 @@ func TestReads_OfADamagedRunSaySoAndOthersWork(t *testing.T) {
 	r := newRig(t)
 	middle, last, good := r.begin(t, "middle"), r.begin(t, "last"), r.begin(t, "good")
 	middle.Step(logtest.RunStarted)
-	// Written while nobody can read, so that the damage is always met.
+	// Written while reads fail, so that every reader meets the damage.
 	r.log.FailReads(runlog.ErrUnavailable)
 	require.Eventually(t, func() bool { return r.svc.Ready() != nil }, patience, time.Millisecond)
 	middle.Step(logtest.Log("lost"))

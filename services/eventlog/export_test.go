@@ -6,7 +6,7 @@ func (s *Service) Followers() int64 { return s.hub.Subscriptions() }
 // Lags counts the subscriptions that lost their queue.
 func (s *Service) Lags() int64 { return s.hub.Lags() }
 
-// Rebuild asks for a rebuild, as a reader that finds damage does.
+// Rebuild requests a rebuild, like a reader that finds damage.
 func (s *Service) Rebuild(why error) { s.ingest.Rebuild(why) }
 
 // Rebuilds counts the rebuilds.

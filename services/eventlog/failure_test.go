@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// faultyStore fails reads as it is told to, and else is the store it wraps.
+// faultyStore wraps a store and fails reads on demand.
 type faultyStore struct {
 	store.Store
 	mu   sync.Mutex
@@ -209,9 +209,9 @@ func TestReads_OfFramesThatDoNotHoldTheirEventsFindDamage(t *testing.T) {
 	}
 }
 
-// A store that is emptied between the read of a run's row and that of its events
-// must not make an ended run look like one without events.
-func TestReadEvents_OfAStoreEmptiedMeanwhileIsUnavailable(t *testing.T) {
+// A store emptied between the read of a run's row and of its events must not return an ended run
+// without events.
+func TestReadEvents_OfAnEmptiedStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	logtest.Whole(t, r.log, "run-1")
@@ -252,7 +252,7 @@ func TestGetRun_WaitsForAnotherReaderNoLongerThanItsCaller(t *testing.T) {
 	require.NoError(t, <-first)
 }
 
-func TestReadEvents_ThatWaitsOnARunThatBreaksSaysSo(t *testing.T) {
+func TestReadEvents_ReportsARunThatBreaksWhileWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w := r.begin(t, "run-1")

@@ -78,7 +78,7 @@ func TestReadEvents_SplitsAPageOfLargeEvents(t *testing.T) {
 	}
 }
 
-// waiting asks for events after a sequence with a long wait.
+// waiting reads events after a sequence with a long wait.
 func waiting(t *testing.T, r *rig, after int32, wait time.Duration) (*eventlogv1.ReadEventsResponse, error) {
 	t.Helper()
 	return r.ReadEvents(within(t), &eventlogv1.ReadEventsRequest{

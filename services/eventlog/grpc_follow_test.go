@@ -211,7 +211,7 @@ func TestFollow_EndsWithItsCallerAndWithTheService(t *testing.T) {
 	require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""))
 }
 
-func TestFollow_OfARunThatBreaksSaysSo(t *testing.T) {
+func TestFollow_ReportsABrokenRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w := r.begin(t, "run-1")

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
-// asks are the events of a gate that asks in a run.
+// asks returns the events of a gate that opens a question in a run.
 func asks(t *testing.T, runID, nodeID string) []wire.Draft {
 	t.Helper()
 	at := interrupt.Origin{RunID: runID, NodeID: nodeID}
@@ -51,8 +51,8 @@ func open(t *testing.T, r *rig, req *eventlogv1.ListInterruptsRequest) (out []st
 	}
 }
 
-// Whatever waits for an answer is listed at once, also beside branches that are at work, and
-// no longer once it is answered or its run has ended.
+// Every open question is listed immediately, also while other branches run, and is removed once it
+// is answered or its run has ended.
 func TestListInterrupts_SeesWhatWaits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

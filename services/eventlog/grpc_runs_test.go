@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
-func TestGetRun_TellsEveryStageOfARun(t *testing.T) {
+func TestGetRun_ShowsEveryStageOfARun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w := r.begin(t, "run-1")

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
-// instead is an event of a model gate that asks a model instead of house/small.
+// instead is an event of a model gate that calls a model instead of house/small.
 func instead(model string) wire.Draft {
 	return wire.Draft{Type: wire.EventModelSubstituted, Payload: json.RawMessage(`{"nodeId":"n","originalProvider":"house","originalModel":"small",
 		"fallbackProvider":"openai","fallbackModel":"` + model + `","missingCapabilities":["reasoning"]}`)}
@@ -54,7 +54,7 @@ func TestListSubstitutions_CountsByPairsOfModels(t *testing.T) {
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 }
 
-// A tenant with many is told since when they are counted.
+// For a tenant with too many, the answer has the time since which they are counted.
 func TestListSubstitutions_CountsTheLatestOfTooMany(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
-// watch opens a stream, and waits until every change from then on is told.
+// watch opens a stream and waits until it is active.
 func (r *rig) watch(t testing.TB, ctx context.Context, tenant string) grpc.ServerStreamingClient[eventlogv1.WatchRunsResponse] {
 	t.Helper()
 	s, err := r.WatchRuns(ctx, &eventlogv1.WatchRunsRequest{Tenant: tenant})
@@ -39,7 +39,7 @@ func until(t testing.TB, s grpc.ServerStreamingClient[eventlogv1.WatchRunsRespon
 }
 
 // C2b, on every replica: each of them follows the log.
-func TestWatchRuns_TellsOfEachChangeOnEveryReplica(t *testing.T) {
+func TestWatchRuns_ReportsEachChangeOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	one := openRig(t, log, filepath.Join(t.TempDir(), "one.db"), eventlog.DefaultConfig())

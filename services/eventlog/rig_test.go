@@ -123,8 +123,7 @@ func rest(t testing.TB, s grpc.ServerStreamingClient[eventlogv1.FollowResponse])
 	}
 }
 
-// docs are the documents of events; they are also checked against the rest of
-// what each event says.
+// docs returns the documents of events, and checks them against the other fields.
 func docs(t testing.TB, w *logtest.Writer, events []*eventlogv1.Event) []string {
 	t.Helper()
 	var out []string

@@ -162,27 +162,27 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 
 // A restarted redactor has no secrets. Until the executor has registered the run's secrets again,
 // no envelope of the run is accepted (OpenWOP envelope contract §11, registry).
-func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
+func TestRedactor_GetsTheSecretsAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	const secret, tenantSecret = "hunter2hunter2", "swordfish-of-the-tenant"
 	url := broker(t)
 	redactor := harness.Serve(t, "redactor", "--redact-shapes=false")
 	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
 	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
-	var told []string
+	var registrations []string
 	register := func() {
-		told = nil
+		registrations = nil
 		for scope, s := range map[*redactorv1.Scope]*redactorv1.Secret{
 			{Tenant: "acme", RunId: "r"}: {Id: "password", Value: secret}, {Tenant: "acme"}: {Id: "crm", Value: tenantSecret},
 		} {
 			res, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{Scope: scope, Secrets: []*redactorv1.Secret{s}})
 			require.NoError(t, err)
-			told = append(told, res.GetRegistration())
+			registrations = append(registrations, res.GetRegistration())
 		}
 	}
 	take := func(id string) (*acceptorv1.AcceptResponse, error) {
 		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{
-			Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret), Registrations: told,
+			Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret), Registrations: registrations,
 		})
 	}
 	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})

@@ -38,7 +38,7 @@ const inlineCap = 256 << 10
 
 // Assets too large for the log are stored outside it, and the event has their URL (OpenWOP envelope
 // contract §17).
-func TestAssets_LargeOnesAreKeptBesideTheLog(t *testing.T) {
+func TestAssets_LargeOnesAreStoredOutsideTheLog(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()
@@ -162,7 +162,7 @@ func TestAssets_LargeOnesAreRefusedWhereNoneAreKept(t *testing.T) {
 }
 
 // An embedded log has its own key.
-func TestAssets_NeedNoKeyFileBesideAnEmbeddedLog(t *testing.T) {
+func TestAssets_NeedNoKeyFileWithAnEmbeddedLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; run without -short")

@@ -93,7 +93,7 @@ func TestCrash_OfTheConnectionLosesNoAnswer(t *testing.T) {
 }
 
 // A connected server that never answers counts as unavailable.
-func TestNATS_SilentIsToldSoon(t *testing.T) {
+func TestNATS_SilenceIsReportedSoon(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()

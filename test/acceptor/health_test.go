@@ -25,7 +25,7 @@ func plainly(t *testing.T, h *harness.Host) *grpc.ClientConn {
 	return conn
 }
 
-func TestHealth_IsToldForEachServiceByItsName(t *testing.T) {
+func TestHealth_IsReportedPerServiceName(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()
@@ -66,7 +66,7 @@ func TestHealth_IsToldForEachServiceByItsName(t *testing.T) {
 	require.Equal(t, serving, got, "the redactor needs no log")
 }
 
-func TestHealth_WatchTellsChanges(t *testing.T) {
+func TestHealth_WatchReportsChanges(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()

@@ -18,7 +18,7 @@ const soon = 5 * time.Second
 
 // The log's server stops while the acceptor runs. Callers and load balancers get an error
 // immediately. When the server is back, the acceptor recovers by itself.
-func TestNATS_GoneIsToldAtOnceAndBackNeedsNobody(t *testing.T) {
+func TestNATS_OutageIsReportedImmediatelyAndRecoversAlone(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()
@@ -69,7 +69,7 @@ func TestNATS_GoneIsToldAtOnceAndBackNeedsNobody(t *testing.T) {
 }
 
 // A caller with a short deadline gets the error before it expires.
-func TestNATS_GoneIsToldWithinTheCallersDeadline(t *testing.T) {
+func TestNATS_OutageIsReportedWithinTheCallersDeadline(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()

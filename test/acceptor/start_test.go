@@ -88,7 +88,7 @@ func TestStart_EndsAtOnceOverWhatWaitingDoesNotMend(t *testing.T) {
 }
 
 // A server without JetStream may still be forming its cluster.
-func TestStart_WaitsForJetStreamAndSaysSo(t *testing.T) {
+func TestStart_WaitsForJetStreamAndLogsIt(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.opts.JetStream = false
@@ -113,7 +113,7 @@ func TestStart_StopsWhileItWaits(t *testing.T) {
 
 // A redactor gets only the keys of the dispatcher's providers. Where tenants bring their keys,
 // there are none.
-func TestStart_ARedactorAsksNoModelAndNeedsNoKey(t *testing.T) {
+func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; run without -short")

@@ -98,7 +98,7 @@ func TestFault_LeadersChange(t *testing.T) {
 // The read model's database crashes and restarts.
 func TestFault_PostgreSQLRestarts(t *testing.T) {
 	if os.Getenv("WAYBILL") == "" {
-		t.Skip("the host is one process; `make spread` and `make faults` run it as several")
+		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
 	}
 	server := postgrestest.Start(t)
 	file := t.TempDir() + "/url"
@@ -147,7 +147,7 @@ func TestFault_TheDiskOfOneNATSServerHangs(t *testing.T) {
 func mounted(t *testing.T, mount func(t *testing.T, dir string)) (s *spread, dir string) {
 	t.Helper()
 	if os.Getenv("WAYBILL") == "" {
-		t.Skip("the host is one process; `make spread` and `make faults` run it as several")
+		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
 	}
 	home := t.TempDir()
 	dir = home + "/data/nats1"

@@ -37,7 +37,7 @@ type spread struct {
 func newSpread(t *testing.T, o harness.Options) *spread {
 	t.Helper()
 	if os.Getenv("WAYBILL") == "" {
-		t.Skip("the host is one process; `make spread` and `make faults` run it as several")
+		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
 	}
 	o.Args = append(o.Args, "--lease", lease.String())
 	if dir := os.Getenv("FAULT_LOGS"); dir != "" { // the host's whole output; a failed test shows only its end

@@ -173,7 +173,7 @@ func (s *stage) take(t *testing.T, run string, step fixture.Step) bool {
 
 // play runs a fixture to its end. The host is killed when event killAt has been seen: -1 never, 0
 // and more by number, the event count after the end.
-func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (told []sim.Account, asked int) {
+func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (accounts []sim.Account, asked int) {
 	t.Helper()
 	var script []mock.Entry
 	if doc, ok := fixture.Scripts[f.ID]; ok {
@@ -214,9 +214,9 @@ func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (told []sim.Ac
 		}
 	}
 	for _, id := range append([]string{run}, s.children(t, run)...) {
-		told = append(told, s.account(ctx, t, id).Anonymous())
+		accounts = append(accounts, s.account(ctx, t, id).Anonymous())
 	}
-	return told, s.desk.asked()
+	return accounts, s.desk.asked()
 }
 
 // account returns the account of a run once it has ended.

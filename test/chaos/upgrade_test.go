@@ -17,7 +17,7 @@ import (
 // same binary is used, which tests only the replacement.
 func TestFault_TheHostIsUpgradedProcessByProcess(t *testing.T) {
 	if os.Getenv("WAYBILL") == "" {
-		t.Skip("the host is one process; `make spread` and `make faults` run it as several")
+		t.Skip("SKIPPED, needs a host of several processes: run `make spread` or `make faults`")
 	}
 	installed := filepath.Join(t.TempDir(), "waybill")
 	install := func(bin string) {

@@ -38,11 +38,11 @@ func line(out, run string) string {
 	return ""
 }
 
-// A run waits for a limit, and then its log is damaged: each time one command says why it does not
+// A run waits for a limit, and then its log is damaged. Each time one command shows why it does not
 // move, and it never counts as stalled.
 func TestRun_GetAndOwnerSayWhyARunDoesNotMove(t *testing.T) {
 	t.Parallel()
-	harness.InOneProcess(t, "it damages a file of the embedded log")
+	harness.InOneProcess(t, "it damages the embedded log's file")
 	released := make(chan struct{})
 	release := sync.OnceFunc(func() { close(released) })
 	called := make(chan struct{}, 8)
@@ -104,7 +104,7 @@ func TestRun_GetAndOwnerSayWhyARunDoesNotMove(t *testing.T) {
 	require.Contains(t, r.err, "Restore the log from a backup")
 }
 
-// damage turns a bit in a file, in the last letter of a text.
+// damage flips a bit in a file, in the last letter of a text.
 func damage(t *testing.T, file, text string) {
 	t.Helper()
 	b, err := os.ReadFile(file)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withStatus are the checks that ended so.
+// withStatus returns the checks with this status.
 func withStatus(checks map[string]string, status string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(checks)) {
@@ -42,7 +42,7 @@ func TestConformance_FindsNothingAtThisHost(t *testing.T) {
 	}
 }
 
-// Nothing is written unless a workflow is named: whoever may read is enough.
+// Without a named workflow nothing is written: read permission is enough.
 func TestConformance_WritesNothingWithoutAWorkflow(t *testing.T) {
 	t.Parallel()
 	reader := at(t, shared.Host(t).HTTP, readerKey)
@@ -79,7 +79,7 @@ func TestConformance_EndsAsEveryCommandDoes(t *testing.T) {
 	require.Equal(t, 7, at(t, "http://127.0.0.1:1", testKey).run("conformance").status)
 }
 
-// behind stands before the shared host, and changes what it answers or is asked.
+// behind is a proxy before the shared host that changes requests or answers.
 func behind(t *testing.T, asked func(*http.Request), answered func(r *http.Response, body []byte) []byte) string {
 	t.Helper()
 	host, err := url.Parse(shared.Host(t).HTTP)
@@ -104,7 +104,7 @@ func behind(t *testing.T, asked func(*http.Request), answered func(r *http.Respo
 
 func asItIs(_ *http.Response, body []byte) []byte { return body }
 
-// A host that breaks one promise fails the check of that promise.
+// A host that breaks one rule fails the check of that rule.
 func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
 	t.Parallel()
 	of := func(r *http.Response, method, path string) bool {
@@ -197,7 +197,7 @@ func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
 	}
 }
 
-// What is not advertised is no fault.
+// Features that are not advertised are not failures.
 func TestConformance_SkipsWhatIsNotAdvertised(t *testing.T) {
 	t.Parallel()
 	modest := behind(t, func(*http.Request) {}, func(r *http.Response, body []byte) []byte {
@@ -224,7 +224,7 @@ func TestConformance_SkipsWhatIsNotAdvertised(t *testing.T) {
 	require.Empty(t, withStatus(got, "fail"))
 }
 
-// A stream of a run that has ended is closed; who waits for its end does not wait for ever.
+// A stream of an ended run must be closed; the check does not wait forever.
 func TestConformance_FindsAStreamThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	endless := behind(t, func(*http.Request) {}, func(r *http.Response, body []byte) []byte {

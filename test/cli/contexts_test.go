@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The winner is the flag, then the environment, then the context, then the default; and
-// --source names it.
+// The order is flag, environment, context, default; --source shows the winner.
 func TestL6a_PrecedenceOfSettings(t *testing.T) {
 	t.Parallel()
 	u := stranger(t)
@@ -85,8 +84,8 @@ func TestL6c_ContextsAreKept(t *testing.T) {
 	require.Equal(t, 2, u.run("context", "set", "c", "--token-stdin", "--url", "http://x").status, "no first line")
 }
 
-// Where nobody keeps a keyring, that is said at once, and what else there is.
-func TestL6d_ASessionWithoutAKeyringIsTold(t *testing.T) {
+// Without a keyring the command reports that immediately, with the alternatives.
+func TestL6d_ASessionWithoutAKeyringGetsAWarning(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: the keyring of this system does not depend on the environment")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// before puts something between a user and the shared host.
+// before puts a proxy between a user and the shared host.
 func before(t *testing.T, change func(p *httputil.ReverseProxy) http.Handler) string {
 	t.Helper()
 	to, err := url.Parse(shared.Host(t).HTTP)
@@ -26,12 +26,12 @@ func before(t *testing.T, change func(p *httputil.ReverseProxy) http.Handler) st
 
 func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 	t.Parallel()
-	member(t).waiting("approve") // a run that goes on, whose stream stays open
+	member(t).waiting("approve") // a run in progress, whose stream stays open
 	host := shared.Host(t).HTTP
 	held := before(t, func(p *httputil.ReverseProxy) http.Handler {
 		p.ModifyResponse = func(res *http.Response) error {
 			if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-				whole, err := io.ReadAll(res.Body) // as a proxy that buffers does: until the end
+				whole, err := io.ReadAll(res.Body) // like a buffering proxy: until the end
 				res.Body = io.NopCloser(strings.NewReader(string(whole)))
 				return err
 			}
@@ -97,8 +97,8 @@ func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 	}
 }
 
-// What is late comes late by a stand-in: of a real host it would be a fault.
-func TestL7_DoctorSaysHowLateEventsAre(t *testing.T) {
+// A stand-in host is late: a real one would be faulty.
+func TestL7_DoctorReportsEventLag(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name         string
@@ -147,7 +147,7 @@ func TestL7_DoctorSaysHowLateEventsAre(t *testing.T) {
 	}
 }
 
-// Families are members of the document's root, and only what differs is shown.
+// Families are members of the document's root, and only differences are shown.
 func TestL10_CapabilitiesOfTwoHostsDiffer(t *testing.T) {
 	t.Parallel()
 	u := member(t)

@@ -10,7 +10,7 @@ import (
 
 const ticket = `{"reasoning":"charged twice","category":"billing","priority":"urgent","language":"en","summary":"Second charge for one lamp.","action":{"kind":"refund","orderId":"WL-48213","reason":"double charge"}}`
 
-// The ladder of a kind that the node's contract does not accept, as the console draws it.
+// The ladder of a kind that the node's contract rejects, as the console draws it.
 func TestL3a_ExplainStopsAtTheContract(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -46,7 +46,7 @@ func TestL3b_ExplainNamesThePlaceOfAViolation(t *testing.T) {
 	require.Contains(t, text, "8 routing    ✓ passed       artifact.created")
 }
 
-// No host, no network: the schemas are in the binary.
+// No host and no network: the schemas are in the binary.
 func TestL3c_ValidateNeedsNoHost(t *testing.T) {
 	t.Parallel()
 	u := at(t, "http://127.0.0.1:1", "")

@@ -77,7 +77,7 @@ func TestL4_OpenQuestionsAreListed(t *testing.T) {
 	require.Equal(t, 5, u.run("interrupt", "show", id).status, "it asks nothing any more")
 }
 
-// An id of a node is any text, also what paths are cut at.
+// A node's id can be any text, including path separators.
 func TestL4_ANodeMayBeCalledAnything(t *testing.T) {
 	t.Parallel()
 	u := member(t)

@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// offline is a user whose host is away.
+// offline is a user whose host is unreachable.
 func offline(t *testing.T) user { return at(t, "http://127.0.0.1:1", "") }
 
-// shells load their scripts, and say what is completed by them. Only fish completes without a
-// terminal, and bash needs functions that Debian has in a package of its own.
+// shells load their scripts and print what is completed. Only fish completes without a terminal,
+// and bash needs functions from a separate Debian package.
 var shells = map[string]struct {
 	call []string
 	want string
@@ -40,7 +40,7 @@ func TestL8_CompletionScriptsLoad(t *testing.T) {
 			require.NotEmpty(t, script)
 			if _, err := exec.LookPath(shell); err != nil {
 				require.Empty(t, os.Getenv("WAYBILL_SHELLS"), "make shells did not bring %s", shell)
-				t.Skipf("%s is not on this machine: its script is written, and not loaded", shell)
+				t.Skipf("SKIPPED, %s is not installed: its completion script is generated but not loaded", shell)
 			}
 			path := filepath.Join(dir, shell)
 			require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
@@ -65,11 +65,11 @@ func TestL8_CompletionOffersVerbsRunsAndNodes(t *testing.T) {
 	require.Contains(t, offered("interrupt", "answer", id, ""), "gate\t")
 	require.Contains(t, offered("explain", "envelope_"), "envelope_invalid")
 	away := offline(t).ok("__complete", "run", "get", "")
-	require.Contains(t, away.out, "@latest", "a host that is away costs no more than its runs")
+	require.Contains(t, away.out, "@latest", "completion without a host must be fast")
 }
 
-// Every code and every type is explained, without a host.
-func TestL9_ExplainKnowsEveryName(t *testing.T) {
+// Every code and every type is explained without a host.
+func TestL9_ExplainCoversEveryName(t *testing.T) {
 	t.Parallel()
 	u := offline(t)
 	text := u.ok("explain", "envelope_invalid").out
@@ -78,7 +78,7 @@ func TestL9_ExplainKnowsEveryName(t *testing.T) {
 	require.Contains(t, text, row.Next)
 	require.Contains(t, text, string(row.Owner))
 	if testing.Short() {
-		t.Skip("asks for each name; left out under -short")
+		t.Skip("explains each name; run without -short")
 	}
 	names := u.ok("__complete", "explain", "").out
 	for _, c := range fault.Codes() {
@@ -103,7 +103,7 @@ func TestL9_ExplainSuggestsForAnUnknownName(t *testing.T) {
 	require.True(t, strings.HasPrefix(u.ok("version").out, "waybill "), "tells itself from other programs of the protocol")
 }
 
-// L9: whoever does not know the name of what they look for finds it in a list.
+// L9: a user without a name finds it in a list.
 func TestL9_ExplainWithoutANameListsAll(t *testing.T) {
 	t.Parallel()
 	u := offline(t)

@@ -11,11 +11,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// logged is a host that has done something, and a user of it.
+// logged returns a host with some runs, and a user of it.
 func logged(t *testing.T) (*harness.Host, user) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	h := harness.Start(t, "--api-key", testKey+"=acme:*", "--durability", "process")
 	require.NoError(t, h.Deploy(workflows, testKey))
@@ -26,7 +26,7 @@ func logged(t *testing.T) (*harness.Host, user) {
 	return h, u
 }
 
-// flip turns a bit of a stream's file, in the last letter of a text.
+// flip flips a bit of a stream's file, in the last letter of a text.
 func flip(t *testing.T, h *harness.Host, stream, text string) {
 	t.Helper()
 	file := filepath.Join(h.Dir(), "nats", "jetstream", "$G", "streams", stream, "msgs", "1.blk")
@@ -60,21 +60,21 @@ func TestLogVerify_FindsAFlippedBitAndNothingBefore(t *testing.T) {
 	require.Equal(t, 1, r.status, r.err)
 	require.Regexp(t, `frames +fail +1 found`, r.out)
 	require.Regexp(t, `audit-chain +ok`, r.out)
-	require.NotContains(t, r.out+r.err, "padding-", "what cannot be trusted is not shown")
+	require.NotContains(t, r.out+r.err, "padding-", "damaged records must not be shown")
 
 	flip(t, h, "WAYBILL_AUDIT", "workflow.registered")
 	r = u.run("log", "verify", "--data-dir", h.Dir(), "-o", "json")
 	require.Equal(t, 1, r.status, r.err)
 	require.Equal(t, "fail", checks(t, r.out)["audit-chain"])
 
-	// A host whose key is elsewhere, or that keeps no audit log, has none in its directory.
+	// A host with its key elsewhere, or without an audit log, has none in its directory.
 	require.NoError(t, os.Remove(filepath.Join(h.Dir(), "audit.key")))
 	r = u.run("log", "verify", "--data-dir", h.Dir(), "-o", "json")
 	require.Equal(t, "skipped", checks(t, r.out)["audit-chain"])
 	require.NoFileExists(t, filepath.Join(h.Dir(), "audit.key"))
 }
 
-func TestLogVerify_TellsThatThereIsNoLog(t *testing.T) {
+func TestLogVerify_ReportsAMissingLog(t *testing.T) {
 	t.Parallel()
 	u := stranger(t)
 	dir := t.TempDir()

@@ -1,6 +1,5 @@
-// Package cli drives the command line as its users do: the built binary, in a process
-// of its own, through pipes and through a terminal, against a real host. Tests are named
-// after the acceptance checks that they carry out.
+// Package cli tests the command line as users use it: the built binary as a process, through pipes
+// and a terminal, with a real host. Tests are named after their acceptance checks.
 package cli
 
 import (
@@ -23,7 +22,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// testKey is of the shared host, with every scope of its tenant.
+// testKey has every scope of its tenant on the shared host.
 const testKey = "hk_test_6a1f0c9e5b7d2483"
 
 // readerKey may read runs, and nothing else.
@@ -63,18 +62,18 @@ var workflows = []string{
 func TestMain(m *testing.M) {
 	m.Run()
 	if log := shared.Close(); strings.Contains(log, "panic") {
-		panic("the shared host panicked:\n" + log) // fails the package whatever its tests say
+		panic("the shared host panicked:\n" + log) // fails the package whatever the tests' results
 	}
 }
 
-// user is somebody with a home of their own.
+// user is a user with an own home directory.
 type user struct {
 	t   *testing.T
 	env []string
 	in  string
 }
 
-// at is a user of a host, with a key.
+// at returns a user of a host, with a key.
 func at(t *testing.T, url, key string) user {
 	t.Helper()
 	u := stranger(t)
@@ -85,14 +84,14 @@ func at(t *testing.T, url, key string) user {
 	return u
 }
 
-// stranger is a user who knows no host.
+// stranger returns a user without a configured host.
 func stranger(t *testing.T) user {
 	t.Helper()
 	home := t.TempDir()
 	return user{t: t, env: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "PATH=" + os.Getenv("PATH"), "TERM=xterm"}}
 }
 
-// member is a user of the shared host.
+// member returns a user of the shared host.
 func member(t *testing.T) user {
 	t.Helper()
 	return at(t, shared.Host(t).HTTP, testKey)
@@ -104,22 +103,22 @@ func (u user) with(env ...string) user {
 	return u
 }
 
-// typing gives a command its standard input.
+// typing sets a command's standard input.
 func (u user) typing(in string) user {
 	u.in = in
 	return u
 }
 
-// result is how a command ended.
+// result is the result of a command.
 type result struct {
 	out, err string
 	status   int
 }
 
-// cmdTimeout bounds a command.
+// cmdTimeout limits a command.
 const cmdTimeout = 60 * time.Second
 
-// command prepares one.
+// command prepares a command.
 func (u user) command(ctx context.Context, args ...string) *exec.Cmd {
 	u.t.Helper()
 	cmd := exec.CommandContext(ctx, harness.Binary(u.t), args...)
@@ -151,13 +150,13 @@ func (u user) ok(args ...string) result {
 	return r
 }
 
-// start starts a run that does not end by itself, or need not be waited for.
+// start starts a run without waiting for its end.
 func (u user) start(workflow string, more ...string) string {
 	u.t.Helper()
 	return strings.TrimSpace(u.ok(append([]string{"run", "start", workflow, "-o", "name"}, more...)...).out)
 }
 
-// waiting starts a run, and waits until it waits for somebody.
+// waiting starts a run and waits until it has a question.
 func (u user) waiting(workflow string) string {
 	u.t.Helper()
 	r := u.run("run", "start", workflow, "--wait", "-o", "name")
@@ -165,10 +164,10 @@ func (u user) waiting(workflow string) string {
 	return strings.TrimSpace(r.out)
 }
 
-// unique is a name that nobody else uses.
+// unique returns an unused name.
 func unique(name string) string { return name + "-" + uuid.NewString() }
 
-// document reads one JSON document, and nothing else.
+// document parses a text of exactly one JSON document.
 func document(t *testing.T, text string) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -178,7 +177,7 @@ func document(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// answers tells the scripted model what a node's next calls are answered with.
+// answers scripts the answers to a node's next model calls.
 func answers(t *testing.T, nodeID string, said ...string) {
 	t.Helper()
 	type entry struct {

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// commands are all that show something, with the files that some want.
+// commands lists all commands with output, with the files that some need.
 func commands(t *testing.T, run, waiting string) map[string][]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func commands(t *testing.T, run, waiting string) map[string][]string {
 	}
 }
 
-// Machines read every command: one JSON document, nothing else, no escapes.
+// Every command can print one JSON document without escapes.
 func TestL5a_EveryCommandSpeaksJSON(t *testing.T) {
 	t.Parallel()
 	u := member(t).with("NO_COLOR=1", "COLUMNS=80")
@@ -63,7 +63,7 @@ func TestL5a_EveryCommandSpeaksJSON(t *testing.T) {
 	}
 }
 
-// The query is a form of every command that has documents.
+// Every command with documents has --query.
 func TestL5f_EveryCommandTakesAQuery(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -91,7 +91,7 @@ func TestL5f_EveryCommandTakesAQuery(t *testing.T) {
 	require.Equal(t, 2, u.run("run", "export", run, "--query", ".").status)
 }
 
-// The other forms say the same.
+// The other formats have the same content.
 func TestL5b_YAMLAndLinesSayTheSame(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -121,7 +121,7 @@ func TestL5b_YAMLAndLinesSayTheSame(t *testing.T) {
 	require.Equal(t, 2, u.run("run", "list", "-o", "name", "--query", ".").status)
 }
 
-// 80 columns are enough for people: no line is longer, and ids are whole.
+// Tables fit 80 columns with complete ids.
 func TestL5c_TablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	u := member(t).with("COLUMNS=80")
@@ -134,7 +134,7 @@ func TestL5c_TablesFitTheTerminal(t *testing.T) {
 	require.Contains(t, u.ok("run", "list").out, id)
 }
 
-// terminal runs a command on a pseudo-terminal, and gives what a person would see.
+// terminal runs a command on a pseudo-terminal and returns its screen.
 func terminal(t *testing.T, u user, columns uint16, args ...string) (screen string, status int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cmdTimeout)
@@ -148,11 +148,11 @@ func terminal(t *testing.T, u user, columns uint16, args ...string) (screen stri
 		var path *os.PathError
 		require.ErrorAs(t, err, &path, "reading a terminal whose process has ended")
 	}
-	_ = cmd.Wait() // its state tells
+	_ = cmd.Wait() // its state has the result
 	return seen.String(), cmd.ProcessState.ExitCode()
 }
 
-// escapes are what a terminal obeys.
+// escapes matches the escape sequences that a terminal interprets.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
 func TestL5d_ATerminalGetsColorsAndADrawing(t *testing.T) {
@@ -181,7 +181,7 @@ func TestL5d_ATerminalGetsColorsAndADrawing(t *testing.T) {
 	require.Equal(t, 2, u.run("run", "list", "--color", "sometimes").status)
 }
 
-// What a model wrote is shown, and never obeyed.
+// A model's text is shown without its escape sequences.
 func TestL5e_TextOfOthersIsNotObeyed(t *testing.T) {
 	t.Parallel()
 	u := member(t)

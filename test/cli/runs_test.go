@@ -21,7 +21,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// Only JSON on standard output, the outcome as exit status, talk on standard error.
+// Standard output has only JSON, standard error the messages, and the exit status is the run's
+// outcome.
 func TestL2a_StartWaitsAndEndsAsTheRunDid(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -44,13 +45,13 @@ func TestL2a_StartWaitsAndEndsAsTheRunDid(t *testing.T) {
 		require.Equal(t, tc.status, r.status, "%v: %s", tc.args, r.err)
 		v := document(t, r.out)
 		require.Equal(t, tc.want, v["status"], tc.args)
-		require.Contains(t, r.err, v["runId"], "the id is said while the run goes on")
+		require.Contains(t, r.err, v["runId"], "the id must be printed while the run is in progress")
 	}
 	r := u.typing(`{"text":"piped"}`).ok("run", "start", "echo", "--input", "-", "--set", "text=won", "--wait", "--query", ".outputs.text")
 	require.JSONEq(t, `"won"`, r.out)
 }
 
-func TestL2a_WhatCannotBeStartedSaysWhy(t *testing.T) {
+func TestL2a_ARunThatCannotStartReportsWhy(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	for _, tc := range []struct {
@@ -67,7 +68,7 @@ func TestL2a_WhatCannotBeStartedSaysWhy(t *testing.T) {
 		r := u.run(append([]string{"run", "start"}, tc.args...)...)
 		require.Equal(t, tc.status, r.status, "%v: %s", tc.args, r.err)
 		require.Contains(t, r.err, tc.want)
-		require.Empty(t, r.out, "nothing but data is on standard output")
+		require.Empty(t, r.out, "standard output must have only data")
 	}
 	r := u.run("run", "start", "ghost", "-o", "json")
 	require.Empty(t, r.out)
@@ -77,7 +78,7 @@ func TestL2a_WhatCannotBeStartedSaysWhy(t *testing.T) {
 	require.NotEmpty(t, v["hint"])
 }
 
-// One line for each event, with something to know of it; no escape codes.
+// One line per event with its main content, without escape codes.
 func TestL2b_WatchInAPipeIsALineForEachEvent(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -99,14 +100,14 @@ func TestL2b_WatchInAPipeIsALineForEachEvent(t *testing.T) {
 	require.Equal(t, 5, u.run("run", "watch", "run_none").status)
 }
 
-// The host is killed while a run is watched, and launched again: no event is missing, none
-// comes twice, and the end is the run's.
+// The host is killed and restarted while a run is watched. No event is missing or repeated, and the
+// end is the run's.
 func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
-	addr := freeport.Addr(t) // the host takes it, and takes it again
+	addr := freeport.Addr(t) // the restarted host needs the same address
 	h := harness.Start(t, "--http-addr", addr, "--api-key", testKey+"=acme:*", "--lease", "1s")
 	require.NoError(t, h.Deploy(workflows, testKey))
 	u := at(t, h.HTTP, testKey)
@@ -138,10 +139,10 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 		seen = append(seen, e.Sequence)
 		return true
 	}
-	for range 5 { // all there is before somebody answers
+	for range 5 { // all events before the answer
 		require.True(t, next())
 	}
-	_, err = said.ReadString('\n') // whom it waits for: it has reached the host
+	_, err = said.ReadString('\n') // the question: the watch has reached it
 	require.NoError(t, err)
 	h.Kill()
 	h.Launch()
@@ -156,7 +157,7 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	require.Contains(t, talk.String(), "reconnecting")
 	rest, err := io.ReadAll(said)
 	require.NoError(t, err)
-	require.NoError(t, wait.Wait(), "who waits survives as well: %s", rest)
+	require.NoError(t, wait.Wait(), "the question must survive as well: %s", rest)
 	require.Equal(t, "completed", document(t, ended.String())["status"])
 }
 
@@ -178,7 +179,7 @@ func TestL2d_RunsAreSteered(t *testing.T) {
 	id := u.start("wait")
 	require.Contains(t, u.ok("run", "pause", id, "--drain", "immediate").out, "paused")
 	paused := u.run("run", "wait", id)
-	require.Equal(t, 3, paused.status, "somebody has to resume it")
+	require.Equal(t, 3, paused.status, "a user has to resume it")
 	require.Contains(t, paused.err, "resume")
 	require.Equal(t, 6, u.run("run", "pause", id).status)
 	require.Contains(t, u.ok("run", "resume", id).out, "running")
@@ -190,13 +191,13 @@ func TestL2d_RunsAreSteered(t *testing.T) {
 	require.Contains(t, u.ok("run", "cancel", id).out, "cancelled", "twice is once")
 }
 
-func TestL2e_SeveralRunsAreCancelledOnlyWhenSomebodySaysYes(t *testing.T) {
+func TestL2e_SeveralRunsAreCancelledOnlyWhenConfirmed(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	tag := unique("l2e")
 	a, b := u.start("wait", "--tag", tag), u.start("wait", "--tag", tag)
 	r := u.run("run", "cancel", "--tag", tag)
-	require.Equal(t, 2, r.status, "a pipe is nobody to ask")
+	require.Equal(t, 2, r.status, "a pipe cannot confirm")
 	require.Contains(t, r.err, "--yes")
 	dry := u.ok("run", "cancel", "--tag", tag, "--dry-run", "-o", "name")
 	require.ElementsMatch(t, []string{a, b}, strings.Fields(dry.out))
@@ -242,7 +243,7 @@ func TestL2g_ListsFollowTheFlags(t *testing.T) {
 	require.Contains(t, more.err, "--cursor")
 }
 
-// A filter finds what the API finds with it; a host without filters is not believed.
+// --filter finds what the API finds; a host without filters gives an error.
 func TestL2g_AFilterIsTheHosts(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -301,7 +302,7 @@ func TestL2i_CtrlCEndsWith130(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	_, err = bufio.NewReader(out).ReadString('\n') // it has begun
+	_, err = bufio.NewReader(out).ReadString('\n') // it has started
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	err = cmd.Wait()

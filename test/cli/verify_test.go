@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checks are the statuses of a verification, by name.
+// checks returns the statuses of a verification, by name.
 func checks(t *testing.T, out string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -30,7 +30,7 @@ func checks(t *testing.T, out string) map[string]string {
 	return got
 }
 
-// Runs that completed, failed, wait and were corrected keep what is promised of all.
+// Completed, failed, waiting and corrected runs pass all checks.
 func TestRunVerify_FindsNothingInRunsOfThisHost(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -53,7 +53,7 @@ func TestRunVerify_FindsNothingInRunsOfThisHost(t *testing.T) {
 	}
 }
 
-func TestRunVerify_SaysWhichEventBreaksWhichPromise(t *testing.T) {
+func TestRunVerify_NamesTheEventAndTheRuleItBreaks(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.start("noop")
@@ -64,7 +64,7 @@ func TestRunVerify_SaysWhichEventBreaksWhichPromise(t *testing.T) {
 
 	r := u.run("run", "verify", "-f", file)
 	require.Equal(t, 1, r.status, r.err)
-	require.Empty(t, r.err, "the report has said it")
+	require.Empty(t, r.err, "the report has it already")
 	require.Regexp(t, `sequence +fail +1 found`, r.out)
 	require.Contains(t, r.out, "sequence: event 2: it follows event 0")
 	require.Regexp(t, `node-status +skipped +events are missing`, r.out)
@@ -80,7 +80,7 @@ func TestRunVerify_SaysWhichEventBreaksWhichPromise(t *testing.T) {
 	require.Contains(t, screen, "\x1b[31mfail")
 }
 
-// A host whose snapshot and events disagree is found out by who reads both.
+// A host whose snapshot and events disagree is detected by reading both.
 func TestRunVerify_FindsASnapshotThatTheEventsDoNotGive(t *testing.T) {
 	t.Parallel()
 	host, err := url.Parse(shared.Host(t).HTTP)
@@ -103,7 +103,7 @@ func TestRunVerify_FindsASnapshotThatTheEventsDoNotGive(t *testing.T) {
 	require.Contains(t, r.out, `snapshot: status: the events have "failed", the snapshot has "completed"`)
 }
 
-// A run that ends between two questions is no fault of its host.
+// A run that ends between two requests is not a failure of its host.
 func TestRunVerify_LooksAgainAtARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	host, err := url.Parse(shared.Host(t).HTTP)
@@ -136,7 +136,7 @@ func TestRunVerify_LooksAgainAtARunThatGoesOn(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
-func TestRunVerify_TellsWhatItCannotRead(t *testing.T) {
+func TestRunVerify_ReportsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	for name, tc := range map[string]struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// L2b: who watches a run that waits for somebody is told whom, also through a pipe, and an
-// interrupt of the watch is no word on the run.
-func TestL2b_AWatchSaysWhomARunWaitsFor(t *testing.T) {
+// L2b: a watch of a waiting run shows who has to act, also through a pipe. An interrupted watch
+// says nothing about the run.
+func TestL2b_AWatchShowsWhatARunWaitsFor(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.waiting("approve")

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A prior outcome as a caller would supply it: no acceptor of ours has made it.
+// A prior outcome that a caller supplies; this host's acceptor did not make it.
 const (
 	priorAccepted = `{"status":"accepted","recordedEventIds":["ev-9"],"envelopeId":"env-9","normalizedMeta":{"contentTrust":"untrusted"}}`
 	priorInvalid  = `{"status":"invalid","reason":"envelope_invalid: earlier","details":[]}`
@@ -74,8 +74,8 @@ func TestAcceptDedup_Priority(t *testing.T) {
 		require.Equal(t, "from-memory", memory.EnvelopeID)
 		require.Equal(t, memory.raw, acceptBy(t, c, obj{"envelope": env("x")}).raw)
 
-		// The run's own store knows nothing of it, but the seam's memory does: it is
-		// asked last, and still before anything is decided anew.
+		// The run's store does not have it, but the seam's memory does. The memory is the last
+		// source before a new decision.
 		require.Equal(t, memory.raw, acceptBy(t, c, obj{"envelope": env("x"), "persistedDedup": run}).raw)
 
 		id := "c-store-" + idOf(t)
@@ -123,7 +123,7 @@ func TestAcceptDedup_PersistedInARun(t *testing.T) {
 			first := call("a-", tc.first)
 			require.Equal(t, tc.want, first.Status, first.raw)
 			require.Equal(t, first.raw, call("a-", nil).raw, "whatever the status was")
-			if tc.want != "accepted" { // an accepted one is in the seam's own memory as well
+			if tc.want != "accepted" { // an accepted one is in the seam's memory as well
 				require.Equal(t, "accepted", call("b-", nil).Status, "another run knows nothing of it")
 			}
 			conflict := acceptBy(t, c, obj{"envelope": seamEnvelope(t, "schema.request", obj{"envelopeType": knownTriage}), "persistedDedup": obj{"runId": "a-" + idOf(t)}})
@@ -172,7 +172,7 @@ type seamEvent struct {
 	Payload                                                            json.RawMessage
 }
 
-// seamEvents reads a test log; every event in it satisfies the published schema.
+// seamEvents reads a test log and checks every event against the published schema.
 func seamEvents(t *testing.T, c *harness.Client, run, query string) []seamEvent {
 	t.Helper()
 	var log struct{ Events []json.RawMessage }
@@ -188,11 +188,11 @@ func seamEvents(t *testing.T, c *harness.Client, run, query string) []seamEvent 
 	return out
 }
 
-// identity are members that an interrupt's event has beside its payload, which must
-// satisfy its closed schema without them (OpenWOP envelope contract §24, C5).
+// identity lists the members of an interrupt event that are not in the closed schema of its payload
+// (OpenWOP envelope contract §24, C5).
 var identity = []string{"runId", "nodeId", "interruptId", "requestedAt"}
 
-// requirePublished holds an event to the published schemas, where they are at hand.
+// requirePublished checks an event against the published schemas, if they are available.
 func requirePublished(t *testing.T, doc json.RawMessage, e seamEvent) {
 	t.Helper()
 	if published.schemas == nil {

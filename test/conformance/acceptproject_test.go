@@ -18,7 +18,7 @@ func TestAcceptProject_TheEventsOfEachOutcome(t *testing.T) {
 		more    obj
 		mode    string
 		types   []string
-		last    string // payload of the last event, as far as it is told
+		last    string // required members of the last event's payload
 	}{
 		"§10 clarification.request": {kind: "clarification.request", payload: oneQuestion, types: []string{"clarification.requested", "interrupt.requested"}},
 		"§10 schema.request (C9)":   {kind: "schema.request", payload: obj{"envelopeType": knownTriage}, types: []string{"log.appended"}, last: `{"level":"debug"}`},
@@ -104,7 +104,7 @@ func TestAcceptProject_TheEventsOfEachOutcome(t *testing.T) {
 	}
 }
 
-// requireWithin holds a document to the members that want tells of.
+// requireWithin checks that a document has the members of want.
 func requireWithin(t *testing.T, want string, got json.RawMessage) {
 	t.Helper()
 	var w, g any
@@ -222,7 +222,7 @@ func TestAcceptCanaries_AreNowhere(t *testing.T) {
 			shown["bundle"] = string(do(t, c, http.MethodPost, seams+"test/debug-bundle/export", `{"runId":"`+run+`"}`).Body)
 			for where, text := range shown {
 				if where == "again" && tc.status != "accepted" {
-					continue // without canaries the caller's own words are no secret
+					continue // without canaries the caller's text has no secret
 				}
 				require.NotContains(t, text, inner, where)
 			}

@@ -12,13 +12,13 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// This file drives POST envelope/accept member by member; names cite the section
-// they hold the host to (OpenWOP envelope contract).
+// These tests check POST envelope/accept member by member; names cite the tested section (OpenWOP
+// envelope contract).
 
 type obj = map[string]any
 
-// seamEnvelope is an envelope of a kind under a correlationId of the test's own;
-// set overwrites members, and nil takes one out.
+// seamEnvelope is an envelope of a kind with a correlationId unique to the test. set overwrites
+// members, and nil removes one.
 func seamEnvelope(t *testing.T, kind string, payload any, set ...any) obj {
 	t.Helper()
 	id := idOf(t)
@@ -36,7 +36,7 @@ func seamEnvelope(t *testing.T, kind string, payload any, set ...any) obj {
 	return e
 }
 
-// idOf names a test in an id: tests share one host, and so its memory.
+// idOf derives an id from the test's name: tests share one host and its memory.
 func idOf(t *testing.T) string {
 	t.Helper()
 	name := t.Name()
@@ -66,7 +66,7 @@ type seamOutcome struct {
 	raw              string
 }
 
-// acceptBy posts to the seam, which answers 200 whatever the verdict.
+// acceptBy posts to the seam, which answers 200 whatever the outcome.
 func acceptBy(t *testing.T, c *harness.Client, body obj) seamOutcome {
 	t.Helper()
 	b, err := json.Marshal(body)
@@ -90,13 +90,13 @@ func (t acceptCase) with(envelope obj) obj {
 
 type acceptCase struct {
 	name string
-	// kind and payload are those of an error envelope unless given.
+	// kind and payload default to those of an error envelope.
 	kind    string
 	payload any
 	set     []any
 	more    obj
 	status  string
-	reason  string // that it begins with
+	reason  string // prefix of the reason
 	check   func(t *testing.T, o seamOutcome)
 }
 
@@ -302,7 +302,7 @@ func TestAccept_ABodyThatIsUnusable(t *testing.T) {
 	}
 }
 
-// With the capability off nothing else is looked at (§6 step 0).
+// With the capability off no later step runs (§6 step 0).
 func TestAccept_CapabilityOff(t *testing.T) {
 	t.Parallel()
 	c := shared.Host(t).Client(toggleKey)

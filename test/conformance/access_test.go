@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// addresses are every operation that wants a credential, with the scope it needs.
+// addresses lists every operation that requires a credential, with its scope.
 func addresses(id string) []struct{ method, path, body, scope string } {
 	return []struct{ method, path, body, scope string }{
 		{http.MethodPost, "/v1/runs", `{"workflowId":"noop"}`, "runs:create"},
@@ -41,7 +41,7 @@ func TestCredential_ThatIsNoneIsNeverMoreThan401(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.Status, "the scheme's case does not matter")
 }
 
-// A header may hold bytes that no key has.
+// A header may contain bytes that no key has.
 func TestCredential_OfStrangeBytesIs401Everywhere(t *testing.T) {
 	t.Parallel()
 	c := client(t, "")
@@ -86,7 +86,7 @@ func TestScope_ThatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-// A run of another tenant cannot be told from one that never was.
+// A run of another tenant looks like one that never existed.
 func TestTenant_DoesNotLearnOfOthers(t *testing.T) {
 	t.Parallel()
 	mine, _ := run(t, client(t, testKey), `{"workflowId":"noop","tags":["secret-tag"]}`)

@@ -22,7 +22,7 @@ func annotations(t *testing.T, c *harness.Client, id string) (out []map[string]a
 }
 
 // OpenWOP host contract §2.8.
-func TestAnnotations_LieBesideTheRun(t *testing.T) {
+func TestAnnotations_AreSeparateFromTheRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, before := run(t, c, `{"workflowId":"noop"}`)
@@ -58,7 +58,7 @@ func TestAnnotations_LieBesideTheRun(t *testing.T) {
 	require.Contains(t, string(a.Body), "/signal/rating")
 }
 
-// OpenWOP host contract §7.2: what was said about a run is not said about its forks.
+// OpenWOP host contract §7.2: forks do not inherit annotations.
 func TestAnnotations_AreNotForked(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -86,26 +86,26 @@ func TestAnnotations_AreMadeOnceUnderAKey(t *testing.T) {
 	require.Len(t, annotations(t, c, id), 1)
 }
 
-// Who follows the run hears of it, without an id to resume from.
-func TestAnnotations_AreToldToWhoFollows(t *testing.T) {
+// Subscribers of the run receive annotations, without an id to resume from.
+func TestAnnotations_AreSentToSubscribers(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for _, mode := range []string{"updates", "values", "debug"} {
 		id := create(t, c, `{"workflowId":"wait"}`).RunID
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		var told harness.Frame
+		var received harness.Frame
 		done := make(chan error, 1)
 		go func() {
 			_, err := c.Stream(ctx, "/v1/runs/"+id+"/events?streamMode="+mode, func(f harness.Frame) bool {
 				if f.Event == "run.annotated" {
-					told = f
+					received = f
 				}
-				return told.Event == ""
+				return received.Event == ""
 			})
 			done <- err
 		}()
-		// Until the stream is there, nobody hears.
+		// Annotations before the stream starts are not delivered.
 		var err error
 		require.Eventually(t, func() bool {
 			a := do(t, c, http.MethodPost, "/v1/runs/"+id+"/annotations", `{"signal":{"kind":"label","label":"slow"}}`)
@@ -118,8 +118,8 @@ func TestAnnotations_AreToldToWhoFollows(t *testing.T) {
 			}
 		}, 30*time.Second, 20*time.Millisecond)
 		require.NoError(t, err)
-		require.Empty(t, told.ID)
-		require.Contains(t, told.Data, `"label":"slow"`)
+		require.Empty(t, received.ID)
+		require.Contains(t, received.Data, `"label":"slow"`)
 		do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "")
 	}
 }

@@ -28,7 +28,7 @@ type auditResult struct {
 	Anomalies []struct{ AtSeq int }
 }
 
-// verified asks for a verification; the answer is held against the published schema.
+// verified requests a verification and checks the answer against the published schema.
 func verified(t *testing.T, c *harness.Client, query string) auditResult {
 	t.Helper()
 	a := do(t, c, http.MethodGet, "/v1/audit/verify"+query, "")
@@ -71,7 +71,7 @@ func TestAudit_HoldsWhatWasDoneInOneChain(t *testing.T) {
 
 	lines := auditEntries(t, c)
 	var prev any
-	var told []string
+	var types []string
 	for i, line := range lines {
 		var e map[string]any
 		require.NoError(t, json.Unmarshal(line, &e))
@@ -80,14 +80,14 @@ func TestAudit_HoldsWhatWasDoneInOneChain(t *testing.T) {
 		require.Equal(t, prev, e["prevHash"])
 		sum := sha256.Sum256(line)
 		prev = hex.EncodeToString(sum[:])
-		told = append(told, fmt.Sprint(e["action"], " ", e["target"]))
+		types = append(types, fmt.Sprint(e["action"], " ", e["target"]))
 		require.NotContains(t, string(line), secret)
 		require.NotContains(t, string(line), otherKey)
 	}
-	require.Contains(t, told, "run.cancelled runs/"+id)
-	require.Contains(t, told, "bundle.exported runs/"+id)
-	require.Contains(t, told, "workflow.registered workflows/noop")
-	require.Contains(t, strings.Join(told, "\n"), "key.created keys/key_")
+	require.Contains(t, types, "run.cancelled runs/"+id)
+	require.Contains(t, types, "bundle.exported runs/"+id)
+	require.Contains(t, types, "workflow.registered workflows/noop")
+	require.Contains(t, strings.Join(types, "\n"), "key.created keys/key_")
 
 	r := verified(t, c, "")
 	require.True(t, r.ChainValid)
@@ -117,7 +117,7 @@ func TestAudit_NeedsItsScopeAndShowsNoOtherTenant(t *testing.T) {
 	}
 }
 
-// A client verifies by itself, with what discovery tells.
+// A client can verify the log itself, with the keys from discovery.
 func TestAudit_CheckpointsAreSignedWithThePublishedKey(t *testing.T) {
 	t.Parallel()
 	c := client(t, quietKey)
@@ -137,7 +137,7 @@ func TestAudit_CheckpointsAreSignedWithThePublishedKey(t *testing.T) {
 	require.NoError(t, err)
 	public, err := x509.ParsePKIXPublicKey(der)
 	require.NoError(t, err)
-	// The first checkpoint of a tenant comes when the clock is looked at next.
+	// The first checkpoint of a tenant is written at the next timer tick.
 	var r auditResult
 	require.Eventually(t, func() bool {
 		r = verified(t, c, "")

@@ -24,7 +24,7 @@ func TestBadInput_IsRefusedWithWhatAndWhere(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
 		status     int
-		code, path string // path stands in the answer
+		code, path string // path is in the answer
 	}{
 		{"nothing", ``, 400, invalid, ""},
 		{"white space", "  \n", 400, invalid, ""},
@@ -94,9 +94,8 @@ func TestBadInput_IsRefusedWithWhatAndWhere(t *testing.T) {
 	}
 }
 
-// At the limits everything still works.
-// OpenWOP host contract §2.0, leakage: a credential in the wrong place does not
-// come back.
+// Requests at the limits succeed. OpenWOP host contract §2.0, leakage: a credential in the wrong
+// place is not echoed.
 func TestError_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
 	t.Parallel()
 	const secret = "sk_live_51H8abcdefghijklmnopqrstuvwxyz"

@@ -32,7 +32,7 @@ type debugBundle struct {
 }
 
 // OpenWOP host contract §10.4.
-func TestDebugBundle_TellsTheCourseOfARun(t *testing.T) {
+func TestDebugBundle_ShowsTheCourseOfARun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	const canary = "bundle-canary-8d1f0c"
@@ -80,7 +80,7 @@ func TestDebugBundle_IsCutToWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestDebugBundle_IsForWhoMayReadTheRun(t *testing.T) {
+func TestDebugBundle_IsForCallersWhoMayReadTheRun(t *testing.T) {
 	t.Parallel()
 	id, _ := run(t, client(t, testKey), `{"workflowId":"noop"}`)
 	for key, status := range map[string]int{
@@ -93,8 +93,8 @@ func TestDebugBundle_IsForWhoMayReadTheRun(t *testing.T) {
 	require.Equal(t, "run_not_found", a.Code())
 }
 
-// OpenWOP envelope contract §11: a bundle is a sink of its own. What was no secret
-// when it was recorded is one when the bundle is made.
+// OpenWOP envelope contract §11: a bundle is its own sink. A text recorded before it was registered
+// as a secret is redacted when the bundle is made.
 func TestDebugBundle_HasNoSecretThatWasRegisteredLater(t *testing.T) {
 	t.Parallel()
 	const secret = "correct-horse-battery-staple"
@@ -125,7 +125,7 @@ func TestDebugBundle_HasNoSecretThatWasRegisteredLater(t *testing.T) {
 	require.Contains(t, text, `"tags":["team [REDACTED:late]"]`)
 }
 
-// OpenWOP envelope contract §17: by reference, and the reference opens nothing.
+// OpenWOP envelope contract §17: assets by reference only, and the reference gives no access.
 func TestDebugBundle_NamesAssetsAndOpensNone(t *testing.T) {
 	t.Parallel()
 	h, c := painter(t, "--max-inline-media-bytes", "0")

@@ -35,7 +35,7 @@ func TestCancel_EndsALiveRunWithinFiveSeconds(t *testing.T) {
 	require.JSONEq(t, `{"runId":"`+id+`","status":"cancelled"}`, string(a.Body))
 }
 
-// Whoever is first, run and caller agree on how it ended.
+// Whichever comes first, run and caller agree on the end.
 func TestCancel_AtOnceAfterCreationEndsTheRunOnce(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -57,7 +57,7 @@ func TestCancel_AtOnceAfterCreationEndsTheRunOnce(t *testing.T) {
 	}
 }
 
-func TestCancel_OfAnEndedRunSaysSo(t *testing.T) {
+func TestCancel_OfAnEndedRunReportsItsStatus(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for workflow, status := range map[string]string{"noop": "completed", "fail": "failed"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OpenWOP envelope contract §3.3, host contract §3.5: a model's question suspends its
-// node, and the answer goes to the model.
+// OpenWOP envelope contract §3.3, host contract §3.5: a model's question suspends its node, and the
+// answer goes back to the model.
 func TestClarification_OfAModelWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

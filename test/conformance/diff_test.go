@@ -19,7 +19,7 @@ type runDiff struct {
 }
 
 // OpenWOP host contract §2.9.
-func TestDiff_SaysWhereTwoRunsPart(t *testing.T) {
+func TestDiff_ShowsWhereTwoRunsDiverge(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	one, _ := run(t, c, `{"workflowId":"talk","configurable":{"ai":{"provider":"sample","model":"sample-1"}},"inputs":{}}`)

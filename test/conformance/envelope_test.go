@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// program tells the scripted model what a node's next calls are answered with.
+// program scripts the answers to a node's next model calls.
 func program(t *testing.T, c *harness.Client, nodeID string, answers ...string) {
 	t.Helper()
 	type entry struct {
@@ -27,7 +27,7 @@ func program(t *testing.T, c *harness.Client, nodeID string, answers ...string) 
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
-// The answers of the model in one run, and what the run is to show of them.
+// The model's answers in one run, and the events that the run must show.
 func TestEnvelopes_OfARealRun(t *testing.T) {
 	c := client(t, testKey)
 	const whole = `{"type":"vendor.waybill.ticket.triage","payload":` + triage + `}`
@@ -76,7 +76,7 @@ func TestEnvelopes_OfARealRun(t *testing.T) {
 			"cap_breached",
 		},
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: the script belongs to the node
+		t.Run(name, func(t *testing.T) { // sequential: the script belongs to the node
 			program(t, c, "asking-node", tc.answers...)
 			id, events := run(t, c, `{"workflowId":"asks"}`)
 			snap := read(t, c, id)

@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scripted is a node whose model says what the test programs.
+// scripted returns a node with a scripted model.
 func scripted(id, config string) string {
 	return node(id, "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"hi",`+config+`}`, "{}")
 }
 
-// judged is one whose answer has a schema.
+// judged returns a node whose answer has a schema.
 func judged(id string) string {
 	return node(id, "core.ai.structuredOutput", `{"provider":"mock","model":"mock-mini","outputSchema":{"type":"object","required":["result"],"properties":{"result":{"type":"string"}}}}`,
 		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`)
 }
 
-// canned is a node that the run's mock provider answers.
+// canned returns a node that the run's mock provider answers.
 func canned(id, settings string) string {
 	return more(node(id, "core.ai.callPrompt", `{"prompt":"hi"}`, "{}"), `"settings":`+settings)
 }
@@ -93,7 +93,7 @@ func TestFeatures_ARefusalIsFinal(t *testing.T) {
 	require.Equal(t, "envelope_refusal", read(t, c, runID).Error.Code)
 }
 
-// OpenWOP host contract §5.9: what is older than its time is dropped at the next write.
+// OpenWOP host contract §5.9: expired entries are dropped at the next write.
 func TestFeatures_AChannelDropsWhatIsTooOld(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -106,7 +106,8 @@ func TestFeatures_AChannelDropsWhatIsTooOld(t *testing.T) {
 	require.NotContains(t, held, `"value":"a"`)
 }
 
-// OpenWOP envelope contract §18: a model makes a form, and what somebody fills in goes on.
+// OpenWOP envelope contract §18: a model creates a form, and the run continues with the submitted
+// values.
 func TestFeatures_AFormOfAModelIsFilledIn(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -125,7 +126,7 @@ func TestFeatures_AFormOfAModelIsFilledIn(t *testing.T) {
 	require.JSONEq(t, `"too small"`, string(read(t, c, runID).Variables["why"]))
 }
 
-// OpenWOP host contract §7.2: a branch has its source's history, and goes on by itself.
+// OpenWOP host contract §7.2: a branch has its source's history and continues independently.
 func TestFeatures_ABranchGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

@@ -11,14 +11,14 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// feature is a workflow about one thing that the host can do. test/golden keeps its run, so
-// that later builds are held to it as well.
+// feature is a workflow for one feature of the host. test/golden stores its run, so that later
+// builds are compared with it.
 type feature struct {
 	rule      string
 	doc       string
 	with      string // further members of the request
 	says      map[string][]string
-	want      string // see path
+	want      string // see path()
 	code      string
 	variables map[string]string
 }
@@ -26,13 +26,13 @@ type feature struct {
 // more adds members to a node or an edge.
 func more(doc, members string) string { return strings.TrimSuffix(doc, "}") + "," + members + "}" }
 
-// when is an edge that carries on a condition.
+// when returns an edge with a condition.
 func when(from, to, condition string) string { return more(edge(from, to), `"condition":`+condition) }
 
-// rule is an edge with a trigger rule.
+// rule returns an edge with a trigger rule.
 func rule(from, to, name string) string { return more(edge(from, to), `"triggerRule":"`+name+`"`) }
 
-// into is an edge into a port.
+// into returns an edge into a port.
 func into(from, to, port string) string { return more(edge(from, to), `"targetInput":"`+port+`"`) }
 
 func join(docs ...string) string { return strings.Join(docs, ",") }
@@ -47,7 +47,7 @@ func write(id, channel, value string) string {
 	return node(id, "core.channelWrite", `{"channelName":"`+channel+`","value":`+value+`}`, "{}")
 }
 
-// chain leads from each node to the next.
+// chain connects each node to the next.
 func chain(ids ...string) string {
 	var out []string
 	for i := 1; i < len(ids); i++ {
@@ -56,24 +56,24 @@ func chain(ids ...string) string {
 	return join(out...)
 }
 
-// register deploys a workflow that is not among those of all tests.
+// register deploys a workflow that is not shared by all tests.
 func register(t *testing.T, c *harness.Client, doc string) (id string) {
 	t.Helper()
 	a := do(t, c, http.MethodPost, "/v1/workflows", doc)
-	require.Contains(t, []int{http.StatusCreated, http.StatusOK}, a.Status, "%s", a.Body) // it is there when the tests run again
+	require.Contains(t, []int{http.StatusCreated, http.StatusOK}, a.Status, "%s", a.Body) // it exists when the tests run again
 	var d struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(doc), &d))
 	return d.ID
 }
 
-// path lists the nodes that completed, and what else nodes told.
+// path lists the completed nodes and the other node events.
 func path(events []harness.Event) string {
 	var out []string
 	for _, e := range events {
 		switch e.Type {
 		case "node.completed":
 			out = append(out, e.NodeID)
-		case "node.started", "output.chunk", "agent.reasoning.delta", "provider.usage", "variable.changed", "channel.written": // on each way
+		case "node.started", "output.chunk", "agent.reasoning.delta", "provider.usage", "variable.changed", "channel.written": // on every path
 		default:
 			if e.NodeID != "" {
 				out = append(out, e.Type+"@"+e.NodeID)
@@ -83,7 +83,7 @@ func path(events []harness.Event) string {
 	return strings.Join(out, " ")
 }
 
-// shows runs a feature, and holds the run to what the contract says of it.
+// shows runs a feature and checks the run against the contract.
 func (f feature) shows(t *testing.T, c *harness.Client) []harness.Event {
 	t.Helper()
 	id := register(t, c, f.doc)

@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// equipped is a host that has what the shared one lacks: a pack, a tool, an agent, a server of
-// models that shows its thoughts, and a low limit on assets in the log.
+// equipped is a host with features that the shared one lacks: a pack, a tool, an agent, a model
+// server with reasoning, and a low limit on assets in the log.
 var equipped struct {
 	once  sync.Once
 	host  *harness.Shared
@@ -26,7 +26,7 @@ var equipped struct {
 	model *openaicompat.Server
 }
 
-// equip starts the doubles; the host starts once it is asked for.
+// equip starts the doubles. The host starts on first use.
 func equip() {
 	equipped.tool, equipped.agent, equipped.model = mcp.New(mcp.Options{}), a2a.New(a2a.Options{}), openaicompat.New(openaicompat.Options{})
 	equipped.host = &harness.Shared{Args: slices.Concat(recorded(), []string{
@@ -35,7 +35,7 @@ func equip() {
 	})}
 }
 
-// unequip ends what equip has started, and gives what the host wrote.
+// unequip stops everything that equip started, and returns the host's output.
 func unequip() string {
 	if equipped.host == nil {
 		return ""
@@ -79,8 +79,8 @@ func TestFeatures_OfPacksToolsAndModels(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §12: what tools and agents say is untrusted, and all that
-// follows from it.
+// OpenWOP envelope contract §12: results of tools and agents are untrusted, and so is everything
+// derived from them.
 func TestFeatures_WhatToolsSayTaints(t *testing.T) {
 	t.Parallel()
 	f := feature{
@@ -98,8 +98,9 @@ func TestFeatures_WhatToolsSayTaints(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §2.3 (reasoningVerbosity): thoughts are told while they come, and once whole.
-func TestFeatures_ThoughtsAreTold(t *testing.T) {
+// OpenWOP host contract §2.3 (reasoningVerbosity): reasoning is recorded in pieces as it arrives,
+// and once whole.
+func TestFeatures_ThoughtsAreRecorded(t *testing.T) {
 	t.Parallel()
 	c := equippedClient(t)
 	equipped.model.Enqueue(openaicompat.Reply{Thoughts: []string{"Let me ", "think."}, Pieces: []string{"Done."}})

@@ -34,7 +34,7 @@ func fork(t *testing.T, c *harness.Client, id, body string, headers ...string) f
 	return f
 }
 
-// forkEvents forks a run and gives the fork's events once it has ended.
+// forkEvents forks a run and returns the fork's events once it has ended.
 func forkEvents(t *testing.T, c *harness.Client, id, body string) []harness.Event {
 	t.Helper()
 	f := fork(t, c, id, body)
@@ -43,8 +43,8 @@ func forkEvents(t *testing.T, c *harness.Client, id, body string) []harness.Even
 	return events
 }
 
-// told is what two replays of a run have in common.
-func told(events []harness.Event) []string {
+// common returns what two replays of a run have in common.
+func common(events []harness.Event) []string {
 	out := make([]string, 0, len(events))
 	for _, e := range events {
 		out = append(out, fmt.Sprintf("%d %s@%s %s", e.Sequence, e.Type, e.NodeID, e.Payload))
@@ -52,7 +52,7 @@ func told(events []harness.Event) []string {
 	return out
 }
 
-// OpenWOP host contract §7.2: forks from every event of runs of many kinds.
+// OpenWOP host contract §7.2: forks from every event of many kinds of runs.
 func TestFork_ReplaysAreTheirSourceAgain(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -76,7 +76,7 @@ func TestFork_ReplaysAreTheirSourceAgain(t *testing.T) {
 			require.Equal(t, from, *f.FromSeq)
 			again, err := c.Finish(within(t, 30*time.Second), f.RunID)
 			require.NoError(t, err)
-			require.Equal(t, told(events), told(again), "%s from %d", body, from)
+			require.Equal(t, common(events), common(again), "%s from %d", body, from)
 			require.Equal(t, read(t, c, id).Status, read(t, c, f.RunID).Status)
 		}
 	}
@@ -126,7 +126,7 @@ func TestFork_RefusesWhatItCannotFork(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §2.1: a repeated fork meets the first one.
+// OpenWOP host contract §2.1: a repeated fork returns the first one.
 func TestFork_IsMadeOnceForAKey(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -134,7 +134,7 @@ func TestFork_IsMadeOnceForAKey(t *testing.T) {
 	other, _ := run(t, c, `{"workflowId":"three"}`)
 	first := fork(t, c, id, `{"mode":"branch","fromSeq":2}`, "Idempotency-Key", "f-"+id)
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":fork", `{"fromSeq":2.0,"mode":"branch"}`, "Idempotency-Key", "f-"+id)
-	if a.Status == http.StatusBadRequest { // 2.0 is another spelling that need not be taken
+	if a.Status == http.StatusBadRequest { // 2.0 is another spelling that may be rejected
 		a = do(t, c, http.MethodPost, "/v1/runs/"+id+":fork", `{"fromSeq":2,"mode":"branch"}`, "Idempotency-Key", "f-"+id)
 	}
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
@@ -159,7 +159,7 @@ func TestFork_ABranchTakesAnOverlay(t *testing.T) {
 	f := fork(t, c, id, `{"mode":"branch","fromSeq":3,"runOptionsOverlay":{"configurable":{"recursionLimit":2},"tags":[],"metadata":{"n":2}}}`)
 	got, err := c.Finish(within(t, 10*time.Second), f.RunID)
 	require.NoError(t, err)
-	require.Equal(t, told(events[:3]), told(got[:3]))
+	require.Equal(t, common(events[:3]), common(got[:3]))
 	require.Equal(t, "run.started node.started node.completed node.started node.completed cap.breached run.failed", strings.Join(names(got), " "))
 	s := read(t, c, f.RunID)
 	require.Empty(t, s.Tags)
@@ -167,11 +167,11 @@ func TestFork_ABranchTakesAnOverlay(t *testing.T) {
 	require.JSONEq(t, `{"recursionLimit":2,"x":1}`, string(s.Configurable))
 	for from := range events {
 		branch := forkEvents(t, c, id, fmt.Sprintf(`{"mode":"branch","fromSeq":%d}`, from))
-		require.Equal(t, told(events), told(branch), "from %d", from)
+		require.Equal(t, common(events), common(branch), "from %d", from)
 	}
 }
 
-// The fork's events are its own: ids, run, and no more than once.
+// The fork's events are its own: new ids, its run id, each once.
 func TestFork_CopiesHistoryAsItsOwn(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -190,10 +190,11 @@ func TestFork_CopiesHistoryAsItsOwn(t *testing.T) {
 		seen[e.EventID] = true
 	}
 	replay := forkEvents(t, c, f.RunID, `{"mode":"replay","fromSeq":2}`)
-	require.Equal(t, told(got), told(replay), "a replay of a replay")
+	require.Equal(t, common(got), common(replay), "a replay of a replay")
 }
 
-// Replays of a run that asked are answered as it was; a branch from before asks again.
+// Replays of a run with a question get its recorded answer; a branch from before the question opens
+// it again.
 func TestFork_OfAnsweredRuns(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -202,7 +203,7 @@ func TestFork_OfAnsweredRuns(t *testing.T) {
 	events, err := c.Finish(within(t, 10*time.Second), id)
 	require.NoError(t, err)
 	for from := range events {
-		require.Equal(t, told(events), told(forkEvents(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))), "from %d", from)
+		require.Equal(t, common(events), common(forkEvents(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))), "from %d", from)
 	}
 	for from := range events {
 		f := fork(t, c, id, fmt.Sprintf(`{"mode":"branch","fromSeq":%d}`, from))
@@ -233,10 +234,10 @@ func TestSeam_CacheKey(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.Status)
 }
 
-// How fast a fork is accepted does not depend on how long its source is.
+// The time to accept a fork does not depend on the length of its source.
 func TestFork_OfALongRunIsAcceptedAtOnce(t *testing.T) {
 	t.Parallel()
-	c := shared.Host(t).Client(testKey) // so many events are not held against their schemas
+	c := shared.Host(t).Client(testKey) // skip the schema checks of so many events
 	tokens := make([]string, 2000)
 	for i := range tokens {
 		tokens[i] = "t"
@@ -248,13 +249,13 @@ func TestFork_OfALongRunIsAcceptedAtOnce(t *testing.T) {
 		f := fork(t, c, id, fmt.Sprintf(`{"mode":%q,"fromSeq":%d}`, mode, len(events)-3))
 		took := time.Since(begin)
 		t.Logf("%s of %d events accepted in %s", mode, len(events), took)
-		require.Less(t, took, 2*time.Second) // milliseconds where nothing else runs
+		require.Less(t, took, 2*time.Second) // a few milliseconds on an idle machine
 		begin = time.Now()
 		got, err := c.Finish(within(t, 60*time.Second), f.RunID)
 		require.NoError(t, err)
 		t.Logf("%s ended and read after %s", mode, time.Since(begin))
 		if mode == "replay" {
-			require.Equal(t, told(events), told(got))
+			require.Equal(t, common(events), common(got))
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 )
 
-// engine is the host's gRPC side.
+// engine connects to the host's gRPC API.
 func engine(t *testing.T) openwopv1.EngineClient {
 	t.Helper()
 	conn, err := grpc.NewClient(shared.Host(t).GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -145,7 +145,7 @@ func TestGRPC_ReplaysUnderAKeyAsRESTDoes(t *testing.T) {
 	requireFault(t, err, codes.Aborted, "idempotency_key_mismatch")
 }
 
-// requireFault holds an error against its gRPC code and the envelope in its details.
+// requireFault checks an error's gRPC code and the envelope in its details.
 func requireFault(t *testing.T, err error, code codes.Code, want string) {
 	t.Helper()
 	st, ok := status.FromError(err)
@@ -165,7 +165,7 @@ func requireFault(t *testing.T, err error, code codes.Code, want string) {
 
 func TestGRPC_ErrorsCarryTheEnvelope(t *testing.T) {
 	t.Parallel()
-	client(t, "") // loads the schemas
+	client(t, "") // load the schemas
 	e := engine(t)
 	get := func(ctx context.Context, id string) error {
 		_, err := e.GetRun(ctx, &openwopv1.GetRunRequest{RunId: id})
@@ -198,7 +198,7 @@ func TestGRPC_ErrorsCarryTheEnvelope(t *testing.T) {
 	requireFault(t, stream(as(t, testKey), &openwopv1.StreamRunEventsRequest{RunId: done, BufferMs: 5001}), codes.InvalidArgument, "validation_error")
 }
 
-// OpenWOP host contract §9.4: what REST says in headers.
+// OpenWOP host contract §9.4: the trailers carry what REST sends in headers.
 func TestGRPC_TrailersCarryTheTraceAndTheWait(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -230,8 +230,7 @@ func TestGRPC_TrailersCarryTheTraceAndTheWait(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// JSON that a gRPC client hands over as bytes is held against the same rules as
-// a REST body.
+// JSON bytes in a gRPC request follow the rules of a REST body.
 func TestGRPC_ChecksTheJSONItIsGiven(t *testing.T) {
 	t.Parallel()
 	client(t, "")

@@ -147,7 +147,7 @@ func TestKey_TakesManyRetries(t *testing.T) {
 }
 
 // A run keeps the digits of its inputs, so the digest of its request does.
-func TestKey_TellsLargeNumbersApart(t *testing.T) {
+func TestKey_DistinguishesLargeNumbers(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	body := func(n string) string { return `{"workflowId":"noop","inputs":{"n":` + n + `}}` }

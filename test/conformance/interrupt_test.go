@@ -231,7 +231,7 @@ func TestInterrupt_TokenIsTheAuthorisation(t *testing.T) {
 }
 
 // Only who may answer, or created the run, is shown the way to.
-func TestInterrupt_TokenIsShownToWhoMayAnswer(t *testing.T) {
+func TestInterrupt_TokenIsShownToCallersWhoMayAnswer(t *testing.T) {
 	t.Parallel()
 	id, _ := suspended(t, client(t, liveKey), "approve", "waiting-approval")
 	var w waiting
@@ -337,7 +337,7 @@ func TestInterrupt_ComesToLevels(t *testing.T) {
 }
 
 // OpenWOP host contract §6.1, low-confidence.
-func TestInterrupt_AsksWhenTheConfidenceIsTooLow(t *testing.T) {
+func TestInterrupt_OpensWhenTheConfidenceIsTooLow(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id, w := suspended(t, c, "unsure", "waiting-approval")

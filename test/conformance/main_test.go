@@ -1,6 +1,6 @@
-// Package conformance holds a running host against the protocol's wire contract,
-// endpoint by endpoint. Whatever a client here reads is validated against the
-// published schemas, where they are at hand.
+// Package conformance tests a running host against the protocol's wire contract, endpoint by
+// endpoint. Everything a client reads is validated against the published schemas, if they are
+// available.
 package conformance
 
 import (
@@ -20,15 +20,15 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The keys of the shared host. Those of acme share a tenant. They are secrets to
-// the redactor, so they look like keys and not like words.
+// The keys of the shared host. Those of acme share a tenant. The redactor treats them as secrets,
+// so they look like keys and not like words.
 const (
 	testKey   = "hk_test_9f2c6e1b7a5d4038" // acme, all scopes, test-only features
 	liveKey   = "hk_live_51e07c3d9b2a4f68" // acme, all scopes
 	readerKey = "hk_live_c4a8e2f06b1d7935" // acme, runs:read
 	writerKey = "hk_live_2d6b90f1e8c3a754" // acme, runs:create
 	otherKey  = "hk_live_7e31d5a0c9f8b246" // beta, all scopes
-	quietKey  = "hk_live_b80f4c6e2a9d1357" // gamma, all scopes: only its own test makes runs
+	quietKey  = "hk_live_b80f4c6e2a9d1357" // gamma, all scopes: used by one test only
 	opsKey    = "hk_live_0d64b1a97fe2c853" // acme, in the group ops
 	chiefKey  = "hk_live_a92e5c07d3f16b84" // acme, in the role chief, bound to a user
 	toggleKey = "hk_live_3f9d17b6c05e8a42" // delta, all scopes: its test switches capabilities off
@@ -39,8 +39,8 @@ const maxBody = 64 << 10
 
 var shared = &harness.Shared{
 	Args: []string{
-		// What the protocol says does not depend on how fast the disk is; test/chaos is
-		// about what is on it.
+		// Process durability: the protocol does not depend on the disk's speed. test/chaos tests
+		// durability.
 		"--durability", "process", "--test-seams", "--lease", "1s", "--max-request-body-bytes", fmt.Sprint(maxBody),
 		"--api-key", testKey + "=acme:*", "--api-key", liveKey + "=acme:*",
 		"--api-key", readerKey + "=acme:runs:read", "--api-key", writerKey + "=acme:runs:create",
@@ -53,11 +53,11 @@ var shared = &harness.Shared{
 	},
 }
 
-// recordInto is the folder where the runs of these tests are written, as test/golden keeps
-// them; empty: nowhere.
+// recordInto is the folder for the runs of these tests, in the form of test/golden; empty records
+// none.
 var recordInto = flag.String("record", "", "folder for the runs, in the form of test/golden")
 
-// recorded are the arguments of a host whose runs can be written.
+// recorded returns the flags of a host whose runs can be recorded.
 func recorded() []string {
 	if *recordInto == "" {
 		return nil
@@ -78,7 +78,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if log := unequip() + shared.Close(); strings.Contains(log, "panic") {
-		panic("a shared host panicked:\n" + log) // fails the package whatever its tests say
+		panic("a shared host panicked:\n" + log) // fails the package whatever the tests' results
 	}
 }
 
@@ -95,7 +95,7 @@ func definition(id, nodes, edges, variables, more string) string {
 		id, nodes, edges, variables, more)
 }
 
-// workflows are what the tests run.
+// workflows are the shared workflows of the tests.
 var workflows = []string{
 	definition("noop", node("a", "core.noop", "{}", "{}"), "", "", ""),
 	definition("three", node("a", "core.noop", "{}", "{}")+","+node("b", "core.noop", "{}", "{}")+","+node("c", "core.noop", "{}", "{}"),
@@ -125,18 +125,18 @@ var published struct {
 	schemas *harness.Schemas
 }
 
-// client calls the shared host; what it reads is validated.
+// client calls the shared host and validates what it reads.
 func client(t *testing.T, key string) *harness.Client {
 	t.Helper()
 	h := shared.Host(t)
 	published.once.Do(func() {
-		// Without the schemas the rest is still worth testing: only this is left out.
+		// Without the schemas only this validation is skipped, not the test.
 		t.Run("published schemas", func(t *testing.T) { published.schemas = harness.LoadSchemas(t) })
 	})
 	return h.Client(key).Checked(published.schemas)
 }
 
-// within bounds a test's requests.
+// within limits the time of a test's requests.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -144,7 +144,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// do sends a request that must be answered.
+// do sends a request and requires an answer.
 func do(t *testing.T, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
 	t.Helper()
 	a, err := c.Do(within(t, 30*time.Second), method, path, body, headers...)
@@ -152,7 +152,7 @@ func do(t *testing.T, c *harness.Client, method, path, body string, headers ...s
 	return a
 }
 
-// created is the answer to a creation.
+// created is the answer to a run creation.
 type created struct {
 	RunID, WorkflowID, Status, EventsURL, StatusURL string
 }
@@ -167,7 +167,7 @@ func create(t *testing.T, c *harness.Client, body string, headers ...string) cre
 	return v
 }
 
-// run carries a run out and gives its id and events.
+// run executes a run and returns its id and events.
 func run(t *testing.T, c *harness.Client, body string) (string, []harness.Event) {
 	t.Helper()
 	id := create(t, c, body).RunID

@@ -36,8 +36,7 @@ func fetch(t *testing.T, method, url string, headers ...string) (*http.Response,
 	return res, body
 }
 
-// painted runs a node whose model answers with an asset, and gives the recorded
-// payload.
+// painted runs a node whose model answers with an asset, and returns the recorded payload.
 func painted(t *testing.T, c *harness.Client, kind, payload string) map[string]any {
 	t.Helper()
 	program(t, c, "painter", `{"type":"`+kind+`","payload":`+payload+`}`)
@@ -122,8 +121,8 @@ func TestMedia_AtTheCapStaysInline(t *testing.T) {
 	require.Equal(t, 8, d.AIProviders.MaxInlineMediaBytes)
 }
 
-// A key can be replaced: URLs of the old one are good until the operator takes it
-// away (OpenWOP envelope contract §17, the interrupt recipe).
+// The signing key can be replaced: URLs signed with the old key stay valid until the operator
+// removes it (OpenWOP envelope contract §17, the interrupt recipe).
 func TestMedia_KeysOfURLsCanBeReplaced(t *testing.T) {
 	t.Parallel()
 	h, c := painter(t, "--max-inline-media-bytes", "0")
@@ -173,10 +172,10 @@ func TestMedia_AForeignURLIsRecordedAndNoMore(t *testing.T) {
 	require.Equal(t, "http://127.0.0.1:1/picture.png", payload["url"])
 }
 
-// An asset has a bound of its own, well above that of a payload.
+// An asset has its own limit, well above that of a payload.
 func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
 	t.Parallel()
-	_, c := painter(t, "--max-media-base64-bytes", strconv.Itoa(2<<20)) // a script of the mock has a bound, too
+	_, c := painter(t, "--max-media-base64-bytes", strconv.Itoa(2<<20)) // the mock's scripts have a limit, too
 	data := bytes.Repeat([]byte("\x89PNG...."), 3<<20/2/8)
 	text := base64.StdEncoding.EncodeToString(data)
 	require.Len(t, text, 2<<20)
@@ -205,8 +204,7 @@ func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
 	require.Contains(t, string(events[i].Payload), "has 2097156 characters, the limit is 2097152")
 }
 
-// OpenWOP envelope contract §11: an asset with a secret in it is neither stored
-// nor blamed on the model.
+// OpenWOP envelope contract §11: an asset with a secret is not stored, and the model is not blamed.
 func TestMedia_WithASecretInItLeavesTheMarker(t *testing.T) {
 	t.Parallel()
 	const secret = "correct-horse-battery-staple"
@@ -238,7 +236,7 @@ func TestMedia_TheBoundCanBeSet(t *testing.T) {
 	require.Contains(t, string(a.Body), "the limit is 16")
 }
 
-// OpenWOP envelope contract §17: not in the stream of chunks, either.
+// OpenWOP envelope contract §17: nor in the stream of chunks.
 func TestMedia_AboveTheCapStandsInNoEvent(t *testing.T) {
 	t.Parallel()
 	_, c := painter(t, "--max-inline-media-bytes", "1000")

@@ -30,16 +30,16 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// call is one request, as REST and gRPC both can make it.
+// call is one request, in a form for both REST and gRPC.
 type call struct {
 	key string
-	// path are the parameters of the path, by their proto names; query those behind it.
+	// path has the path parameters by proto name, query the query parameters.
 	path  map[string]string
 	query url.Values
 	body  string
 }
 
-// sides are the two ways to the host.
+// sides are the REST and the gRPC client.
 type sides struct {
 	t    *testing.T
 	host *harness.Host
@@ -56,7 +56,7 @@ func bothSides(t *testing.T) *sides {
 	return s
 }
 
-// rest makes a call over HTTP; a failure is the error that its body holds.
+// rest makes a call over HTTP. A failure is returned as the error in its body.
 func (s *sides) rest(t *testing.T, r *rest.Route, c call) ([]byte, error) {
 	t.Helper()
 	path := r.Path
@@ -77,7 +77,7 @@ func (s *sides) rest(t *testing.T, r *rest.Route, c call) ([]byte, error) {
 	return nil, e
 }
 
-// grpc makes the same call over gRPC, and gives the answer as REST shows it.
+// grpc makes the same call over gRPC and returns the answer in REST's form.
 func (s *sides) grpc(t *testing.T, r *rest.Route, c call) ([]byte, error) {
 	t.Helper()
 	in, out := messages(t, r.Method)
@@ -98,7 +98,7 @@ func (s *sides) grpc(t *testing.T, r *rest.Route, c call) ([]byte, error) {
 	return body, nil
 }
 
-// faultOf reads the envelope of a status, and holds its code against the table.
+// faultOf reads the envelope of a status and checks its code against the table.
 func faultOf(t *testing.T, err error) error {
 	t.Helper()
 	st, ok := status.FromError(err)
@@ -110,7 +110,7 @@ func faultOf(t *testing.T, err error) error {
 	return e
 }
 
-// messages are a method's, by its full name.
+// messages returns a method's request and response, by its full name.
 func messages(t *testing.T, method string) (in, out proto.Message) {
 	t.Helper()
 	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
@@ -126,7 +126,7 @@ func messages(t *testing.T, method string) (in, out proto.Message) {
 	return of(m.Input()), of(m.Output())
 }
 
-// fill puts body, path and query where the mapping puts them.
+// fill puts body, path and query into the request as the mapping defines.
 func (s *sides) fill(t *testing.T, in proto.Message, r *rest.Route, c call) {
 	t.Helper()
 	m := in.ProtoReflect()
@@ -166,13 +166,13 @@ func put(t *testing.T, m protoreflect.Message, f protoreflect.FieldDescriptor, v
 	}
 }
 
-// What differs from one call to the next: what the host makes up, and when.
+// Values that differ between two calls: generated ids and times.
 var (
 	madeUp   = []string{"runId", "webhookId", "annotationId", "secret", "secretFingerprint", "previousSecretFingerprint", "eventsUrl", "statusUrl", "id", "seq", "hash", "entries", "sequence", "sourceRunId", "nextCursor", "checkedAt"}
 	instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|run_[0-9a-z]{26}`)
 )
 
-// shape is an answer without what is made up.
+// shape returns an answer without generated values.
 func shape(t *testing.T, doc []byte) string {
 	t.Helper()
 	if len(doc) == 0 {
@@ -206,7 +206,7 @@ func shape(t *testing.T, doc []byte) string {
 	return string(out)
 }
 
-// told is what both sides have to say of an error.
+// toldOf returns the part of an error that both sides must have.
 func toldOf(err error) string {
 	e, ok := fault.As(err)
 	if !ok {
@@ -216,8 +216,8 @@ func toldOf(err error) string {
 	return string(e.Envelope())
 }
 
-// same makes a call on both sides, each with what build makes for it, and compares what
-// they say. exact asks for the same bytes.
+// same makes a call on both sides, each on its own object from build, and compares the answers.
+// exact requires equal bytes.
 func (s *sides) same(t *testing.T, r *rest.Route, exact bool, build func(*testing.T) call) (refused bool) {
 	t.Helper()
 	restBody, restErr := s.rest(t, r, build(t))
@@ -236,8 +236,8 @@ func (s *sides) same(t *testing.T, r *rest.Route, exact bool, build func(*testin
 	return false
 }
 
-// Whatever REST serves, gRPC serves with the same results and the same errors (OpenWOP
-// host contract §9.1, §9.4). A route without a case fails.
+// gRPC serves everything that REST serves, with the same results and errors (OpenWOP host contract
+// §9.1, §9.4). A route without a case fails.
 func TestParity_RESTAndGRPCSayTheSame(t *testing.T) {
 	t.Parallel()
 	s := bothSides(t)
@@ -269,7 +269,7 @@ func TestParity_RESTAndGRPCSayTheSame(t *testing.T) {
 	}
 }
 
-// strangers make a call without what it needs: a key, a known one, and one with a scope.
+// strangers makes a call without a key, with an unknown key, and without the scope.
 func (s *sides) strangers(t *testing.T, r *rest.Route, build func(*testing.T) call) {
 	t.Helper()
 	scopes, known := auth.ScopesOf(r.Method)

@@ -14,18 +14,18 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// parityCase is a call that both sides make; the first of an operation succeeds.
+// parityCase is a call made on both sides. The first of an operation succeeds.
 type parityCase struct {
 	name    string
 	build   func(*testing.T) call
 	refused bool
-	// exact says that the very bytes are the same.
+	// exact requires equal bytes.
 	exact bool
 }
 
 type params = map[string]string
 
-// fixed is a call that changes nothing, so that both sides make the same.
+// fixed is a call without side effects, so both sides make the same one.
 func fixed(name string, exact, refused bool, c call) parityCase {
 	if c.key == "" {
 		c.key = testKey
@@ -33,7 +33,7 @@ func fixed(name string, exact, refused bool, c call) parityCase {
 	return parityCase{name: name, exact: exact, refused: refused, build: func(*testing.T) call { return c }}
 }
 
-// fresh is a call on something of its own.
+// fresh is a call on an object of its own.
 func fresh(name string, refused bool, build func(*testing.T) call) parityCase {
 	return parityCase{name: name, refused: refused, build: func(t *testing.T) call {
 		t.Helper()
@@ -53,7 +53,7 @@ func query(pairs ...string) url.Values {
 	return out
 }
 
-// ofNoRun are calls for runs that are not there, or another tenant's.
+// ofNoRun returns calls for unknown runs and runs of another tenant.
 func ofNoRun(s *sides, body string, more params) []parityCase {
 	theirs, _ := run(s.t, client(s.t, otherKey), `{"workflowId":"noop"}`)
 	with := func(id string) params {
@@ -69,7 +69,7 @@ func ofNoRun(s *sides, body string, more params) []parityCase {
 	}
 }
 
-// after sends a request when the test has ended.
+// after sends a request when the test ends.
 func after(t *testing.T, c *harness.Client, method, path string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -78,10 +78,10 @@ func after(t *testing.T, c *harness.Client, method, path string) {
 	})
 }
 
-// hookURL is nobody's, and nothing happens in its tenant that it could be told.
+// hookURL is never called: its tenant has no matching events.
 const hookURL = `{"url":"https://8.8.8.8/hook","events":["run.completed"]}`
 
-// newHook registers a webhook, which goes with the test.
+// newHook registers a webhook and deletes it after the test.
 func newHook(t *testing.T) string {
 	t.Helper()
 	c := client(t, toggleKey)
@@ -93,7 +93,7 @@ func newHook(t *testing.T) string {
 	return v.WebhookID
 }
 
-// refusedOnly are operations without a case that succeeds here: no run is quarantined.
+// refusedOnly lists operations that cannot succeed here: no run is quarantined.
 var refusedOnly = map[string]bool{
 	hostv1.Host_RetryQuarantinedRun_FullMethodName: true, hostv1.Host_EndQuarantinedRun_FullMethodName: true,
 }

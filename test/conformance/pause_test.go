@@ -13,7 +13,7 @@ type paused struct {
 	RunID, Status, PausedAt, ResumedAt string
 }
 
-// OpenWOP host contract §2.7: the node at work ends before the run is paused.
+// OpenWOP host contract §2.7: the running node ends before the run is paused.
 func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -42,7 +42,7 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	require.Equal(t, "run.started node.started node.completed run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
 
-// OpenWOP host contract §2.7: what is cut begins anew.
+// OpenWOP host contract §2.7: an interrupted node starts again.
 func TestPause_ImmediateStartsAFreshAttempt(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)

@@ -62,8 +62,8 @@ func TestPromptCompose_MarksUntrustedBindings(t *testing.T) {
 	require.Equal(t, "test-node", good.NodeID)
 }
 
-// Without a word about it, the host's own level holds: hashes.
-func TestPromptCompose_TellsHashesUnlessAskedForMore(t *testing.T) {
+// Without a setting, the host's default level applies: hashes.
+func TestPromptCompose_ReturnsHashesUnlessMoreIsRequested(t *testing.T) {
 	t.Parallel()
 	p := composePrompt(t, `{"templateId":"prompt:conformance.prompt.trust-marker@1.0.0","bindings":{"userPayload":"hello"}}`)
 	require.Nil(t, p.Composed)

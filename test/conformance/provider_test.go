@@ -13,11 +13,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// triage is an answer that the example's kind takes.
+// triage is a valid answer of the example's kind.
 const triage = `{"reasoning":"charged twice","category":"billing","priority":"urgent","language":"en","summary":"Second charge for one lamp.",` +
 	`"action":{"kind":"refund","orderId":"WL-48213","reason":"double charge"}}`
 
-// say cuts a text into pieces, as a model would.
+// say cuts a text into pieces, as a model does.
 func say(text string) []string {
 	var pieces []string
 	for len(text) > 9 {
@@ -28,8 +28,8 @@ func say(text string) []string {
 
 const providerKey = "sk-double-0a1b2c3d4e5f6071"
 
-// vendor is a host whose providers are one strict server: known has its key,
-// wrong has another, bare has none.
+// vendor starts a host with three providers at one strict server: known has its key, wrong has
+// another, bare has none.
 func vendor(t *testing.T) (*openaicompat.Server, *harness.Client) {
 	t.Helper()
 	plain := client(t, testKey) // loads the schemas; skips under -short
@@ -54,7 +54,7 @@ func ask(workflow, provider string) string {
 	return `{"workflowId":"` + workflow + `","configurable":{"ai.provider":"` + provider + `","ai.model":"` + openaicompat.DefaultModel + `"}}`
 }
 
-// sent is what a request to the model's server carried.
+// sent is the content of a request to the model's server.
 type sent struct {
 	Model          string
 	MaxTokens      int `json:"max_completion_tokens"`
@@ -72,7 +72,7 @@ type sent struct {
 
 func (s sent) budget() int { return max(s.MaxTokens, s.MaxTokensOld) }
 
-// since are the requests after the first n.
+// since returns the requests after the first n.
 func since(t *testing.T, s *openaicompat.Server, n int) []sent {
 	t.Helper()
 	var out []sent
@@ -96,7 +96,7 @@ func count(events []harness.Event, typ string) int {
 
 func TestProvider_OverRealHTTP(t *testing.T) {
 	server, c := vendor(t)
-	// One after the other: replies are taken from one queue.
+	// Sequential: replies are taken from one queue.
 
 	t.Run("the example runs", func(t *testing.T) {
 		n := len(server.Requests())

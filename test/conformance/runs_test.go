@@ -28,7 +28,7 @@ func TestCreate_AnswersWithAPendingRunAndAbsoluteAddresses(t *testing.T) {
 	require.Equal(t, "completed", await(t, c, v.RunID, 10*time.Second, "completed").Status)
 }
 
-// What was written is read at once, by whatever way.
+// A write is readable immediately, through every API.
 func TestCreate_CanBeReadAtOnce(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The keys of the host whose state these tests reset and restart.
+// The keys of the host that these tests reset and restart.
 const (
 	hereKey  = "hk_test_6c1d9e7a20b5f384" // acme
 	thereKey = "hk_test_a97b3f50d8e1c624" // beta
@@ -24,7 +24,7 @@ func controlled(t *testing.T) (h *harness.Host, here, there *harness.Client) {
 	return h, c.To(h, hereKey), c.To(h, thereKey)
 }
 
-// teststate is what a tenant leaves behind in every corner of the seams.
+// leave creates state of a tenant in every seam.
 func leave(t *testing.T, c *harness.Client) {
 	t.Helper()
 	require.Equal(t, "breached", acceptBy(t, c, obj{
@@ -36,7 +36,7 @@ func leave(t *testing.T, c *harness.Client) {
 	do(t, c, http.MethodPost, seams+"test/capability-toggle", `{"name":"some.capability","value":false}`)
 }
 
-// left tells what of it is still there.
+// left returns what of that state remains.
 func left(t *testing.T, c *harness.Client) obj {
 	t.Helper()
 	var overlay struct{ Overlay map[string]bool }
@@ -48,7 +48,7 @@ func left(t *testing.T, c *harness.Client) obj {
 	}
 }
 
-// scripts tells how many node ids are scripted, and drops them.
+// scripts returns the number of scripted node ids, and removes the scripts.
 func scripts(t *testing.T, c *harness.Client) int {
 	t.Helper()
 	var got struct {
@@ -82,7 +82,7 @@ func TestReset_ForgetsWhatTheCallersTenantLeft(t *testing.T) {
 	require.Zero(t, scripts(t, there))
 }
 
-// OpenWOP envelope contract §23.1, persistedDedup: durable over restarts.
+// OpenWOP envelope contract §23.1, persistedDedup: survives restarts.
 func TestSeamState_OutlivesTheHost(t *testing.T) {
 	t.Parallel()
 	h, here, _ := controlled(t)
@@ -193,7 +193,7 @@ func TestMock_AnEntryThatNoProviderCouldGive(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §23.5: the token is the credential, as long as it lives.
+// OpenWOP envelope contract §23.5: the token is the credential until it expires.
 func TestAsset_IsThereForItsTime(t *testing.T) {
 	t.Parallel()
 	h, here, _ := controlled(t)

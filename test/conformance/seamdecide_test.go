@@ -72,7 +72,7 @@ func TestModelGate_EveryRowOverHTTP(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §16.3, §16.4, §23.6: a real run meets the same gate.
+// OpenWOP envelope contract §16.3, §16.4, §23.6: a real run passes the same gate.
 func TestModelGate_OfARealRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This file holds the seams that show, control, wrap and emit to their rows
-// (OpenWOP envelope contract §23.2 to §23.5).
+// These tests check the seams that show, control, wrap and emit (OpenWOP envelope contract §23.2 to
+// §23.5).
 
 func TestObserve_EventsAreFiltered(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestObserve_TheCatalogHasNodesThatAskModels(t *testing.T) {
 	require.Positive(t, asks, "§23.2 at least one core.ai.* node")
 }
 
-// emitted is a call of an emitter, and what it is answered.
+// emitted is a call of an emitter and its expected answer.
 type emitted struct {
 	path, event, payload string
 	code                 string // empty: 200
@@ -217,8 +217,7 @@ func TestWrap_EveryMember(t *testing.T) {
 	}
 }
 
-// The features that this host has not: their seams are not there (§23, advertised
-// is what is served).
+// Seams of features that this host lacks do not exist (§23, advertised is what is served).
 func TestSeams_OfFeaturesThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

@@ -32,7 +32,7 @@ var seamAddresses = []struct{ method, path, body string }{
 func TestSeams_AreNotThereWithoutTheFlag(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	h := harness.Start(t)
 	for _, key := range []string{"", "dev-key"} {
@@ -58,7 +58,7 @@ func TestSeams_NeedAKey(t *testing.T) {
 			a := do(t, client(t, key), at.method, seams+at.path, at.body)
 			require.Equal(t, http.StatusUnauthorized, a.Status, at.path)
 		}
-		a := do(t, client(t, otherKey), at.method, seams+at.path, at.body) // a tenant that programs no scripts
+		a := do(t, client(t, otherKey), at.method, seams+at.path, at.body) // a tenant without scripts
 		require.Equal(t, http.StatusOK, a.Status, "%s: %s", at.path, a.Body)
 		a = do(t, client(t, testKey), http.MethodDelete, seams+at.path, "")
 		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.Status, at.path)

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// ask calls a seam that must answer 200.
+// askSeam calls a seam that must answer 200.
 func askSeam(t *testing.T, c *harness.Client, method, path, body string, into any) {
 	t.Helper()
 	a := do(t, c, method, seams+path, body)

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// talk is a run whose model says the tokens, one every so many milliseconds.
+// talk is a run whose model streams the tokens at this interval.
 func talk(delayMs int, tokens ...string) string {
 	list, _ := json.Marshal(tokens) // strings always have a form
 	return fmt.Sprintf(`{"workflowId":"talk","configurable":{"mockProvider":{"id":"stream-text","config":{"tokens":%s,"delayMsPerToken":%d}}}}`, list, delayMs)
@@ -83,7 +83,7 @@ func TestStream_ValuesAreTheStateAsOfEachEvent(t *testing.T) {
 	var last, now map[string]any
 	require.NoError(t, json.Unmarshal([]byte(got[len(got)-1].Data), &last))
 	require.NoError(t, a.JSON(&now))
-	delete(now, "waybill") // of when it is asked for
+	delete(now, "waybill") // present only if requested
 	require.Equal(t, now, last, "the last state is the snapshot")
 
 	resumed := frames(t, c, id, "?streamMode=values", "Last-Event-ID", "4")
@@ -127,7 +127,7 @@ func TestStream_MessagesAreTheTokens(t *testing.T) {
 	require.Equal(t, tokens, got)
 }
 
-// A token that ends like a secret begins is still one token: keys begin with "h".
+// A token that ends like the start of a secret stays one token: keys start with "h".
 func TestStream_MessagesKeepTokensThatEndLikeAKeyBegins(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -152,7 +152,7 @@ func TestStream_FollowsALiveRunWithoutGapOrDouble(t *testing.T) {
 		go func() {
 			var seen []string
 			cursor := ""
-			for { // each reader drops out now and then, and resumes
+			for { // each reader disconnects sometimes and resumes
 				var headers []string
 				if cursor != "" {
 					headers = []string{"Last-Event-ID", cursor}
@@ -264,7 +264,7 @@ func TestStream_RefusesWhatItDoesNotServe(t *testing.T) {
 			headers := []string{"Accept", accept}
 			if tc.last != "" {
 				if accept == "application/json" {
-					continue // a document has all events
+					continue // the document has all events
 				}
 				headers = append(headers, "Last-Event-ID", tc.last)
 			}
@@ -280,7 +280,7 @@ func TestStream_RefusesWhatItDoesNotServe(t *testing.T) {
 	require.Equal(t, "run_not_found", a.Code(), "the run is looked up first")
 }
 
-// A client that goes away leaves the run alone.
+// A client that disconnects does not affect the run.
 func TestStream_ThatIsDroppedCancelsNothing(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

@@ -60,7 +60,7 @@ func TestSubWorkflow_WaitsForItsChild(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"nodeId":"call","outputs":{"childRunId":%q,"childStatus":"completed"}}`, child.RunID), string(events[4].Payload))
 }
 
-func TestSubWorkflow_EndsAsItsConfigSays(t *testing.T) {
+func TestSubWorkflow_EndsAsConfigured(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	for workflow, code := range map[string]string{
@@ -77,7 +77,7 @@ func TestSubWorkflow_EndsAsItsConfigSays(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.6, §3.1: what the child waits for, its parents wait for.
+// OpenWOP host contract §5.6, §3.1: a parent waits for what its child waits for.
 func TestSubWorkflow_MirrorsAWaitingChild(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -127,7 +127,7 @@ func TestSubWorkflow_CannotBeTheWorkflowItself(t *testing.T) {
 	require.Contains(t, string(a.Body), "cannot run itself")
 }
 
-// A workflow may be registered before those that it runs.
+// A workflow may be registered before the workflows it runs.
 func TestSubWorkflow_AnUnknownChildIsAWarningAtRegistration(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)

@@ -155,7 +155,7 @@ func TestTracing_ACollectorThatIsAwayChangesNothing(t *testing.T) {
 
 // OpenWOP host contract §10.1: `openwop.interrupt`. It is exported once, by whoever took the
 // answer in.
-func TestTracing_TellsTheWaitFromTheWork(t *testing.T) {
+func TestTracing_SeparatesWaitFromWork(t *testing.T) {
 	t.Parallel()
 	collector := otlp.New()
 	t.Cleanup(collector.Close)

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// documents are those of a JSON block, one after the other.
+// documents parses the consecutive documents of a JSON block.
 func documents(text string) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	for d := json.NewDecoder(strings.NewReader(text)); ; {
@@ -50,7 +50,7 @@ func TestJSON_EachBlockParses(t *testing.T) {
 	}
 }
 
-// has reports whether a document is an object with all of some members.
+// has reports whether a document is an object with all of these members.
 func has(doc json.RawMessage, members ...string) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(doc, &m) != nil {
@@ -64,19 +64,19 @@ func has(doc json.RawMessage, members ...string) bool {
 	return true
 }
 
-// workflowOf is a definition with one node, for a page that shows a node alone.
+// workflowOf returns a definition with one node, for a page that shows only a node.
 func workflowOf(node json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"id":"w","name":"w","version":"1","nodes":[%s],"edges":[],"triggers":[{"id":"t","type":"manual","name":"t","config":{},"enabled":true}],
 		"variables":[],"metadata":{"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"},"settings":{}}`, node)
 }
 
-// A definition that a page shows can be registered.
+// A definition on a page can be registered.
 func TestJSON_WorkflowsAndNodesAreWhatTheHostTakes(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, p := range pages(t) {
 		for _, b := range p.of("json") {
-			all, _ := documents(b.text) // what does not parse, another test tells
+			all, _ := documents(b.text) // another test reports invalid JSON
 			for _, doc := range all {
 				switch {
 				case has(doc, "id", "nodes", "edges"):
@@ -94,7 +94,7 @@ func TestJSON_WorkflowsAndNodesAreWhatTheHostTakes(t *testing.T) {
 	require.Positive(t, seen)
 }
 
-// published are the schemas of the protocol by the members that tell a document's kind.
+// published maps members that identify a document to its published schema.
 var published = []struct {
 	file    string
 	members []string
@@ -107,8 +107,8 @@ var published = []struct {
 	{"error-envelope.schema.json", []string{"error", "message"}},
 }
 
-// worked are pages whose documents another test judges by what the host makes of them,
-// refused ones among them.
+// worked are pages whose documents another test checks by the host's outcome, including rejected
+// ones.
 var worked = map[string]string{"docs/pipeline.md": "services/acceptor/accept#TestPipelineDoc_ShowsTheOutcomesOfItsExamples"}
 
 func TestJSON_DocumentsSatisfyThePublishedSchemas(t *testing.T) {
@@ -119,7 +119,7 @@ func TestJSON_DocumentsSatisfyThePublishedSchemas(t *testing.T) {
 			continue
 		}
 		for _, b := range p.of("json") {
-			all, _ := documents(b.text) // what does not parse, another test tells
+			all, _ := documents(b.text) // another test reports invalid JSON
 			for _, doc := range all {
 				for _, s := range published {
 					if b.fragment == "" && has(doc, s.members...) {
@@ -155,14 +155,14 @@ func TestYAML_IsSettingsOrValuesOfTheChart(t *testing.T) {
 	}
 }
 
-// chartValues is the schema of the chart's values, of which a page shows some.
+// chartValues returns the schema of the chart's values, without required members.
 func chartValues(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "helm", "waybill", "values.schema.json"))
 	require.NoError(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	require.NoError(t, err)
-	delete(doc.(map[string]any), "required") // what a page leaves out has its default
+	delete(doc.(map[string]any), "required") // a page may omit defaults
 	c := jsonschema.NewCompiler()
 	require.NoError(t, c.AddResource("values.schema.json", doc))
 	s, err := c.Compile("values.schema.json")
@@ -170,7 +170,7 @@ func chartValues(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// plain is a YAML document as JSON has it.
+// plain converts a YAML document to JSON types.
 func plain(t *testing.T, doc any) any {
 	t.Helper()
 	text, err := json.Marshal(doc)

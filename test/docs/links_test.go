@@ -21,7 +21,7 @@ var (
 	noSlug  = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 )
 
-// anchors are the places of a page that a link can name.
+// anchors are the link targets within a page.
 func (p page) anchors() map[string]bool {
 	out := map[string]bool{}
 	lines := strings.Split(p.text, "\n")
@@ -36,7 +36,7 @@ func (p page) anchors() map[string]bool {
 	return out
 }
 
-// deadLinks are those of the pages that lead nowhere.
+// deadLinks returns the pages' links without a target.
 func deadLinks(all []page) []string {
 	var dead []string
 	anchors := map[string]map[string]bool{}
@@ -48,7 +48,7 @@ func deadLinks(all []page) []string {
 			for _, m := range link.FindAllStringSubmatch(line, -1) {
 				target, anchor, _ := strings.Cut(m[3], "#")
 				if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
-					continue // nobody asks another server from here
+					continue // external links are not checked
 				}
 				to := p.path
 				if target != "" {
@@ -77,7 +77,7 @@ func TestLinks_FindsThoseThatLeadNowhere(t *testing.T) {
 	require.Equal(t, []string{"docs/one.md:5: three.md", "docs/one.md:6: #nowhere", "docs/one.md:12: #no-heading", "docs/two.md:1: one.md#other"}, deadLinks([]page{one, two}))
 }
 
-// A page that neither the index nor llms.txt names is not found.
+// Every page is listed in the index or llms.txt.
 func TestIndex_NamesEveryPage(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -99,7 +99,7 @@ func TestIndex_NamesEveryPage(t *testing.T) {
 	}
 }
 
-// Whoever looks a word up is sent to where it is explained.
+// The glossary links each word to its explanation.
 func TestGlossary_LinksEachWordToItsPage(t *testing.T) {
 	t.Parallel()
 	words := []string{}
@@ -118,7 +118,7 @@ func TestGlossary_LinksEachWordToItsPage(t *testing.T) {
 	require.True(t, slices.IsSorted(words), "%v", words)
 }
 
-// Who does not see a picture is told what is in it.
+// Every image has alternative text.
 func TestImages_HaveAlternativeText(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {
@@ -133,8 +133,7 @@ func TestImages_HaveAlternativeText(t *testing.T) {
 	}
 }
 
-// Generated pages are as long as what they list; of the others none is longer than one
-// reads.
+// Generated pages are as long as their lists; the others have a length limit.
 func TestPages_AreNoLongerThanTheyNeedToBe(t *testing.T) {
 	t.Parallel()
 	limits := map[string]int{"README.md": 200, "docs/getting-started.md": 200}

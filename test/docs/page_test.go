@@ -17,19 +17,19 @@ const root = "../.."
 
 // page is one Markdown file.
 type page struct {
-	path   string // below root
+	path   string // relative to root
 	text   string
 	blocks []block
-	// prose is the text without its code, line by line: what may hold links.
+	// prose is the text without code blocks, line by line.
 	prose []string
 }
 
 // block is a fenced block of code.
 type block struct {
-	line int // of its opening fence, from 1
+	line int // line of its opening fence, from 1
 	lang string
 	text string
-	// notRun and fragment are the reasons of the markers before it; empty: there is none.
+	// notRun and fragment are the reasons in the markers before it; empty if there is none.
 	notRun, fragment string
 }
 
@@ -39,14 +39,14 @@ var (
 	inline = regexp.MustCompile("`[^`]*`")
 )
 
-// pages are README.md, docs/ and the READMEs of what a reader is sent to.
+// pages are README.md, docs/ and the READMEs that they link to.
 func pages(t *testing.T) []page {
 	t.Helper()
 	paths := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "llms.txt"}
 	for _, dir := range []string{"docs", "deploy", "examples", "services"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if d != nil && d.Name() == "node_modules" {
-				return filepath.SkipDir // of others
+				return filepath.SkipDir // other repositories' files
 			}
 			if err == nil && !d.IsDir() && filepath.Ext(path) == ".md" {
 				rel, _ := filepath.Rel(root, path) // both are below root
@@ -66,13 +66,13 @@ func pages(t *testing.T) []page {
 	return all
 }
 
-// parse finds the blocks of a page.
+// parse returns the blocks of a page.
 func parse(t *testing.T, path, text string) page {
 	t.Helper()
 	p := page{path: path, text: text}
 	var open *block
 	var lines []string
-	before := "" // the last line that is not empty
+	before := "" // the last non-empty line
 	for i, line := range strings.Split(text, "\n") {
 		m := fence.FindStringSubmatch(line)
 		switch {
@@ -94,7 +94,7 @@ func parse(t *testing.T, path, text string) page {
 			p.prose = append(p.prose, inline.ReplaceAllString(line, "`code`"))
 		}
 		if open != nil || m != nil {
-			p.prose = append(p.prose, "") // keeps the numbers of lines
+			p.prose = append(p.prose, "") // keeps line numbers
 		}
 		if strings.TrimSpace(line) != "" {
 			before = strings.TrimSpace(line)
@@ -104,7 +104,7 @@ func parse(t *testing.T, path, text string) page {
 	return p
 }
 
-// of are the blocks of some languages.
+// of returns the blocks in these languages.
 func (p page) of(langs ...string) []block {
 	return slices.DeleteFunc(slices.Clone(p.blocks), func(b block) bool { return !slices.Contains(langs, b.lang) })
 }

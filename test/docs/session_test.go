@@ -20,11 +20,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// pageTimeout bounds what a page does, its hosts' starts included.
+// pageTimeout limits the time of a page, including its hosts' starts.
 const pageTimeout = 90 * time.Second
 
-// prelude begins every session. The functions stand for the commands of a reader who has
-// the repository in front of him and a second terminal.
+// prelude starts every session. The functions replace the commands of a reader with a checkout and
+// a second terminal.
 const prelude = `set -euo pipefail
 # Serving goes on in the background; what it says is shown once it serves.
 serving() { # serving NAME [WHAT IT SAYS LAST] -- COMMAND...
@@ -66,20 +66,20 @@ make() {
 }
 `
 
-// ports are those that the pages name.
+// ports are the ports that the pages use.
 var ports = []string{"8080", "9090", "9091", "9100"}
 
 // session is one page's shell.
 type session struct {
 	page    page
-	dir     string            // of all that it writes
-	ports   map[string]string // by those of the page
+	dir     string            // for all of its files
+	ports   map[string]string // by the page's port
 	script  strings.Builder
-	printed []printed // what is to be compared
+	printed []printed // to compare
 	ported  *strings.Replacer
 }
 
-// printed is a command of a console block, and what the page says that it prints.
+// printed is a command of a console block, with the output that the page shows.
 type printed struct {
 	line       int
 	file, want string
@@ -87,7 +87,7 @@ type printed struct {
 
 var startsHost = regexp.MustCompile(`(?m)\bwaybill (dev|serve)\b|\bmake run\b`)
 
-// newSession prepares the blocks of a page, on the host that they start, or on the shared one.
+// newSession prepares the blocks of a page, for the host they start, or the shared one.
 func newSession(t *testing.T, p page, blocks []block) *session {
 	t.Helper()
 	s := &session{page: p, dir: t.TempDir(), ports: map[string]string{}}
@@ -133,8 +133,8 @@ func (s *session) choosePorts(t *testing.T, own bool) {
 	s.ported = strings.NewReplacer(append(pairs, "bin/waybill ", "waybill ")...)
 }
 
-// command appends a piece of shell that is executed in the page's one shell. What a
-// console's command ends with is left to the next one: `echo $?` shows it.
+// command appends a piece of script that runs in the page's one shell. The exit status of a console
+// command is left for the next one: `echo $?` shows it.
 func (s *session) command(t *testing.T, b block, n int, text string) (out string) {
 	t.Helper()
 	file := filepath.Join(s.dir, "state", fmt.Sprintf("%d-%d", b.line, n))
@@ -148,7 +148,7 @@ func (s *session) command(t *testing.T, b block, n int, text string) (out string
 	return file + ".out"
 }
 
-// console takes a block apart into commands and what they print.
+// console splits a block into commands and their outputs.
 func (s *session) console(t *testing.T, b block) {
 	t.Helper()
 	var commands, outputs []string
@@ -176,7 +176,7 @@ func (s *session) console(t *testing.T, b block) {
 	}
 }
 
-// run executes the page, and says what is wrong with it.
+// run executes the page and returns what is wrong with it.
 func (s *session) run(t *testing.T) error {
 	t.Helper()
 	env := s.env(t)
@@ -187,13 +187,13 @@ func (s *session) run(t *testing.T) error {
 	cmd := exec.CommandContext(ctx, "bash", script)
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second                                                          // a host that was left running holds the output
+	cmd.WaitDelay = time.Second                                                          // a host left running keeps the output open
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with its hosts
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the hosts that it started; there may be none
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the hosts it started, if any
 	if err != nil {
 		return s.failure(err, out.String())
 	}
@@ -208,19 +208,19 @@ func (s *session) run(t *testing.T) error {
 	return nil
 }
 
-// failure tells which block ended with an error, and what it said.
+// failure names the failed block and its output.
 func (s *session) failure(err error, said string) error {
-	at, _ := os.ReadFile(filepath.Join(s.dir, "at")) // empty: not even the first began
+	at, _ := os.ReadFile(filepath.Join(s.dir, "at")) // empty if no block has started
 	line := strings.TrimSpace(string(at))
 	files, _ := filepath.Glob(filepath.Join(s.dir, "state", line+"-*.out"))
 	for _, f := range files {
-		text, _ := os.ReadFile(f) // as far as there is any
+		text, _ := os.ReadFile(f) // as much as exists
 		said += string(text)
 	}
 	return fmt.Errorf("%s:%s: the block failed: %w\n%s", s.page.path, line, err, said)
 }
 
-// env is the environment of somebody who has just come: no keys, no settings.
+// env is the environment of a new user: no keys, no settings.
 func (s *session) env(t *testing.T) []string {
 	t.Helper()
 	repo, err := filepath.Abs(root)
@@ -236,7 +236,7 @@ func (s *session) env(t *testing.T) []string {
 	return env
 }
 
-// documented puts the page's ports into what was printed, and ends its last line.
+// documented replaces the actual ports by the page's, and ends the last line.
 func (s *session) documented(out string) string {
 	if out != "" && !strings.HasSuffix(out, "\n") {
 		out += "\n"
@@ -247,8 +247,8 @@ func (s *session) documented(out string) string {
 	return strings.ReplaceAll(out, "\t", "    ")
 }
 
-// varies are what differs from run to run: ids, times, durations. `…` is whatever the page
-// leaves out.
+// varies matches values that differ between runs: ids, times, durations. `…` is anything the page
+// omits.
 var varies = []string{
 	`(?:run|key|env|int)_[0-9a-z]{6,}`,
 	`\d{4}-\d\d-\d\dT[0-9:.]+Z`,
@@ -259,7 +259,7 @@ var varies = []string{
 
 var varying = regexp.MustCompile(`…|` + strings.Join(varies, "|"))
 
-// pattern is what a printed text has to match.
+// pattern returns the pattern that printed text must match.
 func pattern(want string) string {
 	if strings.TrimSpace(want) == "" {
 		return `\A\s*\z`
@@ -284,7 +284,7 @@ func pattern(want string) string {
 	return b.String()
 }
 
-// anyOf matches all that may stand in a text's place.
+// anyOf matches every value allowed in place of a text.
 func anyOf(text string) string {
 	for _, v := range varies {
 		if regexp.MustCompile(`\A` + v + `\z`).MatchString(text) {

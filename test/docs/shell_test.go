@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// shared is the host of all pages that start none. Somebody has used it: there is a run.
+// shared is the host for pages that start none. It already has a run.
 var shared = harness.Shared{Setup: func(h *harness.Host) error {
 	c, ctx := h.Client("dev-key"), context.Background()
 	a, err := c.Do(ctx, http.MethodPost, "/v1/runs", `{"workflowId":"triage","inputs":{"mail":"I was charged twice."}}`)
@@ -33,25 +33,25 @@ func TestMain(m *testing.M) {
 	shared.Close()
 }
 
-// mostNotRun is how many shell blocks there may be that are not executed here. Each says
-// why; a page does not get around the test by many of them.
+// mostNotRun limits the number of shell blocks that are not executed. Each has a reason, and a page
+// must not avoid the test with many of them.
 const mostNotRun = 21
 
-// tools are what the blocks use beside the host.
+// tools skips the test if a command used by the blocks is missing.
 func tools(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 	for _, name := range []string{"bash", "curl", "jq", "make", "openssl"} {
 		if _, err := exec.LookPath(name); err != nil {
 			require.NotEqual(t, "required", os.Getenv("WAYBILL_DOCS"), "%s is not there", name)
-			t.Skipf("SKIPPED: the pages need %s", name)
+			t.Skipf("SKIPPED, %s is not installed: the pages need it", name)
 		}
 	}
 }
 
-// What a reader copies works.
+// Every shell block works when copied.
 func TestShell_EachBlockIsExecuted(t *testing.T) {
 	t.Parallel()
 	tools(t)
@@ -71,7 +71,7 @@ func TestShell_EachBlockIsExecuted(t *testing.T) {
 	require.Positive(t, ran)
 }
 
-// What a page says is held against what happens; else the tests would prove nothing.
+// The session detects pages that are wrong; otherwise the tests would prove nothing.
 func TestSession_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tools(t)
@@ -101,7 +101,7 @@ func TestSession_FindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is not executed is listed with its reason, and there is not much of it.
+// Blocks that are not executed are listed with their reasons, and are few.
 func TestShell_FewBlocksAreNotExecuted(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -118,7 +118,7 @@ func TestShell_FewBlocksAreNotExecuted(t *testing.T) {
 	require.LessOrEqual(t, n, mostNotRun)
 }
 
-// A block in another language than these would escape the tests.
+// A block in an unknown language would not be checked.
 func TestBlocks_AreOfALanguageThatIsChecked(t *testing.T) {
 	t.Parallel()
 	known := []string{"", "sh", "console", "json", "yaml", "go", "sql", "text", "mermaid"}
@@ -132,7 +132,7 @@ func TestBlocks_AreOfALanguageThatIsChecked(t *testing.T) {
 	}
 }
 
-func TestPattern_KnowsWhatMayDiffer(t *testing.T) {
+func TestPattern_MatchesVaryingValues(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
 		"ready (79 ms)\n":                 "ready (136 ms)\n",

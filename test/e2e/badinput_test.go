@@ -17,8 +17,7 @@ func nested(depth int) string {
 	return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth)
 }
 
-// Bad input gets its code, a message that says what and where, and the closed
-// error envelope.
+// Bad input gets its error code, a message with cause and place, and the closed error envelope.
 func TestBadInput_IsRefusedWithItsCodeAndPlace(t *testing.T) {
 	h, c := seamHost(t)
 	schemas := harness.LoadSchemas(t)

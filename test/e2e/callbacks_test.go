@@ -18,10 +18,10 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// publicAddress is where the hosts of these tests say that they are.
+// publicAddress is the public address of these tests' hosts.
 const publicAddress = "https://waybill.example"
 
-// receiver is an inbox behind TLS, and the environment in which a host trusts it.
+// receiver starts an inbox with TLS, and returns the environment in which a host trusts it.
 func receiver(t *testing.T, status int) (in *inbox, url string, env []string) {
 	t.Helper()
 	in = &inbox{status: status}
@@ -32,12 +32,12 @@ func receiver(t *testing.T, status int) (in *inbox, url string, env []string) {
 	return in, s.URL, []string{"SSL_CERT_FILE=" + ca}
 }
 
-// letThrough are the arguments of a host that may call this machine.
+// letThrough returns the flags of a host that may call this machine.
 func letThrough(more ...string) []string {
 	return append([]string{"--webhook-allow", "127.0.0.1", "--log-level", "debug", "--lease", "1s", "--public-url", publicAddress, "--api-key", testKey + "=acme:*"}, more...)
 }
 
-// asked is what a callback says.
+// asked is the body of a callback.
 type asked struct {
 	RunID, WorkflowID, Type, Status string
 	Sequence                        int
@@ -58,26 +58,26 @@ func (m mail) asked(t *testing.T) asked {
 	return a
 }
 
-// of gives what was asked of a run.
+// of returns the callbacks of a run.
 func (b *inbox) of(t *testing.T, runID string) []mail {
 	t.Helper()
 	return slices.DeleteFunc(b.all(), func(m mail) bool { return m.asked(t).RunID != runID })
 }
 
-// asks waits until a run has asked.
+// asks waits for a run's callback.
 func (b *inbox) asks(t *testing.T, runID string) mail {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(b.of(t, runID)) > 0 }, 30*time.Second, 10*time.Millisecond, "the run asks")
 	return b.of(t, runID)[0]
 }
 
-// one is the document of a workflow with one node.
+// one is a workflow with one node.
 func one(id, typeID, config string) string {
 	return fmt.Sprintf(`{"id":%q,"name":%q,"version":"1","nodes":[{"id":"gate","typeId":%q,"name":"g","position":{"x":0,"y":0},"config":%s,"inputs":{}}],
 		"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`, id, id, typeID, config)
 }
 
-// questions are workflows that ask, with an answer.
+// questions are workflows with a question, and an answer.
 var questions = []struct{ id, typeID, config, kind, status, answer string }{
 	{"approve", "core.approvalGate", `{"title":"Ship it?","actions":["accept"]}`, "approval", "waiting-approval", `{"action":"accept"}`},
 	{"clarify", "core.clarificationGate", `{"questions":[{"id":"q","question":"color?"}]}`, "clarification", "waiting-input", `{"answers":{"q":"blue"}}`},
@@ -99,7 +99,7 @@ func calls(t *testing.T, c *harness.Client, workflow, url string) string {
 	return start(t, c, fmt.Sprintf(`{"workflowId":%q,"callbackUrl":%q}`, workflow, url+"/answers/"+workflow))
 }
 
-// reply answers by token, with no credential.
+// reply answers by token, without a credential.
 func reply(t *testing.T, h *harness.Host, token, value string) *harness.Answer {
 	t.Helper()
 	a, err := h.Client("").Do(t.Context(), http.MethodPost, "/v1/interrupts/"+token, `{"resumeValue":`+value+`}`)
@@ -107,8 +107,8 @@ func reply(t *testing.T, h *harness.Host, token, value string) *harness.Answer {
 	return a
 }
 
-// OpenWOP host contract §6.5, exposure: each kind of question is told once to the run's
-// callbackUrl, with a token that answers it and is found nowhere else.
+// OpenWOP host contract §6.5, exposure: each kind of question is sent once to the run's
+// callbackUrl, with a token that answers it and appears nowhere else.
 func TestCallbacks_AskAndAreAnsweredByToken(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
@@ -153,7 +153,7 @@ func TestCallbacks_AskAndAreAnsweredByToken(t *testing.T) {
 	require.NotEmpty(t, holding(t, h.Dir(), "Ship it?"), "files can be searched")
 }
 
-// A question of a child reaches whoever answers for its parent.
+// A child's question goes to the parent's callback URL.
 func TestCallbacks_AskForChildren(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
@@ -182,10 +182,10 @@ func read(t *testing.T, c *harness.Client, path string) string {
 	return string(a.Body)
 }
 
-// hook is a webhook as it is listed.
+// hook is a listed webhook.
 type hook struct{ WebhookID, URL, Status string }
 
-// receivers lists the servers that runs ask.
+// receivers lists the callback receivers of runs.
 func receivers(t *testing.T, c *harness.Client) []hook {
 	t.Helper()
 	var list struct{ Webhooks []hook }
@@ -193,8 +193,8 @@ func receivers(t *testing.T, c *harness.Client) []hook {
 	return list.Webhooks
 }
 
-// OpenWOP envelope contract §3.3: what a model asks is asked outside, too.
-func TestCallbacks_AskWhatAModelAsks(t *testing.T) {
+// OpenWOP envelope contract §3.3: a model's question is sent to the callback URL, too.
+func TestCallbacks_SendAModelsQuestion(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusOK)
@@ -213,7 +213,7 @@ func TestCallbacks_AskWhatAModelAsks(t *testing.T) {
 	require.Equal(t, http.StatusOK, reply(t, h, asks.Interrupt.InterruptToken, `{"answers":{"q1":"blue"}}`).Status)
 }
 
-// OpenWOP host contract §6.5, last row: who answers needs a credential of their own.
+// OpenWOP host contract §6.5, last row: answering needs a user's own credential.
 func TestCallbacks_TellNoTokenOfAGateThatTakesNone(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
@@ -227,8 +227,8 @@ func TestCallbacks_TellNoTokenOfAGateThatTakesNone(t *testing.T) {
 	require.Equal(t, publicAddress+"/v1/runs/"+id+"/interrupts/gate", m.asked(t).ResolveURL)
 }
 
-// The receiver is down while runs ask, and the host is killed: what still waits is asked
-// when both are back, what was answered or cancelled meanwhile is not; a replay asks nobody.
+// The receiver is down while runs ask, and the host is killed. When both are back, open questions
+// are sent; answered and cancelled ones are not. A replay sends nothing.
 func TestCallbacks_OutliveAKill(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
@@ -270,7 +270,7 @@ func TestCallbacks_OutliveAKill(t *testing.T) {
 	replay := fork(`{"mode":"replay"}`)
 	_, err = c.Finish(within(t, 30*time.Second), replay)
 	require.NoError(t, err)
-	branch := fork(`{"mode":"branch","fromSeq":4}`) // beyond the question, before its answer
+	branch := fork(`{"mode":"branch","fromSeq":4}`) // after the question, before its answer
 	asks := in.asks(t, branch)
 	require.Equal(t, branch+":"+asks.asked(t).Interrupt.InterruptID, asks.header.Get("Idempotency-Key"))
 	require.Equal(t, http.StatusOK, reply(t, h, asks.asked(t).Interrupt.InterruptToken, `{"action":"accept"}`).Status)
@@ -282,8 +282,8 @@ func TestCallbacks_OutliveAKill(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §10.6: what the operator no longer lets through is not called, and
-// somebody is told.
+// OpenWOP host contract §10.6: a URL that the operator no longer allows is not called, and this is
+// reported.
 func TestCallbacks_GiveUpWhatMustNotBeCalled(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
@@ -309,8 +309,8 @@ func TestCallbacks_GiveUpWhatMustNotBeCalled(t *testing.T) {
 	require.Contains(t, string(a.Body), "/callbackUrl")
 }
 
-// An approval that comes to another level is asked again, with a token that is good then; a
-// replay of it asks nobody.
+// An approval that reaches another level is sent again, with a valid token; a replay of it sends
+// nothing.
 func TestCallbacks_AskAgainAtEachLevel(t *testing.T) {
 	t.Parallel()
 	needsHost(t)

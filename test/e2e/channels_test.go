@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// told is what the snapshot of a fixture's run says besides its status.
-type told struct {
+// snapshotOf is the snapshot of a fixture's run without its status.
+type snapshotOf struct {
 	Channels  map[string]json.RawMessage
 	Variables map[string]json.RawMessage
 	Metrics   struct{ OpenwopCost json.RawMessage }
@@ -22,7 +22,7 @@ type told struct {
 }
 
 // ran runs a fixture to its end.
-func ran(t *testing.T, c *harness.Client, body string) (runID string, events []harness.Event, v told) {
+func ran(t *testing.T, c *harness.Client, body string) (runID string, events []harness.Event, v snapshotOf) {
 	t.Helper()
 	runID = start(t, c, body)
 	events, _ = finish(t, c, harness.LoadSchemas(t), runID)
@@ -32,7 +32,7 @@ func ran(t *testing.T, c *harness.Client, body string) (runID string, events []h
 	return runID, events, v
 }
 
-// payloads are those of the events of a type, each held to its published schema.
+// payloads returns the payloads of a type's events, each validated against its published schema.
 func payloads(t *testing.T, events []harness.Event, typ string) []json.RawMessage {
 	t.Helper()
 	var out []json.RawMessage
@@ -47,8 +47,8 @@ func payloads(t *testing.T, events []harness.Event, typ string) []json.RawMessag
 	return out
 }
 
-// OpenWOP host contract §5.6 and §5.9: only what was written after the wait is left, and
-// it tells when that was.
+// OpenWOP host contract §5.6 and §5.9: only entries written after the wait remain, with the time of
+// their write.
 func TestChannels_DropWhatIsTooOldAtTheNextWrite(t *testing.T) {
 	_, c := seamHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-channel-ttl"}`)
@@ -70,7 +70,7 @@ func TestChannels_DropWhatIsTooOldAtTheNextWrite(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.9: the first message of an id wins, however often it is said.
+// OpenWOP host contract §5.9: the first message of an id wins, however often it is repeated.
 func TestChannels_HearEachMessageOnce(t *testing.T) {
 	_, c := seamHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-message-reducer"}`)
@@ -88,8 +88,7 @@ func TestRequires_AreRefusedBeforeTheNodeStarts(t *testing.T) {
 	require.Contains(t, v.Error.Message, "conformance.never-provided")
 }
 
-// OpenWOP host contract §1.4: what nodes may require is advertised only where there is
-// something.
+// OpenWOP host contract §1.4: requirable capabilities are advertised only if there are any.
 func TestDiscovery_ListsRuntimeCapabilitiesIfThereAreAny(t *testing.T) {
 	needsHost(t)
 	for _, flags := range [][]string{nil, {"--runtime-capability", "vendor.acme.gpu", "--runtime-capability", "net.outbound"}} {
@@ -107,8 +106,7 @@ func TestDiscovery_ListsRuntimeCapabilitiesIfThereAreAny(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §10.2: what is on the list is summed and told in spans; what is
-// not is nowhere.
+// OpenWOP host contract §10.2: listed cost attributes are summed and in spans; others are dropped.
 func TestCost_KeepsToTheClosedList(t *testing.T) {
 	_, c := seamHost(t)
 	runID, events, v := ran(t, c, `{"workflowId":"openwop-smoke-cost-emit"}`)
@@ -127,7 +125,7 @@ func TestCost_KeepsToTheClosedList(t *testing.T) {
 	require.Empty(t, payloads(t, events, "provider.usage"), "no provider was asked")
 }
 
-// OpenWOP host contract §5.6: the secret was resolved, and is nowhere.
+// OpenWOP host contract §5.6: the secret was resolved, and appears nowhere.
 func TestSecretEcho_ProvesTheSecretWithoutTellingIt(t *testing.T) {
 	const canary = "the-suite-s-canary-value-4711"
 	t.Setenv("OPENWOP_CANARY_SECRET_VALUE", canary)
@@ -148,8 +146,7 @@ func TestSecretEcho_ProvesTheSecretWithoutTellingIt(t *testing.T) {
 	require.NotContains(t, all.String(), canary)
 }
 
-// OpenWOP host contract §5.6: an effect that somebody would notice, recorded with its
-// outcome.
+// OpenWOP host contract §5.6: a side effect, recorded with its outcome.
 func TestSideEffect_RecordsItsOutcome(t *testing.T) {
 	_, c := seamHost(t)
 	_, events, _ := ran(t, c, `{"workflowId":"conformance-replay-side-effect","inputs":{"delayMs":1}}`)
@@ -160,8 +157,7 @@ func TestSideEffect_RecordsItsOutcome(t *testing.T) {
 	require.Contains(t, string(done[1]), `"performed":true`)
 }
 
-// OpenWOP host contract §5.7: the fixture's run is the same under every engine version
-// that may be forced.
+// OpenWOP host contract §5.7: the fixture's run is the same under every supported engine version.
 func TestVersionFold_RunsUnderTheEnginesVersion(t *testing.T) {
 	_, c := seamHost(t)
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"conformance-version-fold"}`, "X-Force-Engine-Version", "1")

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// consoleHost is a host of two tenants, and a client without a key.
+// consoleHost starts a host of two tenants, and returns a client without a key.
 func consoleHost(t *testing.T, args ...string) (*harness.Host, *harness.Client) {
 	t.Helper()
 	needsHost(t)
@@ -27,7 +27,7 @@ const (
 	readerKey  = "hk_live_reader-e2e-77ab"
 )
 
-// do sends a request that reaches the host.
+// do sends a request and requires an answer.
 func do(t *testing.T, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
 	t.Helper()
 	a, err := c.Do(within(t, 20*time.Second), method, path, body, headers...)
@@ -35,7 +35,7 @@ func do(t *testing.T, c *harness.Client, method, path, body string, headers ...s
 	return a
 }
 
-// signIn gives the Cookie header of a new session.
+// signIn returns the Cookie header of a new session.
 func signIn(t *testing.T, c *harness.Client, offer string) string {
 	t.Helper()
 	a := do(t, c, http.MethodPost, "/console/session", offer)
@@ -66,7 +66,7 @@ func TestConsole_C1a_ServesPagesUnderTheStrictPolicy(t *testing.T) {
 	}
 }
 
-func TestConsole_C1b_TellsNothingWithoutACredential(t *testing.T) {
+func TestConsole_C1b_ShowsNothingWithoutACredential(t *testing.T) {
 	t.Parallel()
 	h, c := consoleHost(t, "--log-level", "debug")
 	run := start(t, h.Client(consoleKey), `{"workflowId":"triage","inputs":{"mail":"Where is my order?"}}`)
@@ -131,7 +131,7 @@ func TestConsole_C1c_SessionIsNoCredentialForWritesOfOtherOrigins(t *testing.T) 
 	require.Equal(t, "forbidden", bare.Code())
 	require.Equal(t, http.StatusCreated, do(t, c, http.MethodPost, "/v1/runs", body, "Cookie", cookie, "X-Waybill-Console", "1").Status)
 
-	// An explicit credential wins: this one may not write, whoever is signed in.
+	// An explicit credential takes precedence over the session: this one may not write.
 	reader := do(t, h.Client(readerKey), http.MethodPost, "/v1/runs", body, "Cookie", cookie, "X-Waybill-Console", "1")
 	require.Equal(t, http.StatusForbidden, reader.Status)
 	require.Contains(t, string(reader.Body), "runs:create")

@@ -12,7 +12,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// shown are the demo runs of a host by workflow, once all have come to where they stay.
+// shown returns the demo runs of a host by workflow, once all have reached their final or waiting
+// state.
 func shown(t *testing.T, c *harness.Client) map[string]row {
 	t.Helper()
 	rests := map[string]string{"demo-recovered": "completed", "demo-refused": "failed", "demo-approval": "waiting-external"}

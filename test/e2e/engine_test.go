@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// upgraded goes on with a run of a stopped host as a host of the next engine version does.
+// upgraded continues a run of a stopped host like a host of the next engine version.
 func upgraded(t *testing.T, h *harness.Host, runID string) {
 	t.Helper()
 	srv, err := natsd.Start(natsd.Config{Dir: filepath.Join(h.Dir(), "nats"), Log: slog.New(slog.DiscardHandler)}, "newer")
@@ -37,7 +37,7 @@ func upgraded(t *testing.T, h *harness.Host, runID string) {
 	require.NoError(t, err)
 }
 
-// OpenWOP host contract §3.2, §12 no. 44: after a downgrade, or beside a newer host.
+// OpenWOP host contract §3.2, §12 no. 44: after a downgrade, or next to a newer host.
 func TestEngine_ARunOfALaterOneIsReadAndNotTouched(t *testing.T) {
 	harness.InOneProcess(t, "it opens the embedded log while the host is down")
 	t.Parallel()

@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The example run's events are the same bytes wherever they are read.
+// The example run's events are the same bytes in every API.
 func TestExample_ReadsTheSameEverywhere(t *testing.T) {
 	harness.InOneProcess(t, "its readers connect to --nats-addr")
 	needsHost(t)
@@ -61,7 +61,7 @@ func TestExample_OrderTakesTheBranchOfItsTotal(t *testing.T) {
 		require.Equal(t, map[string]string{"accept": "review", "review": "accept"}[branch], skipped)
 		require.Contains(t, string(events[len(events)-1].Payload), `"decision":"`+branch)
 	}
-	// What cannot be evaluated is refused when it is registered; what is hardly meant is told.
+	// An invalid expression is rejected at registration; a suspicious one gives a warning.
 	const node = `{"id":"%s","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}`
 	doc := func(edges string) string {
 		return `{"id":"odd","name":"o","version":"1","nodes":[` + strings.ReplaceAll(node, "%s", "a") + `,` + strings.ReplaceAll(node, "%s", "b") + `],"edges":[` + edges +
@@ -108,8 +108,8 @@ func overGRPC(t *testing.T, h *harness.Host, id string) []string {
 	}
 }
 
-// overNATS reads the run's frames from the tenant's consumer, as a service
-// beside the host would, and checks their chain.
+// overNATS reads the run's frames from the tenant's consumer, like an external service, and checks
+// their chain.
 func overNATS(t *testing.T, h *harness.Host, id string) []string {
 	t.Helper()
 	nc, err := nats.Connect(h.NATS, nats.UserInfo("default", "dev-key"), nats.CustomInboxPrefix("_INBOX_default"))

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// fixtureIDs are the published fixtures all of whose node types exist.
+// fixtureIDs are the published fixtures whose node types are all supported.
 func fixtureIDs(t *testing.T) []string {
 	t.Helper()
 	var ids []string
@@ -33,7 +33,7 @@ var reliability = map[string]string{
 	"conformance-envelope-nl-to-format-engaged":      "provider.usage envelope.retry.attempted provider.usage envelope.retry.attempted provider.usage envelope.nlToFormat.engaged provider.usage",
 }
 
-// answer waits until a run asks, and answers it.
+// answer waits until a run has a question, and answers it.
 func answer(t *testing.T, c *harness.Client, id, runID string) {
 	t.Helper()
 	want, ok := fixture.Asks[id]
@@ -65,7 +65,7 @@ func TestFixtures_AdvertiseExactlyWhatCanRun(t *testing.T) {
 func TestFixtures_RunAsTheirDescriptionsSay(t *testing.T) {
 	_, c := seamHost(t)
 	schemas := harness.LoadSchemas(t)
-	// One after the other: scripts are queued by node id, and fixtures share ids.
+	// Sequential: scripts are queued by node id, and fixtures share ids.
 	for _, id := range fixtureIDs(t) {
 		t.Run(id, func(t *testing.T) {
 			if s, ok := fixture.Scripts[id]; ok {

@@ -1,4 +1,4 @@
-// Package e2e drives a real host over HTTP, gRPC and NATS, as its users do.
+// Package e2e tests a real host over HTTP, gRPC and NATS, as users use it.
 package e2e
 
 import (
@@ -15,11 +15,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// needsHost leaves out tests that start processes when time is short.
+// needsHost skips tests that start processes under -short.
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 }
 
@@ -36,7 +36,7 @@ func seamHost(t *testing.T) (*harness.Host, *harness.Client) {
 	return h, h.Client(testKey)
 }
 
-// within bounds a test's requests.
+// within limits the time of a test's requests.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -55,7 +55,7 @@ func start(t *testing.T, c *harness.Client, body string) string {
 	return v.RunID
 }
 
-// finish waits for a run's end and holds all it said against the schemas.
+// finish waits for a run's end and validates everything it returned against the schemas.
 func finish(t *testing.T, c *harness.Client, s *harness.Schemas, runID string) ([]harness.Event, snapshot) {
 	t.Helper()
 	events, err := c.Finish(within(t, 30*time.Second), runID)

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// packFiles are two packs: one brings a kind, the other a node that takes it.
+// packFiles are two packs: one has a kind, the other a node that accepts it.
 var packFiles = map[string]string{
 	"packs/notes/pack.json": `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0 <2.0.0"},
 		"peerDependencies":{"host.aiEnvelope":"supported","aiProviders":"supported","providerUsage":"supported","idempotency":"supported","debugBundle":"supported"}}`,
@@ -36,7 +36,7 @@ func noteNode(id string) string {
 		"config":{"envelopeType":"vendor.acme.note","prompt":"Write a note."},"envelopeContract":{"accepts":["vendor.acme.note"]}}`
 }
 
-// packFolder writes packFiles and gives the folder.
+// packFolder writes packFiles and returns the folder.
 func packFolder(t *testing.T) string {
 	t.Helper()
 	return writeFiles(t, packFiles)
@@ -60,7 +60,7 @@ func get(t *testing.T, c *harness.Client, path string) *harness.Answer {
 	return a
 }
 
-// What a host says about a vendor's kind.
+// Discovery's description of a vendor's kind.
 type discovered struct {
 	SupportedEnvelopes []string
 	SchemaVersions     map[string]int
@@ -74,8 +74,8 @@ func discover(t *testing.T, c *harness.Client) (d discovered) {
 	return d
 }
 
-// OpenWOP envelope contract §4: discovery, serving and validation read one
-// registry, wherever a kind came from; ADR 0014 for the nodes.
+// OpenWOP envelope contract §4: discovery, serving and validation use one registry for kinds of
+// every source. ADR 0014 for the nodes.
 func TestPacks_BringKindsAndNoNodesThatNeedARuntime(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
@@ -89,7 +89,7 @@ func TestPacks_BringKindsAndNoNodesThatNeedARuntime(t *testing.T) {
 	require.NotContains(t, string(get(t, c, "/.well-known/openwop").Body), "vendor.acme.write")
 	var families map[string]json.RawMessage
 	require.NoError(t, get(t, c, "/.well-known/openwop").JSON(&families))
-	for _, f := range []string{"aiProviders", "providerUsage", "idempotency", "debugBundle"} { // what the pack was promised
+	for _, f := range []string{"aiProviders", "providerUsage", "idempotency", "debugBundle"} { // the features that the pack requires
 		require.Contains(t, families, f)
 	}
 
@@ -115,7 +115,7 @@ func TestPacks_BringKindsAndNoNodesThatNeedARuntime(t *testing.T) {
 	require.Contains(t, h.Log(), "has no runtime for nodes of packs")
 }
 
-// artifacts are the events of accepted envelopes, as they were sent.
+// artifacts returns the raw events of accepted envelopes.
 func artifacts(events []harness.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -126,8 +126,7 @@ func artifacts(events []harness.Event) []string {
 	return out
 }
 
-// OpenWOP envelope contract §26 case 23: the pack is taken away while a run of
-// its kind waits.
+// OpenWOP envelope contract §26 case 23: the pack is removed while a run with its kind waits.
 func TestPacks_AKindTakenAwayIsRefusedAndItsEventsStay(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
@@ -166,7 +165,7 @@ func TestPacks_AKindTakenAwayIsRefusedAndItsEventsStay(t *testing.T) {
 	require.Equal(t, "unknown_envelope_kind", failed.Error.Code)
 }
 
-// deskFiles are a pack whose nodes are made of the host's, and a workflow of each.
+// deskFiles are a pack whose nodes extend the host's, and a workflow of each.
 var deskFiles = map[string]string{
 	"packs/desk/pack.json": `{"name":"vendor.acme.desk","version":"1.2.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[
 		{"typeId":"vendor.acme.desk.triage","version":"1.0.0","category":"chat","role":"side-effect","configSchemaRef":"config.json",
@@ -186,8 +185,8 @@ func deskWorkflow(id string) string {
 		"position":{"x":0,"y":0},"config":{"prompt":"Hello."},"inputs":{}}],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
 }
 
-// OpenWOP envelope contract §16.3, rows 3 and 4, by a real host; §16.4 for what it
-// says of itself.
+// OpenWOP envelope contract §16.3, rows 3 and 4, with a real host; §16.4 for its discovery
+// document.
 func TestPacks_NodesAreMadeOfTheHostsAndPassTheGate(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)

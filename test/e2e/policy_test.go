@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// OpenWOP host contract §5.8: a forbidden model is never asked; what is known when the run
-// is created is refused then.
+// OpenWOP host contract §5.8: a forbidden model is never called. A run that names one at creation
+// is rejected then.
 func TestPolicy_KeepsATenantFromAModel(t *testing.T) {
 	needsHost(t)
 	file := filepath.Join(t.TempDir(), "policies.json")

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// promptCanary is the secret that the host's test seams know.
+// promptCanary is the secret of the host's test seams.
 const promptCanary = "canary-4b1f9e27d0c8a635"
 
 // promptFiles are a host's own templates, a pack's, and a workflow that names both.
@@ -46,7 +46,7 @@ func promptHost(t *testing.T, observability string) (*harness.Host, *harness.Cli
 }
 
 // OpenWOP envelope contract §16.3, §19.2, §25: the event of a real run.
-func TestPrompts_ARunTellsWhatItsPromptWasMadeOf(t *testing.T) {
+func TestPrompts_ARunRecordsTheSourcesOfItsPrompt(t *testing.T) {
 	h, c := promptHost(t, "full")
 	schemas := harness.LoadSchemas(t)
 	events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"sort","inputs":{"mail":"dear sirs"}}`))
@@ -89,7 +89,7 @@ func TestPrompts_TellAsMuchAsTheOperatorLetsThem(t *testing.T) {
 	require.Equal(t, "completed", snap.Status)
 	require.NotContains(t, names(events), "prompt.composed")
 
-	// A node whose required variable has no value is not asked of a model.
+	// A node whose required variable has no value makes no model call.
 	events, snap = finish(t, c, schemas, start(t, c, `{"workflowId":"sort"}`))
 	require.Equal(t, "failed", snap.Status)
 	require.Equal(t, "prompt_variable_unresolved", snap.Error.Code)

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// slowModel answers after a moment and counts the calls that it has at the same time.
+// slowModel answers after a moment and counts its concurrent calls.
 type slowModel struct {
 	mu                 sync.Mutex
 	calls, flying, top int
@@ -81,7 +81,7 @@ func TestProviderSettings_QueueCallsOfAllTenants(t *testing.T) {
 	require.LessOrEqual(t, model.top, 2)
 }
 
-// busyModel refuses calls for a while from the first one on.
+// busyModel rejects calls for a while from the first one on.
 type busyModel struct {
 	mu              sync.Mutex
 	until           time.Time
@@ -106,7 +106,7 @@ func (m *busyModel) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 }
 
-// After a 429 the calls in the queue wait as the vendor asks: it refuses one call, not eight.
+// After a 429 the queued calls wait as the vendor requests: it rejects one call, not eight.
 func TestProviderSettings_ARefusedProviderIsNotCalled(t *testing.T) {
 	needsHost(t)
 	model := &busyModel{}

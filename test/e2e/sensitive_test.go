@@ -13,9 +13,9 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// private is a workflow about a sensitive text and a sensitive number. It copies both,
-// waits, and then waits for as long as the copy of the number says: a mask in its place
-// would fail the last node.
+// private is a workflow with a sensitive text and a sensitive number. It copies both, waits for an
+// answer, and then waits for the copied number of milliseconds: with a mask instead of the number
+// the last node would fail.
 const private = `{"id":"private","name":"p","version":"1","nodes":[
 	{"id":"copy","typeId":"core.identity","name":"c","position":{"x":0,"y":0},"config":{},"inputs":{
 		"text":{"type":"variable","variableName":"ssn"},"ms":{"type":"variable","variableName":"pause"}}},
@@ -27,11 +27,10 @@ const private = `{"id":"private","name":"p","version":"1","nodes":[
 "triggers":[],"variables":[{"name":"ssn","type":"string","sensitive":true},{"name":"pause","type":"number","sensitive":true},{"name":"open","type":"string"}],
 "metadata":{},"settings":{}}`
 
-// ssn is what must be nowhere. It looks like no secret, so that nothing but its mark
-// hides it.
+// ssn must appear nowhere. It does not look like a secret, so only its sensitivity mark hides it.
 const ssn = "born in Bremen on a monday"
 
-// seeded is a host with workflows, by id.
+// seeded starts a host with workflows, by id.
 func seeded(t *testing.T, workflows map[string]string) *harness.Host {
 	t.Helper()
 	needsHost(t)
@@ -42,8 +41,8 @@ func seeded(t *testing.T, workflows map[string]string) *harness.Host {
 	return harness.Start(t, "--workflows", dir, "--lease", "1s", "--test-seams", "--api-key", testKey+"=acme:*")
 }
 
-// OpenWOP host contract §10.3: applied before the append, so that no surface and no disk
-// has the value; and the run goes on with it, also when its executor was killed.
+// OpenWOP host contract §10.3: masking happens before the append, so no API and no disk has the
+// value. The run continues with the value, also after its executor is killed.
 func TestSensitive_StaysOutOfTheLogAndInTheRun(t *testing.T) {
 	h := seeded(t, map[string]string{"private": private})
 	c := h.Client(testKey)
@@ -93,8 +92,8 @@ func holding(t *testing.T, dir, text string) []string {
 	return out
 }
 
-// This host does not promise what it does not do: what a model says is told while it
-// comes.
+// The host rejects what it cannot guarantee: a model's answer is streamed before it could be
+// masked.
 func TestSensitive_IsRefusedWhereItCouldNotBeKept(t *testing.T) {
 	h := seeded(t, nil)
 	c := h.Client(testKey)

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// heldModel is a vendor that answers no call until it is told to, and then refuses it.
+// heldModel is a vendor that answers no call until released, and then rejects it.
 type heldModel struct {
 	*httptest.Server
 	now, most atomic.Int64
@@ -26,7 +26,7 @@ func newHeldModel(t *testing.T) *heldModel {
 	released := make(chan struct{})
 	s := &heldModel{release: sync.OnceFunc(func() { close(released) })}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that its client is gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that its client disconnected
 		n := s.now.Add(1)
 		defer s.now.Add(-1)
 		for {
@@ -46,8 +46,8 @@ func newHeldModel(t *testing.T) *heldModel {
 	return s
 }
 
-// A tenant whose runs wait for a model has all slots and a long line. Another tenant's new run is
-// executed at once, and no more of its own workflow's runs than that allows.
+// A tenant whose runs wait for a model uses all slots and has a long queue. Another tenant's new
+// run starts immediately, within its workflow's concurrency limit.
 func TestShares_ABusyTenantDelaysNoOther(t *testing.T) {
 	needsHost(t)
 	model := newHeldModel(t)
@@ -94,8 +94,8 @@ func TestShares_ABusyTenantDelaysNoOther(t *testing.T) {
 	require.Contains(t, string(a.Body), "/settings/rate/periodMs")
 }
 
-// A host that is killed with a permit held, and has its data to itself, goes on without waiting for the
-// lease of the process before it, and still executes one run at a time.
+// A host killed with a permit held restarts on its own data without waiting for the old lease, and
+// still executes one run at a time.
 func TestShares_ARestartedHostFreesItsPermits(t *testing.T) {
 	needsHost(t)
 	model := newHeldModel(t)
@@ -116,7 +116,7 @@ func TestShares_ARestartedHostFreesItsPermits(t *testing.T) {
 	require.Eventually(t, func() bool { return model.now.Load() == 1 }, 20*time.Second, 10*time.Millisecond, "a run is executed again")
 	require.Never(t, func() bool { return model.now.Load() > 1 }, 500*time.Millisecond, 20*time.Millisecond)
 	model.release()
-	c = h.Client("acme-key") // its address is new
+	c = h.Client("acme-key") // its address has changed
 	for _, id := range ids {
 		_, err := c.Finish(within(t, 20*time.Second), id)
 		require.NoError(t, err)

@@ -26,7 +26,7 @@ func relations(t *testing.T, c *harness.Client, runID string) family {
 	return f
 }
 
-// asker is the run that asks: the run itself, or a child that it waits for.
+// asker returns the run with the question: the run itself, or a child it waits for.
 func asker(t *testing.T, c *harness.Client, runID string) string {
 	t.Helper()
 	for _, child := range relations(t, c, runID).ChildRuns {
@@ -35,7 +35,7 @@ func asker(t *testing.T, c *harness.Client, runID string) string {
 	return runID
 }
 
-// The fixtures of sub-workflows, as their descriptions say.
+// The fixtures of sub-workflows follow their descriptions.
 func TestFixtures_SubWorkflows(t *testing.T) {
 	_, c := seamHost(t)
 	schemas := harness.LoadSchemas(t)

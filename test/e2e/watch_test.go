@@ -18,13 +18,12 @@ type row struct {
 	RunID, WorkflowID, Status string
 }
 
-// watch reads the rows that change, until the test ends. It returns once the stream is
-// open.
+// watch reads changed rows until the test ends. It returns once the stream is open.
 func watch(t *testing.T, c *harness.Client, headers ...string) <-chan row {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	rows, ended := make(chan row, 256), make(chan struct{})
-	var failed error // read once ended is closed
+	var failed error // read after ended is closed
 	opened := make(chan struct{})
 	client := *c
 	client.HTTP = &http.Client{Transport: opens{opened}}
@@ -52,7 +51,7 @@ func watch(t *testing.T, c *harness.Client, headers ...string) <-chan row {
 	return rows
 }
 
-// opens closes a channel when an answer's headers are there.
+// opens closes a channel when an answer's headers arrive.
 type opens struct{ opened chan struct{} }
 
 func (o opens) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -63,7 +62,7 @@ func (o opens) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// next is the next row of a stream.
+// next returns the next row of a stream.
 func next(t *testing.T, rows <-chan row) row {
 	t.Helper()
 	select {
@@ -107,8 +106,8 @@ func TestWatchRuns_C2b_ShowsARunFromItsBeginningToItsEnd(t *testing.T) {
 	require.Equal(t, []row{{run, "triage", "completed"}}, list.Runs)
 }
 
-// C2a, C3d: a row holds what the list shows, is small, and is found by words.
-func TestListRuns_C2a_FindsRowsByWordsAndSaysWhoHasToAct(t *testing.T) {
+// C2a, C3d: a row has the list's columns, is small, and is found by words.
+func TestListRuns_C2a_FindsRowsByWordsAndShowsWhoHasToAct(t *testing.T) {
 	t.Parallel()
 	h, _ := consoleHost(t, "--stalled-after", "1s", "--test-seams", "--api-key", testKey+"=acme:*")
 	c := h.Client(consoleKey)

@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// What is registered is kept and shown again, so no secret that the host knows may be in
-// it, in whatever encoding.
-func TestWebhook_HoldsNoSecretThatTheHostKnows(t *testing.T) {
+// A registration is stored and shown again, so it must not contain a registered secret in any
+// encoding.
+func TestWebhook_HoldsNoRegisteredSecret(t *testing.T) {
 	const secret = "Zx9-quartz-Kestrel-4711-vault"
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("canary: "+secret+"\n"), 0o600))

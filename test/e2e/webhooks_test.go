@@ -19,9 +19,9 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// inbox is a server of somebody's that takes webhooks.
+// inbox is a third-party server that receives webhooks.
 type inbox struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	status int
 	got    []mail
 }
@@ -52,7 +52,7 @@ func (b *inbox) all() []mail {
 	return append([]mail(nil), b.got...)
 }
 
-// taken counts the deliveries that were taken, by run and sequence, in their order.
+// taken returns the accepted deliveries by run: their sequences in order.
 func (b *inbox) taken(t *testing.T) map[string][]int {
 	out := map[string][]int{}
 	for _, m := range b.all() {
@@ -75,8 +75,8 @@ const twoNodes = `{"id":"two","name":"two","version":"1","nodes":[
 
 const allowPrivate = "OPENWOP_WEBHOOK_ALLOW_PRIVATE=true"
 
-// A host is killed while deliveries fail: all of them arrive, signed, in the order of
-// their runs, and the log tells no secret (OpenWOP host contract §10.5).
+// A host is killed while deliveries fail. All of them arrive, signed and in the order of their
+// runs, and the log has no secret (OpenWOP host contract §10.5).
 func TestWebhooks_OutliveAKill(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
@@ -116,11 +116,11 @@ func TestWebhooks_OutliveAKill(t *testing.T) {
 	run()
 	require.Eventually(t, func() bool { return len(in.all()) >= 2 }, 10*time.Second, 10*time.Millisecond, "both are tried")
 	h.Kill()
-	in.answer(http.StatusNoContent) // before the host is back: two more failures would open the breaker for an hour
+	in.answer(http.StatusNoContent) // before the host restarts: two more failures would open the breaker for an hour
 	h.Launch()
 	c = h.Client(testKey)
 	run()
-	require.Eventually(t, func() bool { return len(flat(in.taken(t))) >= len(flat(want)) }, 3*time.Minute, 50*time.Millisecond, "all arrive") // who was killed held a probe
+	require.Eventually(t, func() bool { return len(flat(in.taken(t))) >= len(flat(want)) }, 3*time.Minute, 50*time.Millisecond, "all arrive") // the killed process held a probe
 	require.Equal(t, want, in.taken(t), "each once, in order")
 	for _, m := range in.all() {
 		require.Equal(t, hook.WebhookID, m.header.Get("X-Openwop-Webhook-Id"))
@@ -133,7 +133,7 @@ func TestWebhooks_OutliveAKill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, a.Status)
 	h.Stop()
-	require.Contains(t, said.String(), "delivery failed")
+	require.Contains(t, said.String(), "webhooks: delivery failed")
 	require.NotContains(t, said.String(), hook.Secret)
 	require.NotContains(t, said.String(), "url-secret")
 }
@@ -146,8 +146,8 @@ func flat(m map[string][]int) []int {
 	return out
 }
 
-// OpenWOP host contract §10.6: the switch for tests is refused in production, and
-// without it nothing private is called.
+// OpenWOP host contract §10.6: the test switch is rejected in production, and without it no private
+// address is called.
 func TestWebhooks_KeepToPublicAddresses(t *testing.T) {
 	t.Parallel()
 	_, c := seamHost(t)
@@ -159,7 +159,7 @@ func TestWebhooks_KeepToPublicAddresses(t *testing.T) {
 	}
 }
 
-// output keeps all that a host says.
+// output records the host's output.
 type output struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer

@@ -1,5 +1,5 @@
-// Package fanout follows runs with thousands of clients at once, and looks at what that
-// costs the gateway and the log.
+// Package fanout streams runs to thousands of clients and measures the cost for the gateway and the
+// log.
 package fanout
 
 import (
@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// many is how many clients a gateway has to bear, and few how many do in a hurry.
+	// many is the number of clients that a gateway must serve, few the number under -short.
 	many, few = 5000, 300
-	// perRun is how many follow one run.
+	// perRun is the number of clients per run.
 	perRun = 100
-	// handful bounds what all services of a host hold at the log, whoever follows.
+	// handful is the limit of NATS resources of all services, for any number of clients.
 	handful = 24
-	// anew is how many of these may just be replaced when one looks.
+	// anew is how many of these may be in replacement at the time of a check.
 	anew = 3
-	// perClient bounds the memory that a gateway holds for one client, in bytes.
+	// perClient is the gateway's memory limit per client, in bytes.
 	perClient = 128 << 10
-	// watchers are how many watch the runs of each tenant.
+	// watchers is the number of clients that watch a tenant's runs.
 	watchers = 20
 )
 
-// clients is how many this process may open: a connection is a file.
+// clients is the number of clients that this process may open: a connection is a file.
 func clients(t *testing.T) int {
 	t.Helper()
 	n := many
 	if testing.Short() {
 		n = few
 	}
-	var files syscall.Rlimit // the runtime has raised it as far as it may
+	var files syscall.Rlimit // the runtime has already raised the limit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
 	if spare := int(files.Cur) - 1000; spare < n { //nolint:gosec // G115: far below 2^63
 		t.Logf("%d clients instead of %d: this process may open %d files", spare, n, files.Cur)
@@ -56,7 +56,7 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 
 	keys := []string{acme, beta}
 	tenants := map[string]*harness.Client{acme: patient(gateway, acme), beta: patient(gateway, beta)}
-	var runs []string // of the tenants in turn
+	var runs []string // alternating tenants
 	for i := range n / perRun {
 		id, err := begin(ctx, tenants[keys[i%2]])
 		require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 		_, err := tenants[keys[i%2]].Finish(ctx, run)
 		require.NoError(t, err)
 	}
-	close(slow) // by now they have all to catch up with
+	close(slow) // they have to catch up with everything
 	require.NoError(t, group.Wait())
 	t.Logf("the rest of %d events came within %s", len(all)*len(all[0].got), time.Since(began).Round(time.Millisecond))
 

@@ -12,20 +12,19 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// follower is a client of a run's events. It comes back with the last id that it has
-// until the run has ended.
+// follower is a client of a run's events. It reconnects with its last id until the run has ended.
 type follower struct {
 	client *harness.Client
 	run    string
-	// leaves is after which sequence it goes away and comes back; -1: never.
+	// leaves is the sequence after which it disconnects and reconnects; -1 never.
 	leaves int
-	// reads says when it begins to read what it gets; nil: at once.
+	// reads releases its reading; nil reads immediately.
 	reads <-chan struct{}
-	// asked is called when it has been shown what its run waits for.
+	// asked is called when it has received the run's question.
 	asked func()
 
 	got []harness.Frame
-	// streams counts how often it connected.
+	// streams counts its connections.
 	streams int
 }
 
@@ -74,21 +73,21 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// comesAgain reports that a client is told to come again, as a machine that does too much else at
-// once tells some, and waits for as long as it is told.
+// comesAgain waits for the Retry-After of an overloaded gateway. It returns false for any other
+// answer.
 func comesAgain(ctx context.Context, a *harness.Answer) bool {
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	return a.Status == http.StatusServiceUnavailable && err == nil && lifecycle.Wait(ctx, time.Duration(after)*time.Second)
 }
 
-// check holds what was received against the run's events as they are recorded.
+// check compares the received events with the recorded ones.
 func (f *follower) check(events []harness.Event) error {
 	for i, fr := range f.got {
 		if fr.ID != strconv.Itoa(i) {
 			return fmt.Errorf("%s: event no. %d has the id %s, after %d streams", f.run, i, fr.ID, f.streams)
 		}
 		if i >= len(events) || fr.Data != string(events[i].Raw) {
-			return fmt.Errorf("%s: event no. %d is not what is recorded: %s", f.run, i, fr.Data)
+			return fmt.Errorf("%s: event no. %d differs from the recorded event: %s", f.run, i, fr.Data)
 		}
 	}
 	if len(f.got) != len(events) {

@@ -34,10 +34,10 @@ func startBroker(t *testing.T) broker {
 	return broker{srv.ClientURL(), "http://" + srv.MonitorAddr().String()}
 }
 
-// held is what the clients of a NATS server hold there.
+// held is what clients hold at a NATS server.
 type held struct{ consumers, subscriptions, connections int }
 
-// held asks the server's monitoring.
+// held reads it from the server's monitoring.
 func (b broker) held(t *testing.T) held {
 	t.Helper()
 	var js struct{ Consumers int }
@@ -70,13 +70,13 @@ func (b broker) ask(t *testing.T, path string, into any) {
 
 const (
 	acme, beta = "key-acme", "key-beta"
-	// gated is a workflow that waits for an approval, and then makes events for a while.
+	// gated is a workflow that waits for an approval and then makes events for a while.
 	gated = "gated"
 	steps = 6
 )
 
-// startHost starts one process of each service, with a workflow of each tenant, and gives
-// the gateway.
+// startHost starts one process of each service, with a workflow of each tenant, and returns the
+// gateway.
 func startHost(t *testing.T, b broker) *harness.Host {
 	t.Helper()
 	gateway := harness.ServeAll(t, []string{"--nats", b.url, "--nats-monitor", b.monitor}, "--api-key", acme+"=acme:*", "--api-key", beta+"=beta:*")
@@ -102,7 +102,7 @@ func workflow() string {
 		gated, strings.Join(nodes, ","), strings.Join(edges, ","))
 }
 
-// memory is how much of the machine's a process holds, in bytes.
+// memory returns the resident memory of a process, in bytes.
 func memory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -116,7 +116,7 @@ func memory(t *testing.T, pid int) int {
 	return n << 10
 }
 
-// patient is a client that may wait as long as the test does.
+// patient is a client without its own timeout.
 func patient(h *harness.Host, key string) *harness.Client {
 	c := h.Client(key)
 	c.HTTP = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}

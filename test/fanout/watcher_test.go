@@ -12,9 +12,9 @@ import (
 // watcher is a client of the list of a tenant's runs.
 type watcher struct {
 	client *harness.Client
-	// runs is how many are to end while it watches.
+	// runs is the number of runs that end while it watches.
 	runs int
-	// opened is called once it learns of what changes.
+	// opened is called once the watch is active.
 	opened func()
 
 	ended []string
@@ -43,7 +43,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	return nil
 }
 
-// opening tells when the headers of an answer are there.
+// opening calls back when the headers of an answer arrive.
 type opening struct {
 	http.RoundTripper
 

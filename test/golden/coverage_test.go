@@ -15,17 +15,17 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// unrecorded are the event types that no recorded run can have, and why.
+// unrecorded are the event types that no recorded run can have, with the reason.
 var unrecorded = map[wire.EventType]string{
-	wire.EventVersionPinned:  "no node type of this host has gone through a change that its runs must not notice; package run's tests have one that has",
-	wire.EventReplayDiverged: "only a replay tells it, and the corpus holds what is replayed",
-	// Gates of runs tell approval.received.
-	wire.EventApprovalGranted:  "only the seam of governance decides so, and answers the event to whoever asked: no run has it",
+	wire.EventVersionPinned:  "no node type of this host has had an incompatible change; package run's tests have one that has",
+	wire.EventReplayDiverged: "only a replay records it, and the corpus has sources of replays",
+	// Gates of runs record approval.received.
+	wire.EventApprovalGranted:  "only the governance seam makes it and returns it to its caller: no run has it",
 	wire.EventApprovalRejected: "the same",
 }
 
-// told are the event types and node types of the corpus.
-func told(t *testing.T) (events map[wire.EventType]bool, nodes map[string]bool) {
+// typesOf returns the event types and node types of the corpus.
+func typesOf(t *testing.T) (events map[wire.EventType]bool, nodes map[string]bool) {
 	t.Helper()
 	events, nodes = map[wire.EventType]bool{}, map[string]bool{}
 	for _, file := range recordings(t) {
@@ -41,7 +41,7 @@ func told(t *testing.T) (events map[wire.EventType]bool, nodes map[string]bool) 
 	return events, nodes
 }
 
-// emitted are the event types that the host has a name for.
+// emitted returns the event types that the host has a name for.
 func emitted(t *testing.T) []wire.EventType {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "protocol", "wire", "types.go"), nil, 0)
@@ -63,19 +63,19 @@ func emitted(t *testing.T) []wire.EventType {
 	return out
 }
 
-// Whatever the host tells and serves occurs in some recorded run, so that a build that tells
-// or does it otherwise is found out.
+// Every event type and node type of the host occurs in a recorded run, so that changes of their
+// behaviour are detected.
 func TestGolden_HasEveryEventTypeAndNodeType(t *testing.T) {
 	t.Parallel()
-	events, nodes := told(t)
+	events, nodes := typesOf(t)
 	for _, e := range emitted(t) {
 		if reason, known := unrecorded[e]; known {
-			require.False(t, events[e], "%s occurs after all, though %s: take it off the list", e, reason)
+			require.False(t, events[e], "%s occurs, although %s: remove it from the list", e, reason)
 			continue
 		}
 		assert.True(t, events[e], "no recorded run has %s: add one to test/conformance, and record with `make golden`", e)
 	}
 	for _, id := range types(t).IDs() {
-		assert.True(t, nodes[id], "no recorded run gets to a node of type %s: add one to test/conformance, and record with `make golden`", id)
+		assert.True(t, nodes[id], "no recorded run has a node of type %s: add one to test/conformance, and record with `make golden`", id)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 )
 
-// A run whose state was encoded after any event goes on to the state that it came to without.
+// A state encoded after any event and decoded again folds to the same final state.
 func TestEncode_FoldsGoOnFromAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, file := range recordings(t) {
@@ -38,15 +38,15 @@ func TestEncode_FoldsGoOnFromAnyEvent(t *testing.T) {
 	}
 }
 
-// folds is the digest of all encoded states of the corpus, as of foldsVersion.
+// folds is the digest of all encoded states of the corpus at foldsVersion.
 const (
 	foldsVersion = 1
 	folds        = "54028258ed8ec8d3e6d1c11f66913df5a1c313a60a6aca65360a9a145ad8fffc"
 )
 
-// A build that folds or encodes in another way must not use the encoded states of this one. If
-// this fails after a change of the fold or its encoding, raise runstate.FoldVersion and note both
-// values here; if it fails after `make golden` alone, note the digest.
+// A build that folds or encodes differently must not use the encoded states of this one. If this
+// fails after a change of the fold or its encoding, raise runstate.FoldVersion and update both
+// values here. If it fails after `make golden` alone, update the digest.
 func TestEncode_OtherFoldsHaveAnotherVersion(t *testing.T) {
 	t.Parallel()
 	h := sha256.New()

@@ -1,6 +1,5 @@
-// Package golden holds what this build makes of runs that were recorded before: each is
-// folded and replayed, and nothing may come out otherwise. `make golden` records them anew,
-// after a change that is meant to be one.
+// Package golden replays and folds recorded runs with this build; the results must match the
+// recordings. After an intended change, `make golden` records them again.
 package golden
 
 import (
@@ -24,7 +23,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// types are those of the hosts that the runs were recorded on.
+// types returns the node types of the recording hosts.
 func types(t *testing.T) node.Catalog {
 	t.Helper()
 	packs, _, err := pack.Load([]pack.Source{{Folder: "desk", FS: os.DirFS(filepath.Join("..", "conformance", "testdata", "packs", "desk"))}}, pack.Host{Any: true})
@@ -33,7 +32,7 @@ func types(t *testing.T) node.Catalog {
 		And(node.Type{ID: node.TypeMCPCallTool, Class: node.Effect}, node.Type{ID: node.TypeA2ASendMessage, Class: node.Effect})
 }
 
-// recordings are the files of the corpus.
+// recordings lists the files of the corpus.
 func recordings(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("corpus", "*.json"))
@@ -44,7 +43,7 @@ func recordings(t *testing.T) []string {
 
 var limits = machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128}
 
-// load reads a recorded run, and the plan of its workflow.
+// load reads a recorded run and the plan of its workflow.
 func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, machine.Plan) {
 	t.Helper()
 	b, err := os.ReadFile(file) //nolint:gosec // G304: of the corpus
@@ -68,7 +67,7 @@ func facts(events []wire.Event) string {
 	return b.String()
 }
 
-// Each recorded run, replayed from its start by this build, is the run it was.
+// Each recorded run, replayed from its start, has the same events.
 func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, file := range recordings(t) {
@@ -81,9 +80,9 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 			var log []wire.Event
 			for now := time.Unix(2_000_000_000, 0); ; {
 				m := machine.New(plan, limits, runstate.Fold(&again, log)).Replaying(machine.NewTape(*again.Fork, source, log))
-				require.Empty(t, m.Advance(now), "a replay asks nobody")
+				require.Empty(t, m.Advance(now), "a replay makes no calls")
 				events, _ := m.Pending()
-				if rec.Masking != "" { // as whoever appends them does
+				if rec.Masking != "" { // as the appender does
 					for i, e := range events {
 						events[i] = m.Sensitive().Event(e)
 					}
@@ -97,8 +96,7 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 	}
 }
 
-// The fold of a recorded run ends where the run did, and any part of it in a state that
-// the protocol has.
+// The fold of a recorded run has the run's end, and every prefix folds to a legal state.
 func TestGolden_FoldsAreLegal(t *testing.T) {
 	t.Parallel()
 	for _, file := range recordings(t) {

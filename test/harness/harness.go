@@ -310,6 +310,6 @@ func withoutKeys(env []string) []string {
 func InOneProcess(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("WAYBILL") != "" {
-		t.Skip("SKIPPED, the host is several processes: " + why)
+		t.Skip("SKIPPED, needs a host in one process: " + why)
 	}
 }

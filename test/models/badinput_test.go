@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// requireFailed wants a run that failed with a code, and whose message says these words
-// and none of the vendor's.
+// requireFailed checks that a run failed with this code and a message that contains these words and
+// no vendor text.
 func requireFailed(t *testing.T, events []harness.Event, code string, words ...string) {
 	t.Helper()
 	last := events[len(events)-1]
@@ -38,13 +38,12 @@ func TestBadInput_AProviderOrModelThatIsNotThere(t *testing.T) {
 	for _, v := range vendors {
 		events := finish(t, c, start(t, c, asks("value-whole", "nowhere", v, "ghost-1", "")))
 		requireFailed(t, events, "model_not_supported", v.id)
-		require.Empty(t, of(events, again), "no other try would find it")
+		require.Empty(t, of(events, again), "a retry cannot help")
 		require.Empty(t, v.desk.of("nowhere"))
 	}
 }
 
-// A call without a schema is one that the doubles fail: that they do is what all other
-// tests of this package rest on.
+// The doubles reject calls without a schema. All other tests of this package rely on it.
 func TestBadInput_TheDoublesFailACallWithoutASchema(t *testing.T) {
 	c := client(t, apiKey)
 	for _, v := range vendors {
@@ -55,7 +54,7 @@ func TestBadInput_TheDoublesFailACallWithoutASchema(t *testing.T) {
 	}
 }
 
-// strictVendors are doubles that know one key each.
+// strictVendors starts doubles that accept only one key each.
 func strictVendors(t *testing.T) map[string]string {
 	t.Helper()
 	o := openaicompat.New(openaicompat.Options{OpenAI: true, Key: "sk-right-openai-1", Models: []string{vendors[0].seeing}})
@@ -77,7 +76,7 @@ func TestBadInput_AKeyThatIsMissingOrWrong(t *testing.T) {
 		for _, v := range vendors {
 			events := finish(t, c, start(t, c, asks("value-whole", "keyless", v, v.seeing, "")))
 			requireFailed(t, events, "credential_required", "WAYBILL_PROVIDER_"+strings.ToUpper(v.id)+"_KEY")
-			require.Empty(t, of(events, again), "%s: waiting brings no key", name)
+			require.Empty(t, of(events, again), "%s: a retry cannot help", name)
 			require.NotContains(t, dump(events), v.key)
 			require.NotContains(t, h.Log(), v.key)
 		}
@@ -87,12 +86,12 @@ func TestBadInput_AKeyThatIsMissingOrWrong(t *testing.T) {
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 }
 
-// OpenWOP envelope contract §20: what has no words in a vendor's strict mode is said
-// with the vendor and the path, and nobody is asked.
+// OpenWOP envelope contract §20: a schema that the vendor's strict mode cannot express fails with
+// the vendor and the path, and no model is called.
 func TestBadInput_ASchemaThatTheVendorHasNoWordsFor(t *testing.T) {
 	c := client(t, apiKey)
 	for name, schema := range map[string]string{
@@ -109,7 +108,7 @@ func TestBadInput_ASchemaThatTheVendorHasNoWordsFor(t *testing.T) {
 			case name == "never":
 				requireFailed(t, events, "response_schema_invalid", v.id, "/properties/a/not")
 				require.Empty(t, v.desk.of("wants-"+name))
-			case v.id == "anthropic": // the only one that knows no recursion
+			case v.id == "anthropic": // the only vendor that rejects recursion
 				requireFailed(t, events, "response_schema_invalid", v.id, "/properties/kids/items")
 				require.Empty(t, v.desk.of("wants-"+name))
 			default:
@@ -129,13 +128,13 @@ func TestBadInput_AnAnswerWithAKeyTwice(t *testing.T) {
 			v.desk.put(name, withUsage(answer{text: twice}, answer{text: good})...)
 			events := finish(t, c, start(t, c, asks(shape+"-whole", name, v, v.seeing, "")))
 			require.Equal(t, "run.completed", events[len(events)-1].Type, "%s", dump(events))
-			require.Len(t, of(events, retry), 1, "it is not taken\n%s", dump(events))
+			require.Len(t, of(events, retry), 1, "the answer must be rejected\n%s", dump(events))
 		}
 	}
 }
 
-// What a vendor tells of its tokens is recorded as it tells it, as far as it can be a count (OpenWOP
-// envelope contract §19.1); whatever it says, the answer is not lost.
+// The vendor's token counts are recorded as reported if they are valid counts (OpenWOP envelope
+// contract §19.1). Wrong counts do not lose the answer.
 func TestBadInput_AVendorThatLiesAboutUsage(t *testing.T) {
 	c := client(t, apiKey)
 	for _, v := range vendors {
@@ -144,7 +143,7 @@ func TestBadInput_AVendorThatLiesAboutUsage(t *testing.T) {
 			v.desk.put(id, answer{text: good, in: lie[0], out: lie[1]}, answer{text: good, in: lie[0], out: lie[1]})
 			events := finish(t, c, start(t, c, asks("value-streamed", id, v, v.seeing, "")))
 			last := events[len(events)-1]
-			if last.Type == "run.failed" { // what is no count at all is no answer of the vendor's
+			if last.Type == "run.failed" { // a count of another type invalidates the vendor's answer
 				requireFailed(t, events, "provider_unavailable")
 				require.Equal(t, "huge", name, "%s", dump(events))
 				continue
@@ -156,7 +155,7 @@ func TestBadInput_AVendorThatLiesAboutUsage(t *testing.T) {
 	}
 }
 
-// A stream that keeps the line open and says nothing can be ended by whoever waits.
+// A call whose stream stays open and silent can be cancelled.
 func TestBadInput_AnAnswerThatNeverComesCanBeCancelled(t *testing.T) {
 	c := client(t, apiKey)
 	for _, v := range vendors {

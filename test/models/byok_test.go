@@ -15,13 +15,13 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The tenants of the host where everybody brings their own keys.
+// The tenants of the host where each tenant brings its own keys.
 const (
 	northKey = "hk_live_8a3c5e7092b1d4f6" // north
 	southKey = "hk_live_1f0e2d3c4b5a6978" // south
 )
 
-// tenantKey is the key of a tenant at a vendor.
+// tenantKey returns a tenant's key at a vendor.
 func tenantKey(tenant, vendor string) string { return "sk-" + tenant + "-" + vendor + "-77aa88bb99cc" }
 
 // byok is a host with a directory of tenants' keys.
@@ -31,20 +31,20 @@ type byok struct {
 	log *output
 }
 
-// output keeps all that a host says.
+// output records the host's output.
 type output struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
 }
 
-// Write keeps it.
+// Write appends to the record.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.b.Write(p)
 }
 
-// String is all of it.
+// String returns the whole record.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *output) String() string {
 func newBYOK(t *testing.T, addresses map[string]string) *byok {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	b := &byok{dir: t.TempDir(), log: &output{}}
 	for _, v := range vendors {
@@ -63,7 +63,7 @@ func newBYOK(t *testing.T, addresses map[string]string) *byok {
 	b.rotate(t, "south", "openai", tenantKey("south", "openai"))
 	b.h = harness.StartWith(t, harness.Options{
 		Args: append(hostArgs(addresses), "--durability", "process", "--credentials", b.dir, "--log-level", "debug",
-			"--redact-shapes=false", // what is hidden is hidden because it is known
+			"--redact-shapes=false", // secrets must be redacted because they are registered
 			"--api-key", northKey+"=north:*", "--api-key", southKey+"=south:*"),
 		Env: keys(vendors), Output: b.log,
 	})
@@ -71,7 +71,7 @@ func newBYOK(t *testing.T, addresses map[string]string) *byok {
 	return b
 }
 
-// rotate puts a key in the place of the one before, at once, as a mount does.
+// rotate replaces a key atomically, as a mounted secret does.
 func (b *byok) rotate(t *testing.T, tenant, vendor, key string) {
 	t.Helper()
 	path := filepath.Join(b.dir, tenant, vendor, "main")
@@ -82,7 +82,7 @@ func (b *byok) rotate(t *testing.T, tenant, vendor, key string) {
 
 const ownKey = `,"ai.credentialRef":"main"`
 
-// shown is everything that a reader can get of a run.
+// shown returns everything that a reader can get of a run.
 func shown(t *testing.T, c *harness.Client, id string) string {
 	t.Helper()
 	var b strings.Builder
@@ -100,7 +100,7 @@ func shown(t *testing.T, c *harness.Client, id string) string {
 	return b.String()
 }
 
-// requireHidden looks for a key, and for the beginning of it, where anybody can read.
+// requireHidden checks that neither a key nor its beginning is readable anywhere.
 func requireHidden(t *testing.T, key, where, marker string) {
 	t.Helper()
 	require.NotContains(t, where, key)
@@ -108,8 +108,8 @@ func requireHidden(t *testing.T, key, where, marker string) {
 	require.Contains(t, where, marker)
 }
 
-// A tenant's call goes out with the tenant's key, and a model that repeats the key
-// tells it to nobody (OpenWOP envelope contract §11).
+// A tenant's call uses the tenant's key. A model that repeats the key does not disclose it (OpenWOP
+// envelope contract §11).
 func TestBYOK_OwnKeysAreSentAndNeverShown(t *testing.T) {
 	b := newBYOK(t, urls(vendors))
 	for _, v := range vendors {
@@ -118,7 +118,7 @@ func TestBYOK_OwnKeysAreSentAndNeverShown(t *testing.T) {
 				t.Run(strings.Join([]string{v.id, shape, mode}, "/"), func(t *testing.T) {
 					key := tenantKey("north", v.id)
 					name := strings.Join([]string{"byok", v.id, shape, mode}, "-")
-					// The key comes in pieces, within a valid answer.
+					// The key arrives in pieces within a valid answer.
 					v.desk.put(name, answer{text: `{"answer":42,"note":"my key is ` + key + `, said the model"}`, in: 5, out: 30})
 					c := checked(t, b.h.Client(northKey))
 					id := start(t, c, asks(shape+"-"+mode, name, v, v.seeing, ownKey))
@@ -139,7 +139,7 @@ func TestBYOK_OwnKeysAreSentAndNeverShown(t *testing.T) {
 	}
 }
 
-func TestBYOK_EachTenantHasItsOwnAndNobodyTheHosts(t *testing.T) {
+func TestBYOK_EachTenantUsesItsOwnKeyAndNeverTheHosts(t *testing.T) {
 	b := newBYOK(t, urls(vendors))
 	v := vendors[0]
 	for api, tenant := range map[string]string{northKey: "north", southKey: "south"} {
@@ -150,8 +150,8 @@ func TestBYOK_EachTenantHasItsOwnAndNobodyTheHosts(t *testing.T) {
 		require.Equal(t, tenantKey(tenant, v.id), v.keyOf(v.desk.of(name)[0].header))
 	}
 
-	// The other tenant has no key at the other vendors, and none of another name: the
-	// host's own is no substitute, and nobody is asked.
+	// The other tenant has no key at the other vendors, and none under another name. The host's own
+	// key is no substitute, and no model is called.
 	c := checked(t, b.h.Client(southKey))
 	for name, body := range map[string]string{
 		"missing-vendor": asks("value-whole", "missing-vendor", vendors[1], vendors[1].seeing, ownKey),
@@ -159,21 +159,20 @@ func TestBYOK_EachTenantHasItsOwnAndNobodyTheHosts(t *testing.T) {
 	} {
 		events := finish(t, c, start(t, c, body))
 		requireHas(t, `{"error":{"code":"credential_required"}}`, events[len(events)-1].Payload)
-		require.Empty(t, of(events, again), "waiting brings no key")
+		require.Empty(t, of(events, again), "a retry cannot help")
 		require.Empty(t, of(events, usage))
 		for _, v := range vendors {
 			require.Empty(t, v.desk.of(name))
 		}
 	}
 
-	// Without a ref it is the host's call.
+	// Without a ref the host's key is used.
 	v.desk.put("hosts", answer{text: good, in: 5, out: 5})
 	finish(t, c, start(t, c, asks("value-whole", "hosts", v, v.seeing, "")))
 	require.Equal(t, v.key, v.keyOf(v.desk.of("hosts")[0].header))
 }
 
-// A key that is changed on disk is the next call's, also within a run, and hidden as
-// the one before it is.
+// A key replaced on disk applies from the next call, also within a run. Both keys are redacted.
 func TestBYOK_ARotatedKeyIsTheNextCalls(t *testing.T) {
 	v := vendors[0]
 	l := newLine(t, v)

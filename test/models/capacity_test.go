@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// waited is what node.retried says of a wait.
+// waited is the payload of node.retried for a wait.
 type waited struct {
 	Timestamp string `json:"timestamp"`
 	Payload   struct {
@@ -23,11 +23,11 @@ type waited struct {
 	} `json:"payload"`
 }
 
-// A wait for capacity is in the log: a host that is killed within it and started again waits
-// until the recorded instant, and calls the vendor once more.
+// A wait for capacity is in the log. A host killed during the wait and restarted waits until the
+// recorded time and calls the vendor once more.
 func TestCapacity_TheWaitOutlivesTheHost(t *testing.T) {
 	needsHost(t)
-	checked(t, &harness.Client{}) // loads the schemas before the parallel ones
+	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for i, v := range vendors {
 		t.Run(v.id, func(t *testing.T) {
 			t.Parallel()

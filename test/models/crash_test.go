@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// kills is how often each point is tried; WAYBILL_MODEL_KILLS sets another number.
+// kills returns how often each point is tried; WAYBILL_MODEL_KILLS overrides it.
 func kills(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("WAYBILL_MODEL_KILLS"))
@@ -36,20 +36,19 @@ type crash struct {
 	mode  string
 	run   string
 	rand  *rand.Rand
-	// before is what the log held before the kill, and envelope the id of the envelope in
-	// it; empty where they are not known.
+	// before is the log before the kill, and envelope the id of its envelope; empty if unknown.
 	before   []harness.Event
 	envelope string
 }
 
-// OpenWOP envelope contract §26 cases 10 and 11, and §9: whenever the host dies, there
-// is one answer in the end, and none that was recorded is asked for again.
+// OpenWOP envelope contract §26 cases 10 and 11, and §9: wherever the host dies, there is one
+// answer in the end, and a recorded answer is never requested again.
 func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
-	harness.InOneProcess(t, "it reads the file of the embedded log to find the moment to kill at")
+	harness.InOneProcess(t, "it reads the embedded log's file to time the kill")
 	if testing.Short() {
-		t.Skip("kills real processes; left out under -short")
+		t.Skip("kills real processes; run without -short")
 	}
-	checked(t, &harness.Client{}) // loads the schemas before the parallel ones
+	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for name, p := range killed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +58,7 @@ func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
 				v := vendors[i%len(vendors)]
 				hit := false
 				for try := 0; !hit; try++ {
-					require.Less(t, try, 20, "the point was missed again and again")
+					require.Less(t, try, 20, "the kill point was missed repeatedly")
 					k := &crash{h: h, v: v, line: lines[v.id], shape: p.shapes[r.IntN(len(p.shapes))], mode: p.modes[r.IntN(len(p.modes))], rand: r}
 					k.name = unsafeInName.ReplaceAllString(fmt.Sprintf("%s-%d-%d", name, i, try), "-")
 					hit = p.kill(t, k)
@@ -78,7 +77,7 @@ func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
 	}
 }
 
-// hostOnLines is a host of its own whose calls go over lines.
+// hostOnLines starts a host whose calls go through lines.
 func hostOnLines(t *testing.T) (*harness.Host, map[string]*line) {
 	t.Helper()
 	lines, addresses := map[string]*line{}, map[string]string{}
@@ -97,7 +96,7 @@ func (k *crash) begin(t *testing.T) {
 	k.run = start(t, k.h.Client("dev-key"), asks(k.shape+"-"+k.mode, k.name, k.v, k.v.seeing, ""))
 }
 
-// await waits until the run's log has an event of a type, and gives the log.
+// await waits until the run's log has an event of a type, and returns the log.
 func (k *crash) await(t *testing.T, typ string) []harness.Event {
 	t.Helper()
 	var events []harness.Event
@@ -120,22 +119,22 @@ func reach(t *testing.T, p chan struct{}) {
 	select {
 	case <-p:
 	case <-time.After(20 * time.Second):
-		require.Fail(t, "the call did not come so far")
+		require.Fail(t, "the call did not reach the point")
 	}
 }
 
-// checkLog holds a run's log against the rules that no crash may break.
+// checkLog checks a run's log against the rules that hold after any crash.
 func checkLog(t *testing.T, k *crash, events []harness.Event) {
 	t.Helper()
 	counts, ids := map[string]int{}, map[string]bool{}
 	for i, e := range events {
 		require.Equal(t, i, e.Sequence, "sequences are contiguous from 0")
-		require.False(t, ids[e.EventID], "event %s stands twice", e.EventID)
+		require.False(t, ids[e.EventID], "event %s is recorded twice", e.EventID)
 		ids[e.EventID] = true
 		counts[e.Type]++
 	}
 	for i, e := range k.before {
-		require.Equal(t, string(e.Raw), string(events[i].Raw), "what was recorded stays, byte for byte")
+		require.Equal(t, string(e.Raw), string(events[i].Raw), "recorded events must not change")
 	}
 	for _, once := range []string{"run.started", completed, "run.completed"} {
 		require.Equal(t, 1, counts[once], "%s\n%s", once, dump(events))
@@ -148,7 +147,7 @@ func checkLog(t *testing.T, k *crash, events []harness.Event) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(of(events, completed)[0].Payload, &end))
-	require.Equal(t, 42, end.Outputs.Output.Answer, "the answer is not lost")
+	require.Equal(t, 42, end.Outputs.Output.Answer, "the answer was lost")
 	require.Zero(t, counts[failed])
 	if k.shape == "value" {
 		return
@@ -161,8 +160,8 @@ func checkLog(t *testing.T, k *crash, events []harness.Event) {
 	requireHas(t, `{"artifactId":"`+end.Outputs.Envelopes[0].EnvelopeID+`"}`, of(events, artifact)[0].Payload)
 }
 
-// checkRepeat expects the event that shows a repeated call, once, and no other; empty
-// expects none. The text of a new attempt starts again.
+// checkRepeat expects the event that marks a repeated call exactly once; empty expects none. The
+// text of a new attempt starts from the beginning.
 func checkRepeat(t *testing.T, want string, events []harness.Event) {
 	t.Helper()
 	text, shown := "", []string(nil)
@@ -186,6 +185,6 @@ func checkRepeat(t *testing.T, want string, events []harness.Event) {
 	}
 	require.Equal(t, []string{want}, shown, "%s", dump(events))
 	if text != "" {
-		require.Equal(t, good, text, "the text begins again")
+		require.Equal(t, good, text, "the text must start from the beginning")
 	}
 }

@@ -27,7 +27,7 @@ const (
 	stalled = double.EndStall
 )
 
-// answer is what a model is to say, in no vendor's words.
+// answer is a scripted model answer, independent of the vendor.
 type answer struct {
 	text    string
 	stop    stop
@@ -36,13 +36,13 @@ type answer struct {
 	// status other than 0 is an error instead.
 	status     int
 	retryAfter string
-	// step lets one piece out for each value it gives.
+	// step releases one piece for each value received.
 	step chan struct{}
-	// raw is the body as it is, if rawType is set.
+	// raw is sent unchanged as the body if rawType is set.
 	raw, rawType string
 }
 
-// pieces cuts the text as models do, at three of the doubles' tokens.
+// pieces cuts the text into pieces of three of the doubles' tokens.
 func (a answer) pieces() []string {
 	var out []string
 	text := a.text
@@ -58,17 +58,15 @@ type call struct {
 	body   []byte
 }
 
-// desk keeps the answers of many runs apart: each run's prompts name its case.
+// desk holds the answers of many runs: each run's prompts name its case.
 type desk struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	answers map[string][]answer
-	// always are the answers of cases that are asked any number of times.
-	always map[string]answer
-	calls  map[string][]call
+	calls   map[string][]call
 }
 
 func newDesk() *desk {
-	return &desk{answers: map[string][]answer{}, always: map[string]answer{}, calls: map[string][]call{}}
+	return &desk{answers: map[string][]answer{}, calls: map[string][]call{}}
 }
 
 // put queues the answers of a case.
@@ -78,19 +76,12 @@ func (d *desk) put(name string, list ...answer) {
 	d.answers[name] = append(d.answers[name], list...)
 }
 
-// keep answers a case again and again.
-func (d *desk) keep(name string, a answer) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.always[name] = a
-}
-
 var caseName = regexp.MustCompile(`\[case:([A-Za-z0-9-]+)\]`)
 
-// unforeseen is the answer to a call that no test expects: it fails the run.
+// unforeseen is the status of a call that no test expects. It fails the run.
 const unforeseen = http.StatusTeapot
 
-// answer takes the next one of the request's case.
+// answer returns the next answer of the request's case.
 func (d *desk) answer(h http.Header, body []byte) answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,20 +94,17 @@ func (d *desk) answer(h http.Header, body []byte) answer {
 		d.answers[name] = list[1:]
 		return list[0]
 	}
-	if a, ok := d.always[name]; ok {
-		return a
-	}
 	return answer{status: unforeseen}
 }
 
-// of are the calls of a case.
+// of returns the calls of a case.
 func (d *desk) of(name string) []call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]call(nil), d.calls[name]...)
 }
 
-// count is how often a case was asked.
+// count returns the number of calls of a case.
 func (d *desk) count(name string) int { return len(d.of(name)) }
 
 func trimBearer(s string) string { return strings.TrimPrefix(s, "Bearer ") }

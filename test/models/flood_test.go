@@ -23,13 +23,13 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// flood is a server of all three vendors whose answers do not end by themselves. The
-// case in the prompt says how.
+// flood is a server of all three vendors with endless answers. The case in the prompt selects the
+// kind.
 type flood struct {
 	server *httptest.Server
-	// most is how many bytes the longest answer had before the host broke it off.
+	// most is the length in bytes of the longest answer before the host closed the connection.
 	most atomic.Int64
-	// held counts answers that are going on.
+	// held counts answers in progress.
 	held atomic.Int64
 }
 
@@ -45,7 +45,7 @@ func (f *flood) addresses() map[string]string {
 	return map[string]string{"openai": f.server.URL + "/v1", "anthropic": f.server.URL, "gemini": f.server.URL}
 }
 
-// words are a vendor's events, with the text in between.
+// words are the parts of a vendor's events around the text.
 type words struct{ begin, before, after, nothing string }
 
 func wordsOf(path string) words {
@@ -72,10 +72,10 @@ func wordsOf(path string) words {
 
 var floodOf = regexp.MustCompile(`\[case:([a-z]+)-`)
 
-// megabytes is a length of answers that no log takes.
+// megabytes is an answer length, in bytes, above the log's limit.
 const megabytes = 10 << 20
 
-// ServeHTTP answers until the host has had enough.
+// ServeHTTP answers until the host closes the connection.
 func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	how := floodOf.FindSubmatch(body)
@@ -98,13 +98,13 @@ func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for going {
 			going = write(say.before + piece + say.after)
 		}
-	case "event": // one that does not end
+	case "event": // one endless event
 		for going = write(say.before); going; {
 			going = write(piece)
 		}
-	case "large": // one of ten megabytes, which is an event still
+	case "large": // one event of ten megabytes
 		_ = write(say.before + strings.Repeat("x", megabytes) + say.after)
-	case "pings": // nothing but signs of life
+	case "pings": // nothing but pings
 		for going {
 			going = write(strings.Repeat(say.nothing, 1<<8))
 		}
@@ -113,7 +113,7 @@ func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// peak is the most memory that a process had, in bytes.
+// peak returns the peak memory of a process, in bytes.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
@@ -125,8 +125,8 @@ func peak(t *testing.T, pid int) int {
 	return kb << 10
 }
 
-// raced reports whether the host was built with the race detector. It then remembers
-// more of each byte, and is slow.
+// raced reports whether the host was built with the race detector, which needs more memory and
+// time.
 func raced(t *testing.T) bool {
 	t.Helper()
 	info, err := buildinfo.ReadFile(harness.Binary(t))
@@ -134,9 +134,9 @@ func raced(t *testing.T) bool {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// allowed is how much memory the host may take for one answer beside what it has when it
-// does nothing. An answer is bounded by 2 MiB of text and an event by 16 MiB, of which
-// there are some copies until it is read; the rest is what is not collected yet.
+// allowed is the memory limit of one answer, in addition to the idle host. An answer is limited to
+// 2 MiB of text and an event to 16 MiB, of which some copies exist while it is read. The rest is
+// garbage not yet collected.
 func allowed(t *testing.T, how string) int {
 	t.Helper()
 	mb := map[string]int{"endless": 48, "event": 112, "large": 112, "pings": 48}[how]
@@ -146,7 +146,7 @@ func allowed(t *testing.T, how string) int {
 	return mb << 20
 }
 
-// ended waits for the end of a run. A host that is behind says so, and when to ask again.
+// ended waits for the end of a run. It honours the Retry-After of a host that is behind.
 func ended(t *testing.T, c *harness.Client, id string) ([]harness.Event, error) {
 	t.Helper()
 	for {
@@ -191,12 +191,12 @@ func TestFlood_EndlessAnswersEndWithACodeAndBoundedMemory(t *testing.T) {
 		require.Less(t, peak(t, h.PID)-idle, floods*allowed(t, how), how)
 		t.Logf("%s: peak of %d MiB, %d MiB when idle; the longest answer had %d MiB", how, peak(t, h.PID)>>20, idle>>20, f.most.Load()>>20)
 	}
-	require.Less(t, f.most.Load(), int64(64<<20), "the host hangs up")
-	require.Eventually(t, func() bool { return f.held.Load() == 0 }, 10*time.Second, time.Millisecond, "no connection is left")
+	require.Less(t, f.most.Load(), int64(64<<20), "the host must close the connection")
+	require.Eventually(t, func() bool { return f.held.Load() == 0 }, 10*time.Second, time.Millisecond, "a connection is still open")
 	requireUsable(t, c)
 }
 
-// Signs of life keep a call going, and whoever waits ends it.
+// A call with endless pings goes on until it is cancelled.
 func TestFlood_EndlessSignsOfLifeCanBeCancelled(t *testing.T) {
 	needsHost(t)
 	f := newFlood(t)
@@ -216,12 +216,12 @@ func TestFlood_EndlessSignsOfLifeCanBeCancelled(t *testing.T) {
 		events := finish(t, c, id)
 		require.Equal(t, "run.cancelled", events[len(events)-1].Type)
 	}
-	require.Eventually(t, func() bool { return f.held.Load() == 0 }, 10*time.Second, time.Millisecond, "no connection is left")
+	require.Eventually(t, func() bool { return f.held.Load() == 0 }, 10*time.Second, time.Millisecond, "a connection is still open")
 	require.Less(t, peak(t, h.PID)-idle, len(vendors)*allowed(t, "pings"))
 	requireUsable(t, c)
 }
 
-// requireUsable runs something that needs no model.
+// requireUsable executes a run that needs no model.
 func requireUsable(t *testing.T, c *harness.Client) {
 	t.Helper()
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", workflow("still", node("a", "core.noop", "{}", "{}")))

@@ -14,27 +14,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// killed are the points of a call at which the host is killed.
+// killed lists the points of a call at which the host is killed.
 var killed = map[string]struct {
 	shapes, modes []string
-	// kill brings the run to the point, and kills; false: the point was missed.
+	// kill brings the run to the point and kills the host. It returns false if the point was
+	// missed.
 	kill func(t *testing.T, k *crash) bool
-	// calls is how often the vendor is asked in all; 0: that depends.
+	// calls is the total number of calls to the vendor; 0 if it varies.
 	calls int
-	// streamed and whole are the event that shows the repeated call; empty: none is repeated.
+	// streamed and whole name the event that marks the repeated call; empty if none is repeated.
 	streamed, whole string
 }{
-	"before the call":              {kindsOfAnswer, waysToAnswer, killBefore, 1, again, again},
-	"during the answer":            {kindsOfAnswer, waysToAnswer[:1], killDuring, 2, again, ""},
-	"after the answer, unread":     {kindsOfAnswer, waysToAnswer, killAfter, 2, again, again},
-	"while it takes the answer in": {kindsOfAnswer, waysToAnswer, killAnywhere, 0, "", ""},
-	"between envelope and node":    {kindsOfAnswer[1:], waysToAnswer, killBetween, 1, "", ""},
-	"between two attempts":         {kindsOfAnswer, waysToAnswer, killRetry, 2, again, logged},
+	"before the call":           {kindsOfAnswer, waysToAnswer, killBefore, 1, again, again},
+	"during the answer":         {kindsOfAnswer, waysToAnswer[:1], killDuring, 2, again, ""},
+	"answer sent but unread":    {kindsOfAnswer, waysToAnswer, killAfter, 2, again, again},
+	"while reading the answer":  {kindsOfAnswer, waysToAnswer, killAnywhere, 0, "", ""},
+	"between envelope and node": {kindsOfAnswer[1:], waysToAnswer, killBetween, 1, "", ""},
+	"between two attempts":      {kindsOfAnswer, waysToAnswer, killRetry, 2, again, logged},
 }
 
 var kindsOfAnswer, waysToAnswer = []string{"value", "envelope"}, []string{"streamed", "whole"}
 
-// killBefore kills while the call is on its way and the vendor knows nothing of it.
+// killBefore kills while the call is in flight and has not reached the vendor.
 func killBefore(t *testing.T, k *crash) bool {
 	t.Helper()
 	k.v.desk.put(k.name, answer{text: good, in: 5, out: 5})
@@ -44,11 +45,11 @@ func killBefore(t *testing.T, k *crash) bool {
 	reach(t, p.reached)
 	require.Empty(t, k.v.desk.of(k.name))
 	k.h.Kill()
-	reach(t, p.gone) // opened, the call could go on to the vendor
+	reach(t, p.gone) // after release, the call could still reach the vendor
 	return true
 }
 
-// killDuring kills when a part of the answer is recorded, and the rest is not said yet.
+// killDuring kills when part of the answer is recorded and the rest is not sent yet.
 func killDuring(t *testing.T, k *crash) bool {
 	t.Helper()
 	step := make(chan struct{})
@@ -58,7 +59,7 @@ func killDuring(t *testing.T, k *crash) bool {
 		select {
 		case step <- struct{}{}:
 		case <-time.After(20 * time.Second):
-			require.Fail(t, "the vendor was not asked")
+			require.Fail(t, "the vendor was not called")
 		}
 	}
 	k.before = k.await(t, chunk)
@@ -67,8 +68,7 @@ func killDuring(t *testing.T, k *crash) bool {
 	return true
 }
 
-// killAfter kills when all of the answer has reached the host, and the host, stopped,
-// has not read a byte of it.
+// killAfter kills when the stopped host has received the whole answer without reading it.
 func killAfter(t *testing.T, k *crash) bool {
 	t.Helper()
 	k.v.desk.put(k.name, answer{text: wrong, in: 5, out: 5}, answer{text: good, in: 6, out: 6})
@@ -77,7 +77,7 @@ func killAfter(t *testing.T, k *crash) bool {
 	return true
 }
 
-// stopAtAnswer stops the host and has the whole answer sent to it.
+// stopAtAnswer stops the host and then sends it the whole answer.
 func (k *crash) stopAtAnswer(t *testing.T) {
 	t.Helper()
 	p := k.line.holdAnswer()
@@ -88,25 +88,25 @@ func (k *crash) stopAtAnswer(t *testing.T) {
 	k.stop(t)
 	close(p.open)
 	reach(t, p.sent)
-	require.Len(t, k.log(t), from, "nothing is recorded yet")
+	require.Len(t, k.log(t), from, "the log must not have the answer yet")
 }
 
-// killAnywhere lets the host go on with the answer for a random while.
+// killAnywhere kills a random time after the answer was sent.
 func killAnywhere(t *testing.T, k *crash) bool {
 	t.Helper()
 	k.v.desk.put(k.name, answer{text: good, in: 5, out: 5}, answer{text: good, in: 5, out: 5})
 	k.stopAtAnswer(t)
 	require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGCONT))
 	select {
-	case <-time.After(time.Duration(k.rand.IntN(12000)) * time.Microsecond): // the moment is what is tested
+	case <-time.After(time.Duration(k.rand.IntN(12000)) * time.Microsecond): // the random moment is what is tested
 	case <-t.Context().Done():
 	}
 	k.h.Kill()
 	return true
 }
 
-// killBetween stops the host when the envelope is in its log on disk, and kills it if
-// the end of the node is not.
+// killBetween stops the host when the envelope is in its log on disk, and kills it if the node's
+// end is not.
 func killBetween(t *testing.T, k *crash) bool {
 	t.Helper()
 	k.v.desk.put(k.name, answer{text: good, in: 5, out: 5})
@@ -120,7 +120,7 @@ func killBetween(t *testing.T, k *crash) bool {
 	close(p.open)
 	buf := make([]byte, 64<<10)
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		n, _ := log.ReadAt(buf, at) // it ends early as long as the log does
+		n, _ := log.ReadAt(buf, at) // the log's end cuts it short
 		if bytes.Contains(buf[:n], []byte(artifact)) {
 			break
 		}
@@ -129,7 +129,7 @@ func killBetween(t *testing.T, k *crash) bool {
 	k.stop(t)
 	written := k.log(t)[at:]
 	id := envelopeID.FindSubmatch(written)
-	if id == nil || bytes.Contains(written, []byte(completed)) { // amid the write of the one, or after that of the other
+	if id == nil || bytes.Contains(written, []byte(completed)) { // in the middle of writing the envelope, or after writing the node's end
 		require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGCONT))
 		return false
 	}
@@ -140,14 +140,14 @@ func killBetween(t *testing.T, k *crash) bool {
 
 var envelopeID = regexp.MustCompile(`"artifactId":"([^"]+)"`)
 
-// killRetry kills while the second call, whose announcement is recorded, is on its way.
+// killRetry kills while the second call, whose announcement is recorded, is in flight.
 func killRetry(t *testing.T, k *crash) bool {
 	t.Helper()
 	k.killAtRetry(t, answer{text: wrong, in: 5, out: 5}, answer{text: good, in: 6, out: 6})
 	return true
 }
 
-// killAtRetry is killRetry with the answers of the vendor.
+// killAtRetry is killRetry with given vendor answers.
 func (k *crash) killAtRetry(t *testing.T, answers ...answer) {
 	t.Helper()
 	k.v.desk.put(k.name, answers...)
@@ -159,10 +159,10 @@ func (k *crash) killAtRetry(t *testing.T, answers ...answer) {
 	k.before = k.await(t, retry)
 	reach(t, p.reached)
 	k.h.Kill()
-	reach(t, p.gone) // opened, the call could go on to the vendor
+	reach(t, p.gone) // after release, the call could still reach the vendor
 }
 
-// stop stops the host's process, and returns when it stands.
+// stop stops the host's process and returns when it has stopped.
 func (k *crash) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGSTOP))
@@ -174,7 +174,7 @@ func (k *crash) stop(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// logFile is the log of runs on disk.
+// logFile is the path of the run log.
 func (k *crash) logFile() string {
 	return filepath.Join(k.h.Dir(), "nats", "jetstream", "$G", "streams", "WAYBILL_RUNS", "msgs", "1.blk")
 }

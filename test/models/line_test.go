@@ -12,21 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// line stands between a host and a vendor, so that a test knows where a call is and
-// can keep it there.
+// line is a proxy between a host and a vendor, so that a test can hold a call at a known point.
 type line struct {
-	// url is what the host is told instead of the vendor's.
+	// url replaces the vendor's address in the host's configuration.
 	url string
 
 	target *url.URL
 	mu     sync.Mutex // guards both points
-	// before holds the next call, after its answer.
+	// before holds the next call, after holds its answer
 	before, after *point
 }
 
-// point is where a call is held: reached is closed when it is there, and the test
-// closes open to let it go on. sent is closed when all of the answer is written, gone when
-// the host went away while the call was held.
+// point is where a call is held. reached is closed when the call arrives; the test closes open to
+// release it. sent is closed when the whole answer is written, gone when the host disconnects
+// during the hold.
 type point struct{ reached, open, sent, gone chan struct{} }
 
 func newPoint() *point {
@@ -44,7 +43,7 @@ func newLine(t *testing.T, v *vendor) *line {
 	return l
 }
 
-// holdCall keeps the next call from going out.
+// holdCall holds the next call before it reaches the vendor.
 func (l *line) holdCall() *point {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +51,7 @@ func (l *line) holdCall() *point {
 	return l.before
 }
 
-// holdAnswer keeps the next answer until all of it is there.
+// holdAnswer holds the next answer until it is complete.
 func (l *line) holdAnswer() *point {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +59,7 @@ func (l *line) holdAnswer() *point {
 	return l.after
 }
 
-// take gives the points of a call; nil where it is not held.
+// take returns the points of a call; nil if it is not held.
 func (l *line) take() (before, after *point) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +68,7 @@ func (l *line) take() (before, after *point) {
 	return before, after
 }
 
-// wait holds a call at the point; false when the host went away.
+// wait holds a call at the point. It returns false if the host disconnected.
 func (p *point) wait(r *http.Request) bool {
 	close(p.reached)
 	select {
@@ -81,16 +80,16 @@ func (p *point) wait(r *http.Request) bool {
 	}
 }
 
-// ServeHTTP passes a call on.
+// ServeHTTP forwards a call.
 func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	before, after := l.take()
 	body, err := io.ReadAll(r.Body)
 	if err != nil || before != nil && !before.wait(r) {
-		return // the host is gone
+		return // the host disconnected
 	}
 	res, err := l.ask(r, body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // as the vendor breaks off
+		panic(http.ErrAbortHandler) // break off as the vendor does
 	}
 	defer func() { _ = res.Body.Close() }()
 	for name, values := range res.Header {
@@ -106,7 +105,7 @@ func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(res.StatusCode)
-	_, _ = w.Write(answer) // a host that is gone is what is tested
+	_, _ = w.Write(answer) // the test may have killed the host
 	_ = http.NewResponseController(w).Flush()
 	close(after.sent)
 }
@@ -123,20 +122,20 @@ func (l *line) ask(r *http.Request, body []byte) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// relay passes pieces on as they come.
+// relay forwards pieces as they arrive.
 func relay(w http.ResponseWriter, from io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			_, _ = w.Write(buf[:n]) // the host may be gone
+			_, _ = w.Write(buf[:n]) // the host may have disconnected
 			_ = http.NewResponseController(w).Flush()
 		}
 		if err == io.EOF {
 			return
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // what broke off there breaks off here
+			panic(http.ErrAbortHandler) // a broken answer breaks here, too
 		}
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// OpenWOP envelope contract §14.3 and §14.5: the host dies when the second attempt is
-// announced and its call is on the way. Whoever takes the run over makes that attempt,
-// with the room and the correction it was to have: nothing is announced twice, and there
-// are no more answers than attempts.
+// OpenWOP envelope contract §14.3 and §14.5: the host dies when the second attempt is announced and
+// its call is in flight. The next owner of the run makes that attempt, with its budget and
+// correction. Nothing is announced twice, and there are no more answers than attempts.
 func TestCrash_TheLoopGoesOnWhereItWas(t *testing.T) {
 	needsHost(t)
-	checked(t, &harness.Client{}) // loads the schemas before the parallel ones
+	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for i, tc := range []struct {
 		name    string
 		answers []answer

@@ -1,7 +1,6 @@
-// Package models holds a running host against the vendors' models: what it asks
-// OpenAI, Anthropic and Gemini, what it makes of their answers, and what is left of
-// a call when the host is killed in it. Each vendor is a double on a real port that
-// refuses every call without a strict schema.
+// Package models tests a running host with the vendors' models: the requests it sends to OpenAI,
+// Anthropic and Gemini, how it handles their answers, and what happens to a call when the host is
+// killed. Each vendor is a double on a real port that rejects every call without a strict schema.
 package models
 
 import (
@@ -20,14 +19,14 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The keys of the shared host. They are secrets to the redactor, so they look like
-// keys and not like words.
+// The keys of the shared host. The redactor treats them as secrets, so they look like keys and not
+// like words.
 const (
 	apiKey   = "hk_live_6b1e93d0a7c24f58" // acme
-	quietKey = "hk_live_d02c7f4e918ab635" // quiet: its runs do not tell of substitutes
+	quietKey = "hk_live_d02c7f4e918ab635" // quiet: its runs do not record substitutions
 )
 
-// vendors are the doubles that all tests of the package share.
+// vendors are the doubles shared by all tests of the package.
 var vendors []*vendor
 
 var shared = &harness.Shared{Setup: func(h *harness.Host) error { return h.Deploy(workflows(), apiKey, quietKey) }}
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	hostDir = dir
-	// What is said does not depend on how fast the disk is.
+	// Process durability: the order of events must not depend on the disk's speed.
 	shared.Args, shared.Env = append(hostArgs(urls(vendors)), "--durability", "process", "--api-key", apiKey+"=acme:*", "--api-key", quietKey+"=quiet:*", "--hide-fallback", "quiet"), keys(vendors)
 	m.Run()
 	log := shared.Close()
@@ -51,14 +50,14 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.RemoveAll(dir) // a temporary directory
 	if strings.Contains(log, "panic") {
-		panic("the shared host panicked:\n" + log) // fails the package whatever its tests say
+		panic("the shared host panicked:\n" + log) // fails the package whatever the tests' results
 	}
 }
 
-// hostDir holds hostFiles.
+// hostDir is the directory of hostFiles.
 var hostDir string
 
-// hostArgs are the flags of a host that asks vendors at these addresses.
+// hostArgs returns the flags of a host with vendors at these addresses.
 func hostArgs(addresses map[string]string) []string {
 	args := []string{
 		"--lease", "1s", "--kinds", filepath.Join(hostDir, "kinds"), "--packs", filepath.Join(hostDir, "packs"), "--models", filepath.Join(hostDir, "models.json"),
@@ -97,15 +96,14 @@ func writeFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// answerSchema is what models are asked for, as a value and as the payload of kind.
+// answerSchema is the schema of requested answers, as a value and as the payload of kind.
 const (
 	answerSchema = `{"title":"answer","type":"object","additionalProperties":false,"required":["answer","note"],"properties":{"answer":{"type":"integer"},"note":{"type":["string","null"]}}}`
 	kind         = "vendor.acme.answer"
 )
 
-// hostFiles are what the host reads at its start: a kind, the models with prices that
-// are easy to multiply, and a pack whose nodes look at pictures. The blind models take
-// schemas as tools.
+// hostFiles are the files that the host reads at its start: a kind, models with round prices, and a
+// pack whose nodes look at pictures. The blind models take schemas as tools.
 var hostFiles = map[string]string{
 	"kinds/" + kind + ".schema.json": answerSchema,
 	"models.json": `{"version":1,"asOf":"2026-01-31","models":[` + listed("openai", "gpt-4o", "gpt-4o-mini") + `,` +
@@ -118,7 +116,7 @@ var hostFiles = map[string]string{
 	"packs/look/answer.json": answerSchema,
 }
 
-// Prices, in dollars for a million tokens.
+// Prices, in dollars per million tokens.
 const (
 	inputPrice  = 2
 	outputPrice = 10
@@ -142,16 +140,16 @@ func node(id, typ, config, inputs string) string {
 	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":%s}`, id, typ, config, inputs)
 }
 
-// workflow has one node, which a call that failed is repeated of once. Each run of it
-// says by its input which answers it gets.
+// workflow returns a workflow of one node, whose failed call is retried once. The run's input
+// selects the case.
 func workflow(id, node string) string {
 	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[%s],"edges":[],"triggers":[],"variables":[{"name":"case","type":"string","required":true}],"metadata":{},"settings":{"maxRetries":1}}`, id, node)
 }
 
-// question is what every model is asked; the case finds its answers.
+// question is the prompt of every model call; the case selects its answers.
 const question = `[case:{{case}}] What is six times seven?`
 
-// shapes are how a node can want its answer.
+// shapes are the ways a node can request its answer.
 var shapes = map[string]struct{ typ, config string }{
 	"value":    {"core.ai.structuredOutput", `"outputSchema":` + answerSchema},
 	"envelope": {"core.ai.callPrompt", `"envelopeType":"` + kind + `"`},
@@ -171,7 +169,7 @@ func workflows() (out []string) {
 	return append(out, workflow("talk", node("ask", "core.ai.callPrompt", `{"prompt":"`+question+`"}`, "{}")))
 }
 
-// budget is how many tokens of output the workflows allow.
+// budget is the output token limit of the workflows.
 const budget = 64
 
 var published struct {
@@ -179,11 +177,11 @@ var published struct {
 	schemas *harness.Schemas
 }
 
-// checked makes a client validate whatever it reads.
+// checked makes a client validate everything it reads.
 func checked(t *testing.T, c *harness.Client) *harness.Client {
 	t.Helper()
 	published.once.Do(func() {
-		// Without the schemas the rest is still worth testing: only this is left out.
+		// Without the schemas only this validation is skipped, not the test.
 		t.Run("published schemas", func(t *testing.T) { published.schemas = harness.LoadSchemas(t) })
 	})
 	return c.Checked(published.schemas)
@@ -195,7 +193,7 @@ func client(t *testing.T, key string) *harness.Client {
 	return checked(t, shared.Host(t).Client(key))
 }
 
-// within bounds a test's requests.
+// within limits the time of a test's requests.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -203,7 +201,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// asks is the body that starts a run.
+// asks returns the body that starts a run.
 func asks(workflow, name string, v *vendor, model, more string) string {
 	return fmt.Sprintf(`{"workflowId":%q,"inputs":{"case":%q},"configurable":{"ai.provider":%q,"ai.model":%q%s}}`, workflow, name, v.id, model, more)
 }

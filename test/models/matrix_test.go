@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// variant is how a case is asked.
+// variant is a way to run a case.
 type variant struct {
 	v     *vendor
 	model string
@@ -27,7 +27,7 @@ var unsafeInName = regexp.MustCompile(`[^a-z0-9]+`)
 // OpenWOP envelope contract §14.1, §14.2, §14.5, §15 and §19.1: every vendor, streamed
 // or not, for an envelope or a value.
 func TestMatrix_EveryVendorEveryWayEveryOutcome(t *testing.T) {
-	client(t, apiKey) // before the parallel ones, for the schemas
+	client(t, apiKey) // load the schemas before the parallel tests
 	for _, v := range vendors {
 		for _, r := range rows(v) {
 			if r.limited() {
@@ -76,7 +76,7 @@ func runCase(t *testing.T, r row, w variant, parallel bool) {
 		c := client(t, apiKey)
 		runID := start(t, c, asks(w.shape+"-"+w.mode, id, w.v, w.model, ""))
 		if parallel {
-			t.Parallel()
+			t.Parallel() // start all runs before checking the first
 		}
 		events := finish(t, c, runID)
 		checkOrder(t, r, w, events)
@@ -106,7 +106,7 @@ func checkOrder(t *testing.T, r row, w variant, events []harness.Event) {
 	}
 }
 
-// typesBut lists the types of events, but for one.
+// typesBut lists the types of the events, without one.
 func typesBut(events []harness.Event, but string) (out []string) {
 	for _, e := range events {
 		if e.Type != but {
@@ -124,7 +124,7 @@ func dump(events []harness.Event) string {
 	return b.String()
 }
 
-// of are the events of a type.
+// of returns the events of a type.
 func of(events []harness.Event, typ string) (out []harness.Event) {
 	for _, e := range events {
 		if e.Type == typ {
@@ -134,8 +134,7 @@ func of(events []harness.Event, typ string) (out []harness.Event) {
 	return out
 }
 
-// checkPayloads looks for what the events must say; what else they say is for the
-// published schemas to judge.
+// checkPayloads checks the members that the events must have. The published schemas check the rest.
 func checkPayloads(t *testing.T, r row, w variant, events []harness.Event) {
 	t.Helper()
 	for typ, want := range r.payloads {
@@ -150,7 +149,7 @@ func checkPayloads(t *testing.T, r row, w variant, events []harness.Event) {
 	}
 }
 
-// requireHas holds a document against the members that it must have.
+// requireHas checks that a document contains the required members.
 func requireHas(t *testing.T, want string, got []byte) {
 	t.Helper()
 	var w, g any
@@ -173,15 +172,14 @@ func has(want, got any) bool {
 	return true
 }
 
-// checkUsage wants one provider.usage of each call that was answered, with what the
-// vendor counted and what that costs.
+// checkUsage expects one provider.usage per answered call, with the vendor's counts and their cost.
 func checkUsage(t *testing.T, r row, w variant, events []harness.Event) {
 	t.Helper()
 	got := of(events, usage)
 	i := 0
 	for _, a := range r.answers {
 		if a.status != 0 || a.end != whole {
-			continue // without an answer there is nothing to count
+			continue // without an answer there are no counts
 		}
 		require.Less(t, i, len(got))
 		var u struct {
@@ -191,7 +189,7 @@ func checkUsage(t *testing.T, r row, w variant, events []harness.Event) {
 		}
 		require.NoError(t, json.Unmarshal(got[i].Payload, &u))
 		require.Equal(t, []string{w.v.id, w.model, "ask", "USD"}, []string{u.Provider, u.Model, u.NodeID, u.Currency})
-		require.Equal(t, []int{a.in, a.out}, []int{u.InputTokens, u.OutputTokens}, "verbatim from the vendor")
+		require.Equal(t, []int{a.in, a.out}, []int{u.InputTokens, u.OutputTokens}, "must be verbatim from the vendor")
 		require.NotNil(t, u.CostEstimateUsd)
 		require.InDelta(t, float64(a.in*inputPrice+a.out*outputPrice)/1e6, *u.CostEstimateUsd, 1e-9)
 		i++
@@ -220,8 +218,8 @@ func checkEnd(t *testing.T, c *harness.Client, r row, runID string, events []har
 	requireHas(t, `{"error":{"code":"`+r.code+`"}}`, events[len(events)-1].Payload)
 }
 
-// checkSecrecy looks for the vendor's words where they must not be: they are the
-// model's in what is shown of its answer and in the event of a refusal, and nowhere else.
+// checkSecrecy checks that the vendor's words appear only in the streamed answer and in the event
+// of a refusal.
 func checkSecrecy(t *testing.T, w variant, events []harness.Event) {
 	t.Helper()
 	for _, e := range events {
@@ -229,12 +227,11 @@ func checkSecrecy(t *testing.T, w variant, events []harness.Event) {
 			require.NotContains(t, string(e.Raw), "xyzzy", e.Type)
 		}
 		require.NotContains(t, string(e.Raw), w.v.key)
-		require.NotContains(t, string(e.Raw), w.v.url, "the address of a server is disclosed nowhere")
+		require.NotContains(t, string(e.Raw), w.v.url, "the server's address must not appear")
 	}
 }
 
-// checkChunks holds what was shown while it arrived against what the model said, call
-// by call.
+// checkChunks compares the streamed text with the model's answer, call by call.
 func checkChunks(t *testing.T, r row, w variant, events []harness.Event) {
 	t.Helper()
 	if w.mode == "whole" {
@@ -262,7 +259,7 @@ func checkChunks(t *testing.T, r row, w variant, events []harness.Event) {
 			continue
 		case a.end != whole:
 			if strings.HasPrefix(a.text, shown[i]) {
-				i++ // a part of it was shown
+				i++ // part of it was streamed
 			}
 			continue
 		}
@@ -272,7 +269,7 @@ func checkChunks(t *testing.T, r row, w variant, events []harness.Event) {
 			if cut := a.out * 4; a.out >= budget && len(want) > cut {
 				want = want[:cut]
 				if w.tool && w.v.id == "gemini" {
-					want = "" // half a call is none
+					want = "" // half a call is not shown
 				}
 			}
 			require.Equal(t, want, shown[i])
@@ -282,12 +279,12 @@ func checkChunks(t *testing.T, r row, w variant, events []harness.Event) {
 	require.Len(t, shown, i, "%q", shown)
 }
 
-// checkCalls holds what the vendor was asked against the truth table: the strict schema
-// every time, more room after a truncation and nothing else, a correction at the same
-// budget otherwise, and never a word of the answer that was wrong.
+// checkCalls compares the vendor's requests with the truth table. The strict schema is in every
+// request. After a truncation only the budget grows. Otherwise a correction is added at the same
+// budget. The wrong answer is never quoted.
 func checkCalls(t *testing.T, r row, w variant, calls []call) {
 	t.Helper()
-	require.Len(t, calls, len(r.answers), "no call more, none less")
+	require.Len(t, calls, len(r.answers), "number of calls")
 	first, err := w.v.read(calls[0].body)
 	require.NoError(t, err)
 	require.Equal(t, budget, first.budget)
@@ -304,10 +301,10 @@ func checkCalls(t *testing.T, r row, w variant, calls []call) {
 		}
 		require.Equal(t, want*budget, a.budget, "call %d", i)
 		if r.silent {
-			require.Equal(t, first.talk, a.talk, "nothing was added to the prompt")
+			require.Equal(t, first.talk, a.talk, "the prompt must be unchanged")
 		}
-		if !strings.HasPrefix(r.name, "prose fallback") { // which quotes the prose, fenced
-			require.NotContains(t, string(made.body), "xyzzy", "no answer is quoted")
+		if !strings.HasPrefix(r.name, "prose fallback") { // the prose fallback quotes the answer, fenced
+			require.NotContains(t, string(made.body), "xyzzy", "the wrong answer must not be quoted")
 		}
 		if i > 0 && strings.HasPrefix(r.name, "invalid") {
 			require.Greater(t, len(a.talk), len(first.talk))

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// What models say. A text of more than four bytes for each token of the budget is cut
-// by the doubles.
+// Answers of models. The doubles cut a text of more than four bytes per token of the budget.
 const (
 	good  = `{"answer":42,"note":null}`
 	wrong = `{"answer":"` + secretWords + `","note":null}`
 	prose = "It is forty-two, " + secretWords + "."
 )
 
-// long is a good answer of so many tokens.
+// long returns a valid answer of this many tokens.
 func long(tokens int) string {
 	frame := `{"answer":42,"note":""}`
 	return strings.Replace(frame, `""`, `"`+strings.Repeat("n", tokens*4-len(frame))+`"`, 1)
 }
 
-// Types of events, so that rows are short.
+// Short names of event types, for the rows.
 const (
 	usage     = "provider.usage"
 	truncated = "envelope.truncated"
@@ -39,26 +38,25 @@ const (
 	chunk     = "output.chunk"
 )
 
-// row is a class of outcomes: what the model answers, and what the run's log must then
-// hold (OpenWOP envelope contract §14.2 and §14.5).
+// row is a class of outcomes: the model's answers, and the events that the run's log must have
+// (OpenWOP envelope contract §14.2 and §14.5).
 type row struct {
 	name    string
 	answers []answer
-	// events are those between node.started and the end of the run; artifact.created
-	// is there if the node wants an envelope.
+	// events are the expected types between node.started and the run's end. artifact.created is
+	// expected only if the node requests an envelope.
 	events []string
-	// code is that of the node and the run; empty: both are completed.
+	// code is the error code of node and run; empty if both complete.
 	code string
-	// payload holds, by the type of an event, what each event of that type must say, in
-	// order.
+	// payloads lists the required members of each event of a type, in order.
 	payloads map[string][]string
-	// budgets are those of the calls, in times of the first; nil: they stay.
+	// budgets are the calls' budgets as multiples of the first; nil if they do not change.
 	budgets []int
-	// silent says that no call adds anything to the prompt.
+	// silent means that no call adds to the prompt.
 	silent bool
 }
 
-// withUsage counts the tokens of answers, so that no two of them are alike.
+// withUsage gives each answer different token counts.
 func withUsage(list ...answer) []answer {
 	for i := range list {
 		if list[i].in == 0 {
@@ -68,7 +66,7 @@ func withUsage(list ...answer) []answer {
 	return list
 }
 
-// cutOff is an answer that the model has no room for, at its n-th call.
+// cutOff is an answer truncated by the budget, at the model's n-th call.
 func cutOff(text string, call int) answer {
 	return answer{text: text, in: 100 + call, out: budget << call}
 }
@@ -132,7 +130,7 @@ func rows(v *vendor) []row {
 			events: []string{usage, retry, usage, retry, usage, engaged, usage, artifact, completed},
 		},
 		{
-			name: "prose fallback in vain", answers: withUsage(answer{text: prose}, answer{text: prose}, answer{text: prose}, answer{text: prose}),
+			name: "prose fallback fails", answers: withUsage(answer{text: prose}, answer{text: prose}, answer{text: prose}, answer{text: prose}),
 			events: []string{usage, retry, usage, retry, usage, engaged, usage, exhausted, breached, failed}, code: "envelope_invalid",
 			payloads: map[string][]string{exhausted: {`{"nodeId":"ask","totalAttempts":3,"finalReason":"parse-error"}`}},
 		},
@@ -146,8 +144,8 @@ func rows(v *vendor) []row {
 	return append(append(list, stopRow(v)), transportRows()...)
 }
 
-// stopRow is where vendors differ: who has one word for both ends says that the half
-// answer ended by itself.
+// stopRow is the case in which vendors differ. Some report both ends with the same reason, so a
+// half answer looks complete.
 func stopRow(v *vendor) row {
 	half := answer{text: `{"answer":4`, stop: sequence}
 	if !v.sequences {
@@ -170,8 +168,8 @@ func (r row) limited() bool {
 	return slices.ContainsFunc(r.answers, func(a answer) bool { return a.status == http.StatusTooManyRequests })
 }
 
-// transportRows are calls without an answer: the node's retry policy has them, and no
-// envelope event tells of them (OpenWOP envelope contract §14.1).
+// transportRows are calls without an answer. The node's retry policy handles them, and no envelope
+// event is recorded (OpenWOP envelope contract §14.1).
 func transportRows() []row {
 	good := answer{text: good, in: 120, out: 12}
 	events := []string{again, started, usage, artifact, completed}
@@ -184,7 +182,7 @@ func transportRows() []row {
 			name: "429 with Retry-After, then success", answers: []answer{{status: http.StatusTooManyRequests, retryAfter: "1"}, good}, events: events, silent: true,
 			payloads: map[string][]string{again: {`{"nodeId":"ask","attempt":1,"lastError":{"code":"provider_quota_exhausted","details":{"reason":"no_capacity"}}}`}},
 		},
-		{ // more waits than the workflow allows retries
+		{ // more waits than the retries of the workflow
 			name:    "429 three times, then success",
 			answers: []answer{{status: http.StatusTooManyRequests}, {status: http.StatusTooManyRequests, retryAfter: "1"}, {status: http.StatusTooManyRequests}, good},
 			events:  []string{again, started, again, started, again, started, usage, artifact, completed}, silent: true,
@@ -197,7 +195,7 @@ func transportRows() []row {
 		{name: "error within the stream, then success", answers: []answer{{text: `{"answer":`, end: failing}, good}, events: events, silent: true, payloads: said("provider_unavailable")},
 		{name: "stream cut, then success", answers: []answer{{text: `{"answer":`, end: broken}, good}, events: events, silent: true, payloads: said("provider_unavailable")},
 		{
-			name: "500 again and again", answers: []answer{{status: http.StatusInternalServerError}, {status: http.StatusBadGateway}}, events: []string{again, started, failed},
+			name: "500 every time", answers: []answer{{status: http.StatusInternalServerError}, {status: http.StatusBadGateway}}, events: []string{again, started, failed},
 			code: "provider_unavailable", silent: true,
 		},
 		{

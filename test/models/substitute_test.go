@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OpenWOP envelope contract §16.3, row 3, over real vendors: a node that looks at a
-// picture, a model that is blind, and another vendor's model that is asked instead, by
-// its own rules of strict schemas, at the first attempt and at the one after a mistake.
-func TestSubstitute_AsksTheOtherVendorByItsRules(t *testing.T) {
+// OpenWOP envelope contract §16.3, row 3, with real vendor rules: a node that looks at a picture, a
+// model that cannot see, and another vendor's model called instead. Its own rules of strict schemas
+// apply, at the first attempt and at the correction.
+func TestSubstitute_CallsTheOtherVendorByItsRules(t *testing.T) {
 	c := client(t, apiKey)
 	for i, blind := range vendors {
 		for _, fallback := range []*vendor{vendors[(i+1)%3], vendors[(i+2)%3]} {
@@ -30,14 +30,14 @@ func TestSubstitute_AsksTheOtherVendorByItsRules(t *testing.T) {
 					require.NoError(t, json.Unmarshal(e.Payload, &u))
 					require.Equal(t, 100+n, u.InputTokens)
 				}
-				require.Empty(t, blind.desk.of(name), "the blind model was not asked")
+				require.Empty(t, blind.desk.of(name), "the blind model must not be called")
 				requireLooked(t, fallback, name)
 			})
 		}
 	}
 }
 
-// requireLooked holds the two calls of a node that looks against the vendor's rules.
+// requireLooked checks the two calls of a node that looks at a picture against the vendor's rules.
 func requireLooked(t *testing.T, v *vendor, name string) {
 	t.Helper()
 	calls := v.desk.of(name)
@@ -59,8 +59,8 @@ func requireLooked(t *testing.T, v *vendor, name string) {
 	}
 }
 
-// The redaction pair of OpenWOP envelope contract §16.3: a workspace that is not to
-// know which model was asked instead.
+// The redaction pair of OpenWOP envelope contract §16.3: a workspace that must not learn which
+// model was substituted.
 func TestSubstitute_HidesBothNamesOrNone(t *testing.T) {
 	c := client(t, quietKey)
 	blind, fallback := vendors[0], vendors[1]
@@ -72,7 +72,7 @@ func TestSubstitute_HidesBothNamesOrNone(t *testing.T) {
 	require.Len(t, fallback.desk.of("look-hidden"), 1)
 }
 
-// OpenWOP envelope contract §16.3, row 7: the fallback is blind, too; nobody is asked.
+// OpenWOP envelope contract §16.3, row 7: the fallback cannot see either; no model is called.
 func TestSubstitute_NeverASecondTime(t *testing.T) {
 	c := client(t, apiKey)
 	v := vendors[0]

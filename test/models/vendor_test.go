@@ -9,34 +9,34 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// vendor is one double, with its vendor's own words for the same things.
+// vendor is one double, with its vendor's request and reply format.
 type vendor struct {
 	id, key, url string
-	// seeing takes pictures and schemas as a format; blind takes schemas as a tool.
+	// seeing accepts pictures and schemas as a format; blind accepts schemas as a tool.
 	seeing, blind string
 	desk          *desk
 	close         func()
-	// keyOf is the key that a request was made with.
+	// keyOf returns the key of a request.
 	keyOf func(http.Header) string
-	// read finds in a request what all vendors have.
+	// read parses the parts of a request that all vendors have.
 	read func(body []byte) (asked, error)
-	// sequences says that the vendor tells a stop sequence from an end of its own.
+	// sequences means that the vendor distinguishes a stop sequence from a normal end.
 	sequences bool
-	unknown   string // a reason to stop that stands for nothing known
+	unknown   string // an unknown stop reason
 }
 
-// asked is what a request says, whichever vendor's it is.
+// asked is a parsed request, independent of the vendor.
 type asked struct {
 	budget int
-	// talk is all that is said to the model.
+	// talk is all text sent to the model.
 	talk string
-	// schema is the strict one; empty: there is none.
+	// schema is the strict schema; empty if there is none.
 	schema json.RawMessage
 	tool   bool
 }
 
-// secretWords are the vendors' own: in errors, refusals and wrong answers. They are
-// not fit for a run's log, but for the event that tells of a refusal.
+// secretWords occur in the vendors' errors, refusals and wrong answers. They must not be in a run's
+// log, except in the event of a refusal.
 const secretWords = "xyzzy plugh"
 
 func openAll() []*vendor {
@@ -68,7 +68,7 @@ func openaiReply(a answer, v *vendor) openaicompat.Reply {
 		r.Pieces, r.Refusal = nil, secretWords
 	case unknown:
 		r.FinishReason = v.unknown
-	case clean, sequence: // the vendor has one word for both
+	case clean, sequence: // the vendor uses one reason for both
 	}
 	if a.end == failing {
 		r.Code = "server_error"
@@ -180,7 +180,7 @@ func geminiReply(a answer, v *vendor, body []byte) gemini.Reply {
 		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	if req, err := readGemini(body); err == nil && req.tool && a.rawType == "" && a.stop != refused && json.Valid([]byte(a.text)) {
-		// The vendor calls a function with whole arguments, or not at all.
+		// The vendor sends function calls whole or not at all.
 		r.Pieces = nil
 		if len(a.text) > req.budget*4 {
 			r.FinishReason = "MAX_TOKENS"
@@ -193,7 +193,7 @@ func geminiReply(a answer, v *vendor, body []byte) gemini.Reply {
 		r.Pieces, r.FinishReason, r.FinishMessage, r.Harm = nil, "SAFETY", secretWords, "HARM_CATEGORY_DANGEROUS_CONTENT"
 	case unknown:
 		r.FinishReason = v.unknown
-	case clean, sequence: // the vendor has one word for both
+	case clean, sequence: // the vendor uses one reason for both
 	}
 	if a.end == failing {
 		r.Status = http.StatusServiceUnavailable
@@ -228,6 +228,6 @@ func readGemini(body []byte) (asked, error) {
 
 func toolName(body []byte) string {
 	var r geminiRequest
-	_ = json.Unmarshal(body, &r) // it was read before
+	_ = json.Unmarshal(body, &r) // the body was parsed before
 	return r.Tools[0].Functions[0].Name
 }

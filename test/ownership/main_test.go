@@ -62,7 +62,7 @@ func together(t *testing.T) {
 func needsRest(t *testing.T) {
 	t.Helper()
 	if v := os.Getenv("OWNERSHIP"); v != formRest && v != formFull {
-		t.Skip("set OWNERSHIP=rest or OWNERSHIP=full; `make faults` runs it")
+		t.Skip("SKIPPED: set OWNERSHIP=rest or OWNERSHIP=full, or run `make faults`")
 	}
 }
 

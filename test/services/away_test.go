@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// says asks until an answer has a status, and gives that answer.
+// says repeats a request until it has a status, and returns the answer.
 func says(t *testing.T, c *harness.Client, status int, method, path, body string) harness.Answer {
 	t.Helper()
 	var got harness.Answer
@@ -23,11 +23,11 @@ func says(t *testing.T, c *harness.Client, status int, method, path, body string
 		require.NoError(t, err)
 		got = *a
 		return a.Status == status
-	}, 30*time.Second, 20*time.Millisecond, "%s %s never says %d", method, path, status)
+	}, 30*time.Second, 20*time.Millisecond, "%s %s does not answer %d", method, path, status)
 	return got
 }
 
-// metric is a line of what a process measures.
+// metric reports whether a process's metrics have a line.
 func metric(t *testing.T, h *harness.Host, line string) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.Metrics, http.NoBody)
@@ -40,9 +40,8 @@ func metric(t *testing.T, h *harness.Host, line string) bool {
 	return strings.Contains(string(b), "\n"+line+"\n")
 }
 
-// A gateway that had all other services once gets requests also while one of them is away: what
-// needs it is told to come again, and the rest is served (docs/services.md, "What a service that
-// is not ready lacks").
+// A ready gateway stays ready while another service is down. Requests that need it get 503, others
+// succeed (docs/services.md, "What a service that is not ready lacks").
 func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
 	t.Parallel()
 	const (
@@ -103,7 +102,7 @@ func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
 	}
 }
 
-// A gateway that a rollout adds while another service is away gets no requests until it was there.
+// A gateway that starts while another service is down is not ready until that service was up.
 func TestGateway_IsNotReadyBeforeAllOthersWereThere(t *testing.T) {
 	t.Parallel()
 	at := freeport.Addr(t)

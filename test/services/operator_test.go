@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// keys makes a pair, and gives its public half besides.
+// keys creates a key pair and returns it with its public key.
 func keys(t *testing.T, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
 	t.Helper()
 	pair, err := create()
@@ -32,8 +32,8 @@ func keys(t *testing.T, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, st
 	return pair, public
 }
 
-// operated is a server in operator mode, where who may do what is in signed tokens (JWT) and
-// nobody has a password, with an account that may keep streams, and one of a reader.
+// operated is a server in operator mode: permissions are in signed JWTs, without passwords. It has
+// an account for streams and one for a reader.
 type operated struct {
 	url, dir        string
 	account, reader nkeys.KeyPair
@@ -86,7 +86,7 @@ func operate(t *testing.T) operated {
 	return operated{srv.ClientURL(), t.TempDir(), account, reader}
 }
 
-// credentials writes those of a user of an account, and gives the file's name.
+// credentials writes the credentials file of a user and returns its name.
 func (o operated) credentials(t *testing.T, account nkeys.KeyPair, name string, may jwt.Permissions) string {
 	t.Helper()
 	user, userID := keys(t, nkeys.CreateUser)
@@ -103,8 +103,8 @@ func (o operated) credentials(t *testing.T, account nkeys.KeyPair, name string, 
 	return path
 }
 
-// read connects who reads one tenant's events, with the permissions that `waybill nats
-// creds` prints for a server without an operator.
+// read connects a reader of one tenant's events, with the permissions that `waybill nats creds`
+// prints for a server without an operator.
 func (o operated) read(t *testing.T) *nats.Conn {
 	t.Helper()
 	file := o.credentials(t, o.reader, acme.User, jwt.Permissions{Pub: jwt.Permission{Allow: acme.Publish()}, Sub: jwt.Permission{Allow: acme.Subscribe()}})
@@ -118,12 +118,12 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	t.Parallel()
 	o := operate(t)
 	_, err := nats.Connect(o.url)
-	require.ErrorIs(t, err, nats.ErrAuthorization, "nobody gets in without")
+	require.ErrorIs(t, err, nats.ErrAuthorization, "credentials are required")
 	h := harness.ServeAll(t, []string{"--nats", o.url, "--nats-creds", o.credentials(t, o.account, "host", jwt.Permissions{})},
 		"--api-key", "key-acme=acme:*", "--api-key", "key-beta=beta:*")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	ended := map[string][]string{} // types of events of each tenant's run
+	ended := map[string][]string{} // event types of each tenant's run
 	runs := map[string]string{}
 	for _, tenant := range []string{"acme", "beta"} {
 		c := h.Client("key-" + tenant)
@@ -143,7 +143,7 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 		runs[tenant] = created.RunID
 	}
 
-	// A reader gets the events of its tenant, and no way to those of another.
+	// A reader gets the events of its tenant, and cannot reach those of another.
 	host, err := nats.Connect(o.url, nats.UserCredentials(o.credentials(t, o.account, "maker", jwt.Permissions{})))
 	require.NoError(t, err)
 	t.Cleanup(host.Close)
@@ -176,7 +176,7 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	natspermtest.Fenced(t, nc, api, acme, "beta")
 }
 
-func TestOperator_CredentialsOfNobodyEndTheService(t *testing.T) {
+func TestOperator_CredentialsOfAnUnknownAccountEndTheService(t *testing.T) {
 	t.Parallel()
 	o := operate(t)
 	stranger := o

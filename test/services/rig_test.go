@@ -1,5 +1,5 @@
-// Package services runs a host of five services, each a process of its own, and holds it to
-// what only such a host shows.
+// Package services tests a host of five services in separate processes, for behaviour that a host
+// in one process cannot show.
 package services
 
 import (
@@ -22,7 +22,7 @@ const workflow = `{"id":"one","name":"n","version":"1","nodes":[{"id":"a","typeI
 func needsProcesses(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 }
 

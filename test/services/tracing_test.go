@@ -13,9 +13,9 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// All services tell of what they do for a request in its trace, each under its own name and
-// under whom it works for. Ids and words of callers are in no name and no attribute of them.
-func TestTracing_EachServiceTellsOfItsCalls(t *testing.T) {
+// Each service adds its spans to a request's trace, under its own name and the caller's span. Ids
+// and texts of callers are in no name and no attribute.
+func TestTracing_EachServiceRecordsItsCalls(t *testing.T) {
 	collector := otlp.New()
 	t.Cleanup(collector.Close)
 	t.Setenv("WAYBILL_OTLP_ENDPOINT", collector.URL())
@@ -77,7 +77,7 @@ func TestTracing_EachServiceTellsOfItsCalls(t *testing.T) {
 	for service, named := range spans {
 		for name, all := range named {
 			for _, s := range all {
-				require.Equal(t, trace, s.TraceID, "%s: what is in no trace is not told of", name)
+				require.Equal(t, trace, s.TraceID, "%s: a call without a trace must have no span", name)
 				if strings.HasPrefix(name, "openwop.") && !strings.Contains(name, "/") {
 					continue // the run's own
 				}

@@ -12,32 +12,31 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Account is what the log of a run says, but for what may differ when somebody was lost:
+// Account is the content of a run's log, without what may differ after a crash:
 //
-//   - when things happened, and how long they took;
-//   - the attempts of effects whose executor was lost after it had shown something of them:
-//     each is followed by a node.retried that says so, and the next one begins anew, with
-//     envelopes of other ids;
-//   - that a call in flight was sent again within its attempt, which log.appended says;
-//   - the usage of a model that was asked again, with the same invocation id, after its
-//     usage had been recorded and before its answer had;
-//   - where in its source a fork begins: behind such events it is a later place.
+// - times and durations;
+// - attempts whose executor died after showing part of the effect. Each is followed by a
+// node.retried that says so, and the next attempt starts with new envelope ids;
+// - calls in flight that were sent again within their attempt, which log.appended records;
+// - the usage of a model call repeated with the same invocation id, after its usage was recorded
+// and before its answer was;
+// - the position in the source where a fork starts, which is later after such events.
 type Account struct {
 	Run    string
 	Events []string
-	// Snapshot is what those events fold to.
+	// Snapshot is the state that those events fold to.
 	Snapshot string
-	// Lost is how many attempts were left out.
+	// Lost is the number of attempts left out.
 	Lost int
 }
 
-// instants are times as the log has them.
+// instants matches timestamps in the log.
 var instants = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"|"_ts":\d+`)
 
-// observed is how long a run had taken when its time was up.
+// observed matches the elapsed time of a run that timed out.
 var observed = regexp.MustCompile(`("kind":"run-duration".*"observed":)\d+`)
 
-// began is where a fork begins, in its snapshot.
+// began matches the source position of a fork in its snapshot.
 var began = regexp.MustCompile(`("fork":\{"sourceRunId":"[^"]*","mode":"branch","fromSeq":)\d+`)
 
 func timeless(doc []byte) string {
@@ -45,8 +44,8 @@ func timeless(doc []byte) string {
 	return observed.ReplaceAllString(string(doc), "$1(time)")
 }
 
-// accounts are those of all runs, by id. All ids follow from that of the first run, those
-// of children, questions and envelopes too: none may differ.
+// accounts returns the accounts of all runs by id. All ids derive from the first run's id,
+// including those of children, questions and envelopes, so all must be equal.
 func (w *World) accounts() []Account {
 	var out []Account
 	for _, id := range w.runIDs() {
@@ -59,7 +58,7 @@ func (w *World) accounts() []Account {
 	return out
 }
 
-// AccountOf takes the account of a log.
+// AccountOf returns the account of a log.
 func AccountOf(rec *wire.RunRecord, log []wire.Event) Account {
 	events, lost := whole(log)
 	out, st := Account{Run: rec.RunID, Lost: lost}, runstate.New(rec)
@@ -75,10 +74,10 @@ func AccountOf(rec *wire.RunRecord, log []wire.Event) Account {
 	return out
 }
 
-// parts are the events with which an envelope makes up an answer, by their sequences.
+// parts matches the sequences of the events that form an answer with an envelope.
 var parts = regexp.MustCompile(`"with":\[[\d,]+\]`)
 
-// answered names them by where they are now.
+// answered replaces these sequences by the positions in the account.
 func answered(payload []byte, placed map[string]int) []byte {
 	return parts.ReplaceAllFunc(payload, func(b []byte) []byte {
 		return numbers.ReplaceAllFunc(b, func(n []byte) []byte { return strconv.AppendInt(nil, int64(placed[string(n)]), 10) })
@@ -87,14 +86,14 @@ func answered(payload []byte, placed map[string]int) []byte {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// nodeOf is the node of a line of an account.
+// nodeOf returns the node of an account line.
 func nodeOf(line string) string {
 	head, _, _ := strings.Cut(line, " ")
 	_, node, _ := strings.Cut(head, "@")
 	return node
 }
 
-// whole is a log without the attempts that ended with their executor.
+// whole returns the log without the attempts that ended with their executor.
 func whole(log []wire.Event) (out []wire.Event, lost int) {
 	shift := map[string]int{}
 	for i := 0; i < len(log); i++ {
@@ -103,7 +102,7 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 			lost++
 			shift[e.NodeID]++
 			out = cutShort(out, e.NodeID)
-			i++ // and the node's start, which follows in the same frame
+			i++ // skip the node's start, which follows in the same frame
 			continue
 		}
 		if n := shift[e.NodeID]; n > 0 && slices.Contains(counted, e.Type) {
@@ -112,7 +111,7 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 		if e.Type == wire.EventLogAppended && strings.Contains(string(e.Payload), `"reason":"`+runstate.ExecutorLost+`"`) {
 			continue // a call in flight was repeated within its attempt
 		}
-		if e.Type == wire.EventProviderUsage && toldTwice(out, e) {
+		if e.Type == wire.EventProviderUsage && repeatsUsage(out, e) {
 			continue
 		}
 		out = append(out, e)
@@ -120,11 +119,11 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 	return out, lost
 }
 
-// counted are the events that count attempts of nodes.
+// counted lists the events that carry an attempt number.
 var counted = []wire.EventType{wire.EventNodeStarted, wire.EventNodeRetried, wire.EventNodeFailed}
 
-// cutShort removes what the last attempt of a node recorded since it started or resumed: the
-// next attempt begins there.
+// cutShort removes the events of a node's last attempt since it started or resumed. The next
+// attempt starts there.
 func cutShort(log []wire.Event, node string) []wire.Event {
 	for i := len(log) - 1; i >= 0; i-- {
 		if e := log[i]; e.NodeID == node && (e.Type == wire.EventNodeStarted || e.Type == wire.EventNodeResumed) {
@@ -135,8 +134,8 @@ func cutShort(log []wire.Event, node string) []wire.Event {
 	return log
 }
 
-// toldTwice reports that a node tells the same usage once more, and nothing in between.
-func toldTwice(log []wire.Event, e wire.Event) bool {
+// repeatsUsage reports whether a node repeats the same usage event with nothing in between.
+func repeatsUsage(log []wire.Event, e wire.Event) bool {
 	for i := len(log) - 1; i >= 0; i-- {
 		if log[i].NodeID == e.NodeID {
 			return log[i].Type == e.Type && string(log[i].Payload) == string(e.Payload)
@@ -145,7 +144,7 @@ func toldTwice(log []wire.Event, e wire.Event) bool {
 	return false
 }
 
-// earlier counts attempts as if n of them had not been.
+// earlier lowers the attempt number by n.
 func earlier(payload json.RawMessage, n int) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(payload, &m) != nil {
@@ -161,11 +160,11 @@ func earlier(payload json.RawMessage, n int) json.RawMessage {
 	return payload
 }
 
-// Differ tells the first difference between two accounts of the same story; empty: there
-// is none.
+// Differ returns the first difference between two accounts of the same story, empty if there is
+// none.
 func Differ(want, got []Account) string {
 	if len(want) != len(got) {
-		return fmt.Sprintf("there are %d runs, and there were %d", len(got), len(want))
+		return fmt.Sprintf("got %d runs, want %d", len(got), len(want))
 	}
 	for i, a := range want {
 		b := got[i]
@@ -173,24 +172,24 @@ func Differ(want, got []Account) string {
 			a, b = a.Anonymous(), b.Anonymous()
 		}
 		if a.Run != b.Run {
-			return fmt.Sprintf("run %s is there instead of %s", b.Run, a.Run)
+			return fmt.Sprintf("got run %s, want %s", b.Run, a.Run)
 		}
 		for k := range max(len(a.Events), len(b.Events)) {
 			if x, y := at(a.Events, k), at(b.Events, k); x != y {
-				return fmt.Sprintf("run %s, event %d\nwas %s\nis  %s", a.Run, k, x, y)
+				return fmt.Sprintf("run %s, event %d\nwant %s\ngot  %s", a.Run, k, x, y)
 			}
 		}
 		if a.Snapshot != b.Snapshot {
-			return fmt.Sprintf("run %s folds to\n%s\nand was\n%s", a.Run, b.Snapshot, a.Snapshot)
+			return fmt.Sprintf("run %s folds to\n%s\nwant\n%s", a.Run, b.Snapshot, a.Snapshot)
 		}
 	}
 	return ""
 }
 
-// ids follow from a run's id, those of envelopes from an attempt's number, too.
+// ids matches ids derived from a run's id. Ids of envelopes also derive from an attempt's number.
 var ids = regexp.MustCompile(`env_[0-9a-f]{24}|int_[0-9a-f]{24,32}|run_[0-9a-z]{26}|"[\w-]{43}"|cause=[^ :]+:[^ :]+:\d+(\.\d+)?(q\d+)?:`)
 
-// Anonymous names all ids by the order in which they come.
+// Anonymous replaces each id by its order of appearance.
 func (a Account) Anonymous() Account {
 	names := map[string]string{}
 	name := func(id string) string {

@@ -11,11 +11,11 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-// appendedTypes are those of a frame in the detail of a call.
+// appendedTypes matches the event types of a frame in the detail of a call.
 var appendedTypes = regexp.MustCompile(`\[[^\]]*\]`)
 
-// A completed call of a model appends two frames, whoever appends them: its usage with what
-// its envelope causes, and the end of its node.
+// A completed model call appends two frames: its usage with the events its envelope causes, and the
+// node's end.
 func TestAppends_OfACallAreTwo(t *testing.T) {
 	t.Parallel()
 	const quiet = `{"provider":"mock","model":"mock-mini","prompt":"sort this mail","envelopeType":"vendor.waybill.ticket.triage","expectsStreaming":false}`

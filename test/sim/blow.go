@@ -2,22 +2,22 @@ package sim
 
 import "time"
 
-// Blow is what becomes of one call of a simulation, by its number.
+// Blow sets the fate of one call of a simulation, by the call's number.
 type Blow struct {
 	Step int
 	Fate Fate
 }
 
-// Call is a call as it was served.
+// Call is a served call.
 type Call struct {
 	Step int
-	// At is its boundary, From the process that made it.
+	// At is its boundary, From the calling process.
 	At, From, Detail string
-	// Fates are those that it can have.
+	// Fates are the fates that the call can have.
 	Fates []Fate
 }
 
-// blow is the fate that was meant for this call.
+// blow returns the fate set for this call.
 func (w *World) blow() (Fate, bool) {
 	for _, b := range w.scenario.Blows {
 		if b.Step == w.steps {
@@ -28,7 +28,7 @@ func (w *World) blow() (Fate, bool) {
 	return Served, false
 }
 
-// listed keeps a call for the verdict.
+// listed records a call for the verdict.
 func (w *World) listed(c *call) {
 	w.mu.Lock()
 	gone := c.gone || c.from.dead
@@ -46,9 +46,9 @@ func (w *World) listed(c *call) {
 	w.calls = append(w.calls, Call{Step: w.steps, At: string(c.at), From: c.from.name, Detail: c.detail, Fates: fates})
 }
 
-// rise is how long the next process of a slot takes to come up. In a story the queue notices
-// at once that somebody is lost: how long a lease is changes nothing but time, and a gate
-// or a run whose time is up meanwhile is another story.
+// rise is how long the next process of a slot takes to start. In a story the queue detects a lost
+// process immediately. A longer lease would only add time, and a gate or a run that times out would
+// make it a different story.
 func (w *World) rise(lost *process) time.Duration {
 	if w.scenario.Story == nil {
 		return time.Duration(w.chance.Int64N(int64(2 * leaseTime)))

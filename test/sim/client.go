@@ -12,13 +12,14 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// action is something that clients do. A new one needs an entry here; what it
-// promises, it tells World.told, and atEnd holds the log to it.
+// action is something that clients do. A new action needs an entry here. It records its promises in
+// World.promises, and atEnd checks the log against them.
 type action struct {
-	// weight is how often it is drawn, besides the steps that every scenario has.
+	// weight is the relative frequency of the action, in addition to the steps that every scenario
+	// has.
 	weight int
 	do     func(c *client, s Step)
-	// with is what there is to say; nil: nothing.
+	// with lists the possible arguments; nil means none.
 	with []string
 }
 
@@ -37,7 +38,7 @@ func init() { //nolint:gochecknoinits // the table and what it names refer to ea
 	}
 }
 
-// client is somebody outside, who tries again until it is told something.
+// client is an external caller that retries until it gets an answer.
 type client struct {
 	w     *World
 	name  string
@@ -57,11 +58,11 @@ func (c *client) run() {
 	}
 }
 
-// tries bounds how often a client asks again; then it has given up.
+// tries is the limit of a client's attempts.
 const tries = 40
 
-// ask sends a request to a dispatcher, which may die over it, and again to
-// another until there is an answer.
+// ask sends a request to a dispatcher. If that dies, it retries with another one until it gets an
+// answer.
 func (c *client) ask(s Step, what string, times int, do func(ctx context.Context, p *process) error) error {
 	var err error
 	for i := range times {
@@ -80,7 +81,7 @@ func again(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || fault.CodeOf(err) == fault.ServiceUnavailable || fault.CodeOf(err) == fault.Conflict
 }
 
-// requestTimeout is how long a client waits for an answer.
+// requestTimeout is a client's timeout for one answer.
 const requestTimeout = 12 * time.Second
 
 func (c *client) exchange(p *process, what string, do func(ctx context.Context, p *process) error) error {
@@ -103,41 +104,40 @@ func (c *client) start(ctx context.Context, p *process, s Step, digest string) (
 	})
 }
 
-// create is a request with an Idempotency-Key.
+// create sends a request with an Idempotency-Key.
 func (c *client) create(s Step) {
 	err := c.ask(s, "creates", tries, func(ctx context.Context, p *process) error {
 		res, err := c.start(ctx, p, s, "digest")
 		if err == nil && res.GetRunId() != runID(s.Run) {
-			c.w.told.wrong(fmt.Errorf("promise: asked for %s, told %s", runID(s.Run), res.GetRunId()))
+			c.w.promises.wrong(fmt.Errorf("promise: requested %s, got %s", runID(s.Run), res.GetRunId()))
 		}
 		return err
 	})
 	switch {
 	case err == nil:
-		c.w.told.created(runID(s.Run))
+		c.w.promises.created(runID(s.Run))
 	case !again(err):
-		c.w.told.wrong(fmt.Errorf("promise: %s was refused: %w", runID(s.Run), err))
+		c.w.promises.wrong(fmt.Errorf("promise: %s was rejected: %w", runID(s.Run), err))
 	}
 }
 
-// createOnce does not ask again: the run is there or it is not.
+// createOnce does not retry: the run may exist or not.
 func (c *client) createOnce(s Step) {
 	err := c.ask(s, "creates once", 1, func(ctx context.Context, p *process) error {
 		_, err := c.start(ctx, p, s, "digest")
 		return err
 	})
 	if err == nil {
-		c.w.told.created(runID(s.Run))
+		c.w.promises.created(runID(s.Run))
 	}
 }
 
-// errTaken is an answer that should not have come.
+// errTaken reports an answer that should have been an error.
 var errTaken = errors.New("want idempotency_key_mismatch")
 
-// createOther repeats a key with another request, once the first has been
-// answered.
+// createOther repeats a key with a different request, after the first was answered.
 func (c *client) createOther(s Step) {
-	if !c.w.told.knows(runID(s.Run)) {
+	if !c.w.promises.knows(runID(s.Run)) {
 		return
 	}
 	err := c.ask(s, "creates another", tries, func(ctx context.Context, p *process) error {
@@ -145,15 +145,15 @@ func (c *client) createOther(s Step) {
 		return err
 	})
 	if !again(err) && fault.CodeOf(err) != fault.IdempotencyKeyMismatch {
-		c.w.told.wrong(fmt.Errorf("promise: another request with the key of %s: %w", runID(s.Run), errors.Join(errTaken, err)))
+		c.w.promises.wrong(fmt.Errorf("promise: different request with the key of %s: %w", runID(s.Run), errors.Join(errTaken, err)))
 	}
 }
 
-// cancelRun cancels until it is told that the run has ended.
+// cancelRun cancels until the answer says that the run has ended.
 func (c *client) cancelRun(s Step) {
 	var status wire.Status
 	var already bool
-	known := c.w.told.knows(runID(s.Run))
+	known := c.w.promises.knows(runID(s.Run))
 	err := c.ask(s, "cancels", tries, func(ctx context.Context, p *process) error {
 		res, err := p.dispatcher.CancelRun(ctx, &dispatcherv1.CancelRunRequest{Tenant: tenant, RunId: runID(s.Run), Reason: "enough", CancelledBy: c.name})
 		status, already = wire.Status(res.GetStatus()), res.GetAlreadyTerminal()
@@ -161,13 +161,13 @@ func (c *client) cancelRun(s Step) {
 	})
 	switch {
 	case err == nil:
-		c.w.told.ended(runID(s.Run), status, already)
+		c.w.promises.ended(runID(s.Run), status, already)
 	case known && fault.CodeOf(err) == fault.RunNotFound:
-		c.w.told.wrong(fmt.Errorf("promise: %s was created, and is not found", runID(s.Run)))
+		c.w.promises.wrong(fmt.Errorf("promise: %s was created but is not found", runID(s.Run)))
 	}
 }
 
-// read looks at the run as the log has it.
+// read reads the run from the log.
 func (c *client) read(s Step) {
 	var seen *history
 	var status wire.Status
@@ -179,19 +179,19 @@ func (c *client) read(s Step) {
 		return nil
 	})
 	if err == nil && status.Terminal() {
-		c.w.told.ended(runID(s.Run), status, true)
+		c.w.promises.ended(runID(s.Run), status, true)
 	}
 }
 
-// pause asks once, and again while it does not know. A run that cannot be paused now
-// is left alone.
+// pause sends one request and retries while the outcome is unknown. It ignores a run that cannot be
+// paused now.
 func (c *client) pause(s Step) {
 	err := c.ask(s, "pauses "+s.With, tries, func(ctx context.Context, p *process) error {
 		_, err := p.dispatcher.PauseRun(ctx, &dispatcherv1.PauseRunRequest{Tenant: tenant, RunId: runID(s.Run), DrainPolicy: s.With, PausedBy: c.name})
 		return err
 	})
 	if err == nil && s.With == string(wire.DrainNot) {
-		c.w.told.happened(runID(s.Run), wire.EventRunPaused, "")
+		c.w.promises.happened(runID(s.Run), wire.EventRunPaused, "")
 	}
 }
 
@@ -201,11 +201,11 @@ func (c *client) resume(s Step) {
 		return err
 	})
 	if err == nil {
-		c.w.told.happened(runID(s.Run), wire.EventRunResumed, "")
+		c.w.promises.happened(runID(s.Run), wire.EventRunResumed, "")
 	}
 }
 
-// answer decides every gate of the run that waits now.
+// answer decides every open gate of the run.
 func (c *client) answer(s Step) {
 	flow := c.w.scenario.Flows[c.w.scenario.of(s.Run)]
 	for i, n := range flow.Nodes {
@@ -219,12 +219,12 @@ func (c *client) answer(s Step) {
 			return err
 		})
 		if err == nil {
-			c.w.told.decided(runID(s.Run), nodeID(i), s.With)
+			c.w.promises.decided(runID(s.Run), nodeID(i), s.With)
 		}
 	}
 }
 
-// tidy resumes what is paused, until the simulation is over: nobody else has to.
+// tidy resumes paused runs until the simulation is over, so that none stays paused.
 func (c *client) tidy() {
 	const every = 7 * time.Second
 	t := time.NewTicker(every)

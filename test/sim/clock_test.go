@@ -7,8 +7,8 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-// Clocks of single processes that are set, forth and back, amid everything else: what is due
-// may come early or late by as much, and nothing else is wrong.
+// Clocks of single processes jump forward and back, in addition to all other faults. Timers may
+// fire early or late by that much. No other rule may break.
 func TestSim_ClocksThatJumpKeepTheRules(t *testing.T) {
 	t.Parallel()
 	for seed := range *seeds / 10 {

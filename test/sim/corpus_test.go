@@ -15,21 +15,20 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-// beyond are workflows whose runs need what the simulated host does not have.
+// beyond lists workflows whose runs need a feature that the simulated host lacks.
 var beyond = map[string]string{
 	"approve-chief": otherPeople, "approve-force": otherPeople, "approve-group": otherPeople, "approve-later": otherPeople,
-	"feature-masked":       "a place for sensitive values",
+	"feature-masked":       "a store of sensitive values",
 	"feature-media-stored": "a store of assets",
 	"feature-substituted":  "a pack",
 	"feature-taint":        "an agent",
 	"feature-thoughts":     "a model that shows its thoughts",
 }
 
-const otherPeople = "credentials of several people"
+const otherPeople = "credentials of several users"
 
-// unstaged reports whether the simulation does not stage a recorded run: a child begins with
-// its parent, branches are among the other stories, and no signs in a log lead to a run that
-// was cancelled before anybody had begun it.
+// unstaged reports whether the simulation skips a recorded run. A child starts with its parent,
+// forks are among the other stories, and the log of a run cancelled before its start has no signs.
 func unstaged(r recorded) bool {
 	return r.record.Parent != nil || r.record.Fork != nil || beyond[r.record.WorkflowID] != "" || len(r.events) == 2 && r.events[1].Type == wire.EventRunCancelled
 }
@@ -60,7 +59,7 @@ func corpus(t *testing.T) []recorded {
 	return out
 }
 
-// recordedStories are the recorded runs that nobody else has started, as stories.
+// recordedStories returns the recorded root runs as stories.
 func recordedStories(t *testing.T) []sim.Story {
 	t.Helper()
 	all := corpus(t)
@@ -90,7 +89,7 @@ func recordedStories(t *testing.T) []sim.Story {
 	return out
 }
 
-// reached are a document and those of the workflows that it starts.
+// reached returns a document and those of the workflows that it starts.
 func reached(docs map[string]json.RawMessage, doc json.RawMessage) []json.RawMessage {
 	out := []json.RawMessage{doc}
 	var d struct {
@@ -105,7 +104,7 @@ func reached(docs map[string]json.RawMessage, doc json.RawMessage) []json.RawMes
 	return out
 }
 
-// said is what the model of a recorded run said, where it was shown.
+// said returns the recorded answers of a run's model, where the log shows them.
 func said(events []wire.Event) map[string][]mock.Entry {
 	out := map[string][]mock.Entry{}
 	text := ""
@@ -128,12 +127,12 @@ func said(events []wire.Event) map[string][]mock.Entry {
 
 const ticket = `{"reasoning":"charged twice","category":"billing","priority":"urgent","language":"en","summary":"Second charge for one lamp.","action":{"kind":"refund","orderId":"WL-48213","reason":"double charge"}}`
 
-// way names a recorded run by its workflow and its end, whichever of them was recorded first.
+// way names a recorded run by its workflow and its end. The first recorded run of each way is used.
 func (r recorded) way() string {
 	return r.record.WorkflowID + " " + string(r.events[len(r.events)-1].Type)
 }
 
-// scripts are what models said that was not shown, by the way of the run.
+// scripts are the model answers that the log does not show, by the run's way.
 var scripts = map[string]map[string][]mock.Entry{
 	"mocked run.completed":           {"mocked-node": {{StopReason: "max_tokens"}, {Content: `{"ok":true}`}}},
 	"mocked run.failed":              {"mocked-node": {{Content: "{}"}, {Content: "{}"}, {Content: ""}}},
@@ -151,7 +150,7 @@ var (
 	waiting = sim.Sign{Event: "node.suspended@call"}
 )
 
-// unrecorded is what was done to runs, by their way, and is in the logs of others, or in none.
+// unrecorded are actions on runs that their own log does not show, by the run's way.
 var unrecorded = map[string][]sim.Line{
 	"approve-three run.completed": {
 		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"ann"}`},
@@ -164,7 +163,7 @@ var unrecorded = map[string][]sim.Line{
 	"grandparent run.completed": {{After: []sim.Sign{child, waiting}, Do: "answer", Of: "approve", Node: "gate", With: `{"action":"accept"}`}},
 }
 
-// linesFrom are what was done to a run, as its own log tells it.
+// linesFrom returns the actions on a run that its own log shows.
 func linesFrom(events []wire.Event) []sim.Line {
 	var out []sim.Line
 	for i, e := range events {
@@ -175,7 +174,7 @@ func linesFrom(events []wire.Event) []sim.Line {
 		_ = json.Unmarshal(e.Payload, &p)
 		switch e.Type {
 		case wire.EventInterruptResolved:
-			if p.ResumeValue == nil { // nobody answered
+			if p.ResumeValue == nil { // expired without an answer
 				continue
 			}
 			delete(p.ResumeValue, "decidedAt")
@@ -184,7 +183,7 @@ func linesFrom(events []wire.Event) []sim.Line {
 			out = append(out, sim.Line{After: signs(events[:i], e.NodeID), Do: "answer", Node: e.NodeID, With: string(value)})
 		case wire.EventRunPaused:
 			after := signs(events[:i], "")
-			if p.DrainPolicy == string(wire.DrainCurrent) { // what was at work has ended since
+			if p.DrainPolicy == string(wire.DrainCurrent) { // the nodes in progress have ended since
 				after = signs(events[:2], "")
 			}
 			out = append(out, sim.Line{After: after, Do: "pause", With: p.DrainPolicy})
@@ -200,7 +199,7 @@ func linesFrom(events []wire.Event) []sim.Line {
 	return out
 }
 
-// signs are the last of some events, and all questions of a node among them.
+// signs returns the last of some events, and all questions of a node among them.
 func signs(events []wire.Event, node string) []sim.Sign {
 	var out []sim.Sign
 	for i, e := range events {

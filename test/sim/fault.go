@@ -2,21 +2,21 @@ package sim
 
 import "time"
 
-// Faults are how likely each fault is at a call that can have it.
+// Faults are the probabilities of each fault at a call that can have it.
 type Faults struct {
 	Fail, Lose, Slow, Crash, Freeze, Expire, Linger, Stale float64
-	// Jump sets the clock of the process that calls, up to Far from the right time. Clocks are
-	// right again when there are no more faults.
+	// Jump sets the clock of the calling process, up to Far from the true time. After the last
+	// fault, clocks are right again.
 	Jump float64
 	Far  time.Duration
-	// Drain has the process that calls told to end; another one follows it.
+	// Drain shuts the calling process down; another one takes its slot.
 	Drain float64
-	// For is how long there are any, Most how many.
+	// For is how long faults happen, Most how many.
 	For  time.Duration
 	Most int
 }
 
-// Fate is what becomes of a call.
+// Fate is the outcome of a call.
 type Fate int
 
 // The fates.
@@ -30,10 +30,10 @@ const (
 )
 
 func (f Fate) suffix() string {
-	return [...]string{"", " !failed", " !answer lost", " !process hangs", " !process dies before", " !process dies after"}[f]
+	return [...]string{"", " !failed", " !answer lost", " !process hangs", " !process killed before", " !process dies after"}[f]
 }
 
-// faulty reports that faults still happen.
+// faulty reports whether faults still happen.
 func (w *World) faulty() bool {
 	if !w.calm.IsZero() {
 		return false
@@ -54,7 +54,7 @@ func (w *World) jump(p *process) {
 	p.ahead.Store(w.chance.Int64N(2*far+1) - far)
 }
 
-// fateOf throws the dice for one call.
+// fateOf draws the fate of one call.
 func (w *World) fateOf(c *call) Fate {
 	if f, meant := w.blow(); meant {
 		return f
@@ -69,7 +69,7 @@ func (w *World) fateOf(c *call) Fate {
 		}
 		return Served
 	}
-	if gone { // it is on its way, or has got lost there
+	if gone { // the caller is gone: the call is on its way, or is lost
 		if w.hit(f.Linger) {
 			return Served
 		}
@@ -97,7 +97,7 @@ func (w *World) fateOf(c *call) Fate {
 	return Served
 }
 
-// hit throws a die and counts.
+// hit draws with probability p and counts the hit.
 func (w *World) hit(p float64) bool {
 	if p <= 0 || w.chance.Float64() >= p {
 		return false

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-// fixtureStories are the published fixtures as stories.
+// fixtureStories returns the published fixtures as stories.
 func fixtureStories(t *testing.T) []sim.Story {
 	t.Helper()
 	all := fixture.All(t)
@@ -37,7 +37,7 @@ func fixtureStories(t *testing.T) []sim.Story {
 	return out
 }
 
-// family are the documents of a fixture and of those that it starts.
+// family returns the documents of a fixture and of the workflows it starts.
 func family(byID map[string]fixture.Fixture, f fixture.Fixture) []json.RawMessage {
 	out := []json.RawMessage{f.Document}
 	for _, n := range f.Nodes {

@@ -14,36 +14,35 @@ import (
 type Flow struct {
 	Nodes     []Node
 	TimeoutMs int `json:",omitempty"`
-	// Limit is how many runs may be executed at a time; 0: any number.
+	// Limit is the concurrency limit of the workflow's runs; 0 means no limit.
 	Limit int `json:",omitempty"`
 }
 
-// Node is one of its nodes. Edges come from nodes before it, so that the nodes
-// are in order.
+// Node is a node of a generated workflow. Edges only come from earlier nodes.
 type Node struct {
 	Kind    nodeKind
 	From    []int                `json:",omitempty"`
 	Rule    workflow.TriggerRule `json:",omitempty"`
-	DelayMs int                  `json:",omitempty"` // how long a delay takes, and a gate waits
+	DelayMs int                  `json:",omitempty"` // duration of a delay, timeout of a gate
 	Script  *Script              `json:",omitempty"`
 }
 
 // nodeKind is what a node does.
 type nodeKind string
 
-// The kinds of nodes.
+// The node kinds.
 const (
 	kindNoop     nodeKind = "noop"
 	kindIdentity nodeKind = "identity"
 	kindDelay    nodeKind = "delay"
 	kindFail     nodeKind = "fail"
-	kindPrompt   nodeKind = "prompt"   // a text, shown while it arrives
+	kindPrompt   nodeKind = "prompt"   // a text, streamed
 	kindValue    nodeKind = "value"    // a document of a schema
 	kindEnvelope nodeKind = "envelope" // a document that the acceptor records
-	kindGate     nodeKind = "gate"     // asks somebody outside
+	kindGate     nodeKind = "gate"     // waits for an external decision
 )
 
-// types are the node types of the kinds.
+// types maps a kind to its node type.
 var types = map[nodeKind]string{
 	kindNoop: "core.noop", kindIdentity: "core.identity", kindDelay: "core.delay", kindFail: "core.fail",
 	kindGate: "core.approvalGate", kindPrompt: node.TypeCallPrompt, kindValue: node.TypeStructuredOutput, kindEnvelope: node.TypeCallPrompt,
@@ -51,7 +50,7 @@ var types = map[nodeKind]string{
 
 func (k nodeKind) asksModel() bool { return k == kindPrompt || k == kindValue || k == kindEnvelope }
 
-// kinds are drawn from, the more often named the more often.
+// kinds is the list to draw from; repeated kinds are more frequent.
 var kinds = []nodeKind{
 	kindNoop, kindIdentity, kindIdentity, kindDelay, kindDelay, kindFail,
 	kindPrompt, kindPrompt, kindValue, kindEnvelope, kindEnvelope, kindGate,
@@ -94,7 +93,7 @@ func newFlow(r *rand.Rand) Flow {
 
 func nodeID(i int) string { return fmt.Sprintf("n%d", i) }
 
-// port is the output port of a node that another one reads, if it has any.
+// port is the node's output port that other nodes read, empty if it has none.
 func (n Node) port(i int) string {
 	switch {
 	case n.Kind == kindIdentity:
@@ -154,9 +153,9 @@ func (n Node) config() object {
 	case kindDelay:
 		return object{"ms": n.DelayMs}
 	case kindGate:
-		return object{"title": "may it go on?", "actions": []string{"accept", "reject"}, "timeoutMs": n.DelayMs, "escalation": n.levels()}
+		return object{"title": "may it continue?", "actions": []string{"accept", "reject"}, "timeoutMs": n.DelayMs, "escalation": n.levels()}
 	case kindFail:
-		return object{"code": "sim_failure", "message": "this node fails, whoever asks"}
+		return object{"code": "sim_failure", "message": "this node always fails"}
 	case kindPrompt:
 		return object{"prompt": "say something"}
 	case kindValue:
@@ -168,7 +167,7 @@ func (n Node) config() object {
 	}
 }
 
-// levels of a gate are a third of its time apart.
+// levels is the number of escalation levels of a gate. They divide its timeout into thirds.
 const levels = 2
 
 func (n Node) levels() []object {
@@ -179,7 +178,7 @@ func (n Node) levels() []object {
 	return out
 }
 
-// level is how long a gate waits before it comes to one of its levels, counted from 1.
+// level is the delay of a gate's escalation level, counted from 1.
 func (n Node) level(i int) time.Duration {
 	return time.Duration(n.DelayMs) * time.Millisecond * time.Duration(i) / (levels + 1)
 }

@@ -14,10 +14,10 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-var everyCall = flag.Bool("sim.kills", false, "strike every call of every story, and every two of them, and not those alone that change or tell something")
+var everyCall = flag.Bool("sim.kills", false, "strike every call and every pair of calls of every story, not only writes and notifications")
 
-// strike simulates a story with some of its calls going wrong, and says what became of it
-// otherwise than in the first account; empty: nothing but time.
+// strike simulates a story with faults at some calls. wrong is the difference from the first
+// account, empty if only times differ.
 func strike(t *testing.T, s sim.Story, first sim.Verdict, blows ...sim.Blow) (v sim.Verdict, wrong string) {
 	t.Helper()
 	scenario := sim.Stage(s)
@@ -27,34 +27,35 @@ func strike(t *testing.T, s sim.Story, first sim.Verdict, blows ...sim.Blow) (v 
 	case v.Err != nil:
 		return v, v.Err.Error()
 	case v.Fates != len(blows):
-		return v, fmt.Sprintf("%d of %d blows were struck", v.Fates, len(blows))
+		return v, fmt.Sprintf("%d of %d faults happened", v.Fates, len(blows))
 	case len(first.Asked) != len(v.Asked):
-		return v, fmt.Sprintf("models are asked by %v, and were by %v", v.Asked, first.Asked)
+		return v, fmt.Sprintf("models are called by %v, want %v", v.Asked, first.Asked)
 	}
 	for who, ids := range first.Asked {
 		if !slices.Equal(ids, v.Asked[who]) {
-			return v, fmt.Sprintf("%s asks its model with the ids %v, and asked with %v", who, v.Asked[who], ids)
+			return v, fmt.Sprintf("%s calls its model with the ids %v, want %v", who, v.Asked[who], ids)
 		}
 	}
 	return v, sim.Differ(first.Accounts, v.Accounts)
 }
 
-// writes are the calls that store something, or have something stored.
+// writes lists the boundaries that store something.
 var writes = []string{"append", "accept", "outcome", "redact", "scrub"}
 
-// tells are those after which somebody else knows of something.
-var tells = []string{"next", "ack", "model", "piece", "request", "answer", "sign"}
+// notifies lists the boundaries after which another process has learned something.
+var notifies = []string{"next", "ack", "model", "piece", "request", "answer", "sign"}
 
-// due reports whether a blow is struck by every run of the tests: whoever makes a call that
-// writes or tells dies before and after, and what is written fails before and after.
+// due reports whether every test run includes this fault: processes die before and after calls that
+// write or notify, and writes fail before and after taking effect.
 func due(c sim.Call, f sim.Fate) bool {
 	if *everyCall || slices.Contains(writes, c.At) {
 		return true
 	}
-	return slices.Contains(tells, c.At) && (f == sim.CrashBefore || f == sim.CrashAfter)
+	return slices.Contains(notifies, c.At) && (f == sim.CrashBefore || f == sim.CrashAfter)
 }
 
-// dueTwice reports whether a pair of blows is, the first one of a story of so many appends.
+// dueTwice reports whether every test run includes this pair of faults, given the number of
+// appends.
 func dueTwice(one, two sim.Call, appends int) bool {
 	return *everyCall || one.At == "append" && two.At == "append" && appends <= 3
 }
@@ -68,13 +69,13 @@ func appendsOf(calls []sim.Call) (n int) {
 	return n
 }
 
-// kill is a story that is told again and again, each time with other blows.
+// kill repeats a story with different faults each time.
 type kill struct {
 	story sim.Story
 	first sim.Verdict
-	// failed: one way in which it comes to something else is enough.
+	// report only the first failure
 	failed sync.Once
-	// calls, once and twice count what was done, over all stories.
+	// calls, once and twice count calls and faults over all stories.
 	calls, once, twice *atomic.Int64
 }
 
@@ -92,8 +93,8 @@ func (k *kill) strike(t *testing.T, blows ...sim.Blow) (v sim.Verdict, ok bool) 
 	return v, false
 }
 
-// all strikes each call in each way that it can go wrong: its process dies before or after it
-// took effect, or the answer is that it failed, although perhaps it did not.
+// all lets each call go wrong in each way: its process dies before or after the call took effect,
+// or the call returns an error with or without effect.
 func (k *kill) all(t *testing.T) {
 	t.Helper()
 	k.first = simulate(t, sim.Stage(k.story), sim.Options{})
@@ -114,7 +115,7 @@ func (k *kill) all(t *testing.T) {
 	}
 }
 
-// again lets another process die after the first.
+// again kills a second process after the first.
 func (k *kill) again(t *testing.T, c sim.Call, one sim.Blow, calls []sim.Call, appends int) {
 	t.Helper()
 	for _, d := range calls {
@@ -128,12 +129,12 @@ func (k *kill) again(t *testing.T, c sim.Call, one sim.Blow, calls []sim.Call, a
 	}
 }
 
-// changesNothing kills processes in every story.
+// changesNothing kills processes in every story and requires equal accounts.
 func changesNothing(t *testing.T, all []sim.Story) {
 	t.Helper()
 	var calls, once, twice atomic.Int64
 	t.Cleanup(func() {
-		t.Logf("%d stories, %d calls: struck %d times once, %d times twice", len(all), calls.Load(), once.Load(), twice.Load())
+		t.Logf("%d stories, %d calls: %d single faults, %d pairs", len(all), calls.Load(), once.Load(), twice.Load())
 	})
 	for _, s := range all {
 		t.Run(s.Name, func(t *testing.T) {
@@ -144,26 +145,26 @@ func changesNothing(t *testing.T, all []sim.Story) {
 	}
 }
 
-// Killing any process at any step of any fixture changes nothing but time.
+// Killing any process at any step of any fixture changes only times.
 func TestKill_ChangesNothingOfTheFixtures(t *testing.T) {
 	t.Parallel()
 	changesNothing(t, fixtureStories(t))
 }
 
-// The same of the runs of the golden corpus, which come to what was recorded of them.
+// The same for the runs of the golden corpus, which must match their recordings.
 func TestKill_ChangesNothingOfRecordedRuns(t *testing.T) {
 	t.Parallel()
 	changesNothing(t, recordedStories(t))
 }
 
-// The same of what neither of them has: forks, races, secrets, retries.
+// The same for stories in neither of them: forks, races, secrets, retries.
 func TestKill_ChangesNothingOfOtherStories(t *testing.T) {
 	t.Parallel()
 	changesNothing(t, otherStories())
 }
 
-// What the stories of the corpus come to is what was recorded, event for event.
-func TestKill_RecordedRunsAreToldAsTheyWere(t *testing.T) {
+// The stories of the corpus reproduce the recorded events exactly.
+func TestKill_RecordedRunsAreReproduced(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{}
 	for _, r := range corpus(t) {
@@ -175,11 +176,11 @@ func TestKill_RecordedRunsAreToldAsTheyWere(t *testing.T) {
 		v := simulate(t, sim.Stage(s), sim.Options{})
 		require.NoError(t, v.Err, s.Name)
 		require.Equal(t, sim.Begun, v.Accounts[0].Run)
-		var told []string
+		var got []string
 		for _, e := range v.Accounts[0].Events {
 			head, _, _ := strings.Cut(e, " ")
-			told = append(told, head)
+			got = append(got, head)
 		}
-		require.Equal(t, want[s.Name], told, s.Name)
+		require.Equal(t, want[s.Name], got, s.Name)
 	}
 }

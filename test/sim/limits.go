@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 )
 
-// Limited makes a scenario in which runs wait for slots and for concurrency limits of their workflows
-// and of their tenant. Run it with Options.Desk.
+// Limited returns a scenario in which runs wait for slots and for concurrency limits of their
+// workflows and their tenant. Run it with Options.Desk.
 func Limited(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 0x11317))
 	s := Generate(seed)
@@ -28,8 +28,8 @@ func Limited(seed uint64) Scenario {
 	return s
 }
 
-// giveDesk has a dispatcher keep waiting runs, with the limits of the scenario.
-func (p *process) giveDesk(d *dispatcher.Deps) error {
+// setUpDesk sets up the store of waiting runs with the scenario's limits.
+func (p *process) setUpDesk(d *dispatcher.Deps) error {
 	if p.w.desk == "" {
 		return nil
 	}
@@ -49,8 +49,8 @@ func (p *process) giveDesk(d *dispatcher.Deps) error {
 	return err
 }
 
-// ticketsPort is the store of tickets and permits as a process sees it. An answer may be lost, and a
-// write may reach the store after its process died.
+// ticketsPort is a process's access to the store of tickets and permits. An answer may be lost, and
+// a write may reach the store after its process died.
 type ticketsPort struct{ recordsPort }
 
 // Get reads a record; see kv.Store.
@@ -90,8 +90,8 @@ func (t ticketsPort) send(ctx context.Context, what string, do func() error) err
 	return recordsFault(t.p.call(ctx, atTickets, what, do))
 }
 
-// desked are the tickets and permits that are left.
-func (w *World) desked() (keys []string) {
+// deskKeys returns the keys of the remaining tickets and permits.
+func (w *World) deskKeys() (keys []string) {
 	for _, prefix := range []string{"ready.", "limited.", "permit."} {
 		entries, err := kv.List(w.background(), w.tickets, prefix)
 		if err != nil {
@@ -104,9 +104,9 @@ func (w *World) desked() (keys []string) {
 	return keys
 }
 
-// within holds the calls under way to the limits: those of processes that hold their leases, and
-// those of each process. A call that a process began before it lost its lease may go on beside the
-// run that took its permit. The scheduler calls it.
+// within checks the calls under way against the limits, for processes that hold their leases and
+// for each process. A call that began before its process lost the lease may overlap with the run
+// that took its permit. The scheduler calls it.
 func (w *World) within() error {
 	if w.desk == "" {
 		return nil
@@ -125,7 +125,7 @@ func (w *World) within() error {
 			runs[scope] = map[string]bool{}
 		}
 		if runs[scope][run] = true; limit > 0 && len(runs[scope]) > limit {
-			return fmt.Errorf("limit: %d runs are executed under the limit %d of %s: %v", len(runs[scope]), limit, scope, calls)
+			return fmt.Errorf("limit: %d runs execute under limit %d of %s: %v", len(runs[scope]), limit, scope, calls)
 		}
 		return nil
 	}

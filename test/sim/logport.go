@@ -14,23 +14,23 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// logPort is the run log as a process sees it.
+// logPort is a process's access to the run log.
 type logPort struct{ p *process }
 
-// clientCall marks what a process does for a client, and not in a session.
+// clientCall marks calls that a process makes for a client, outside a session.
 type clientCall struct{}
 
 func inSession(ctx context.Context) bool { return ctx.Value(clientCall{}) == nil }
 
 // Append stores a frame; see runlog.Appender.
 func (l logPort) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-	c, session := *f, inSession(ctx) // what is on its way does not change any more
+	c, session := *f, inSession(ctx) // copy: a frame in flight does not change
 	var pos uint64
 	detail := fmt.Sprintf("%s %s %d..%d after %d %v %s", c.Run.RunID, c.Kind, c.First, c.Last, after, c.Types, short(c.Body))
 	err := l.p.call(ctx, atAppend, detail, func() error {
 		at, err := l.p.w.store(&c, after)
 		if pos = at; err == nil && session && c.Kind != subject.Wake {
-			l.p.saw(c.Run.RunID, at)
+			l.p.markRead(c.Run.RunID, at)
 		}
 		return err
 	})
@@ -46,7 +46,7 @@ func (l logPort) Run(ctx context.Context, r subject.Run) ([]*frame.Frame, error)
 	return l.read(ctx, r, "run", func() ([]*frame.Frame, error) {
 		frames, err := l.p.w.log.Run(l.p.w.background(), r)
 		if err == nil && session {
-			l.p.saw(r.RunID, frames[len(frames)-1].Pos)
+			l.p.markRead(r.RunID, frames[len(frames)-1].Pos)
 		}
 		return frames, err
 	})
@@ -90,25 +90,25 @@ func (l logPort) read(ctx context.Context, r subject.Run, what string, do func()
 	return frames, nil
 }
 
-// saw notes how far into a run's log a session of the process knows it.
-func (p *process) saw(runID string, pos uint64) {
+// markRead records the position up to which a session of the process has read a run's log.
+func (p *process) markRead(runID string, pos uint64) {
 	if all := p.known[runID]; len(all) == 0 || all[len(all)-1].pos < pos {
 		p.known[runID] = append(all, sight{pos, time.Now()})
 	}
 }
 
-// sight is when a process came to know a run's log up to a position.
+// sight records when a process had read a run's log up to a position.
 type sight struct {
 	pos uint64
 	at  time.Time
 }
 
-// callBack is how long a call of an effect may be on its way that its session has just
-// learned to be in vain.
+// callBack is how long an effect's call may stay in flight after its session learned that it is
+// useless.
 const callBack = 10 * time.Millisecond
 
-// knows reports whether a process knew a run's log up to a position before what it does now
-// had to be decided.
+// knows reports whether a process had read a run's log up to a position early enough to decide its
+// current call.
 func (p *process) knows(runID string, pos uint64) bool {
 	i := slices.IndexFunc(p.known[runID], func(s sight) bool { return s.pos >= pos })
 	return i >= 0 && time.Since(p.known[runID][i].at) > callBack
@@ -119,7 +119,7 @@ func short(b []byte) string {
 	return fmt.Sprintf("%x", sum[:4])
 }
 
-// store puts a frame into the log and looks at what it made of the run.
+// store appends a frame to the log and checks the run's rules.
 func (w *World) store(f *frame.Frame, after uint64) (uint64, error) {
 	pos, err := w.log.Append(w.background(), f, after)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *World) store(f *frame.Frame, after uint64) (uint64, error) {
 	}
 	h := w.runs[f.Run.RunID]
 	if h != nil && pos <= h.last().Pos {
-		return pos, nil // an earlier try of it was stored
+		return pos, nil // an earlier attempt stored it
 	}
 	stored := *f
 	stored.Pos, stored.Stored = pos, time.Now()
@@ -138,8 +138,8 @@ func (w *World) store(f *frame.Frame, after uint64) (uint64, error) {
 	return pos, nil
 }
 
-// recordsPort is the store of small records as a process sees it. What is
-// followed reaches it at once.
+// recordsPort is a process's access to the store of small records. Watch updates arrive without
+// delay.
 type recordsPort struct {
 	kv.Store
 	p *process
@@ -181,7 +181,7 @@ func (r recordsPort) write(ctx context.Context, detail string, do func() (uint64
 	return revision, nil
 }
 
-// recordsFault says it in the words of the port.
+// recordsFault translates a fault into the port's errors.
 func recordsFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)

@@ -13,13 +13,13 @@ const (
 	modelTimeout = 8 * time.Second
 )
 
-// modelPort is the model server as a dispatcher sees it.
+// modelPort is a dispatcher's access to the model server.
 type modelPort struct{ p *process }
 
 // ID names the provider; see provider.Provider.
 func (modelPort) ID() string { return providerID }
 
-// Call asks once; see provider.Provider.
+// Call makes one model call; see provider.Provider.
 func (m modelPort) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	var (
 		who  asker
@@ -30,13 +30,13 @@ func (m modelPort) Call(ctx context.Context, req provider.Request, emit func(pro
 	err := m.p.call(ctx, atModel, req.NodeID+" "+req.InvocationID, func() error {
 		var ok bool
 		if who, ok = m.p.w.models.find(req.InvocationID, providerID+":model-1"); !ok {
-			m.p.w.violate(fmt.Errorf("effects: node %s asks with an invocation id that follows from no run", req.NodeID))
+			m.p.w.violate(fmt.Errorf("effects: node %s calls a model with an invocation id that belongs to no run", req.NodeID))
 			return errFault
 		}
 		h := m.p.w.runs[who.run]
 		node = h.flow.Nodes[who.nth]
 		does = m.p.w.models.next(who, node.Script)
-		m.p.w.say("   %s asks for %s %s, attempt %d", m.p.name, who.run, req.NodeID, who.ordinal)
+		m.p.w.say("   %s calls for %s %s, attempt %d", m.p.name, who.run, req.NodeID, who.ordinal)
 		m.p.w.begins(m.p, h, who)
 		m.p.w.enters(m.p, id, who.run+" "+req.NodeID)
 		return nil
@@ -60,7 +60,7 @@ func (m *models) next(who asker, s *Script) act {
 	return s.act(n)
 }
 
-// talk is one answer on its way.
+// talk is one answer being sent.
 type talk struct {
 	p    *process
 	ctx  context.Context //nolint:containedctx // lives as long as one call
@@ -84,9 +84,9 @@ func (t talk) answer(n Node, i int, does act) (provider.Result, error) {
 	}
 	switch does {
 	case breaks:
-		return res, &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server has failed", Retryable: true}
+		return res, &provider.Error{Code: provider.CodeUnavailable, Message: "model server failed", Retryable: true}
 	case rejects:
-		return res, &provider.Error{Code: provider.CodeModelNotSupported, Message: "there is no such model"}
+		return res, &provider.Error{Code: provider.CodeModelNotSupported, Message: "no such model"}
 	case refuses:
 		res.Stop, res.RefusalText = provider.StopRefused, "I would rather not"
 		return res, t.last("content_filter")
@@ -100,7 +100,7 @@ func (t talk) answer(n Node, i int, does act) (provider.Result, error) {
 	return res, t.say(res, n.Script.Pieces, does)
 }
 
-// say tells the text in pieces.
+// say sends the text in pieces.
 func (t talk) say(res provider.Result, pieces int, does act) error {
 	size := max(len(res.Text)/pieces, 1)
 	for rest := res.Text; rest != ""; {
@@ -113,7 +113,7 @@ func (t talk) say(res provider.Result, pieces int, does act) error {
 			return err
 		}
 		if does == breaksLate {
-			return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server broke off", Retryable: true}
+			return &provider.Error{Code: provider.CodeUnavailable, Message: "model server broke off", Retryable: true}
 		}
 	}
 	if res.Stop == provider.StopTruncated {
@@ -136,14 +136,14 @@ func (t talk) tell(d provider.Delta) error {
 	return t.emit(d)
 }
 
-// pause lets the model take its time, and then the network.
+// pause waits for the model's thinking time and the network.
 func (t talk) pause(d time.Duration, what string) error {
 	until := time.Now().Add(d)
 	err := t.p.wait(t.ctx, &call{at: atPiece, detail: t.who + " " + what, ready: func() time.Time { return until }})
 	switch {
 	case t.ctx.Err() != nil:
 		return t.ctx.Err()
-	case err != nil: // the process was killed: nobody hears it
+	case err != nil: // the process was killed: no caller is left
 		return context.Canceled
 	}
 	return nil

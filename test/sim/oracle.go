@@ -13,18 +13,17 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// outcome is what a node must come to: its status and, if it completed, the
-// outputs that do not depend on who came first.
+// outcome is the expected result of a node: its status and, if it completed, the outputs that do
+// not depend on timing.
 type outcome struct {
 	status runstate.NodeStatus
 	ports  map[string]json.RawMessage
 }
 
-// foretell executes a workflow naively: node after node, in order, with nobody
-// in between.
+// expectedOutcome executes a workflow node by node, in order, without faults.
 //
-// What became of its gates is not to be foretold: gate tells it.
-func (f Flow) foretell(id string, gate func(i int) runstate.NodeStatus) (nodes []outcome, vars map[string]json.RawMessage) {
+// The decisions of gates cannot be predicted: gate returns them.
+func (f Flow) expectedOutcome(id string, gate func(i int) runstate.NodeStatus) (nodes []outcome, vars map[string]json.RawMessage) {
 	vars = map[string]json.RawMessage{"given": quoted("by the client, with " + veil)}
 	for i, n := range f.Nodes {
 		o := outcome{status: runstate.NodeSkipped}
@@ -43,7 +42,7 @@ func (f Flow) foretell(id string, gate func(i int) runstate.NodeStatus) (nodes [
 	return nodes, vars
 }
 
-// runs is the trigger rule of a node, once all before it are done.
+// runs evaluates the trigger rule of a node after all nodes before it have ended.
 func (f Flow) runs(n Node, before []outcome) bool {
 	completed, failed := 0, 0
 	for _, j := range n.From {
@@ -97,8 +96,8 @@ func (f Flow) perform(i int, before []outcome, id string) outcome {
 
 func quoted(s string) json.RawMessage { return wire.AppendString(nil, s) }
 
-// excused are runs that somebody ended before they came to anything, and those with
-// so little time that a node may not be tried again.
+// excused reports whether the oracle does not apply: a client ended the run early, or its time
+// limit allows no retry.
 func (h *history) excused() bool {
 	if h.state.Status == wire.StatusCancelled || h.flow.hurried() {
 		return true
@@ -110,17 +109,17 @@ func (h *history) timedOut() bool {
 	return h.state.Error != nil && h.state.Error.Code == string(fault.RunTimeout)
 }
 
-// hurried workflows have nodes that are tried again, and a time limit.
+// hurried reports whether a workflow has both retried nodes and a time limit.
 func (f Flow) hurried() bool {
 	return f.TimeoutMs > 0 && slices.ContainsFunc(f.Nodes, func(n Node) bool { return n.Script != nil && n.Script.Hangs+n.Script.Fails > 0 })
 }
 
-// agrees: the run came to what the workflow says, whatever happened on the way.
-func (h *history) agrees() error {
+// checkOutcome checks that the run has the outcome its workflow defines, whatever faults happened.
+func (h *history) checkOutcome() error {
 	if h.excused() {
 		return nil
 	}
-	nodes, vars := h.flow.foretell(h.record.WorkflowID, func(i int) runstate.NodeStatus { return h.statusOf(nodeID(i)) })
+	nodes, vars := h.flow.expectedOutcome(h.record.WorkflowID, func(i int) runstate.NodeStatus { return h.statusOf(nodeID(i)) })
 	for i, want := range nodes {
 		n := h.state.Nodes[nodeID(i)]
 		if n == nil || n.Status != want.status {
@@ -128,7 +127,7 @@ func (h *history) agrees() error {
 		}
 		for name, v := range want.ports {
 			if !sameJSON(n.Outputs[name], v) {
-				return fmt.Errorf("node %s puts out %s as %s, want %s", nodeID(i), name, n.Outputs[name], v)
+				return fmt.Errorf("node %s outputs %s as %s, want %s", nodeID(i), name, n.Outputs[name], v)
 			}
 		}
 		if err := h.shown(i); err != nil {
@@ -140,11 +139,11 @@ func (h *history) agrees() error {
 			return fmt.Errorf("variable %s is %s, want %s", name, h.state.Variables[name], v)
 		}
 	}
-	return h.concludes(nodes)
+	return h.checkEnd(nodes)
 }
 
-// concludes: the run ended as its last nodes did.
-func (h *history) concludes(nodes []outcome) error {
+// checkEnd checks the run's end against its last nodes.
+func (h *history) checkEnd(nodes []outcome) error {
 	completed, failed := 0, 0
 	for i, o := range nodes {
 		sink := true
@@ -170,7 +169,7 @@ func (h *history) concludes(nodes []outcome) error {
 	return nil
 }
 
-// shown: what was shown of the attempt that completed a node is its text.
+// shown checks that the streamed text of the attempt that completed a node is its output.
 func (h *history) shown(i int) error {
 	if h.flow.Nodes[i].Kind != kindPrompt || h.statusOf(nodeID(i)) != runstate.NodeCompleted {
 		return nil
@@ -190,7 +189,7 @@ func (h *history) shown(i int) error {
 		}
 	}
 	if out := h.state.Nodes[nodeID(i)].Outputs["output"]; !sameJSON(quoted(text.String()), out) {
-		return fmt.Errorf("node %s has shown %q, and puts out %s", nodeID(i), text.String(), out)
+		return fmt.Errorf("node %s streamed %q but outputs %s", nodeID(i), text.String(), out)
 	}
 	return nil
 }

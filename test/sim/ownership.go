@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/lease"
 )
 
-// peersPort reaches other dispatchers as a process does.
+// peersPort is a process's access to other dispatchers.
 type peersPort struct{ p *process }
 
 // Serve answers requests to a process id; see dispatcher.Peers.
@@ -27,8 +27,8 @@ func (q peersPort) Serve(id string, handle func([]byte) []byte) error {
 	return nil
 }
 
-// Ask sends a request to a process id; see dispatcher.Peers. A process that is dead or hangs does
-// not answer.
+// Ask sends a request to a process id; see dispatcher.Peers. A dead or frozen process does not
+// answer.
 func (q peersPort) Ask(ctx context.Context, id string, data []byte) (answer []byte, err error) {
 	err = q.p.call(ctx, atPeer, id+" "+string(data), func() error {
 		q.p.w.mu.Lock()
@@ -46,21 +46,21 @@ func (q peersPort) Ask(ctx context.Context, id string, data []byte) (answer []by
 	return answer, nil
 }
 
-// gone reports that the process was killed.
+// gone reports whether the process was killed.
 func (p *process) gone() bool {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	return p.dead
 }
 
-// lease is the process id under which it holds its lease.
+// lease is the process id that holds the process's lease.
 func (p *process) lease() string {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	return p.id
 }
 
-// silent reports that the process of an id is dead or hangs.
+// silent reports whether the process of an id is dead or frozen.
 func (w *World) silent(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,38 +72,38 @@ func (w *World) silent(id string) bool {
 	return true
 }
 
-// drainFor is how long a process that is told to end waits for its effects.
+// drainFor is how long a process that shuts down waits for its effects.
 const drainFor = 10 * time.Second
 
-// drain tells a dispatcher to end. Once it has, another one takes its slot.
+// drain shuts a dispatcher down. Afterwards another one takes its slot.
 func (w *World) drain(p *process) {
 	if p.dispatcher == nil || p.draining {
 		return
 	}
 	p.draining = true
-	w.say("   %s is told to end", p.name)
+	w.say("   %s shuts down", p.name)
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, drainFor)
 		defer cancel()
 		p.dispatcher.Drain(ctx)
-		_ = p.call(p.ctx, atDrained, p.name, func() error { // killed meanwhile: another one is there
+		_ = p.call(p.ctx, atDrained, p.name, func() error { // killed in between: another one has the slot
 			w.kill(p)
 			return nil
 		})
 	})
-	synctest.Wait() // what follows from it comes before what follows from the call that is served next
+	synctest.Wait() // its consequences come before those of the next served call
 }
 
-// calling is a call of a model that is under way.
+// calling is a model call under way.
 type calling struct {
 	p *process
-	// id is the lease that p held when it began.
+	// the lease that p held when the call began
 	id string
 }
 
-// enters holds a call to the rule of ownership: no model is called for a node while another
-// dispatcher calls it and holds its lease. id is the lease that p held when it sent the call: a
-// process that hung since then may have lost it with the call on its way. The scheduler calls it.
+// enters checks the rule of ownership: no model is called for a node while another dispatcher calls
+// it and holds its lease. id is the lease that p held when it sent the call. A process frozen since
+// then may have lost the lease. The scheduler calls it.
 func (w *World) enters(p *process, id, key string) {
 	w.mu.Lock()
 	other, busy := w.underWay[key]
@@ -127,7 +127,7 @@ func (w *World) leaves(p *process, key string) {
 	}
 }
 
-// held reports that a lease is neither expired nor released.
+// held reports whether a lease is neither expired nor released.
 func (p *process) held(id string) bool {
 	e, err := p.leases.Get(p.w.background(), "dispatcher."+id)
 	if err != nil {

@@ -19,13 +19,12 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 )
 
-// unavailable is a peer's fault as the generated clients tell it.
+// unavailable returns a peer's fault as the generated clients return it.
 func unavailable(err error) error {
-	return fault.New(fault.ServiceUnavailable, "the peer cannot be reached").Wrap(err)
+	return fault.New(fault.ServiceUnavailable, "peer is unreachable").Wrap(err)
 }
 
-// The one kind of envelope that models of generated workflows are asked for, and the
-// example's, which stories ask for.
+// The kind of envelope that models of generated workflows produce, and the example kind of stories.
 const (
 	noteKind   = "vendor.sim.note"
 	triageKind = "vendor.waybill.ticket.triage"
@@ -41,14 +40,14 @@ var kindsDir = func() fs.FS {
 	)}}
 }()
 
-// acceptorPort is the acceptor as a dispatcher sees it: a request, the work in
-// another process, and an answer.
+// acceptorPort is a dispatcher's access to the acceptor: a request, the work in another process,
+// and an answer.
 type acceptorPort struct {
 	acceptorv1.AcceptorClient
 	p *process
 }
 
-// Accept has an envelope judged and recorded.
+// Accept sends an envelope to the acceptor.
 func (a acceptorPort) Accept(ctx context.Context, in *acceptorv1.AcceptRequest, _ ...grpc.CallOption) (*acceptorv1.AcceptResponse, error) {
 	detail := fmt.Sprintf("%s %s %s", in.GetRun().GetRunId(), in.GetNodeId(), short(in.GetEnvelope()))
 	if err := a.p.call(ctx, atAccept, detail, nil); err != nil {
@@ -77,41 +76,40 @@ func (a acceptorPort) Accept(ctx context.Context, in *acceptorv1.AcceptRequest, 
 	return got.res, got.err
 }
 
-// ListKinds is no boundary: its caller holds a lock, which a bubble does not take
-// for waiting. That it fails is what an outage is for.
+// ListKinds is not a boundary: its caller holds a lock, and synctest does not treat that as
+// blocked. It fails during outages.
 func (a acceptorPort) ListKinds(_ context.Context, in *acceptorv1.ListKindsRequest, _ ...grpc.CallOption) (*acceptorv1.ListKindsResponse, error) {
 	listed.Lock()
 	defer listed.Unlock()
 	var err error
-	if listed.res == nil { // compiling the kinds' schemas takes long, and all acceptors have the same
+	if listed.res == nil { // compiling the kinds' schemas is slow, and all acceptors share them
 		listed.res, err = a.p.w.acceptorNow().accepts().ListKinds(a.p.ctx, in)
 	}
 	return listed.res, err
 }
 
-// listed are the kinds of every acceptor of every world.
+// listed caches the kinds for the acceptors of all worlds.
 var listed struct {
 	sync.Mutex
 	res *acceptorv1.ListKindsResponse
 }
 
-// canary is the one secret of the simulated redactor, and veil what stands there
-// instead.
+// canary is the only secret of the simulated redactor, and veil its replacement.
 const (
-	// Secret is the canary as stories say it.
+	// Secret is the canary, for use in stories.
 	Secret = canary
 
 	canary = "canary-7f3a9c"
 	veil   = "[REDACTED:canary]"
 )
 
-// redactorPort is the redactor as a process sees it.
+// redactorPort is a process's access to the redactor.
 type redactorPort struct {
 	redactorv1.RedactorClient
 	p *process
 }
 
-// Redact takes the canary out of documents and texts.
+// Redact replaces the canary in documents and texts.
 func (r redactorPort) Redact(ctx context.Context, in *redactorv1.RedactRequest, _ ...grpc.CallOption) (*redactorv1.RedactResponse, error) {
 	var b strings.Builder
 	for _, d := range in.GetDocuments() {
@@ -134,7 +132,7 @@ func (r redactorPort) Redact(ctx context.Context, in *redactorv1.RedactRequest, 
 	return out, nil
 }
 
-// RedactStream takes the canary out of a text in pieces.
+// RedactStream replaces the canary in a streamed text.
 func (r redactorPort) RedactStream(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[redactorv1.RedactStreamRequest, redactorv1.RedactStreamResponse], error) {
 	return &scrubStream{ctx: ctx, p: r.p}, nil
 }
@@ -144,7 +142,7 @@ type scrubStream struct {
 	ctx  context.Context //nolint:containedctx // a gRPC stream has one
 	p    *process
 	run  string
-	held string // what may be the beginning of the canary
+	held string // possibly the beginning of the canary
 	last bool
 }
 
@@ -169,14 +167,14 @@ func (s *scrubStream) Recv() (*redactorv1.RedactStreamResponse, error) {
 	return &redactorv1.RedactStreamResponse{Text: text[:len(text)-keep]}, nil
 }
 
-// timersPort is the read model's index of timers as a dispatcher sees it. It may
-// lag behind the log.
+// timersPort is a dispatcher's access to the read model's index of timers, which may lag behind the
+// log.
 type timersPort struct {
 	eventlogv1.EventLogClient
 	p *process
 }
 
-// ListDueTimers names runs that are overdue, as far as the index knows.
+// ListDueTimers returns overdue runs, as far as the index is current.
 func (t timersPort) ListDueTimers(ctx context.Context, in *eventlogv1.ListDueTimersRequest, _ ...grpc.CallOption) (*eventlogv1.ListDueTimersResponse, error) {
 	out := &eventlogv1.ListDueTimersResponse{}
 	w := t.p.w
@@ -200,7 +198,7 @@ func (t timersPort) ListDueTimers(ctx context.Context, in *eventlogv1.ListDueTim
 	return out, nil
 }
 
-// ListOwnedRuns names the runs that a process owns.
+// ListOwnedRuns returns the runs that a process owns.
 func (t timersPort) ListOwnedRuns(ctx context.Context, in *eventlogv1.ListOwnedRunsRequest, _ ...grpc.CallOption) (*eventlogv1.ListOwnedRunsResponse, error) {
 	out := &eventlogv1.ListOwnedRunsResponse{}
 	w := t.p.w

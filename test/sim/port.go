@@ -37,16 +37,15 @@ const (
 	atDepth   boundary = "depth"
 )
 
-// traits say what can go wrong at a boundary, besides that it takes long and
-// that a process dies there.
+// traits are the possible faults at a boundary, in addition to latency and killed processes.
 type traits struct {
-	fails   bool // before it took effect
-	loses   bool // after it took effect: the acknowledgement is lost
-	lingers bool // it reaches the other side although its caller has gone
+	fails   bool // error before it took effect
+	loses   bool // error after it took effect: the acknowledgement is lost
+	lingers bool // it may arrive after its caller is gone
 }
 
-// boundaries is the table of them. Models fail by their scripts alone, so that
-// it is known what a node must come to.
+// boundaries is the table of boundaries. Models fail only as scripted, so that each node's result
+// is known.
 var boundaries = map[boundary]traits{
 	atAppend:  {fails: true, loses: true, lingers: true},
 	atRead:    {fails: true},
@@ -71,8 +70,7 @@ var boundaries = map[boundary]traits{
 	atDepth:   {fails: true},
 }
 
-// errFault is what a caller sees of a fault, errDead what is left of a process
-// that was killed.
+// errFault is the error of a fault, errDead the error in a killed process.
 var (
 	errFault = fmt.Errorf("%w: simulated fault", runlog.ErrUnavailable)
 	errDead  = errors.New("process was killed")
@@ -82,26 +80,26 @@ var (
 type call struct {
 	from *process
 	at   boundary
-	// detail tells calls of one process at one boundary apart. Two that agree in it
-	// are interchangeable.
+	// detail distinguishes calls of one process at one boundary. Two calls with equal details are
+	// interchangeable.
 	detail string
-	// perform does what is asked for, on the scheduler's goroutine; nil: nothing.
+	// perform carries the call out on the scheduler's goroutine; nil does nothing.
 	perform func() error
-	// ready is the instant from which on it can be performed; nil: at once.
+	// ready is the earliest time of the call; nil means immediately.
 	ready func() time.Time
 	reply chan error
 
 	admitted bool
 	latency  time.Duration
 	due      time.Time // when its latency has passed
-	gone     bool      // the caller waits no more
+	gone     bool      // the caller has stopped waiting
 }
 
-// key orders calls that nothing else orders.
+// key orders calls that have no other order.
 func (c *call) key() string { return c.from.name + " " + string(c.at) + " " + c.detail }
 
-// call blocks until the scheduler has served it, or ctx ends, or the process
-// was killed. After an error, nothing that perform has set may be read.
+// call blocks until the scheduler has served it, ctx ends, or the process is killed. After an
+// error, values set by perform must not be read.
 func (p *process) call(ctx context.Context, at boundary, detail string, perform func() error) error {
 	return p.wait(ctx, &call{at: at, detail: detail, perform: perform})
 }
@@ -118,10 +116,10 @@ func (p *process) wait(ctx context.Context, c *call) error {
 	case <-p.ctx.Done():
 	}
 	p.w.leave(c)
-	return fmt.Errorf("%w: nobody waits for it any more", runlog.ErrUnavailable)
+	return fmt.Errorf("%w: the caller has stopped waiting", runlog.ErrUnavailable)
 }
 
-// register hands a call to the scheduler; false: its process is dead.
+// register passes a call to the scheduler. It returns false if the process is dead.
 func (w *World) register(c *call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +134,7 @@ func (w *World) register(c *call) bool {
 	return true
 }
 
-// leave tells the scheduler that a caller waits no more.
+// leave informs the scheduler that the caller has stopped waiting.
 func (w *World) leave(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

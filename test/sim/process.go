@@ -26,32 +26,32 @@ import (
 // leaseTime is how long a silent dispatcher keeps its runs.
 const leaseTime = 3 * time.Second
 
-// maxDuration is how long a run may take that sets no limit itself.
+// maxDuration is the time limit of runs without their own.
 const maxDuration = 20 * time.Minute
 
-// process is a dispatcher or an acceptor. When it is killed its calls fail from
-// then on, and another one takes its slot, knowing nothing of it.
+// process is a dispatcher or an acceptor. Once killed, its calls fail, and a new process takes its
+// slot without its state.
 type process struct {
 	w    *World
 	slot int
-	name string // with which of its lives it is
+	name string // includes the number of the life in its slot
 	life int
 
 	ctx    context.Context //nolint:containedctx // ends when the process is killed
 	cancel context.CancelFunc
 
-	ahead  atomic.Int64 // nanoseconds that its clock is ahead of the right time
+	ahead  atomic.Int64 // nanoseconds that its clock is ahead of the true time
 	dead   bool         // guarded by the world's mu
-	frozen time.Time    // its calls are held up until then; the scheduler's
-	// known is how far into each run's log its sessions have seen; the scheduler's.
+	frozen time.Time    // its calls are delayed until then; owned by the scheduler
+	// known is how far its sessions have read each run's log; owned by the scheduler.
 	known map[string][]sight
 
-	// incarnations counts the leases that it has held, and id is that of the last; guarded by the
+	// incarnations counts the leases that it has held, and id is the last one; guarded by the
 	// world's mu.
 	incarnations int
 	id           string
 	leases       kv.Store
-	draining     bool // the scheduler's
+	draining     bool // owned by the scheduler
 
 	dispatcher *dispatcher.Service
 	acceptor   acceptorv1.AcceptorServer // see accepts
@@ -95,8 +95,8 @@ func (p *process) becomeDispatcher() error {
 	if p.w.scenario.Story == nil {
 		cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model = providerID, "model-1"
 	}
-	cfg.Completion.Timeout = time.Hour        // models time out by themselves: two that began at once would do so at once, in any order
-	if p.leases = p.w.records; p.w.unleased { // no other process sees it
+	cfg.Completion.Timeout = time.Hour        // models time out in the simulation: two real timeouts would fire together, in any order
+	if p.leases = p.w.records; p.w.unleased { // a store that no other process sees
 		p.leases = kvmemory.New()
 	}
 	deps := dispatcher.Deps{
@@ -105,7 +105,7 @@ func (p *process) becomeDispatcher() error {
 		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
 		Providers: providers, Tools: tools, Clock: p.now, Logger: p.logger(),
 	}
-	if err := p.giveDesk(&deps); err != nil {
+	if err := p.setUpDesk(&deps); err != nil {
 		return err
 	}
 	if p.dispatcher, err = dispatcher.New(cfg, deps); err != nil {
@@ -117,7 +117,7 @@ func (p *process) becomeDispatcher() error {
 
 func (p *process) logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// newID names the process for its lease: again when it lost one.
+// newID returns a new process id for its lease, for each lease.
 func (p *process) newID() string {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -126,11 +126,10 @@ func (p *process) newID() string {
 	return p.id
 }
 
-// now is what the process's clock shows.
+// now returns the process's clock.
 func (p *process) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 
-// accepts makes the process an acceptor when one is asked for: that takes long, and
-// many worlds need none.
+// accepts creates the acceptor on its first use. That is slow, and many worlds need none.
 func (p *process) accepts() acceptorv1.AcceptorServer {
 	p.accepting.Do(func() {
 		if err := p.becomeAcceptor(); err != nil {
@@ -151,8 +150,7 @@ func (p *process) becomeAcceptor() error {
 	return nil
 }
 
-// registrar takes the handlers of the service off the hands of a server that is
-// not there.
+// registrar captures the service's handlers in place of a gRPC server.
 type registrar struct{ p *process }
 
 func (r registrar) RegisterService(_ *grpc.ServiceDesc, impl any) {
@@ -161,21 +159,21 @@ func (r registrar) RegisterService(_ *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// acceptorNow is the acceptor that is alive.
+// acceptorNow returns the live acceptor.
 func (w *World) acceptorNow() *process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.procs[w.scenario.Dispatchers]
 }
 
-// dispatcherAt is the dispatcher of a slot that is alive.
+// dispatcherAt returns the live dispatcher of a slot.
 func (w *World) dispatcherAt(slot int) *process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.procs[slot%w.scenario.Dispatchers]
 }
 
-// end kills a process for good. What it had sent may still arrive.
+// end kills a process. Calls already sent may still arrive.
 func (w *World) end(p *process) {
 	w.mu.Lock()
 	p.dead = true
@@ -190,7 +188,7 @@ func (w *World) kill(p *process) {
 	}
 	w.end(p)
 	next := w.boot(p.slot, p.life+1)
-	next.frozen = time.Now().Add(w.rise(p)) // it takes a while to come up
+	next.frozen = time.Now().Add(w.rise(p)) // start-up takes a while
 	w.mu.Lock()
 	w.procs[p.slot] = next
 	w.mu.Unlock()

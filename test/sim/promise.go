@@ -9,9 +9,9 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// promises are what clients were told. It is safe for concurrent use.
+// promises are the answers that clients got. It is safe for concurrent use.
 type promises struct {
-	mu    *sync.Mutex // guards all below
+	mu    *sync.Mutex // guards the fields below
 	runs  map[string]wire.Status
 	facts *[]fact
 	errs  *[]error
@@ -21,7 +21,7 @@ func newPromises() promises {
 	return promises{mu: &sync.Mutex{}, runs: map[string]wire.Status{}, facts: &[]fact{}, errs: &[]error{}}
 }
 
-// wrong is an answer that no client may get.
+// wrong records an answer that no client may get.
 func (p promises) wrong(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,35 +41,35 @@ func (p promises) knows(id string) bool {
 	return ok
 }
 
-// ended says that a client was told how a run ended. A cancellation that was not
-// too late cancels.
+// ended records that a client learned how a run ended. A cancellation that was not too late
+// cancels.
 func (p promises) ended(id string, status wire.Status, already bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before := p.runs[id]; before != "" && before != status {
-		*p.errs = append(*p.errs, fmt.Errorf("promise: %s was told to be %s, and then %s", id, before, status))
+		*p.errs = append(*p.errs, fmt.Errorf("promise: %s was reported as %s, then as %s", id, before, status))
 	}
 	if !status.Terminal() || !already && status != wire.StatusCancelled {
-		*p.errs = append(*p.errs, fmt.Errorf("promise: a cancelled %s was told to be %s", id, status))
+		*p.errs = append(*p.errs, fmt.Errorf("promise: the cancelled %s was reported as %s", id, status))
 	}
 	p.runs[id] = status
 }
 
-// fact is an event that a client was told of.
+// fact is an event that a client was informed of.
 type fact struct {
 	run   string
 	event wire.EventType
 	node  string
 }
 
-// happened says that a client was told of an event.
+// happened records that a client was informed of an event.
 func (p promises) happened(id string, e wire.EventType, node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*p.facts = append(*p.facts, fact{id, e, node})
 }
 
-// decided says that a client's answer was taken. A rejected gate fails.
+// decided records that a client's answer was accepted. A rejected gate fails.
 func (p promises) decided(id, node, action string) {
 	p.happened(id, wire.EventInterruptResolved, node)
 	if action == "accept" {
@@ -83,7 +83,7 @@ func (f fact) in(h *history) bool {
 	return h != nil && slices.ContainsFunc(h.events, func(e wire.Event) bool { return e.Type == f.event && e.NodeID == f.node })
 }
 
-// kept holds the log to what was promised.
+// kept checks the log against the promises.
 func (p promises) kept(w *World) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,14 +94,14 @@ func (p promises) kept(w *World) error {
 		h := w.runs[id]
 		switch {
 		case h == nil:
-			return fmt.Errorf("promise: %s was promised, and is not in the log", id)
+			return fmt.Errorf("promise: %s was promised but is not in the log", id)
 		case status != "" && h.state.Status != status:
-			return fmt.Errorf("promise: %s was told to be %s, and is %s", id, status, h.state.Status)
+			return fmt.Errorf("promise: %s was reported as %s but is %s", id, status, h.state.Status)
 		}
 	}
 	for _, f := range *p.facts {
 		if !f.in(w.runs[f.run]) {
-			return fmt.Errorf("promise: %s was told to have %s %s, and has not", f.run, f.event, f.node)
+			return fmt.Errorf("promise: %s was reported to have %s %s but has not", f.run, f.event, f.node)
 		}
 	}
 	return nil

@@ -12,30 +12,29 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// queue hands runs to dispatchers, at least once, and mostly in order. It keeps
-// the rules of the durable one: a delivery that is not ended is handed out again
-// after AckWait, also when it was extended after it had lapsed, and whoever ends it
-// ends it. Only the scheduler touches it.
+// queue delivers runs to dispatchers at least once, mostly in order. It follows the rules of the
+// durable queue. A delivery not ended within AckWait is delivered again, even if it was extended
+// after it lapsed. Any holder of the delivery may end it. Only the scheduler uses it.
 type queue struct {
 	w     *World
-	items []*item // not acknowledged, by position
+	items []*item // unacknowledged, by position
 }
 
 type item struct {
 	frame *frame.Frame
 	tries int
-	// by is who was handed it last.
+	// by is the process of the last delivery.
 	by *process
-	// free is the instant from which on it can be handed out.
+	// free is the earliest time of the next delivery.
 	free time.Time
 }
 
-// retryDelay is the pause of the durable queue after a first Retry.
+// retryDelay is the durable queue's pause after a first Retry.
 const retryDelay = 250 * time.Millisecond
 
 func newQueue(w *World) *queue { return &queue{w: w} }
 
-// offer takes a frame that hands out its run.
+// offer enqueues a frame that schedules its run.
 func (q *queue) offer(f *frame.Frame) {
 	if f.Kind == subject.Start || f.Kind == subject.Wake {
 		q.items = append(q.items, &item{frame: f, free: time.Now()})
@@ -44,7 +43,7 @@ func (q *queue) offer(f *frame.Frame) {
 
 func (q *queue) empty() bool { return len(q.items) == 0 }
 
-// String says what has not been acknowledged.
+// String lists what is not acknowledged.
 func (q *queue) String() string {
 	var s []string
 	for _, it := range q.items {
@@ -53,7 +52,7 @@ func (q *queue) String() string {
 	return fmt.Sprint(s)
 }
 
-// free is when a run can be handed out.
+// free returns when the next run can be delivered.
 func (q *queue) free() time.Time {
 	first := time.Now().Add(24 * time.Hour)
 	for _, it := range q.items {
@@ -64,7 +63,7 @@ func (q *queue) free() time.Time {
 	return first
 }
 
-// take hands out a run: mostly the oldest one.
+// take removes and returns a run: mostly the oldest one.
 func (q *queue) take() *item {
 	var free []*item
 	for _, it := range q.items {
@@ -81,24 +80,23 @@ func (q *queue) take() *item {
 	return it
 }
 
-// expire hands a run out again that a dispatcher holds, as if its extensions had been late.
+// expire makes a delivered run available again, as if its extensions had been late.
 func (q *queue) expire() {
 	if len(q.items) > 0 {
 		q.items[q.w.chance.IntN(len(q.items))].free = time.Now()
 	}
 }
 
-// drop takes a run off the queue, although it may have been handed to another process as well,
-// as the durable queue does.
+// drop removes a run from the queue. Like the durable queue, it ignores other deliveries of it.
 func (q *queue) drop(it *item) {
 	q.items = slices.DeleteFunc(q.items, func(i *item) bool { return i == it })
 }
 
-// queuePort is the queue as a process sees it. It fetches ahead what the process wants.
+// queuePort is a process's access to the queue. It fetches ahead as many runs as the process wants.
 type queuePort struct {
 	p *process
 
-	mu      sync.Mutex // guards what follows: a desk closes the queue while it fetches
+	mu      sync.Mutex // guards the fields below: a desk closes the queue while fetching
 	want    int
 	fetched []*delivery
 }
@@ -112,14 +110,14 @@ func (q *queuePort) Want(n int) {
 	}
 }
 
-// Close gives back what was fetched; see runlog.Queue.
+// Close returns the fetched runs to the queue; see runlog.Queue.
 func (q *queuePort) Close() {
 	q.mu.Lock()
 	fetched := q.fetched
 	q.fetched = nil
 	q.mu.Unlock()
 	for _, d := range fetched {
-		_ = d.Return() // if that fails, it is handed out again later
+		_ = d.Return() // if this fails, the queue delivers it again later
 	}
 }
 
@@ -139,7 +137,7 @@ func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	err := q.p.wait(ctx, &call{at: atNext, ready: q.p.w.queue.free, perform: func() error {
 		it := q.p.w.queue.take()
 		d.item, d.tries, it.by = it, it.tries, q.p
-		q.p.w.say("   %s is handed %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
+		q.p.w.say("   %s receives %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
 		for len(more)+1 < want && !q.p.w.queue.free().After(time.Now()) {
 			it := q.p.w.queue.take()
 			it.by = q.p
@@ -160,9 +158,9 @@ func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	return d, nil
 }
 
-// Depth counts what is in the queue; see runlog.Queue.
+// Depth counts the runs in the queue; see runlog.Queue.
 func (q *queuePort) Depth(ctx context.Context) (d runlog.Depth, err error) {
-	if q.p.w.desk != "" { // it fetches what waits
+	if q.p.w.desk != "" { // with a desk, every waiting run is fetched
 		waits := 0
 		err = q.p.call(ctx, atDepth, "", func() error {
 			for _, it := range q.p.w.queue.items {

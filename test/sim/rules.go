@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// history is a run as its log tells it so far.
+// history is a run as recorded so far.
 type history struct {
 	id     string
 	flow   Flow
@@ -23,19 +23,19 @@ type history struct {
 	record *wire.RunRecord
 	state  *runstate.State
 
-	// due is when the run must be looked at, dueBefore what was true one frame ago.
+	// due is when the run's next timer fires, dueBefore the value one frame ago.
 	due, dueBefore     time.Time
 	waits, waitsBefore bool
-	// results are the positions at which the result of a node's attempt was recorded.
+	// results maps a node's attempt to the position of its result.
 	results map[string]uint64
-	// staged: it is a story's.
+	// the run belongs to a story
 	staged bool
-	// apart is how far two clocks may be from each other.
+	// apart is the maximum difference of two clocks.
 	apart time.Duration
-	// artifacts are the correlation ids that something was recorded for.
+	// artifacts are the correlation ids with a recorded artifact.
 	artifacts map[string]bool
-	// usages are what is known of calls of models, by node. continued: the run began
-	// elsewhere, and its first calls went out there.
+	// usages are the counted model calls, by node. continued: the run began in another world, where
+	// its first calls were made.
 	usages    map[string]*usage
 	continued bool
 }
@@ -44,23 +44,23 @@ func (h *history) last() *frame.Frame { return h.frames[len(h.frames)-1] }
 
 func (w *World) runIDs() []string { return slices.Sorted(maps.Keys(w.runs)) }
 
-// frameRules hold of every frame when it is stored.
+// frameRules are checked for every stored frame.
 var frameRules = []struct {
 	name  string
 	holds func(h *history, f *frame.Frame) error
 }{
-	{"chain", (*history).chained},
-	{"end", (*history).notOver},
+	{"chain", (*history).checkChain},
+	{"end", (*history).checkNotEnded},
 	{"fold", (*history).folds},
 }
 
-// record takes a stored frame into the history of its run.
+// record adds a stored frame to the history of its run and checks the rules.
 func (w *World) record(f *frame.Frame) error {
 	h := w.runs[f.Run.RunID]
 	if h == nil {
 		rec, err := f.Record()
 		if err != nil {
-			return fmt.Errorf("chain: the first frame is no record: %w", err)
+			return fmt.Errorf("chain: the first frame is not a record: %w", err)
 		}
 		h = &history{
 			id: f.Run.RunID, record: rec, state: runstate.New(rec), results: map[string]uint64{}, artifacts: map[string]bool{},
@@ -85,8 +85,8 @@ func (w *World) record(f *frame.Frame) error {
 	return nil
 }
 
-// chained: the frame follows the last one, by hash and by sequence.
-func (h *history) chained(f *frame.Frame) error {
+// checkChain checks that the frame follows the last one by hash and by sequence.
+func (h *history) checkChain(f *frame.Frame) error {
 	if err := f.Verify(); err != nil {
 		return err
 	}
@@ -97,23 +97,23 @@ func (h *history) chained(f *frame.Frame) error {
 		return errors.New("a run begins with its record")
 	}
 	if f.Prev != prev || f.First != next {
-		return fmt.Errorf("it does not follow the last one: first %d, want %d", f.First, next)
+		return fmt.Errorf("first sequence is %d, want %d", f.First, next)
 	}
 	return nil
 }
 
-// notOver: nothing follows the end.
-func (h *history) notOver(f *frame.Frame) error {
+// checkNotEnded checks that nothing follows the end.
+func (h *history) checkNotEnded(f *frame.Frame) error {
 	if h.state.Status.Terminal() {
 		return fmt.Errorf("the run is %s", h.state.Status)
 	}
 	if len(h.frames) > 0 && f.Kind.Begins() {
-		return errors.New("a run begins once")
+		return errors.New("a run has one record only")
 	}
 	return nil
 }
 
-// folds: every event is one that may come now.
+// folds checks that every event is allowed in the current state.
 func (h *history) folds(f *frame.Frame) error {
 	events, err := f.Events()
 	if err != nil {
@@ -140,25 +140,25 @@ func (h *history) apply(e wire.Event, f *frame.Frame) error {
 	after, is := h.state.Status, h.statusOf(e.NodeID)
 	h.events = append(h.events, e)
 	if !runstate.MayMove(before, e.Type, after) {
-		return fmt.Errorf("leads the run from %s to %s", before, after)
+		return fmt.Errorf("illegal run transition from %s to %s", before, after)
 	}
 	if !runstate.MayMoveNode(was, e.Type, is) {
-		return fmt.Errorf("leads the node from %q to %q", was, is)
+		return fmt.Errorf("illegal node transition from %q to %q", was, is)
 	}
 	if slices.Contains(ofRunning, e.Type) && e.NodeID != "" && was != runstate.NodeRunning {
 		return fmt.Errorf("the node is %q", was)
 	}
-	if err := h.escalates(e, f); err != nil {
+	if err := h.checkEscalation(e, f); err != nil {
 		return err
 	}
-	if err := h.tellsUsage(e); err != nil {
+	if err := h.checkUsage(e); err != nil {
 		return err
 	}
 	return h.recorded(e, f)
 }
 
-// escalates: a gate that waits comes to its levels one by one, none of them before its time.
-func (h *history) escalates(e wire.Event, f *frame.Frame) error {
+// checkEscalation checks that an open gate reaches its levels one by one, none before its time.
+func (h *history) checkEscalation(e wire.Event, f *frame.Frame) error {
 	if e.Type != wire.EventApprovalEscalated {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (h *history) escalates(e wire.Event, f *frame.Frame) error {
 	}
 	q := h.state.Open(e.NodeID)
 	if q == nil || q.Level() != came || came > levels {
-		return fmt.Errorf("the gate comes to a level for the %d. time, and is open: %t", came, q != nil)
+		return fmt.Errorf("escalation no. %d of the gate (open: %t)", came, q != nil)
 	}
 	asked, err := time.Parse(wire.TimeLayout, q.RequestedAt)
 	if err != nil {
@@ -178,7 +178,7 @@ func (h *history) escalates(e wire.Event, f *frame.Frame) error {
 	}
 	for i, n := range h.flow.Nodes {
 		if nodeID(i) == e.NodeID && f.Stored.Before(asked.Add(n.level(came)-h.apart).Truncate(time.Millisecond)) {
-			return fmt.Errorf("level %d comes too early", came)
+			return fmt.Errorf("level %d is too early", came)
 		}
 	}
 	return nil
@@ -191,7 +191,7 @@ func (h *history) statusOf(node string) runstate.NodeStatus {
 	return runstate.NodeNever
 }
 
-// recorded: an answer is recorded once.
+// recorded checks that an answer is recorded once.
 func (h *history) recorded(e wire.Event, f *frame.Frame) error {
 	switch e.Type {
 	case wire.EventArtifactCreated:
@@ -199,7 +199,7 @@ func (h *history) recorded(e wire.Event, f *frame.Frame) error {
 			return fmt.Errorf("the envelope %s is recorded twice", e.CausationID)
 		}
 		if h.artifacts[e.CausationID] = true; h.staged {
-			return nil // it may be one of several
+			return nil // a part of an answer: others may follow
 		}
 	case wire.EventNodeCompleted, wire.EventNodeFailed:
 	default:
@@ -208,7 +208,7 @@ func (h *history) recorded(e wire.Event, f *frame.Frame) error {
 	n := h.state.Nodes[e.NodeID]
 	key := attemptKey(e.NodeID, n.Attempt)
 	if e.Type == wire.EventArtifactCreated && h.results[key] != 0 {
-		return fmt.Errorf("attempt %d has a result already", n.Attempt)
+		return fmt.Errorf("attempt %d already has a result", n.Attempt)
 	}
 	if h.results[key] == 0 {
 		h.results[key] = f.Pos
@@ -218,49 +218,49 @@ func (h *history) recorded(e wire.Event, f *frame.Frame) error {
 
 func attemptKey(node string, attempt int) string { return fmt.Sprintf("%s/%d", node, attempt) }
 
-// begins: no model is asked for what the process could have known to be recorded.
-// A process that was cut off asks again without knowing; the log decides then.
+// begins checks that no model call repeats a result that the process had read. A process that was
+// cut off may repeat the call unknowingly; the log then rejects one of them.
 func (w *World) begins(p *process, h *history, who asker) {
 	id := who.node
 	h.usageOf(id).called++
 	n := h.state.Nodes[id]
 	if n == nil {
-		w.violate(fmt.Errorf("effects: run %s: a model is asked for %s, which has not started", h.id, id))
+		w.violate(fmt.Errorf("effects: run %s: a model is called for %s, which has not started", h.id, id))
 		return
 	}
 	if pos := h.results[attemptKey(id, n.Attempt)]; pos != 0 && p.knows(h.id, pos) {
-		w.violate(fmt.Errorf("effects: run %s: a model is asked again for %s, whose result %s had seen at %d", h.id, id, p.name, pos))
+		w.violate(fmt.Errorf("effects: run %s: a model is called again for %s although %s had read the result at %d", h.id, id, p.name, pos))
 	}
 }
 
-// atEnd holds the finished world to what was promised and to what must come out.
+// atEnd checks the finished world against the promises and the oracle.
 func (w *World) atEnd() error {
-	if err := w.told.kept(w); err != nil {
+	if err := w.promises.kept(w); err != nil {
 		return err
 	}
 	for _, id := range w.runIDs() {
 		h := w.runs[id]
-		if err := h.refolds(); err != nil {
+		if err := h.checkRefold(); err != nil {
 			return fmt.Errorf("run %s: fold: %w", id, err)
 		}
 		if w.scenario.Story != nil {
-			continue // what it comes to, it did before
+			continue // the continued run's result was checked before
 		}
-		if err := h.agrees(); err != nil {
+		if err := h.checkOutcome(); err != nil {
 			return fmt.Errorf("run %s: oracle: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// refolds: the stored log folds to the state that its events led to one by one.
-func (h *history) refolds() error {
+// checkRefold checks that the stored log folds to the state reached event by event.
+func (h *history) checkRefold() error {
 	st, head, err := machine.Load(h.frames)
 	if err != nil {
 		return err
 	}
 	if head.Pos != h.last().Pos || !reflect.DeepEqual(st, h.state) {
-		return errors.New("folded anew, the log gives another state")
+		return errors.New("folding the log again gives a different state")
 	}
 	return nil
 }

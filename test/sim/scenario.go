@@ -14,46 +14,45 @@ import (
 
 const tenant = "acme"
 
-// Scenario is all that a simulation begins with.
+// Scenario is the complete input of a simulation.
 type Scenario struct {
 	Seed        uint64
 	Dispatchers int
-	// Slots is how many runs a dispatcher executes at a time.
+	// Slots is the number of runs a dispatcher executes concurrently.
 	Slots int
 	Flows []Flow
-	// TenantLimit is how many runs of the tenant may be executed at a time; 0: any number.
+	// TenantLimit is the tenant's concurrency limit; 0 means no limit.
 	TenantLimit int `json:",omitempty"`
-	// Leases are the durations of the dispatchers' leases, which may differ; by slot.
+	// Leases are the lease durations of the dispatchers, by slot.
 	Leases []time.Duration
-	// Clients do their steps one after the other.
+	// Clients execute their steps in order.
 	Clients [][]Step
 	Faults  Faults
-	// Story is what happens instead; nil: nothing does. Blows are faults of chosen calls.
+	// Story replaces the generated part; nil means no story. Blows are faults of chosen calls.
 	Story *Story `json:",omitempty"`
 	Blows []Blow `json:",omitempty"`
 }
 
-// Step is something that a client does with a run. The run's number gives its id
-// and its workflow.
+// Step is a client's action on a run. The run's number gives its id and its workflow.
 type Step struct {
 	After time.Duration
-	Do    string // a name of actions
+	Do    string // name of an action
 	Run   int
-	Slot  int // of the dispatcher that is asked first
-	// With is what is said: how to pause, what to answer.
+	Slot  int // dispatcher to try first
+	// With is the argument: how to pause, what to answer.
 	With string `json:",omitempty"`
 }
 
 const maxRuns = 4
 
-// does reports whether some client does something.
+// does reports whether a client has this action.
 func (s Scenario) does(what string) bool {
 	return slices.ContainsFunc(s.Clients, func(steps []Step) bool {
 		return slices.ContainsFunc(steps, func(st Step) bool { return st.Do == what })
 	})
 }
 
-// Generate makes the scenario of a seed.
+// Generate returns the scenario of a seed.
 func Generate(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 0xace))
 	s := Scenario{Seed: seed, Dispatchers: 2 + r.IntN(2), Faults: newFaults(r)}
@@ -64,7 +63,7 @@ func Generate(seed uint64) Scenario {
 	for range 1 + r.IntN(3) {
 		s.Clients = append(s.Clients, nil)
 	}
-	for run := range runs { // every run is created by somebody
+	for run := range runs { // some client creates every run
 		s.add(r, Step{Do: "create", Run: run})
 	}
 	for range r.IntN(2 * runs) {
@@ -82,7 +81,7 @@ func Generate(seed uint64) Scenario {
 	return s
 }
 
-// Crowd makes a scenario without faults in which more runs wait than dispatchers have slots, and
+// Crowd returns a scenario without faults in which more runs wait than dispatchers have slots, and
 // models think for longer than a short AckWait.
 func Crowd(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 0xc0d))
@@ -109,7 +108,7 @@ func (s *Scenario) add(r *rand.Rand, st Step) {
 	s.Clients[i] = append(s.Clients[i], st)
 }
 
-// draw picks an action by its weight.
+// draw picks an action by weight.
 func draw(r *rand.Rand) string {
 	sum := 0
 	for _, a := range actions {
@@ -124,8 +123,7 @@ func draw(r *rand.Rand) string {
 	return ""
 }
 
-// newFaults mixes faults: one seed in six has none, the others some kinds of
-// them, rarely or often.
+// newFaults draws the faults: none for one seed in six, otherwise some kinds, rare or frequent.
 func newFaults(r *rand.Rand) Faults {
 	if r.IntN(6) == 0 {
 		return Faults{}
@@ -142,7 +140,7 @@ func runID(n int) string        { return fmt.Sprintf("run-%d", n) }
 func flowID(n int) string       { return fmt.Sprintf("flow-%d", n) }
 func (s Scenario) of(n int) int { return n % len(s.Flows) }
 
-// define registers the workflows before anybody is there.
+// define registers the workflows before any process starts.
 func (w *World) define() error {
 	r := definition.New(w.records)
 	if w.scenario.Story != nil {
@@ -151,7 +149,7 @@ func (w *World) define() error {
 	for i, f := range w.scenario.Flows {
 		def, problems := workflow.Parse(f.document(flowID(i)))
 		if len(problems) > 0 {
-			return fmt.Errorf("generated workflow is not sound: %v", problems)
+			return fmt.Errorf("generated workflow is invalid: %v", problems)
 		}
 		if _, _, err := r.Put(context.Background(), tenant, def, false); err != nil {
 			return err

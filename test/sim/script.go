@@ -9,32 +9,31 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// Script is what a model does when a node asks it, call after call: what is
-// counted happens that many times, in this order, and then comes the end. So a
-// node comes to the same however often it is asked anew.
+// Script is a model's behaviour, call after call: each counted behaviour that many times, in this
+// order, and then the end. A node therefore has the same result however often its model is called.
 type Script struct {
-	// Hangs are calls without an answer, Fails such that the server fails and may be
-	// asked again: Late ones after a piece of the answer.
+	// Hangs are calls without an answer. Fails are retryable server errors; Late ones come after a
+	// piece of the answer.
 	Hangs, Fails int  `json:",omitempty"`
 	Late         bool `json:",omitempty"`
-	// Wrongs are answers that are no document as asked for, Cuts such that are cut off.
+	// Wrongs are answers that violate the schema, Cuts truncated answers.
 	Wrongs, Cuts int     `json:",omitempty"`
 	End          lastly  `json:",omitempty"`
 	Pieces       int     `json:",omitempty"`
 	Secret       bool    `json:",omitempty"`
-	Think        float64 `json:",omitempty"` // seconds until the first word
+	Think        float64 `json:",omitempty"` // seconds until the first piece
 }
 
-// lastly is how a script ends.
+// lastly is the end of a script.
 type lastly string
 
 // The ends of scripts.
 const (
 	endsWell     lastly = ""
 	endsRefused  lastly = "refused"
-	endsRejected lastly = "rejected" // the server does not take the call
+	endsRejected lastly = "rejected" // the server rejects the call
 	endsDown     lastly = "down"     // the server fails every time
-	endsWrong    lastly = "wrong"    // no answer is as asked for
+	endsWrong    lastly = "wrong"    // every answer violates the schema
 )
 
 func newScript(r *rand.Rand, k nodeKind) *Script {
@@ -52,7 +51,7 @@ func newScript(r *rand.Rand, k nodeKind) *Script {
 		if k == kindPrompt {
 			break
 		}
-		if s.Wrongs = r.IntN(4); s.Wrongs > 2 { // more than a node may ask for
+		if s.Wrongs = r.IntN(4); s.Wrongs > 2 { // more than a node may retry
 			s.Wrongs, s.End = 0, endsWrong
 		}
 	case 5:
@@ -63,7 +62,7 @@ func newScript(r *rand.Rand, k nodeKind) *Script {
 	return s
 }
 
-// act is what a model does in one call.
+// act is a model's behaviour in one call.
 type act int
 
 // The acts of models.
@@ -78,7 +77,7 @@ const (
 	cutOff
 )
 
-// act is that of the nth call, from 0.
+// act returns the behaviour of the nth call, from 0.
 func (s *Script) act(n int) act {
 	for _, phase := range []struct {
 		act   act
@@ -99,7 +98,7 @@ func (s *Script) broken() act {
 	return breaks
 }
 
-// calls is how many there are before the end.
+// calls is the number of calls before the end.
 func (s *Script) calls() int { return s.Hangs + s.Fails + s.Wrongs + s.Cuts }
 
 // text is the right answer.
@@ -118,23 +117,23 @@ func (n Node) text(i int) string {
 	}
 }
 
-// models knows who asks: requests to a model do not name the run, but their
-// invocation ids follow from it.
+// models finds the caller of each request. Requests do not name the run, but invocation ids derive
+// from it.
 type models struct {
 	w     *World
 	asks  map[string]asker // by invocation id
 	calls map[string]int   // by run and node
 	known []string         // runs whose ids are in asks, by peer
-	spent bool             // scripts are at their ends
-	// asked are the invocation ids that models of a story were asked with, by run and node, in order.
+	spent bool             // all scripts are at their ends
+	// asked lists the invocation ids of a story's model calls in order, by run and node.
 	asked map[string][]string
 }
 
-// asker is what an invocation id stands for.
+// asker is the run and node of an invocation id.
 type asker struct {
 	run  string
 	node string
-	// nth is the node's place in a generated workflow.
+	// nth is the node's index in a generated workflow.
 	nth     int
 	ordinal int
 }
@@ -143,10 +142,10 @@ func newModels(w *World) *models {
 	return &models{w: w, asks: map[string]asker{}, calls: map[string]int{}, asked: map[string][]string{}}
 }
 
-// maxOrdinal is more calls than one emission can have.
+// maxOrdinal is above the number of calls of one emission.
 const maxOrdinal = 8
 
-// find names the asker of an invocation id.
+// find returns the asker of an invocation id.
 func (m *models) find(id, peer string) (asker, bool) {
 	if a, ok := m.asks[id]; ok {
 		return a, true
@@ -171,7 +170,7 @@ func (m *models) find(id, peer string) (asker, bool) {
 	return a, ok
 }
 
-// askers are the nodes of a run that ask models; empty where one does not.
+// askers returns the ids of a run's nodes that call models, with empty strings for others.
 func (w *World) askers(h *history) []string {
 	if w.scenario.Story != nil {
 		return slices.Sorted(maps.Keys(w.scenario.Story.Says))

@@ -13,24 +13,24 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
-// SecretID is the id of the one secret of the test seams.
+// SecretID is the id of the only secret of the test seams.
 const SecretID = "openwop-conformance-canary-secret"
 
-// scriptedPort is the scripted model of a story as a dispatcher sees it. Whoever asks again
-// with an invocation id is told what was said to it before, as a vendor does.
+// scriptedPort is a dispatcher's access to a story's scripted model. As with a vendor, a repeated
+// invocation id gets the same answer.
 type scriptedPort struct{ p *process }
 
 // ID names the provider; see provider.Provider.
 func (scriptedPort) ID() string { return mock.ID }
 
-// Call asks once; see provider.Provider.
+// Call makes one model call; see provider.Provider.
 func (s scriptedPort) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	var said entry
 	err := s.p.call(ctx, atModel, req.NodeID+" "+req.InvocationID, func() error {
 		m := s.p.w.models
 		who, ok := m.find(req.InvocationID, req.Provider+":"+req.Model)
 		if !ok {
-			s.p.w.violate(fmt.Errorf("effects: node %s asks with an invocation id that follows from no run", req.NodeID))
+			s.p.w.violate(fmt.Errorf("effects: node %s calls a model with an invocation id that belongs to no run", req.NodeID))
 			return errFault
 		}
 		s.p.w.begins(s.p, s.p.w.runs[who.run], who)
@@ -47,7 +47,8 @@ func (s scriptedPort) Call(ctx context.Context, req provider.Request, emit func(
 	return res, err
 }
 
-// say is the answer to an invocation: the next of the node's, unless it was asked before.
+// say returns the answer to an invocation: the node's next one, or the earlier one of a repeated
+// id.
 func (m *models) say(who asker, id string) mock.Entry {
 	key := who.run + " " + who.node
 	nth := slices.Index(m.asked[key], id)
@@ -61,10 +62,10 @@ func (m *models) say(who asker, id string) mock.Entry {
 	return mock.Entry{}
 }
 
-// toolPort is a tool that does something outside, as a dispatcher sees it.
+// toolPort is a dispatcher's access to a tool with a side effect.
 type toolPort struct{ p *process }
 
-// Check finds nothing wrong; see tool.Runner.
+// Check accepts everything; see tool.Runner.
 func (toolPort) Check(json.RawMessage) *wire.NodeError { return nil }
 
 // Run calls the tool once; see tool.Runner.

@@ -2,8 +2,8 @@ package sim
 
 import "slices"
 
-// Shrink looks for a smaller scenario that still fails: without clients, steps,
-// nodes or faults that it does not need. fails simulates one.
+// Shrink returns a smaller scenario that still fails, without unneeded clients, steps, nodes or
+// faults. fails simulates a scenario.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	for smaller := true; smaller; {
 		smaller = false
@@ -17,7 +17,7 @@ func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// smaller are scenarios with one thing less.
+// smaller returns the scenarios with one element less.
 func (s Scenario) smaller() []Scenario {
 	var out []Scenario
 	for i, steps := range s.Clients {
@@ -45,7 +45,7 @@ func (s Scenario) smaller() []Scenario {
 	return out
 }
 
-// with changes a copy.
+// with returns a changed copy.
 func (s Scenario) with(change func(*Scenario)) Scenario {
 	t := s
 	t.Flows, t.Clients = slices.Clone(s.Flows), slices.Clone(s.Clients)

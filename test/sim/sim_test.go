@@ -22,9 +22,9 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("sim.seeds", 2000, "how many seeds to simulate")
-	from  = flag.Uint64("sim.from", 0, "the first of them")
-	only  = flag.Int64("sim.seed", -1, "simulate this seed alone, and print what happened")
+	seeds = flag.Uint64("sim.seeds", 2000, "number of seeds to simulate")
+	from  = flag.Uint64("sim.from", 0, "first seed")
+	only  = flag.Int64("sim.seed", -1, "simulate only this seed and print its trace")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,8 +35,8 @@ func simulate(t *testing.T, s sim.Scenario, o sim.Options) (v sim.Verdict) {
 	return v
 }
 
-// Whatever fails, is lost, comes late, comes twice or dies: every log folds to one legal
-// state, no promise is broken, and every run comes to what its workflow says.
+// With any mix of failures, losses, delays, duplicates and crashes: every log folds to one legal
+// state, no promise is broken, and every run has the result that its workflow defines.
 func TestSim_EverySeedKeepsTheRules(t *testing.T) {
 	t.Parallel()
 	if *only >= 0 {
@@ -72,18 +72,18 @@ func TestSim_EverySeedKeepsTheRules(t *testing.T) {
 	}
 }
 
-// What effects tell together keeps the rules, too.
+// Events of several effects in one frame keep the rules, too.
 func TestSim_TogetherKeepsTheRules(t *testing.T) {
 	t.Parallel()
 	for seed := range *seeds / 40 {
 		s := sim.Generate(*from + seed)
 		if v := simulate(t, s, sim.Options{Together: true}); v.Err != nil {
-			t.Fatalf("seed %d, which need not fail again: %v", seed, v.Err)
+			t.Fatalf("seed %d (not reproducible): %v", seed, v.Err)
 		}
 	}
 }
 
-// report tells what is needed to find out why a seed fails.
+// report prints what is needed to find the cause of a failed seed.
 func report(t *testing.T, s sim.Scenario, err error) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -92,10 +92,10 @@ func report(t *testing.T, s sim.Scenario, err error) {
 	})
 	v := simulate(t, small, sim.Options{Traced: true})
 	doc, _ := json.Marshal(small)
-	t.Errorf("seed %d: %v\nreproduce: go test ./test/sim -run EverySeed -v -sim.seed=%d\n\nit still fails as %s\n%s%v", s.Seed, err, s.Seed, doc, v.Trace, v.Err)
+	t.Errorf("seed %d: %v\nreproduce: go test ./test/sim -run EverySeed -v -sim.seed=%d\n\nsmallest failing scenario: %s\n%s%v", s.Seed, err, s.Seed, doc, v.Trace, v.Err)
 }
 
-func TestSim_ASeedTellsOneStory(t *testing.T) {
+func TestSim_ASeedIsReproducible(t *testing.T) {
 	t.Parallel()
 	for seed := range *seeds / 10 {
 		s := sim.Generate(*from + seed)
@@ -112,7 +112,7 @@ func TestSim_ASeedTellsOneStory(t *testing.T) {
 	}
 }
 
-// forgetful is a log that does not compare before it sets.
+// forgetful is a log that appends without comparing the position.
 type forgetful struct{ *memory.Log }
 
 func (f forgetful) Append(ctx context.Context, fr *frame.Frame, _ uint64) (uint64, error) {
@@ -123,7 +123,7 @@ func (f forgetful) Append(ctx context.Context, fr *frame.Frame, _ uint64) (uint6
 	return f.Log.Append(ctx, fr, last.Pos)
 }
 
-// The rules are worth something: a log that breaks its own is found.
+// The rules detect a log that breaks its contract.
 func TestSim_FindsBrokenLogs(t *testing.T) {
 	t.Parallel()
 	for name, log := range map[string]func() runlog.Log{
@@ -137,14 +137,14 @@ func TestSim_FindsBrokenLogs(t *testing.T) {
 					return
 				}
 			}
-			t.Fatal("300 seeds have found nothing")
+			t.Fatal("no failure in 300 seeds")
 		})
 	}
 }
 
-// The rules are worth something: dispatchers that fetch more runs than they have slots for, and
-// execute whatever they are handed, call models twice without any fault. Leases alone prevent that,
-// and so does fetching one run for each free slot.
+// The rules detect double execution. Dispatchers that fetch more runs than they have slots, and
+// execute every delivery, call models twice without any fault. Leases alone prevent that, and so
+// does fetching one run per free slot.
 func TestSim_FindsDispatchersWithoutLeases(t *testing.T) {
 	t.Parallel()
 	old := sim.Options{Prefetch: 8, AckWait: 3 * time.Second, Unleased: true}
@@ -156,15 +156,15 @@ func TestSim_FindsDispatchersWithoutLeases(t *testing.T) {
 	}
 }
 
-// Whatever happens to dispatchers, no more runs are executed than a limit allows, and no run waits for
-// ever.
+// Whatever happens to dispatchers, no more runs execute than a limit allows, and no run waits
+// forever.
 func TestSim_LimitsAreKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for seed := range *seeds / 10 {
 		s := sim.Limited(*from + seed)
 		if v := simulate(t, s, sim.Options{Desk: dir, Traced: true}); v.Err != nil {
-			t.Fatalf("seed %d, which need not fail again: %v\n%s", s.Seed, v.Err, v.Trace)
+			t.Fatalf("seed %d (not reproducible): %v\n%s", s.Seed, v.Err, v.Trace)
 		}
 	}
 }

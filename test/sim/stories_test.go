@@ -34,10 +34,10 @@ func vote(of, voter string, after ...sim.Sign) sim.Line {
 	return sim.Line{After: after, Do: "answer", Of: of, Node: "gate", With: `{"action":"accept","voter":"` + voter + `"}`}
 }
 
-// again is the policy of a node whose call may be sent twice.
+// again is the retry policy of a node whose call may be sent twice.
 const again = `,"settings":{"onUnknownOutcome":"retry"}`
 
-// otherStories are what neither the fixtures nor the recorded runs have.
+// otherStories are the cases that neither the fixtures nor the recorded runs cover.
 func otherStories() []sim.Story {
 	ended, asked := sim.Sign{Event: "run.completed"}, sim.Sign{Of: sim.Forked, Event: "interrupt.requested@gate"}
 	three := []sim.Line{vote("", "ann", gate), vote("", "bob", gate), vote("", "cid", gate)}
@@ -49,25 +49,25 @@ func otherStories() []sim.Story {
 			Says:      map[string][]mock.Entry{"a": {{Content: "one"}}, "b": {{Content: "two"}}},
 		},
 		{
-			Name: "tools that do something outside", Workflow: "acts", Races: true, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@c"}},
+			Name: "tools with side effects", Workflow: "acts", Races: true, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@c"}},
 			Workflows: []json.RawMessage{flowOf("acts", nodeOf("a", "core.mcp.callTool", "{}", again)+","+nodeOf("b", "core.mcp.callTool", "{}", again)+","+nodeOf("c", "core.mcp.callTool", "{}", again), edge("a", "c"), edge("b", "c"))},
 		},
 		{
-			Name: "a secret that is said and given", Workflow: "told", Inputs: json.RawMessage(`{"given":"` + sim.Secret + `"}`),
+			Name: "a secret in an answer and an input", Workflow: "told", Inputs: json.RawMessage(`{"given":"` + sim.Secret + `"}`),
 			Workflows: []json.RawMessage{flowOf("told", nodeOf("a", "core.ai.callPrompt", begins)+","+nodeOf("b", "core.identity", "{}"), edge("a", "b"))},
 			Says:      map[string][]mock.Entry{"a": {{Content: "it is " + sim.Secret}}},
 		},
 		{
-			Name: "a model that is down, and is asked again", Workflow: "down", TestKey: true,
+			Name: "a model that fails and is retried", Workflow: "down", TestKey: true,
 			Configurable: json.RawMessage(`{"mockProvider":{"id":"error","config":{"code":"provider_unavailable","message":"down","retryable":true}}}`),
 			Workflows:    []json.RawMessage{flowOf("down", nodeOf("a", "core.ai.callPrompt", `{"prompt":"hi"}`, `,"settings":{"retry":{"maxRetries":2,"backoffMs":100}}`))},
 		},
 		{
-			Name: "a branch goes on from a model's answer", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Name: "a branch from a model's answer", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
 			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.completed@a"}},
 		},
 		{
-			Name: "a branch asks a model itself", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Name: "a branch that calls a model", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
 			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@a"}},
 		},
 		{
@@ -84,15 +84,15 @@ func otherStories() []sim.Story {
 			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "replay"}},
 		},
 		{
-			Name: "a branch has a side effect of its own", Workflow: "noticed", TestKey: true,
+			Name: "a branch with its own side effect", Workflow: "noticed", TestKey: true,
 			Workflows: []json.RawMessage{flowOf("noticed", nodeOf("a", "core.conformance.side-effect", "{}")+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
 			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@a"}},
 		},
 	}
-	// The votes that were cast before a branch are its own: one more is enough.
+	// The votes cast before a branch count in the branch: one more is enough.
 	for _, from := range []string{"approval.requested@gate", "interrupt.resolved@gate"} {
 		s := sim.Story{
-			Name: "a branch amid a quorum from " + from, Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
+			Name: "a branch within a quorum from " + from, Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
 			Lines: append(slices.Clone(three), sim.Line{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: from}),
 		}
 		if s.Lines = append(s.Lines, vote(sim.Forked, "dan", asked)); from == "approval.requested@gate" {
@@ -100,12 +100,12 @@ func otherStories() []sim.Story {
 		}
 		out = append(out, s)
 	}
-	// And those of a replay, whose source is still asking.
+	// So do the votes before a replay whose source still waits.
 	out = append(out, sim.Story{
-		Name: "a replay amid a quorum", Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
+		Name: "a replay within a quorum", Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
 		Lines: []sim.Line{three[0], three[1], {After: []sim.Sign{gate}, Do: "fork", With: "replay"}, vote(sim.Forked, "dan", asked), three[2]},
 	})
-	// a branch from each place of a run that was answered
+	// a branch from each position of an answered run
 	for i, from := range []string{
 		"node.started@gate", "node.suspended@gate", "interrupt.requested@gate", "approval.requested@gate", "interrupt.resolved@gate", "approval.received@gate",
 		"node.resumed@gate", "node.completed@gate", "node.started@then", "node.completed@then", "run.completed",

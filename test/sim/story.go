@@ -16,37 +16,37 @@ import (
 	"waybill.dev/waybill/test/fixture"
 )
 
-// Story is a run of given workflows instead of generated ones, and what is done to it.
-// Nothing in it waits for a time: each line has signs in the logs that it comes after. So
-// whatever dies meanwhile, the same is done to the same state.
+// Story is a run of given workflows with a list of actions. No action waits for a time: each line
+// waits for signs in the logs. The same actions therefore apply to the same state, whichever
+// process dies.
 type Story struct {
 	Name string
-	// Workflows are documents as they are registered; the first run is of Workflow.
+	// Workflows are the registered documents; the first run is of Workflow.
 	Workflows            []json.RawMessage
 	Workflow             string
 	Inputs, Configurable json.RawMessage
 	TestKey              bool
-	// Races says that nodes are at work at the same time: which of two comes first is chance.
+	// Races reports that nodes run concurrently in no fixed order.
 	Races bool
-	// Says are the answers of the scripted model by node, one after the other.
+	// Says are the scripted model's answers in order, by node.
 	Says  map[string][]mock.Entry
 	Lines []Line
 }
 
 type (
-	// Line is something that is done to a run of a story.
+	// Line is an action on a run of a story.
 	Line = fixture.Step
-	// Sign is what comes before a line.
+	// Sign is an event that a line waits for.
 	Sign = fixture.Sign
 )
 
-// Begun and Forked are the ids of a story's runs that nobody else has started.
+// Begun and Forked are the ids of a story's root runs.
 const (
 	Begun  = "run-0"
 	Forked = "run-1"
 )
 
-// Stage is the scenario of a story: what its processes do is all that depends on the seed.
+// Stage returns the scenario of a story. Only the behaviour of processes depends on the seed.
 func Stage(s Story) Scenario { return Scenario{Seed: 1, Dispatchers: 2, Story: &s} }
 
 // register registers the workflows of the story.
@@ -54,7 +54,7 @@ func (s *Story) register(r *definition.Registry) error {
 	for _, doc := range s.Workflows {
 		def, problems := workflow.Parse(doc)
 		if len(problems) > 0 {
-			return fmt.Errorf("workflow of the story %s is not sound: %v", s.Name, problems)
+			return fmt.Errorf("workflow of the story %s is invalid: %v", s.Name, problems)
 		}
 		if _, _, err := r.Put(context.Background(), tenant, def, false); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (s *Story) register(r *definition.Registry) error {
 	return nil
 }
 
-// find is the run of a line or a sign; nil: there is none yet.
+// find returns the run of a line or a sign; nil if it does not exist yet.
 func (w *World) find(of string) *history {
 	if of == "" {
 		of = Begun
@@ -85,8 +85,8 @@ func (w *World) seen(s Sign) bool {
 	return h != nil && h.lastOf(s.Event) >= 0
 }
 
-// lastOf is the sequence of the last event of a sign; -1: there is none, 0 where nothing is
-// asked for.
+// lastOf returns the sequence of the last event of a sign: -1 if there is none, 0 if the sign is
+// empty.
 func (h *history) lastOf(event string) int {
 	typ, node, _ := strings.Cut(event, "@")
 	for i := len(h.events) - 1; i >= 0 && event != ""; i-- {
@@ -100,20 +100,20 @@ func (h *history) lastOf(event string) int {
 	return -1
 }
 
-// teller does the lines of a story.
-type teller struct {
+// storyRunner executes the lines of a story.
+type storyRunner struct {
 	client
 	story *Story
-	// watch is a process that looks at the logs, and never dies.
+	// watch is a process that only reads the logs and is never killed.
 	watch *process
 }
 
-func (w *World) newTeller() *teller {
+func (w *World) newStoryRunner() *storyRunner {
 	watch := &process{w: w, name: "watch", ctx: w.background(), cancel: func() {}}
-	return &teller{client: client{w: w, name: "c0"}, story: w.scenario.Story, watch: watch}
+	return &storyRunner{client: client{w: w, name: "c0"}, story: w.scenario.Story, watch: watch}
 }
 
-func (t *teller) run() {
+func (t *storyRunner) run() {
 	defer func() {
 		t.w.mu.Lock()
 		t.w.clients--
@@ -135,8 +135,8 @@ func (t *teller) run() {
 	}
 }
 
-// await waits until the signs of a line are in the logs, and names its run.
-func (t *teller) await(i int, l Line) (run string, err error) {
+// await waits until the signs of a line are in the logs, and returns the line's run.
+func (t *storyRunner) await(i int, l Line) (run string, err error) {
 	ready := func() time.Time {
 		for _, s := range l.After {
 			if !t.w.seen(s) {
@@ -161,7 +161,7 @@ func (t *teller) await(i int, l Line) (run string, err error) {
 	return run, err
 }
 
-// acts are what lines do.
+// acts maps a line's action to its implementation.
 var acts = map[string]func(ctx context.Context, p *process, run string, l Line) error{
 	"answer": func(ctx context.Context, p *process, run string, l Line) error {
 		_, err := p.dispatcher.ResolveInterrupt(ctx, &dispatcherv1.ResolveInterruptRequest{
@@ -183,7 +183,7 @@ var acts = map[string]func(ctx context.Context, p *process, run string, l Line) 
 	},
 	"fork": func(ctx context.Context, p *process, run string, l Line) error {
 		from := 0
-		if err := p.call(ctx, atSign, "where to fork "+run, func() error { from = p.w.runs[run].lastOf(l.From); return nil }); err != nil {
+		if err := p.call(ctx, atSign, "fork position "+run, func() error { from = p.w.runs[run].lastOf(l.From); return nil }); err != nil {
 			return err
 		}
 		_, err := p.dispatcher.ForkRun(ctx, &dispatcherv1.ForkRunRequest{
@@ -194,11 +194,11 @@ var acts = map[string]func(ctx context.Context, p *process, run string, l Line) 
 	},
 }
 
-// done are the refusals of what was done before, and nobody was told.
+// done lists the errors of an action that already took effect, although its answer was lost.
 var done = []fault.Code{fault.Conflict, fault.RunTerminal, fault.InterruptResolved, fault.InterruptGone}
 
-// must has something done: again while nobody says that it is.
-func (t *teller) must(what, run string, do func(ctx context.Context, p *process, run string) error) {
+// must executes an action, and retries until an answer confirms it.
+func (t *storyRunner) must(what, run string, do func(ctx context.Context, p *process, run string) error) {
 	var err error
 	for i := range tries {
 		p := t.w.dispatcherAt(i)
@@ -212,5 +212,5 @@ func (t *teller) must(what, run string, do func(ctx context.Context, p *process,
 		wait := time.NewTimer(time.Duration(i+1) * 100 * time.Millisecond)
 		<-wait.C
 	}
-	t.w.told.wrong(fmt.Errorf("story: %s of %s: %w", what, run, err))
+	t.w.promises.wrong(fmt.Errorf("story: %s of %s: %w", what, run, err))
 }

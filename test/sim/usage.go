@@ -7,11 +7,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// usage is what is known of the calls of a node's model.
+// usage counts the calls of a node's model.
 type usage struct {
-	// called are those that went out, told those whose usage is in the log, and begun those
-	// that were when the node's attempt began.
-	called, told, begun int
+	// called counts the calls sent, recorded those whose usage is in the log, begun those sent before
+	// the node's current attempt.
+	called, recorded, begun int
 }
 
 func (h *history) usageOf(node string) *usage {
@@ -23,23 +23,23 @@ func (h *history) usageOf(node string) *usage {
 	return u
 }
 
-// tellsUsage: the usage of a call is told once, and before that which its envelope causes
-// (OpenWOP envelope contract §14.5, §19.1). Of a call that somebody was lost with it need not
-// be told.
-func (h *history) tellsUsage(e wire.Event) error {
+// checkUsage checks that the usage of a call is recorded once, and before the events that its
+// envelope causes (OpenWOP envelope contract §14.5, §19.1). The usage may be missing for a call
+// that was lost with its process.
+func (h *history) checkUsage(e wire.Event) error {
 	u := h.usageOf(e.NodeID)
 	switch e.Type {
 	case wire.EventNodeStarted:
-		u.begun = u.told
+		u.begun = u.recorded
 	case wire.EventProviderUsage:
-		u.told++
-		counted := u.called > 0 && !h.continued && h.record.Fork == nil // canned answers cost no call
-		if counted && u.told > u.called {
-			return fmt.Errorf("usage is told of %d calls, and %d went out", u.told, u.called)
+		u.recorded++
+		counted := u.called > 0 && !h.continued && h.record.Fork == nil // canned answers make no call
+		if counted && u.recorded > u.called {
+			return fmt.Errorf("usage is recorded for %d calls, but %d were made", u.recorded, u.called)
 		}
 	case wire.EventArtifactCreated:
-		if u.told == u.begun {
-			return errors.New("an envelope comes before the usage of its call")
+		if u.recorded == u.begun {
+			return errors.New("an envelope precedes the usage of its call")
 		}
 	}
 	return nil

@@ -10,47 +10,47 @@ import (
 
 // Options change how a scenario is run.
 type Options struct {
-	// Log stands in for the run log; nil: one that keeps the rules.
+	// Log creates the run log; nil uses a correct one.
 	Log func() runlog.Log
-	// Traced keeps a line about every call.
+	// Traced records a line about every call.
 	Traced bool
-	// Together lets dispatchers take what effects tell at a time into one frame. Which of
-	// two comes first then is nobody's seed: the simulation does not come out the same.
+	// Together lets dispatchers put the results of several effects into one frame. The grouping
+	// does not depend on the seed, so the simulation is not reproducible.
 	Together bool
-	// Prefetch is how many runs a dispatcher fetches whether it has slots for them or not; 0: as
-	// many as it wants. AckWait is the queue's; 0: runlog.AckWait. Unleased lets a dispatcher
-	// execute every run that it is handed. Together they are a design that executes runs twice;
-	// see TestSim_FindsDispatchersWithoutLeases.
+	// Prefetch is the number of runs a dispatcher fetches regardless of free slots; 0 fetches as
+	// many as it wants. AckWait is the queue's; 0 means runlog.AckWait. Unleased lets a dispatcher
+	// execute every delivered run. Together they are a design that executes runs twice; see
+	// TestSim_FindsDispatchersWithoutLeases.
 	Prefetch int
 	AckWait  time.Duration
 	Unleased bool
-	// Desk is a directory for the limits of tenants, and has runs wait at a desk for their slots and
-	// limits; empty: they wait in the queue alone. A desk works on several tickets at a time: the
-	// simulation does not come out the same.
+	// Desk is a directory for the limits of tenants. With it, runs wait at a desk for slots and
+	// limits; empty means they wait only in the queue. A desk handles several tickets concurrently,
+	// so the simulation is not reproducible.
 	Desk string
 }
 
-// Verdict is what a simulation came to.
+// Verdict is the result of a simulation.
 type Verdict struct {
-	// Err is the first broken rule; nil: none was.
+	// Err is the first broken rule; nil if none.
 	Err error
-	// Sum is the same for two runs of a scenario.
+	// Sum is equal for two runs of the same scenario.
 	Sum   uint64
 	Steps int
 	Fates int
 	Trace string
-	// Runs is how many there were.
+	// Runs is the number of runs.
 	Runs int
-	// Calls, Accounts and Asked are those of a story: Asked are the invocation ids with which
-	// models were asked, by run and node.
+	// Calls, Accounts and Asked are set for a story. Asked are the invocation ids of the model
+	// calls, by run and node.
 	Calls    []Call
 	Accounts []Account
 	Asked    map[string][]string
-	// Lasted is simulated time.
+	// Lasted is the simulated time.
 	Lasted time.Duration
 }
 
-// note adds what happens to the sum and the trace.
+// note adds a call to the sum and the trace.
 func (w *World) note(c *call, f Fate) {
 	w.say("%s%s", c.key(), f.suffix())
 }

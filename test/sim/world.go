@@ -17,64 +17,64 @@ import (
 	"waybill.dev/waybill/internal/runlog/memory"
 )
 
-// World is one simulation. Its scheduler, the goroutine of Run, owns all of it but
-// what mu guards: the processes come in by their calls alone.
+// World is one simulation. Its scheduler, the goroutine of Run, owns all fields except those
+// guarded by mu. Processes interact with it only by calls.
 type World struct {
 	scenario Scenario
 	together bool
 	chance   *rand.Rand
 	began    time.Time
-	// calm is when the last fault has happened; the zero time while they go on.
+	// calm is the time of the last fault; zero while faults continue.
 	calm  time.Time
 	fates int
 
-	log     runlog.Log
-	queue   *queue
-	records kv.Store
-	models  *models
-	runs    map[string]*history
-	procs   []*process // by slot; the acceptor is the last
-	clients int        // that have something left to do
-	told    promises
-	calls   []Call // of a story
+	log      runlog.Log
+	queue    *queue
+	records  kv.Store
+	models   *models
+	runs     map[string]*history
+	procs    []*process // by slot; the acceptor is the last
+	clients  int        // clients with remaining steps
+	promises promises
+	calls    []Call // calls of a story
 
-	// slots is how many runs a dispatcher executes at a time, prefetch how many it fetches though
-	// it has no slot for them, and unleased lets every dispatcher execute what it is handed.
+	// slots is the number of runs a dispatcher executes concurrently, prefetch how many it fetches
+	// regardless. unleased lets every dispatcher execute what it receives.
 	slots, prefetch int
 	ackWait         time.Duration
 	unleased        bool
-	// peers answer the requests of other dispatchers, by process ids; guarded by mu.
+	// peers answer the requests of other dispatchers, by process id; guarded by mu.
 	peers map[string]func([]byte) []byte
-	// underWay are the calls of models, by run, node and attempt; guarded by mu.
+	// underWay are the model calls in progress, by run, node and attempt; guarded by mu.
 	underWay map[string]calling
 
-	// desk is Options.Desk, tickets what the desks keep.
+	// desk is Options.Desk, tickets the desks' store.
 	desk    string
 	tickets kv.Store
 
 	steps  int
-	sum    uint64 // hash over all that happened
+	sum    uint64 // hash of all events
 	trace  *strings.Builder
-	broken error // the first rule that was broken
+	broken error // the first broken rule
 
 	over chan struct{} // closed at the end of the simulation
 
-	mu      sync.Mutex // guards pending and what processes and calls say of themselves
+	mu      sync.Mutex // guards pending and the shared fields of processes and calls
 	pending []*call
 	news    chan struct{} // capacity 1: a call was registered
 
-	wg sync.WaitGroup // everything that runs in the world
+	wg sync.WaitGroup // all goroutines of the world
 }
 
 const (
-	// maxSteps bounds the calls of a simulation: none comes near it.
+	// maxSteps limits the calls of a simulation; normal ones stay far below.
 	maxSteps = 60_000
-	// patience is how long after the last fault everything may take: a run that
-	// nobody has any more is found when its time is up.
+	// patience is the time limit after the last fault. A run without an owner is found when it
+	// times out.
 	patience = maxDuration + 5*time.Minute
 )
 
-// Run simulates a scenario. It must be called in a bubble of testing/synctest.
+// Run simulates a scenario. Call it in a testing/synctest bubble.
 func Run(s Scenario, o Options) Verdict {
 	w := newWorld(s, o)
 	w.start()
@@ -101,7 +101,7 @@ func newWorld(s Scenario, o Options) *World {
 	}
 	w.queue = newQueue(w)
 	w.models = newModels(w)
-	w.told = newPromises()
+	w.promises = newPromises()
 	return w
 }
 
@@ -111,8 +111,8 @@ func (w *World) start() {
 		return
 	}
 	for slot := range w.scenario.Dispatchers + 1 {
-		// Instants in logs are whole milliseconds. Tickers that begin at one would tick
-		// together with timers, and which comes first would be left to chance.
+		// Times in logs are whole milliseconds. Tickers started at a whole millisecond would
+		// coincide with timers, in random order.
 		w.pass(time.Duration(1+w.chance.Int64N(int64(time.Millisecond))) | 1)
 		p := w.boot(slot, 0)
 		w.mu.Lock()
@@ -121,7 +121,7 @@ func (w *World) start() {
 	}
 	if w.scenario.Story != nil {
 		w.clients++
-		w.wg.Go(w.newTeller().run)
+		w.wg.Go(w.newStoryRunner().run)
 	}
 	for i := range w.scenario.Clients {
 		w.clients++
@@ -134,8 +134,7 @@ func (w *World) start() {
 	}
 }
 
-// loop serves one call at a time, each when its latency has passed, and lets the
-// clock jump to it.
+// loop serves one call at a time, each when its latency has passed, and advances the clock to it.
 func (w *World) loop() {
 	for w.broken == nil {
 		synctest.Wait()
@@ -153,7 +152,7 @@ func (w *World) loop() {
 	}
 }
 
-// sleep lets time pass, until a process has something to ask for.
+// sleep lets time pass until a process makes a call.
 func (w *World) sleep(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -163,24 +162,23 @@ func (w *World) sleep(d time.Duration) {
 	}
 }
 
-// pass lets time pass, whatever happens meanwhile.
+// pass lets time pass, whatever happens.
 func (w *World) pass(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	<-t.C
 }
 
-// idle is how long the clock may jump while nobody asks for anything.
+// idle is how far the clock may jump while there are no calls.
 const idle = time.Minute
 
-// next is the call that is served next, and when. New calls are given their
-// latencies in the order of their keys, which does not depend on which goroutine
-// came first.
+// next returns the next call to serve, and when. New calls get their latencies in the order of
+// their keys, which does not depend on goroutine scheduling.
 func (w *World) next() (next *call, due time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
-	case <-w.news: // what it told of is looked at now
+	case <-w.news: // the new calls are handled here
 	default:
 	}
 	w.pending = slices.DeleteFunc(w.pending, func(c *call) bool {
@@ -211,7 +209,7 @@ func (w *World) dueOf(c *call) time.Time {
 	if c.ready != nil {
 		due = later(due, c.ready().Add(c.latency))
 	}
-	if !c.gone { // what has left a process is on its way
+	if !c.gone { // a call already sent is in flight
 		due = later(due, c.from.frozen.Add(c.latency))
 	}
 	return due
@@ -224,7 +222,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// latency is mostly short, and now and then long enough to be taken for a loss.
+// latency is mostly short, and sometimes long enough to be mistaken for a loss.
 func (w *World) latency(c *call) time.Duration {
 	f := w.scenario.Faults
 	d := time.Duration(20_000 + w.chance.Int64N(int64(2*time.Millisecond)))
@@ -234,7 +232,7 @@ func (w *World) latency(c *call) time.Duration {
 	return d
 }
 
-// serve lets a call happen, in the way that chance decides.
+// serve carries a call out with a random fate.
 func (w *World) serve(c *call) {
 	f := w.fateOf(c)
 	w.note(c, f)
@@ -270,8 +268,8 @@ func (w *World) remove(c *call) {
 	w.pending = slices.DeleteFunc(w.pending, func(p *call) bool { return p == c })
 }
 
-// settled reports that nothing is left to do: every client is through, every run
-// has ended, and the queue is empty.
+// settled reports whether nothing is left to do: every client has finished, every run has ended,
+// and the queue is empty.
 func (w *World) settled() bool {
 	if w.clients > 0 || !w.queue.empty() {
 		return false
@@ -281,10 +279,10 @@ func (w *World) settled() bool {
 			return false
 		}
 	}
-	return w.desk == "" || len(w.desked()) == 0
+	return w.desk == "" || len(w.deskKeys()) == 0
 }
 
-// bound ends a simulation in which something never happens.
+// bound ends a simulation that makes no progress.
 func (w *World) bound() {
 	if w.faulty() || w.calm.IsZero() {
 		return
@@ -294,7 +292,7 @@ func (w *World) bound() {
 	}
 }
 
-// left says what was waited for.
+// left describes what the simulation still waits for.
 func (w *World) left() string {
 	var open []string
 	for _, id := range w.runIDs() {
@@ -302,10 +300,10 @@ func (w *World) left() string {
 			open = append(open, fmt.Sprintf("run %s is %s", id, h.state.Status))
 		}
 	}
-	return fmt.Sprintf("%d clients busy, %s, queue: %s, desk: %s", w.clients, strings.Join(open, ", "), w.queue, w.desked())
+	return fmt.Sprintf("%d clients busy, %s, queue: %s, desk: %s", w.clients, strings.Join(open, ", "), w.queue, w.deskKeys())
 }
 
-// finish ends all processes and looks at what was promised.
+// finish ends all processes and checks the promises.
 func (w *World) finish() {
 	for _, p := range w.procs {
 		w.end(p)
@@ -317,12 +315,12 @@ func (w *World) finish() {
 	}
 }
 
-// violate keeps the first broken rule.
+// violate records the first broken rule.
 func (w *World) violate(err error) {
 	if w.broken == nil {
 		w.broken = err
 	}
 }
 
-// background is the context of what the world itself does.
+// background is the context of the world's own actions.
 func (w *World) background() context.Context { return context.Background() }

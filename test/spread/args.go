@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// setting is a flag of `waybill dev` as it was given.
+// setting is a flag of `waybill dev` with its value.
 type setting struct{ name, value string }
 
-// own are those that the launcher itself sees to.
+// own are the flags that the launcher handles itself.
 type own struct {
 	dataDir, httpAddr, grpcAddr, readyFile, durability, kinds string
-	demoRuns                                                  string // there are none
+	demoRuns                                                  string // not supported
 }
 
-// parse takes the arguments apart. Flags are given as the tests do: a name, then its
-// value, or a name alone.
+// parse splits the arguments. Flags have the form that the tests use: a name, then its value, or a
+// name alone.
 func parse(args []string) (o own, rest []setting, err error) {
 	o.durability = "sync"
 	into := map[string]*string{
@@ -51,7 +51,7 @@ func parse(args []string) (o own, rest []setting, err error) {
 
 var flagLine = regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+)`)
 
-// flagsOf are the flags that a service has.
+// flagsOf returns the flags of a service.
 func flagsOf(waybill, service string) (map[string]bool, error) {
 	help, err := exec.Command(waybill, "serve", service, "--help").Output()
 	if err != nil {
@@ -64,8 +64,8 @@ func flagsOf(waybill, service string) (map[string]bool, error) {
 	return out, nil
 }
 
-// share hands out settings: each goes to all services that have the flag, and one that
-// none has is an error.
+// share assigns each setting to all services with that flag. A flag that no service has is an
+// error.
 func share(flags map[string]map[string]bool, settings []setting) (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, s := range settings {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// copiesOf is the variable that says how many processes services have that are not to have
-// two, such as "dispatcher=4,gateway=1".
+// copiesOf is the variable with process counts other than the default of two, such as
+// "dispatcher=4,gateway=1".
 const copiesOf = "SPREAD_COPIES"
 
-// copies is how many processes each service has.
+// copies returns the number of processes per service.
 func copies() (map[string]int, error) {
 	out := map[string]int{}
 	for _, s := range services {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCopies_AreTwoUnlessToldOtherwise(t *testing.T) {
+func TestCopies_DefaultToTwo(t *testing.T) {
 	for given, want := range map[string]map[string]int{
 		"":                       {"redactor": 2, "acceptor": 2, "eventlog": 2, "dispatcher": 2, "gateway": 2},
 		"dispatcher=4,gateway=1": {"redactor": 2, "acceptor": 2, "eventlog": 2, "dispatcher": 4, "gateway": 1},

@@ -9,20 +9,20 @@ import (
 	"waybill.dev/waybill/test/spread/link"
 )
 
-// cuttable is the variable that has a proxy put before each process. From then on lines of
-// two names in the file "cut" of the data directory, such as "dispatcher0 nats2", say which
-// ways are cut; "cut.done" repeats what holds.
+// cuttable is the variable that puts a proxy before each process. Each line of the file "cut" in
+// the data directory names two processes, such as "dispatcher0 nats2", whose link is cut.
+// "cut.done" confirms the applied content.
 const cuttable = "SPREAD_CUTTABLE"
 
-// obeyCuts does what the file says until ctx ends.
+// obeyCuts applies the file until ctx ends.
 func (h *host) obeyCuts(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for told := ""; ; {
-		if b, err := os.ReadFile(h.path("cut")); err == nil && string(b) != told {
-			told = string(b)
-			h.links.Cut(told)
-			_ = os.WriteFile(h.path("cut.done"), b, 0o600) // who waits for it says that it does not come
+	for content := ""; ; {
+		if b, err := os.ReadFile(h.path("cut")); err == nil && string(b) != content {
+			content = string(b)
+			h.links.Cut(content)
+			_ = os.WriteFile(h.path("cut.done"), b, 0o600) // the test that waits for it reports the failure
 		}
 		select {
 		case <-ctx.Done():
@@ -32,5 +32,5 @@ func (h *host) obeyCuts(ctx context.Context) {
 	}
 }
 
-// owner names the process that has made a connection.
+// owner returns the name of the process that made a connection.
 func (h *host) owner(c net.Conn) string { return link.Owner(c, h.pids()) }

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/test/spread/link"
 )
 
-// forward hands connections to servers in turn, as a load balancer does.
+// forward distributes connections over servers in turn, like a load balancer.
 func forward(lis net.Listener, to []string) {
 	var turn atomic.Uint64
 	for {

@@ -6,14 +6,14 @@ import (
 	"net"
 )
 
-// Ports below those that the kernel gives to outgoing connections: a process that is
-// started again finds its own free.
+// Ports below the kernel's range for outgoing connections, so that a restarted process finds its
+// port free.
 const firstPort, ports = 12000, 20000
 
-// given are those that this launcher has handed out.
+// given are the ports returned so far.
 var given = map[int]bool{} //nolint:gochecknoglobals // one launcher a process
 
-// free is an address that nobody has.
+// free returns an unused address.
 func free() (string, error) {
 	for range ports {
 		port := firstPort + rand.IntN(ports) //nolint:gosec // G404: no secret

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a caller can say beside a run: definitions, keys of repeated requests,
-// reasons, seams; and what becomes of it when a handler or a node panics.
+// Caller input outside a run's data: definitions, idempotency keys, reasons, test seams. Also
+// panics of handlers and nodes.
 
-// definitions plants in every place of a definition; each must be refused, for a
-// definition is shown as it was given.
+// definitions plants secrets in every place of a definition. Each definition must be rejected,
+// because definitions are returned unchanged.
 func (r *rig) definitions(b batch) {
 	r.t.Helper()
 	text := mustJSON(b.at("definition"))
@@ -46,7 +46,7 @@ func (r *rig) definitions(b batch) {
 	r.refuseDefinition(flow, "variables.text", "variables["+strings.Trim(mustJSON(mustJSON(b.at("expression"))), `"`)+"]")
 }
 
-// refuseDefinition plants in a place of a definition, which then must be refused.
+// refuseDefinition plants in one place of a definition, which must then be rejected.
 func (r *rig) refuseDefinition(whole, old, planted string) {
 	r.t.Helper()
 	doc := strings.Replace(whole, old, planted, 1)
@@ -54,8 +54,8 @@ func (r *rig) refuseDefinition(whole, old, planted string) {
 	r.refuse(http.MethodPost, "/v1/workflows", doc)
 }
 
-// keyed plants in the key that makes a request repeatable, and repeats the request:
-// as it was, with another one, and one that fails for good.
+// keyed plants in the Idempotency-Key and repeats the request: unchanged, with another body, and
+// one that always fails.
 func (r *rig) keyed(b batch) {
 	r.t.Helper()
 	for i := 0; i < len(b.items); i += 11 {
@@ -83,7 +83,7 @@ func (r *rig) keyed(b batch) {
 	}
 }
 
-// panics plants in what a node and two handlers panic with.
+// panics plants in the panic values of a node and two handlers.
 func (r *rig) panics(b batch) {
 	r.t.Helper()
 	r.program(askNode, map[string]any{"panic": b.at("panic of a node")})
@@ -98,7 +98,7 @@ func (r *rig) panics(b batch) {
 	require.Eventually(r.t, func() bool { return bytes.Count(r.out.bytes(), []byte(`msg="panic in `)) == r.panicked }, 30*time.Second, 5*time.Millisecond)
 }
 
-// strangers plants in credentials that are none.
+// strangers plants in invalid credentials.
 func (r *rig) strangers(text string) {
 	r.t.Helper()
 	text = oneLine(text)

@@ -10,14 +10,14 @@ import (
 	"waybill.dev/waybill/services/redactor/redact/corpus"
 )
 
-// secretCount is how many secrets are planted that the host was told of.
+// secretCount is the number of planted secrets registered with the host.
 const secretCount = 50
 
-// secret is a value that must not show.
+// secret is a value that must not appear in any output.
 type secret struct{ id, value string }
 
-// makeSecrets gives ids and values of the lengths and signs that credentials have,
-// and of signs that writers of JSON, URLs and logs escape.
+// makeSecrets returns ids and values with the lengths and characters of credentials, including
+// characters that JSON, URLs and logs escape.
 func makeSecrets() []secret {
 	r := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // G404: reproducible on purpose
 	signs := []rune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+/=<>&%!")
@@ -27,7 +27,7 @@ func makeSecrets() []secret {
 		var b strings.Builder
 		for k := range 12 + r.IntN(30) {
 			from := signs
-			if i%4 == 3 && k%5 == 3 { // every fourth one has signs that are escaped
+			if i%4 == 3 && k%5 == 3 { // every fourth secret has escaped characters
 				from = odd
 			}
 			b.WriteRune(from[r.IntN(len(from))])
@@ -37,23 +37,23 @@ func makeSecrets() []secret {
 	return out
 }
 
-// item is a secret the way it is planted.
+// item is a secret in its planted form.
 type item struct {
-	// marker is what stands in its place.
+	// marker is its replacement.
 	marker string
-	// text is what is planted, trace what of it would show.
+	// text is the planted text, trace the part of it that a leak would show.
 	text, trace string
 }
 
-// batch is what is planted together.
+// batch is a set of items planted together.
 type batch struct {
 	name  string
 	items []item
-	// sep stands between two items.
+	// sep separates two items.
 	sep string
 }
 
-// knownBatches plants all secrets, once in each encoding.
+// knownBatches returns all secrets, once in each encoding.
 func knownBatches(secrets []secret) []batch {
 	var out []batch
 	for _, e := range encodings {
@@ -66,7 +66,7 @@ func knownBatches(secrets []secret) []batch {
 	return out
 }
 
-// at is the whole batch as one text that tells where it was planted.
+// at returns the whole batch as one text that names where it is planted.
 func (b batch) at(place string) string {
 	texts := make([]string, len(b.items))
 	for i, it := range b.items {
@@ -75,15 +75,15 @@ func (b batch) at(place string) string {
 	return beginOf(place) + strings.Join(texts, b.sep) + endOf(place)
 }
 
-// The marks around what is planted. They survive every encoding on the way; but for
-// the place they have no word that is struck out where a refusal repeats the prompt.
+// The markers around a planted text. They survive every encoding on the way. Apart from the place
+// they contain no word that a refusal replaces when it repeats the prompt.
 func beginOf(place string) string { return "(at " + place + ") " }
 func endOf(place string) string   { return " (that was " + place + ")" }
 
-// short is the shortest secret, where there is room for little.
+// short returns the shortest secret, for places with little room.
 func (b batch) short() string {
 	const most = 128
-	shortest, size := "none of them is short", most+1
+	shortest, size := "no item is short", most+1
 	for _, it := range b.items {
 		if len(it.text) < size {
 			shortest, size = it.text, len(it.text)
@@ -92,8 +92,7 @@ func (b batch) short() string {
 	return shortest
 }
 
-// one is the batch with one secret, the first from the i-th on that fits; without any
-// where none does.
+// one returns the batch with one secret: the first from index i that fits, or none.
 func (b batch) one(i int, fits func(text string) bool) batch {
 	for ; i < len(b.items); i++ {
 		if fits(b.items[i].text) {
@@ -103,10 +102,10 @@ func (b batch) one(i int, fits func(text string) bool) batch {
 	return batch{name: b.name, sep: b.sep}
 }
 
-// shaped reports whether nobody has registered what is planted.
+// shaped reports whether the planted texts are unregistered secrets.
 func (b batch) shaped() bool { return strings.HasPrefix(b.items[0].marker, "[REDACTED:shape.") }
 
-// cut gives batches whose texts have at most a number of bytes each.
+// cut splits the batch so that each text has at most this many bytes.
 func (b batch) cut(most int) []batch {
 	var out []batch
 	size := most + 1
@@ -122,9 +121,8 @@ func (b batch) cut(most int) []batch {
 	return out
 }
 
-// shapedBatches are secrets that nobody has registered, one of each kind that the
-// redactor recognises by its shape, several times over; few together, so that a
-// text stays within the lines that are promised for streams.
+// shapedBatches are unregistered secrets, several of each kind that the redactor detects by its
+// shape. A batch is small, so that a text stays within the line length guaranteed for streams.
 func shapedBatches() []batch {
 	const (
 		variants = 2
@@ -144,9 +142,8 @@ func shapedBatches() []batch {
 	return out
 }
 
-// missing lists the markers that do not stand at a place of a document, which was
-// read after everything was taken out. None missing proves that what was planted
-// there has arrived.
+// missing lists the markers absent at a place of a document read after redaction. None missing
+// proves that the planted text arrived.
 func (b batch) missing(place, doc string) []string {
 	left := map[string]int{}
 	for _, it := range b.items {

@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxNote keeps what is planted in an annotation within its bounds.
+// maxNote limits what is planted in an annotation, in bytes.
 const maxNote = 8000
 
-// beside plants in what lies beside a run, and reads that.
+// beside plants in annotations and other data outside the run's log, and reads it back.
 func (r *rig) beside(b batch, runID string) {
 	r.t.Helper()
 	path := "/v1/runs/" + runID + "/annotations"

@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What runs hand to their children, and what comes back.
+// Data passed to child runs and back.
 
-// calls is a node that runs another workflow.
+// calls returns a node that runs another workflow.
 func calls(id, workflowID string) string {
 	return node(id, "core.subWorkflow", `{"workflowId":"`+workflowID+`","inputMapping":{"text":"text"},"outputMapping":{"back":"text"}}`, "{}")
 }
 
-// familyFlows are a parent and its children: one that gives something back, one that
-// fails with a name out of what it was given, one that waits for an answer.
+// familyFlows are a parent and its children: one returns a value, one fails with its input in the
+// message, one waits for an answer.
 func familyFlows() []string {
 	text := `{"value":{"type":"variable","variableName":"text"}}`
 	fails := strings.Replace(workflow("child-fails", node("n", "core.channelWrite", `{"channelName":"numbers"}`, text)),
@@ -33,7 +33,7 @@ func familyFlows() []string {
 	}
 }
 
-// children gives the runs that a run has started, which count like all others.
+// children returns the child runs of a run. They are checked like all others.
 func (r *rig) children(runID string, want int) (ids []string) {
 	r.t.Helper()
 	var parent struct{ ChildRuns []struct{ RunID string } }
@@ -46,8 +46,8 @@ func (r *rig) children(runID string, want int) (ids []string) {
 	return ids
 }
 
-// families plants in what children are given, give back and fail with, and in the reason
-// to cancel a run that has one: while the child ends, it stands in a note of the log.
+// families plants in the inputs, outputs and errors of children, and in the reason to cancel a
+// parent. While the child ends, the reason is in a note of the log.
 func (r *rig) families(b batch) {
 	r.t.Helper()
 	given := map[string]any{b.at("name in what is given"): b.at("given to a child")}
@@ -63,7 +63,7 @@ func (r *rig) families(b batch) {
 		}
 	}
 	_, back, found := strings.Cut(shown, `"back":`)
-	require.True(r.t, found, "the child gave nothing back")
+	require.True(r.t, found, "the child returned nothing")
 	r.prove(b, back, "given to a child", "name in what is given")
 	r.delivered(b, runID, "given to a child")
 

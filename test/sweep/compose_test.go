@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Prompts made of templates, and models that nodes may not ask.
+// Prompts from templates, and models that nodes may not use.
 
-// canarySecret is the id of the secret that prompts may name.
+// canarySecret is the id of the secret that prompts may reference.
 const canarySecret = "openwop-conformance-canary-secret"
 
-// templates is a folder of templates, one for each batch with that in its words.
+// templates writes a folder of templates, one per batch, with the batch in its text.
 func templates(t *testing.T, batches []batch) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,9 +36,8 @@ func templates(t *testing.T, batches []batch) string {
 	return dir
 }
 
-// composeFlow has a prompt made of a batch's template, which a scripted model is sent:
-// templates are the operator's words, and reach models as they are. Beside it are two
-// nodes that require of their model what it lacks.
+// composeFlow has a prompt from a batch's template. Templates belong to the operator and reach the
+// model unchanged. Two more nodes require features that their model lacks.
 func composeFlow(i int) string {
 	port := `{"port":{"type":"variable","variableName":"text"}}`
 	return graph(fmt.Sprint("compose-", i), nil,
@@ -47,8 +46,8 @@ func composeFlow(i int) string {
 		node("sees", "vendor.waybill.sweep.sees", `{"prompt":"go on"}`, "{}"))
 }
 
-// packs is a folder with a pack whose nodes require something of their model: the
-// scripted one can think, and none can see.
+// packs writes a folder with a pack whose nodes require model features. The scripted model can
+// reason and cannot see.
 func packs(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "sweep")
@@ -65,8 +64,8 @@ func packs(t *testing.T) string {
 	return filepath.Dir(dir)
 }
 
-// composes plants in templates, in what they are filled with, and in the name of the
-// model that a run asks for. i is the batch's template.
+// composes plants in templates, in their inputs, and in the model name that a run requests. i is
+// the batch's template.
 func (r *rig) composes(b batch, i int) {
 	r.t.Helper()
 	id := fmt.Sprint("compose-", i)
@@ -86,7 +85,7 @@ func (r *rig) composes(b batch, i int) {
 	r.gated = append(r.gated, b)
 }
 
-// seamComposes plants in the bindings of the seam that makes prompts.
+// seamComposes plants in the bindings of the prompt seam.
 func (r *rig) seamComposes(b batch) {
 	r.t.Helper()
 	one := b.items[0].text
@@ -100,8 +99,7 @@ func (r *rig) seamComposes(b batch) {
 	r.refuse(http.MethodPost, seams+"prompt/compose", mustJSON(request))
 }
 
-// gates fails unless the log tells what was decided about the models that were asked
-// for, without their names.
+// gates fails unless the log has the decisions about the requested models, without their names.
 func (r *rig) gates(log []byte) {
 	r.t.Helper()
 	for _, b := range r.gated {

@@ -26,16 +26,16 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// contentSinks are those that show what a run holds.
+// contentSinks are the sinks that show the content of runs.
 var contentSinks = []string{
 	"REST", "poll", "SSE", "chunks", "thoughts", "gRPC", "gRPC stream", "NATS", "NATS store WAYBILL_RUNS", "rows of frames", "log",
 	"vendor", "anthropic", "gemini", "MCP server", "A2A agent",
 	"NATS headers", "webhook", "interrupt", "diff", "annotations", "audit", "NATS store WAYBILL_AUDIT",
 }
 
-// TestSweep_FindsWhatALeakLooksLike is the sweep's control: a host that was not told
-// the secrets lets them out, and the same search over the same sinks must find each
-// of them, in each encoding. Otherwise finding none would prove nothing.
+// TestSweep_FindsWhatALeakLooksLike is the control of the sweep. A host without the registered
+// secrets leaks them, and the same search over the same sinks must find each secret in each
+// encoding. Otherwise an empty result would prove nothing.
 func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
 	t.Parallel()
 	batches := knownBatches(makeSecrets())
@@ -71,7 +71,7 @@ func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
 			}
 		}
 	}
-	// Spans hold tags; of a busy host some spans are dropped.
+	// Spans have the tags; a busy host drops some spans.
 	for i, b := range batches {
 		n := 0
 		for k := range b.items {
@@ -83,7 +83,7 @@ func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
 	}
 }
 
-// spanOf is a span that tells a text everywhere a span can.
+// spanOf returns a span with the text in every field.
 func spanOf(text string) *collectorpb.ExportTraceServiceRequest {
 	attribute := &commonpb.KeyValue{Key: "a", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: text}}}
 	return &collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{
@@ -104,7 +104,7 @@ func logged(text string, handler func(*bytes.Buffer) slog.Handler) []byte {
 	return out.Bytes()
 }
 
-// writers make of a text what sinks without content would show if they had any.
+// writers format a text as the sinks without content would.
 var writers = map[string]func(text string) []byte{
 	"log as text": func(text string) []byte {
 		return logged(text, func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) })
@@ -143,8 +143,8 @@ var writers = map[string]func(text string) []byte{
 	"panic of the runtime": func(text string) []byte { return fmt.Appendf(nil, "panic: %s\n\ngoroutine 1 [running]:\n", text) },
 }
 
-// Where a host shows no content, even one that knows no secret, the search is held
-// against what the writer of that sink makes of a secret.
+// For sinks that show no content even when secrets are unregistered, the search is tested with that
+// sink's writer.
 func TestFinder_FindsWhatEveryWriterMakesOfASecret(t *testing.T) {
 	t.Parallel()
 	batches := knownBatches(append(own(), makeSecrets()...))
@@ -167,7 +167,7 @@ func TestFinder_FindsWhatEveryWriterMakesOfASecret(t *testing.T) {
 	}
 }
 
-// What is not there is not found.
+// Markers alone are not findings.
 func TestFinder_FindsNothingInMarkers(t *testing.T) {
 	t.Parallel()
 	batches := knownBatches(append(own(), makeSecrets()...))
@@ -180,6 +180,6 @@ func TestFinder_FindsNothingInMarkers(t *testing.T) {
 		}
 		require.Empty(t, f.find([]byte(clean.at("control"))))
 		require.Empty(t, clean.missing("control", clean.at("control")))
-		require.NotEmpty(t, b.missing("control", b.at("control")), "what left has no marker")
+		require.NotEmpty(t, b.missing("control", b.at("control")), "the marker is missing")
 	}
 }

@@ -1,5 +1,5 @@
-// Package sweep plants secrets in whatever a caller or a model can say, and looks
-// for them in every byte that leaves the host.
+// Package sweep plants secrets in everything a caller or a model can send, and searches every byte
+// that leaves the host for them.
 package sweep
 
 import (
@@ -15,9 +15,9 @@ import (
 // encoding is a way to write a secret.
 type encoding struct {
 	name string
-	// write gives the secret as it is planted.
+	// write returns the secret as planted.
 	write func(secret string) string
-	// trace is what of it would show; it does not depend on what stands around.
+	// trace is the part that a leak would show, independent of the surrounding text.
 	trace func(secret string) string
 }
 
@@ -25,8 +25,8 @@ func same(name string, f func(string) string) encoding {
 	return encoding{name: name, write: f, trace: f}
 }
 
-// base64At writes the secret behind n bytes, so that it begins at another bit of a
-// character; the trace leaves out the characters that it shares with neighbours.
+// base64At encodes the secret after n bytes, so that it starts at another bit of a character. The
+// trace omits the characters shared with neighbours.
 func base64At(name string, enc *base64.Encoding, n int) encoding {
 	return encoding{
 		name:  name,
@@ -64,7 +64,7 @@ func eachUnit(s, format string) string {
 	return b.String()
 }
 
-// encodings are those that the redactor claims to know.
+// encodings lists the encodings that the redactor supports.
 var encodings = []encoding{
 	same("as it is", func(s string) string { return s }),
 	base64At("base64, first place", base64.StdEncoding, 0), base64At("base64, second place", base64.StdEncoding, 1), base64At("base64, third place", base64.StdEncoding, 2),
@@ -83,7 +83,7 @@ var encodings = []encoding{
 		trace: func(s string) string { return quoted(s, true) },
 	},
 	same("in a JSON pointer", func(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }),
-	same("JSON escapes, every sign", func(s string) string { return eachUnit(s, `\u%04x`) }),
-	same("JSON escapes in capitals, every sign", func(s string) string { return eachUnit(s, `\u%04X`) }),
+	same("JSON escapes, every character", func(s string) string { return eachUnit(s, `\u%04x`) }),
+	same("JSON escapes in capitals, every character", func(s string) string { return eachUnit(s, `\u%04X`) }),
 	same("between other letters", func(s string) string { return "xx" + s + "yy" }),
 }

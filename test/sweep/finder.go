@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// finder looks for many texts at once. Every text has at least window bytes.
+// finder searches for many texts in one pass. Every text has at least window bytes.
 type finder struct {
 	texts []string
-	// first maps the first bytes of a text to the texts that begin so; maybe is a
-	// cheaper look at two of them.
+	// first maps the first bytes of a text to the texts that start with them; maybe is a cheaper
+	// filter on two bytes.
 	first map[uint64][]int
 	maybe [1 << 16]bool
 }
@@ -23,8 +23,7 @@ const (
 	leadIn = 80
 )
 
-// newFinder prepares for texts; it gives nil if one is too short to be told from
-// other text.
+// newFinder prepares the search. It returns nil if a text is too short to be distinctive.
 func newFinder(texts []string) *finder {
 	f := &finder{texts: texts, first: map[uint64][]int{}}
 	for i, t := range texts {
@@ -38,15 +37,14 @@ func newFinder(texts []string) *finder {
 	return f
 }
 
-// hit is a text that was found, and what stands before it.
+// hit is a text that was found, with the bytes before it.
 type hit struct {
 	text   int
 	before string
 }
 
-// find gives each text that occurs, once, as it is or behind up to two layers of
-// JSON's escapes, and those of a JSON pointer in them: a writer of JSON or of a log
-// changes how a text looks, and not what it tells.
+// find returns each text that occurs, once: as it is, or after removing up to two layers of JSON or
+// JSON pointer escapes. Writers of JSON and logs change only the form of a text.
 func (f *finder) find(b []byte) []hit {
 	seen := map[int]string{}
 	for range 3 {
@@ -83,7 +81,7 @@ func (f *finder) scan(b []byte, seen map[int]string) {
 // short are JSON's escapes of one letter.
 var short = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'n': '\n', 'r': '\r', 't': '\t', 'b': '\b', 'f': '\f'}
 
-// unescape takes one layer of JSON's escapes off, wherever they stand.
+// unescape removes one layer of JSON escapes.
 func unescape(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i++ {
@@ -110,7 +108,7 @@ func unescape(b []byte) []byte {
 	return out
 }
 
-// unicodeEscape reads \uXXXX at the beginning of b; n is 0 if there is none.
+// unicodeEscape parses \uXXXX at the beginning of b; n is 0 if there is none.
 func unicodeEscape(b []byte) (r rune, n int) {
 	const size = 6
 	if len(b) < size || b[0] != '\\' || b[1] != 'u' {

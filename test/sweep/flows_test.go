@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is written to channels, and what expressions make of values.
+// Values written to channels, and results of expressions.
 
-// channelKinds are the reducers that a host must have.
+// channelKinds lists the required reducers.
 var channelKinds = []string{"replace", "append", "merge", "votes", "feedback", "message"}
 
 // ofObjects has a workflow take an object as its text.
@@ -16,8 +16,8 @@ func ofObjects(doc string) string {
 	return strings.Replace(doc, `"name":"text","type":"string"`, `"name":"text","type":"object"`, 1)
 }
 
-// channelsFlow writes its text to a channel of each kind; the last write is refused for
-// what a counter can add.
+// channelsFlow writes its text to a channel of each kind. The last write fails, because a counter
+// adds only numbers.
 func channelsFlow() string {
 	value := `{"value":{"type":"variable","variableName":"text"}}`
 	var nodes, edges []string
@@ -30,7 +30,7 @@ func channelsFlow() string {
 	return ofObjects(graph("channels", edges, nodes...))
 }
 
-// channels plants in what is written to each kind of channel, by name and by value.
+// channels plants in values and names written to each kind of channel.
 func (r *rig) channels(b batch) {
 	r.t.Helper()
 	runID := r.begin(map[string]any{"workflowId": "channels", "tags": []string{hookTag}, "inputs": map[string]any{"text": map[string]any{
@@ -46,8 +46,7 @@ func (r *rig) channels(b batch) {
 	r.delivered(b, runID, "written", "name in a channel")
 }
 
-// The expressions: those that make something, and those that fail, which some would say
-// with the value that they could not use.
+// Expressions that return something, and failing ones whose error could quote the value.
 var (
 	made  = []string{`variables.text.value + variables.text.value`, `variables.text`, `{variables.text.value: [variables.text.value]}`, `[variables.text.value].map(x, x + "!")`}
 	fails = []string{
@@ -57,8 +56,7 @@ var (
 	}
 )
 
-// expressionsFlow evaluates them, in ports, conditions and configs. What fails fails
-// by itself.
+// expressionsFlow evaluates them in ports, conditions and configs. Each failure is isolated.
 func expressionsFlow() string {
 	var nodes, edges []string
 	add := func(id, node, when string) {
@@ -86,7 +84,7 @@ func expressionsFlow() string {
 	return ofObjects(graph("expressions", edges, append([]string{node("begin", "core.noop", "{}", "{}")}, nodes...)...))
 }
 
-// expressions plants in what expressions make, and in what they cannot use.
+// expressions plants in the inputs of expressions that succeed and that fail.
 func (r *rig) expressions(b batch) {
 	r.t.Helper()
 	shown := r.run(map[string]any{"workflowId": "expressions", "inputs": map[string]any{"text": map[string]any{

@@ -13,15 +13,15 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 )
 
-// fork forks a run and carries the fork out.
+// fork forks a run and waits for the fork.
 func (r *rig) fork(source string, body map[string]any, headers ...string) (runID string) {
 	r.t.Helper()
 	r.planted++
 	return r.begun(r.do(http.MethodPost, "/v1/runs/"+source+":fork", mustJSON(body), headers...))
 }
 
-// forks plants in what a branch has in place of its source's, and has a run that holds
-// the batch in many places told again: in its fork, and in how the two differ.
+// forks plants in a branch's overlay, and replays a run that has the batch in many places: in the
+// fork, and in the diff of both runs.
 func (r *rig) forks(b batch, source string) {
 	r.t.Helper()
 	short := b.short()
@@ -35,9 +35,9 @@ func (r *rig) forks(b batch, source string) {
 	r.prove(b, r.finish(replay), "what is approved", "comment", "edited", "answer to a question", "rejection")
 	first := r.begin(map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": b.at("input of the source"), b.at("name of an input"): 1}})
 	r.finish(first)
-	const most = 3000 // of the 8 KiB of metadata; what is planted can become longer in JSON
+	const most = 3000 // of 8 KiB of metadata: planted text can be longer in JSON
 	parts := b.cut(most / 2)
-	for _, part := range parts[:min(2, len(parts))] { // a creation takes all of them, by the same code
+	for _, part := range parts[:min(2, len(parts))] { // a creation accepts all of them through the same code
 		tag := part.one(0, fits)
 		branch := r.fork(first, map[string]any{"mode": "branch", "fromSeq": 2, "runOptionsOverlay": map[string]any{
 			"metadata":     map[string]any{"m": part.at("branch's metadata")},
@@ -66,7 +66,7 @@ func (r *rig) forks(b batch, source string) {
 	r.reject(http.MethodGet, "/v1/runs/"+first+":diff?against="+url.QueryEscape(short), "")
 }
 
-// differ tells how two runs differ.
+// differ returns the diff of two runs.
 func (r *rig) differ(one, other string) string {
 	r.t.Helper()
 	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {

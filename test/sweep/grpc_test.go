@@ -17,8 +17,7 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 )
 
-// calls are all methods of the public API that read, each with a text where it
-// takes one.
+// reads returns all read methods of the public API, with the text in their parameters.
 func (r *rig) reads(ctx context.Context, text string) map[string]func(...grpc.CallOption) (proto.Message, error) {
 	e, h := openwopv1.NewEngineClient(r.conn), hostv1.NewHostClient(r.conn)
 	return map[string]func(...grpc.CallOption) (proto.Message, error){
@@ -37,7 +36,7 @@ func (r *rig) reads(ctx context.Context, text string) map[string]func(...grpc.Ca
 	}
 }
 
-// refusals are calls that must fail.
+// refusals returns calls that must fail.
 func (r *rig) refusals(ctx context.Context, text string) map[string]func(...grpc.CallOption) (proto.Message, error) {
 	e, h := openwopv1.NewEngineClient(r.conn), hostv1.NewHostClient(r.conn)
 	calls := r.reads(ctx, text)
@@ -72,7 +71,7 @@ func (r *rig) refusals(ctx context.Context, text string) map[string]func(...grpc
 	return calls
 }
 
-// controls adds those that would do something to a run, or beside it.
+// controls adds calls that would change a run or its annotations.
 func (r *rig) controls(ctx context.Context, text string, calls map[string]func(...grpc.CallOption) (proto.Message, error)) {
 	e, h, here := openwopv1.NewEngineClient(r.conn), hostv1.NewHostClient(r.conn), r.runs[0]
 	value := document(map[string]any{text: text})
@@ -140,7 +139,7 @@ type clients struct {
 	hostv1.HostClient
 }
 
-// overGRPC makes a call that is taken, and keeps what it gave.
+// overGRPC makes a call that must succeed, and records its answer.
 func (r *rig) overGRPC(call func(context.Context, clients, ...grpc.CallOption) (proto.Message, error)) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
@@ -193,7 +192,7 @@ func (r *rig) follow(ctx context.Context, runID, mode string) error {
 	}
 }
 
-// wrongCalls plants one secret at a time in calls that are refused.
+// wrongCalls plants one secret at a time in calls that are rejected.
 func (r *rig) wrongCalls(b batch) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)

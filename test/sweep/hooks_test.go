@@ -13,28 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What webhooks send, and what their receivers say.
+// Webhook deliveries, and the answers of their receivers.
 
-// hookTag is on the runs of which a webhook tells.
+// hookTag tags the runs that a webhook reports.
 const hookTag = "sweep-hook"
 
-// told are the types of events that it tells, all of which hold what somebody said.
-var told = []string{
+// hookEvents lists the event types that the webhook sends. All of them carry content.
+var hookEvents = []string{
 	"run.started", "run.completed", "run.failed", "run.cancelled", "run.paused", "run.resumed", "node.completed", "node.failed", "node.resumed",
 	"interrupt.requested", "interrupt.resolved", "approval.requested", "approval.received", "clarification.requested", "clarification.resolved",
 	"channel.written", "variable.changed",
 }
 
-// inbox is a server that takes what a webhook sends, or refuses it.
+// inbox is a server that accepts or rejects webhook deliveries.
 type inbox struct {
 	*httptest.Server
 	sinks *sinks
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	status int
 	says   string
 	bodies map[string]*bytes.Buffer // by run
-	ended  map[string]bool          // runs whose last event is there
+	ended  map[string]bool          // runs whose last event has arrived
 	n      int
 }
 
@@ -73,7 +73,7 @@ func (in *inbox) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = io.WriteString(w, in.says)
 }
 
-// taken is all that came of a run, once its end has.
+// taken returns all deliveries of a run, once its end has arrived.
 func (in *inbox) taken(runID string) (bodies string, whole bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -89,14 +89,14 @@ func (in *inbox) count() int {
 	return in.n
 }
 
-// listen has a webhook tell of the runs with the tag.
+// listen registers a webhook for the runs with the tag.
 func (r *rig) listen() {
 	r.t.Helper()
 	r.inbox = r.openInbox()
-	r.register(r.inbox.URL, told, hookTag)
+	r.register(r.inbox.URL, hookEvents, hookTag)
 }
 
-// register registers a webhook. Its own secret is told once, and is none that is planted.
+// register registers a webhook. Its own secret is returned once and is not a planted one.
 func (r *rig) register(to string, events []string, tag string) (id string) {
 	r.t.Helper()
 	a := r.do(http.MethodPost, "/v1/webhooks", mustJSON(map[string]any{"url": to, "events": events, "tags": []string{tag}}))
@@ -106,7 +106,7 @@ func (r *rig) register(to string, events []string, tag string) (id string) {
 	return made.WebhookID
 }
 
-// delivered fails unless the batch arrived at the places of what was sent of a run.
+// delivered fails unless the batch arrived at the places in a run's deliveries.
 func (r *rig) delivered(b batch, runID string, places ...string) {
 	r.t.Helper()
 	var bodies string
@@ -117,8 +117,8 @@ func (r *rig) delivered(b batch, runID string, places ...string) {
 	r.prove(b, bodies, places...)
 }
 
-// hooks plants in what a receiver says when it takes nothing, in webhooks that are
-// refused, and in the ids of some that are not there.
+// hooks plants in error answers of a receiver, in webhooks that are rejected, and in unknown
+// webhook ids.
 func (r *rig) hooks(b batch) {
 	r.t.Helper()
 	in, short := r.openInbox(), b.short()
@@ -145,8 +145,8 @@ func (r *rig) hooks(b batch) {
 	r.refuseHooks(b, in.URL)
 }
 
-// refuseHooks plants in webhooks that are refused. What only looks like a secret may be
-// in them: receivers have tokens of their own in their URLs.
+// refuseHooks plants in webhooks that are rejected. Unregistered secrets are allowed in them:
+// receivers have tokens in their URLs.
 func (r *rig) refuseHooks(b batch, to string) {
 	r.t.Helper()
 	short := b.short()

@@ -14,10 +14,9 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// What tools and agents say: each result goes on to the next node, and so leaves the
-// host again.
+// Results of tools and agents: each goes to the next node, and so leaves the host again.
 
-// relayFlow hands what a tool says to an agent, and what that says to a model.
+// relayFlow passes a tool's result to an agent, and its answer to a model.
 func relayFlow() string {
 	return graph("relay", []string{carries("fetch", "ask", "found"), carries("ask", "read", "said")},
 		node("fetch", "core.mcp.callTool", `{"server":"tools","tool":"say","arguments":{"about":"{{text}}","more":["of {{text}}"]}}`, `{"text":{"type":"variable","variableName":"text"}}`),
@@ -25,7 +24,7 @@ func relayFlow() string {
 		node("read", "core.ai.callPrompt", `{`+distant+`,"prompt":"sort {{said}}"}`, "{}"))
 }
 
-// relays plants in results of tools and in answers of agents.
+// relays plants in tool results and agent answers.
 func (r *rig) relays(b batch) {
 	r.t.Helper()
 	one := oneLine(b.items[0].text)
@@ -55,11 +54,10 @@ func (r *rig) relays(b batch) {
 	r.prove(b, bodies(asked["vendor"]), "agent's text", "agent's name", "agent's value")
 }
 
-// Statuses that peers fail with; some say that a session is lost, and then the call is
-// repeated.
+// Error statuses of peers. Some mean that a session is lost; the call is then repeated.
 var peerStatuses = []int{401, 402, 403, 409, 410, 422, 429, 500, 502, 503}
 
-// enqueuePeerFailures plants in the ways in which tools and agents fail.
+// enqueuePeerFailures plants in every way a tool or an agent can fail.
 func (r *rig) enqueuePeerFailures(b batch, i int, one string, headers http.Header) {
 	failed := mcp.Text(b.at("tool's failure"))
 	failed.IsError = true

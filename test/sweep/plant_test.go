@@ -20,12 +20,13 @@ func workflow(id, nodes string) string {
 	return `{"id":"` + id + `","name":"n","version":"1","nodes":[` + nodes + `],"edges":[],"triggers":[],"variables":[{"name":"text","type":"string"}],"metadata":{},"settings":{}}`
 }
 
-// graph is a workflow of several nodes.
+// graph returns a workflow of several nodes.
 func graph(id string, edges []string, nodes ...string) string {
 	return strings.Replace(workflow(id, strings.Join(nodes, ",")), `"edges":[]`, `"edges":[`+strings.Join(edges, ",")+`]`, 1)
 }
 
-// node fails when its model has no capacity: servers that fail are part of the sweep.
+// node returns a node that fails when its model has no capacity, because failing servers are part
+// of the sweep.
 func node(id, typ, config, inputs string) string {
 	settings := ""
 	if strings.HasPrefix(typ, "core.ai.") {
@@ -34,7 +35,7 @@ func node(id, typ, config, inputs string) string {
 	return `{"id":"` + id + `","typeId":"` + typ + `","name":"n","position":{"x":0,"y":0},"config":` + config + `,"inputs":` + inputs + settings + `}`
 }
 
-// The nodes that are scripted.
+// The scripted nodes.
 const (
 	askNode        = "sweep-ask"
 	takeNode       = "sweep-take"
@@ -42,14 +43,13 @@ const (
 	strictNode     = "sweep-strict"
 )
 
-// kind is the kind of an envelope that takes anything; closedKind is one that
-// vendors can be held to.
+// kind is an envelope kind with any payload; closedKind has a schema that vendors can enforce.
 const (
 	kind       = "vendor.waybill.sweep.note"
 	closedKind = "vendor.waybill.sweep.closed"
 )
 
-// kinds is a folder with those kinds.
+// kinds writes a folder with those kinds.
 func kinds(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func kinds(t *testing.T) string {
 	return dir
 }
 
-// The models: one that is scripted, one at a vendor's address.
+// The models: a scripted one, and one at a vendor's address.
 const (
 	scripted = `"provider":"mock","model":"m"`
 	distant  = `"provider":"vendor","model":"` + openaicompat.DefaultModel + `"`
@@ -99,19 +99,19 @@ func (r *rig) deploy() {
 }
 
 func mustJSON(v any) string {
-	b, _ := json.Marshal(v) // of texts, maps and lists
+	b, _ := json.Marshal(v) // texts, maps and lists only
 	return string(b)
 }
 
-// requests plants in what a caller says of a run. Tags, metadata and URLs take
-// little: there the batch comes in pieces.
+// requests plants in a caller's run request. Tags, metadata and URLs are short: there the batch is
+// split.
 func (r *rig) requests(b batch) {
 	r.t.Helper()
 	shown := r.run(map[string]any{"workflowId": "echo", "inputs": map[string]any{
 		"text": b.at("input"), "more": map[string]any{b.at("name of an input"): []any{b.at("input in a list")}},
 	}})
 	r.prove(b, shown, "input", "name of an input", "input in a list")
-	const most = 3000 // of the 8 KiB of metadata; what is planted can become longer in JSON
+	const most = 3000 // of 8 KiB of metadata: planted text can be longer in JSON
 	for _, part := range b.cut(most / 2) {
 		shown := r.run(map[string]any{
 			"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "metadata": map[string]any{"m": part.at("metadata")},
@@ -124,7 +124,7 @@ func (r *rig) requests(b batch) {
 	r.tags(b)
 }
 
-// toolResults plants in what a tool told a model, which is part of the conversation.
+// toolResults plants in a tool's result to a model, which is part of the conversation.
 func (r *rig) toolResults(b batch) {
 	r.t.Helper()
 	r.program(askNode, map[string]any{"content": "fine"})
@@ -135,13 +135,13 @@ func (r *rig) toolResults(b batch) {
 	require.Contains(r.t, shown, `"type":"run.completed"`)
 }
 
-// fits reports whether a text may be a tag.
+// fits reports whether a text is a valid tag.
 func fits(text string) bool {
-	const most = 200 // of 256; where it was planted is told as well
+	const most = 200 // of 256: the place is part of the text
 	return utf8.RuneCountInString(text) <= most
 }
 
-// tags plants one secret in each; what is longer than a tag may be is refused.
+// tags plants one secret in each tag. A tag that is too long is rejected.
 func (r *rig) tags(b batch) {
 	r.t.Helper()
 	var (
@@ -174,7 +174,7 @@ func (r *rig) program(nodeID string, entries ...map[string]any) {
 	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
-// envelope has a secret where the protocol leaves room for a short text only.
+// envelope returns an envelope with a secret where the protocol allows only a short text.
 func envelope(b batch, kind string, payload map[string]any) string {
 	short := b.short()
 	return mustJSON(map[string]any{
@@ -185,21 +185,21 @@ func envelope(b batch, kind string, payload map[string]any) string {
 	})
 }
 
-// say scripts the model and lets it talk. Each entry has been said: a call of the
-// model is recorded with what it used.
+// say scripts the model and runs it. Each entry must be used: a model call is recorded with its
+// usage.
 func (r *rig) say(b batch, workflowID, nodeID string, entries ...map[string]any) string {
 	r.t.Helper()
 	r.program(nodeID, entries...)
 	shown := r.run(map[string]any{"workflowId": workflowID, "inputs": map[string]any{"text": b.at("prompt")}})
 	const used = `"type":"provider.usage"`
-	// The seam shows the events once more.
+	// The seam shows the events again.
 	require.GreaterOrEqual(r.t, strings.Count(shown, used), 2*len(entries), "%s: an answer was never asked for", b.name)
 	r.prove(b, shown, "prompt")
 	return shown
 }
 
-// answers plants in what a model says: payloads, names, labels, ids, prose and
-// refusals, whole, invalid and broken off.
+// answers plants in a model's answers: payloads, names, labels, ids, prose and refusals; complete,
+// invalid and truncated.
 func (r *rig) answers(b batch) {
 	r.t.Helper()
 	note := map[string]any{"note": b.at("payload"), "details": map[string]any{b.at("name in a payload"): []any{b.at("bag")}}}
@@ -220,7 +220,7 @@ func (r *rig) answers(b batch) {
 	r.say(b, "strict", strictNode, wrong, wrong, wrong)
 }
 
-// wrong plants one secret at a time in requests that are refused.
+// wrong plants one secret at a time in requests that are rejected.
 func (r *rig) wrong(b batch) {
 	r.t.Helper()
 	for i := 0; i < len(b.items); i += 7 {
@@ -242,7 +242,7 @@ func (r *rig) wrong(b batch) {
 	}
 }
 
-// headers plants in headers, as far as they can hold the text.
+// headers plants in headers that can hold the text.
 func (r *rig) headers(text string) {
 	r.t.Helper()
 	text = oneLine(text)

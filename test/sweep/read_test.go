@@ -23,11 +23,10 @@ import (
 
 const seams = "/v1/host/sample/"
 
-// modes are the ways to see a stream.
+// modes are the stream modes.
 var modes = []string{"values", "debug", "messages", "updates"}
 
-// read reads a run that has ended in every way there is, and gives what the
-// proofs look at: its events and its state.
+// read reads an ended run through every API, and returns its events and its state for the proofs.
 func (r *rig) read(runID string) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
@@ -54,7 +53,7 @@ func (r *rig) read(runID string) string {
 	return string(shown)
 }
 
-// message keeps what a call gave: message, error, headers and trailers.
+// message records the result of a call: message, error, headers and trailers.
 func (r *rig) message(where string, m proto.Message, err error, mds ...metadata.MD) {
 	r.t.Helper()
 	if m != nil && err == nil {
@@ -72,7 +71,7 @@ func (r *rig) message(where string, m proto.Message, err error, mds ...metadata.
 	}
 }
 
-// lists are what REST tells beside single runs.
+// lists are the REST paths not about a single run.
 var lists = []string{
 	"/v1/runs?limit=100", "/v1/webhooks?limit=100", "/v1/workflows?limit=100", "/v1/workflows/ask", "/.well-known/openwop", "/v1/openapi.json", "/healthz", "/readyz",
 	"/schemas/envelopes/" + kind + ".schema.json", seams + "node-catalog", seams + "test/mock-ai/last-dispatch-budget?nodeId=" + askNode,
@@ -97,8 +96,7 @@ func (r *rig) operator(path string) {
 	}
 }
 
-// failure keeps the status that a call ended with, as it crossed the wire and as a
-// client sees it.
+// failure records the status of a failed call, on the wire and in the client's form.
 func (s *sinks) failure(where string, err error) {
 	b, merr := proto.Marshal(status.Convert(err).Proto())
 	if merr != nil {
@@ -108,8 +106,8 @@ func (s *sinks) failure(where string, err error) {
 	s.add(where+" errors", []byte(err.Error()))
 }
 
-// traced waits for the spans of most runs: the exporter drops what it cannot send in
-// time, and so do crashes.
+// traced waits for the spans of most runs. The exporter drops spans under load, and crashes lose
+// some.
 func (r *rig) traced() {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
@@ -123,7 +121,7 @@ func (r *rig) traced() {
 	}, 60*time.Second, 50*time.Millisecond)
 }
 
-// audits reads the whole audit log, and fails unless what was planted there has arrived.
+// audits reads the whole audit log, and fails unless the planted texts arrived.
 func (r *rig) audits() {
 	r.t.Helper()
 	var all strings.Builder
@@ -158,8 +156,7 @@ func (r *rig) audits() {
 	}
 }
 
-// end collects what is left once everything is planted, and what the host left
-// behind when it has ended as it is told.
+// end stops the host as given and collects the remaining outputs and files.
 func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
 	r.t.Helper()
 	for _, path := range lists {
@@ -182,7 +179,7 @@ func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
 	for _, b := range batches {
 		for _, it := range b.items {
 			n++
-			if !r.blind && !strings.HasPrefix(it.marker, "[REDACTED:shape.") { // an error masks some of these before
+			if !r.blind && !strings.HasPrefix(it.marker, "[REDACTED:shape.") { // an error masks some of these earlier
 				require.True(r.t, bytes.Contains(log, []byte(it.marker)), "%s is not in the log of a definition that was skipped", it.marker)
 			}
 		}

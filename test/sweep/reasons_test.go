@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxReason is how many characters a reason may have.
+// maxReason is the length limit of a reason, in characters.
 const maxReason = 512
 
-// reasons cuts a batch into what fits into reasons.
+// reasons splits a batch into texts that fit into reasons.
 func (b batch) reasons() (parts []batch) {
 	for _, part := range b.cut(maxReason * 3 / 4) {
 		const longest = "reason to cancel a parent"
@@ -25,8 +25,8 @@ func (b batch) reasons() (parts []batch) {
 	return parts
 }
 
-// reasons plants in the reasons to pause, to resume and to cancel a run. One to pause
-// stands in a note of the log for as long as a node is at work.
+// reasons plants in the reasons to pause, resume and cancel a run. A pause reason is in a note of
+// the log while a node runs.
 func (r *rig) reasons(b batch) {
 	r.t.Helper()
 	parts := b.reasons()
@@ -60,7 +60,7 @@ func (r *rig) reasons(b batch) {
 	}
 }
 
-// change plants in the reason of something that is done to a run.
+// change plants in the reason of a control request.
 func (r *rig) change(b batch, runID, what, place, policy string) {
 	r.t.Helper()
 	body := map[string]any{"reason": b.at(place)}

@@ -10,20 +10,20 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// pieces of these look like a credential, and others do not.
+// secrets of which only a part looks like a credential
 var partly = []secret{
 	{"tracker", "github_pat_11ABCDEFG0hijklmnopqrs_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7"},
 	{"plum", "hunter2.plum.sk-abcdef12345678,and-the-rest-of-it"},
 	{"spoken", "open sesame: sk_live_51H8abcdefghijklmnop (twice)"},
 }
 
-// What looks like a credential is masked in errors, but not before the secrets that are
-// known were taken out: of one that only a part looks like, nothing else would know the
-// rest (OpenWOP envelope contract §11, sinks).
+// Errors mask texts that look like credentials, but only after registered secrets were redacted.
+// Otherwise the rest of a secret that only partly looks like one would remain (OpenWOP envelope
+// contract §11, sinks).
 func TestErrors_LeaveNothingOfASecretThatPartlyLooksLikeOne(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	h := harness.Start(t, "--secrets-file", secretsFile(t, partly), "--redact-shapes=false")
 	c := h.Client("dev-key")

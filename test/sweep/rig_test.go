@@ -22,13 +22,13 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// sinks are the bytes that left the host, by where.
+// sinks holds the bytes that left the host, by output.
 type sinks struct {
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards the fields below
 	all map[string]*bytes.Buffer
 }
 
-// add keeps bytes that left. Two additions never make one text.
+// add records bytes of an output. Two additions are never joined to one text.
 func (s *sinks) add(where string, b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,13 +46,13 @@ func (s *sinks) answer(where string, a *harness.Answer) {
 	}
 }
 
-// output is the process's, whole and in order.
+// output is the process's output, complete and in order.
 type output struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
 }
 
-// Write keeps what the process says.
+// Write appends the process's output.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,10 +65,10 @@ func (o *output) bytes() []byte {
 	return bytes.Clone(o.b.Bytes())
 }
 
-// ledger counts what was planted, so that nothing is left out unseen.
+// ledger counts the planted texts and their fates, so that omissions are visible.
 type ledger struct{ planted, started, finished, refused, proved, panicked int }
 
-// rig is a host, what is planted in it, and what it lets out.
+// rig is a host, the texts planted in it, and its recorded outputs.
 type rig struct {
 	*sinks
 	ledger
@@ -81,31 +81,31 @@ type rig struct {
 	spans  *otlp.Collector
 	asks   []*server
 	out    *output
-	// blind: the host was not told the secrets, and nothing stands in their place.
+	// blind: the secrets are not registered, so nothing is replaced.
 	blind bool
-	// runs are all that were started.
+	// runs are all runs that were started.
 	runs []string
-	// thoughts are those of the last run, by node.
+	// thoughts are the reasoning texts of the last run, by node.
 	thoughts map[string]thoughts
-	// ref, when set, names the tenant's own keys, which runs use then.
+	// ref, when set, names the tenant's own keys for new runs.
 	ref string
-	// gated were planted in the names of models, of which the log tells.
+	// gated were planted in model names, which the log records.
 	gated []batch
-	// inbox takes what a webhook tells of the runs that have its tag.
+	// inbox receives the webhook deliveries of runs with its tag.
 	inbox *inbox
-	// awaited are the numbers of events that were looked at while runs were awaited.
+	// awaited counts, by run, the events already checked by await.
 	awaited map[string]int
 	// noted were planted in notes of the log, audited in the audit log.
 	noted, audited []planted
 }
 
-// planted is a batch at a place.
+// planted is a batch with its place.
 type planted struct {
 	batch
 	place string
 }
 
-// What the host knows without being told by a file; secrets as well.
+// Secrets that the host gets without a file.
 const (
 	apiKey    = "hk_test_sweep_0123456789/x~y"
 	vendorKey = "vk/Sweep~9f2c6e1b+7a5d4038=="
@@ -116,13 +116,13 @@ const (
 	canary    = "canary-sweep-51e07c3d9b2a4f68"
 )
 
-// own are the host's secrets, under the ids it gives them.
+// own returns the host's own secrets, with the ids it gives them.
 func own() []secret {
 	return []secret{{"api-key-1", apiKey}, {"provider-vendor", vendorKey}, {"provider-anthropic", claudeKey}, {"provider-gemini", geminiKey}, {"mcp-tools", toolsKey}, {"a2a-desk", deskKey}, {canarySecret, canary}}
 }
 
-// broken is a folder of definitions that the host cannot load and tells of in its
-// log, with one secret in each.
+// broken writes a folder of definitions that the host cannot load and logs, with one secret in
+// each.
 func broken(t *testing.T, batches []batch) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -135,11 +135,11 @@ func broken(t *testing.T, batches []batch) string {
 	return dir
 }
 
-// start runs a host that was told the secrets.
+// start starts a host with the registered secrets.
 func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; left out under -short")
+		t.Skip("starts a real process; run without -short")
 	}
 	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}, awaited: map[string]int{}}
 	t.Cleanup(r.spans.Close)
@@ -156,7 +156,7 @@ func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig
 		Args: args, Output: r.out, Env: []string{
 			"WAYBILL_PROVIDER_VENDOR_KEY=" + vendorKey, "WAYBILL_PROVIDER_ANTHROPIC_KEY=" + claudeKey, "WAYBILL_PROVIDER_GEMINI_KEY=" + geminiKey,
 			"WAYBILL_MCP_TOOLS_TOKEN=" + toolsKey, "WAYBILL_A2A_DESK_TOKEN=" + deskKey, "OPENWOP_CANARY_SECRET_VALUE=" + canary,
-			"OPENWOP_WEBHOOK_ALLOW_PRIVATE=true", // the receivers are here
+			"OPENWOP_WEBHOOK_ALLOW_PRIVATE=true", // the receivers run on this machine
 		},
 	})
 	r.client = r.host.Client(apiKey)
@@ -190,7 +190,7 @@ func (r *rig) as(c *harness.Client, method, path, body string, headers ...string
 	return r.into("REST", c, method, path, body, headers...)
 }
 
-// into keeps the answer in a sink.
+// into sends a request and records the answer in a sink.
 func (r *rig) into(where string, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
@@ -201,7 +201,7 @@ func (r *rig) into(where string, c *harness.Client, method, path, body string, h
 	return a
 }
 
-// refuse sends what must be refused: then it has arrived.
+// refuse sends a request that must be rejected, which proves that it arrived.
 func (r *rig) refuse(method, path, body string, headers ...string) *harness.Answer {
 	r.t.Helper()
 	a := r.do(method, path, body, headers...)
@@ -211,8 +211,8 @@ func (r *rig) refuse(method, path, body string, headers ...string) *harness.Answ
 	return a
 }
 
-// reject is refuse for requests about runs that are there. Keys that a tenant brings are
-// secrets of what its runs hold, and not of what their callers get wrong.
+// reject is refuse for requests about existing runs. A tenant's own keys are secrets in the content
+// of its runs, but not in the errors of its callers.
 func (r *rig) reject(method, path, body string) {
 	r.t.Helper()
 	if r.ref == "" {
@@ -220,14 +220,14 @@ func (r *rig) reject(method, path, body string) {
 	}
 }
 
-// prove fails unless the batch arrived at the places, as the documents show.
+// prove fails unless the documents show that the batch arrived at the places.
 func (r *rig) prove(b batch, docs string, places ...string) {
 	r.t.Helper()
 	if r.blind {
 		return // see TestSweep_FindsWhatALeakLooksLike
 	}
 	for _, place := range places {
-		require.Empty(r.t, b.missing(place, docs), "%s, %s: not every secret has arrived, or one left without its marker", place, b.name)
+		require.Empty(r.t, b.missing(place, docs), "%s, %s: a secret did not arrive, or was not replaced by its marker", place, b.name)
 		r.proved += len(b.items)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// run carries a run out and reads it. A run that does not start or does not end
-// fails the test: nothing would have been planted.
+// run starts a run, waits for it and reads it. A run that does not start or end fails the test,
+// because nothing was planted.
 func (r *rig) run(request map[string]any, headers ...string) string {
 	r.t.Helper()
 	return r.finish(r.begin(request, headers...))
@@ -28,7 +28,7 @@ func (r *rig) begin(request map[string]any, headers ...string) (runID string) {
 	return r.begun(r.do(http.MethodPost, "/v1/runs", mustJSON(request), headers...))
 }
 
-// begun takes the run that a request has started.
+// begun records the run that a request started.
 func (r *rig) begun(a *harness.Answer) (runID string) {
 	r.t.Helper()
 	require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
@@ -39,7 +39,7 @@ func (r *rig) begun(a *harness.Answer) (runID string) {
 	return made.RunID
 }
 
-// joins counts a run that was started otherwise than by a request of REST.
+// joins records a run that was not started over REST.
 func (r *rig) joins(runID string) {
 	r.planted++
 	r.started++
@@ -59,15 +59,14 @@ func (r *rig) finish(runID string) string {
 	return r.read(runID)
 }
 
-// await polls a run until it has told an event of a type, after those it was awaited for
-// before.
+// await polls a run until it has an event of a type, after those already awaited.
 func (r *rig) await(runID, typ string) {
 	r.t.Helper()
 	for found := false; !found; {
 		a := r.into("poll", r.client, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?timeout=20&lastSequence=%d", runID, r.awaited[runID]-1), "")
 		var p harness.Page
 		require.NoError(r.t, a.JSON(&p))
-		require.NotEmpty(r.t, p.Events, "run %s tells nothing of %s: %s", runID, typ, a.Body)
+		require.NotEmpty(r.t, p.Events, "run %s has no event %s: %s", runID, typ, a.Body)
 		events, err := harness.ParseEvents(p.Events)
 		require.NoError(r.t, err)
 		for _, e := range events {
@@ -76,7 +75,7 @@ func (r *rig) await(runID, typ string) {
 	}
 }
 
-// bring has a run use the tenant's own keys, while the rig does.
+// bring lets a run use the tenant's own keys, if the rig does.
 func (r *rig) bring(request map[string]any) {
 	if r.ref == "" {
 		return
@@ -87,10 +86,10 @@ func (r *rig) bring(request map[string]any) {
 	request["configurable"] = own
 }
 
-// thoughts are what a node's model thought, put together and as a whole.
+// thoughts is a model's reasoning: its streamed pieces joined, and the whole text.
 type thoughts struct{ pieces, whole string }
 
-// join puts the pieces of texts together: nothing may show then, either.
+// join joins streamed pieces: no secret may appear across pieces, either.
 func (r *rig) join(events []harness.Event) {
 	r.t.Helper()
 	joined := map[string]string{}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doors plants in the test seams: they are doors into the same code.
+// doors plants in the test seams, which lead to the same code.
 func (r *rig) doors(b batch, runID string) {
 	r.t.Helper()
 	short := b.items[0].text

@@ -13,9 +13,9 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// Whom the host asks: what leaves it for them is looked at like all else.
+// The servers that the host calls. Requests to them are searched like all other outputs.
 
-// doubles are the servers that the host asks.
+// doubles are the servers that the host calls.
 type doubles struct {
 	vendor *openaicompat.Server
 	claude *anthropic.Server
@@ -24,7 +24,7 @@ type doubles struct {
 	desk   *a2a.Server
 }
 
-// about is how the peers describe themselves; it is said to everybody who connects.
+// about is the peers' self-description, sent to every client.
 func about(batches []batch) string {
 	var out strings.Builder
 	for _, b := range batches[:1] {
@@ -53,17 +53,17 @@ func (r *rig) openDoubles(batches []batch) {
 	}
 }
 
-// server is one that is asked.
+// server is one called server.
 type server struct {
 	name string
-	// header carries the key, behind the prefix.
+	// header is the header of the key, after the prefix.
 	header, prefix, key string
 	all                 func() []vendor.Recorded
 	seen                int
 }
 
-// keyOf is the key that a server is to be asked with now: the tenant's own, where the
-// runs name it and there is one.
+// keyOf returns the key that requests to a server must carry: the tenant's own if the runs name it
+// and it exists.
 func (r *rig) keyOf(a *server) string {
 	if own := tenantKeys[a.name]; r.ref != "" && own != "" {
 		return own
@@ -71,8 +71,8 @@ func (r *rig) keyOf(a *server) string {
 	return a.key
 }
 
-// collect keeps what the servers have been sent since the last time: the prompts leave
-// the host, too. A key is sent to its server, and to nobody else.
+// collect records the requests since the last call, because prompts leave the host, too. A key is
+// sent only to its own server.
 func (r *rig) collect() map[string][]vendor.Recorded {
 	r.t.Helper()
 	out := map[string][]vendor.Recorded{}
@@ -80,7 +80,7 @@ func (r *rig) collect() map[string][]vendor.Recorded {
 		fresh := a.all()[a.seen:]
 		a.seen += len(fresh)
 		for _, q := range fresh {
-			require.Equal(r.t, a.prefix+r.keyOf(a), q.Header.Get(a.header), "%s was asked with another key", a.name)
+			require.Equal(r.t, a.prefix+r.keyOf(a), q.Header.Get(a.header), "%s was called with another key", a.name)
 			r.add(a.name, q.Body)
 			for name, values := range q.Header {
 				if name != a.header {
@@ -94,7 +94,7 @@ func (r *rig) collect() map[string][]vendor.Recorded {
 	return out
 }
 
-// bodies are all of what a server was sent.
+// bodies joins all request bodies of a server.
 func bodies(list []vendor.Recorded) string {
 	var out strings.Builder
 	for _, q := range list {

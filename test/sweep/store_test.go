@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// overNATS reads what a tenant may read of the run log.
+// overNATS reads the part of the run log that a tenant may read.
 func (r *rig) overNATS() {
 	r.t.Helper()
 	const tenant = "acme"
@@ -52,7 +52,7 @@ func (r *rig) overNATS() {
 	}
 }
 
-// stored keeps a message of NATS, each part by itself.
+// stored records a NATS message, each part separately.
 func (r *rig) stored(where, subject string, header nats.Header, data []byte) {
 	r.add(where+" subjects", []byte(subject))
 	for name, values := range header {
@@ -61,8 +61,8 @@ func (r *rig) stored(where, subject string, header nats.Header, data []byte) {
 	r.add(where, data)
 }
 
-// disk reads what the host left behind: every file as it is, then every message of
-// every stream, bucket and object store, and every row of the read model.
+// disk reads the remaining files unchanged, then every message of every stream, bucket and object
+// store, and every row of the read model.
 func (r *rig) disk() {
 	r.t.Helper()
 	require.NoError(r.t, filepath.WalkDir(r.host.Dir(), func(path string, d fs.DirEntry, err error) error {
@@ -100,7 +100,7 @@ func (r *rig) streams() {
 		for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
 			m, err := s.GetMsg(ctx, seq)
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
-				continue // a later value of a key has replaced it
+				continue // replaced by a later value of the key
 			}
 			require.NoError(r.t, err)
 			messages++

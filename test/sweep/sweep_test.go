@@ -17,26 +17,25 @@ func TestMain(m *testing.M) {
 	harness.Clean()
 }
 
-// TestSweep_NoSecretLeaves plants 50 secrets in each of the encodings that the
-// redactor knows, proves that each arrived, and looks for it in every byte that
-// left (OpenWOP envelope contract §11, §25 secret-leakage).
+// TestSweep_NoSecretLeaves plants 50 secrets in each encoding that the redactor supports, proves
+// that each arrived, and searches every output byte for it (OpenWOP envelope contract §11, §25
+// secret-leakage).
 func TestSweep_NoSecretLeaves(t *testing.T) {
 	t.Parallel()
 	secrets := makeSecrets()
 	for name, c := range map[string]struct {
 		args    []string
 		batches []batch
-		// brief leaves out what the second layer has no part in, and most of what
-		// is as with the mock.
+		// brief skips what the second layer does not affect, and most of what equals the mock.
 		brief bool
 		// own plants the tenant's keys as well.
 		own bool
-		// stop ends the host: cleanly, at once, or with the stacks of all that runs.
+		// stop ends the host: cleanly, killed, or with a goroutine dump.
 		stop func(*harness.Host)
-		// last is what the output tells then.
+		// last is a text that the output then has.
 		last string
 	}{
-		// The first layer alone must do it.
+		// The first layer must suffice alone.
 		"of those registered, without shapes": {[]string{"--redact-shapes=false"}, knownBatches(append(own(), secrets...)), false, true, (*harness.Host).Quit, "SIGQUIT: quit"},
 		"of those registered, with shapes":    {nil, knownBatches(append(own(), secrets...)), true, false, (*harness.Host).Kill, ""},
 		"of those that look like one":         {nil, shapedBatches(), false, false, func(h *harness.Host) { h.Stop() }, ""},
@@ -88,7 +87,7 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 	}
 }
 
-// accepts plants in an envelope from outside.
+// accepts plants in an envelope from an external executor.
 func (r *rig) accepts(b batch, runID string) {
 	r.t.Helper()
 	a := r.do(http.MethodPost, seams+"envelope/accept", mustJSON(map[string]any{
@@ -98,7 +97,7 @@ func (r *rig) accepts(b batch, runID string) {
 	r.prove(b, string(a.Body), "name")
 }
 
-// finderOf looks for everything that was planted; names tells of each text what it is.
+// finderOf prepares the search for all planted texts; names describes each text.
 func finderOf(t *testing.T, batches []batch) (f *finder, names []string) {
 	t.Helper()
 	var texts []string
@@ -112,7 +111,7 @@ func finderOf(t *testing.T, batches []batch) (f *finder, names []string) {
 	return f, names
 }
 
-// search looks for everything that was planted in every sink.
+// search searches every sink for all planted texts.
 func (r *rig) search(batches []batch) {
 	r.t.Helper()
 	require.Equal(r.t, r.planted, r.started)

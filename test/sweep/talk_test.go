@@ -10,10 +10,10 @@ import (
 	"waybill.dev/waybill/test/double/gemini"
 )
 
-// What Anthropic's and Google's models answer, think and decline, and how their servers
-// fail. Nodes of one vendor come one after another, whatever became of the one before.
+// Answers, reasoning and refusals of Anthropic's and Google's models, and failures of their
+// servers. Nodes of one vendor run in order, whatever the result of the one before.
 
-// The models that are asked; the catalogue knows both.
+// The models to call; the catalogue has both.
 const (
 	claudeModel = "claude-opus-4-6"
 	geminiModel = "gemini-2.5-flash"
@@ -25,22 +25,22 @@ const (
 	oneText  = `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}}`
 )
 
-// follows has a node wait for the end of another.
+// follows makes a node wait for the end of another.
 func follows(node, before string) string {
 	return fmt.Sprintf(`{"id":%q,"sourceNodeId":%q,"targetNodeId":%q,"targetInput":"after","triggerRule":"all_complete"}`, before+"-"+node, before, node)
 }
 
-// carries gives a node what another puts out.
+// carries passes a node's output to another node.
 func carries(from, to, input string) string {
 	return fmt.Sprintf(`{"id":%q,"sourceNodeId":%q,"targetNodeId":%q,"targetInput":%q}`, from+"-"+to, from, to, input)
 }
 
-// plain asks in words that nobody planted anything in.
+// plain returns a prompt without planted text.
 func plain(id, model string) string {
 	return node(id, "core.ai.callPrompt", `{`+model+`,"prompt":"go on"}`, "{}")
 }
 
-// talkFlow lets both vendors think, talk and answer.
+// talkFlow calls both vendors with reasoning and text.
 func talkFlow() string {
 	return graph("talk", []string{follows("claude-value", "claude"), follows("gemini-value", "gemini")},
 		node("claude", "core.ai.callPrompt", `{`+atClaude+`,"thoughts":true,"userPromptRef":"prompt:sweep.sort"}`, "{}"),
@@ -49,7 +49,7 @@ func talkFlow() string {
 		structured("gemini-value", atGemini, oneText))
 }
 
-// talks plants in what the vendors' models think and say.
+// talks plants in the reasoning and answers of both vendors' models.
 func (r *rig) talks(b batch) {
 	r.t.Helper()
 	value := func(place string) []string { return cutAnywhere(`{"a":`+mustJSON(b.at(place))+`}`, 400) }
@@ -74,15 +74,14 @@ func (r *rig) talks(b batch) {
 	r.thought(b, "gemini", "gemini's thought")
 }
 
-// thought fails unless what a node's model thought has arrived both in pieces, put
-// together, and as a whole.
+// thought fails unless a model's reasoning arrived both in pieces, joined, and as a whole.
 func (r *rig) thought(b batch, nodeID, place string) {
 	r.t.Helper()
 	r.prove(b, r.thoughts[nodeID].pieces, place)
 	r.prove(b, r.thoughts[nodeID].whole, place)
 }
 
-// failFlow has each server fail in all of its ways.
+// failFlow lets each server fail in all of its ways.
 func failFlow() string {
 	var (
 		nodes, edges []string
@@ -114,13 +113,13 @@ func failFlow() string {
 	return graph("fail", edges, nodes...)
 }
 
-// What the two vendors fail with.
+// Error bodies of the two vendors.
 var (
 	claudeStatuses = []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 503, 504, 529}
 	geminiStatuses = []int{400, 401, 403, 404, 409, 413, 429, 499, 500, 502, 503, 504}
 )
 
-// fails plants in what servers fail with; i picks the statuses of this batch.
+// fails plants in the errors of servers; i selects the statuses of this batch.
 func (r *rig) fails(b batch, i int) {
 	r.t.Helper()
 	one := oneLine(b.items[i%len(b.items)].text)
@@ -145,8 +144,8 @@ func (r *rig) fails(b batch, i int) {
 	require.Zero(r.t, r.tools.Left(), "%s: a tool was never called", b.name)
 	require.Zero(r.t, r.desk.Left(), "%s: the agent was never asked", b.name)
 	r.prove(b, shown, "claude's no", "tool's complaint")
-	require.NotContains(r.t, shown, beginOf("claude's error"), "what a server says of its failure is not repeated")
+	require.NotContains(r.t, shown, beginOf("claude's error"), "a server's error text must not be repeated")
 	for _, place := range []string{"gemini's error", "gemini's detail", "tool's error", "tool's data", "tool's page", "agent's error", "agent's data", "agent's page", "agent's failure"} {
-		require.NotContains(r.t, shown, beginOf(place), "what a server says of its failure is not repeated")
+		require.NotContains(r.t, shown, beginOf(place), "a server's error text must not be repeated")
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Keys that a tenant brings are secrets of the runs that name them, and of no others.
+// A tenant's own keys are secrets of the runs that name them, and of no other runs.
 
 // tenantRef is the name of the tenant's keys.
 const tenantRef = "team.a_1-x"
 
-// refName is the form of such a name.
+// refName is the format of such a name.
 var refName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // tenantKeys are those keys, by provider.
@@ -27,7 +27,7 @@ var tenantKeys = map[string]string{
 	"gemini":    "AIzaOwn_5d2f8c0b9e714a63d8f1",
 }
 
-// tenantBatches plants the tenant's keys in each encoding, several of them together.
+// tenantBatches returns the tenant's keys in each encoding, several per batch.
 func tenantBatches() []batch {
 	const together = 4
 	var list []secret
@@ -56,8 +56,8 @@ func credentials(t *testing.T) string {
 	return dir
 }
 
-// owned plants the tenant's keys wherever runs that name them can hold them. First is
-// the number of the first batch's template.
+// owned plants the tenant's keys wherever runs that name them can hold them. first is the template
+// number of the first batch.
 func (r *rig) owned(batches []batch, first int) {
 	r.t.Helper()
 	r.ref = tenantRef
@@ -82,8 +82,8 @@ func (r *rig) owned(batches []batch, first int) {
 	}
 }
 
-// ownedWrong plants the tenant's keys in requests that are refused. No run knows them
-// then, so nothing of such a request may be repeated.
+// ownedWrong plants the tenant's keys in requests that are rejected. No run has the keys registered
+// then, so the error must not repeat anything of the request.
 func (r *rig) ownedWrong(b batch) {
 	r.t.Helper()
 	for _, it := range b.items {
@@ -94,7 +94,7 @@ func (r *rig) ownedWrong(b batch) {
 			`{"workflowId":"echo","inputs":{"text":[` + text + `]},"configurable":{` + ref + `}}`,
 			`{"workflowId":"echo","inputs":{"text":"x"},"configurable":{` + ref + `,"maxTokens":` + text + `}}`,
 		}
-		if !refName.MatchString(it.text) { // else it is a name like any other
+		if !refName.MatchString(it.text) { // otherwise it is a valid name
 			bodies = append(bodies, `{"workflowId":"echo","inputs":{"text":"x"},"configurable":{"ai.provider":"vendor","ai.credentialRef":`+text+`}}`)
 		}
 		for _, body := range bodies {

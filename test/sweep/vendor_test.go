@@ -10,10 +10,9 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// What a vendor answers, cut into pieces as small as tokens, and every way in which
-// it fails.
+// A vendor's answers, cut into pieces as small as tokens, and all of its failures.
 
-// pieces cuts a text as a model's tokens do, anywhere.
+// pieces cuts a text at random positions, like tokens.
 func pieces(text string) []string { return cutAnywhere(text, 60) }
 
 func cutAnywhere(text string, most int) []string {
@@ -26,24 +25,24 @@ func cutAnywhere(text string, most int) []string {
 	return out
 }
 
-// asked lets the vendor answer a run in a way that is planted.
+// asked scripts the vendor's answer to a run in a planted way.
 func (r *rig) asked(b batch, workflowID string, reply openaicompat.Reply) string {
 	r.t.Helper()
 	r.vendor.Enqueue(reply)
 	r.collect()
 	shown := r.run(map[string]any{"workflowId": workflowID, "inputs": map[string]any{"text": b.at("prompt")}})
 	requests := r.collect()["vendor"]
-	require.NotEmpty(r.t, requests, "the vendor was not asked")
+	require.NotEmpty(r.t, requests, "the vendor was not called")
 	want := max(reply.Status, http.StatusOK)
 	require.Equal(r.t, want, requests[0].Status, "the vendor gave another answer than the one that is planted: %.3000s", requests[0].Body)
 	r.prove(b, string(requests[0].Body), "prompt")
 	return shown
 }
 
-// statuses are what vendors fail with.
+// statuses are the error statuses of vendors.
 var statuses = []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503}
 
-// vendors plants in what comes from a vendor; i picks the statuses of this batch.
+// vendors plants in a vendor's answers; i selects the statuses of this batch.
 func (r *rig) vendors(b batch, i int) {
 	r.t.Helper()
 	shown := r.asked(b, "vendor-ask", openaicompat.Reply{Thoughts: cutAnywhere(b.at("vendor's thought"), 400), Pieces: pieces(b.at("vendor's prose"))})
@@ -71,7 +70,7 @@ func (r *rig) vendors(b batch, i int) {
 	if i > 0 { // all of them once
 		some = []int{statuses[i%len(statuses)], statuses[(i+5)%len(statuses)]}
 	}
-	few := batch{name: b.name, items: b.items[:1], sep: b.sep} // in the prompt, which is the same each time
+	few := batch{name: b.name, items: b.items[:1], sep: b.sep} // in the prompt, which is constant
 	for _, status := range some {
 		shown := r.asked(few, "vendor-ask", openaicompat.Reply{
 			Status: status, Code: one, Type: one, Param: one, Message: b.at("error " + strconv.Itoa(status)), RetryAfter: one,

@@ -16,13 +16,13 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// What people answer to runs that wait, and what models ask people.
+// Answers of people to waiting runs, and questions of models.
 
-// voters is how many votes the gate takes that has several.
+// voters is the number of votes that the quorum gate needs.
 const voters = 3
 
-// waitsFlow has a gate of each kind, one after the other; the answer to one is shown by
-// the next one that shows anything. The last one is a veto.
+// waitsFlow has a gate of each kind in sequence. Each answer is shown by the next gate that shows
+// anything. The last one is a veto.
 func waitsFlow() string {
 	approval := func(actions string) string { return `{"title":"t","actions":[` + actions + `]` }
 	from := func(from, output, to, input string) string {
@@ -43,7 +43,7 @@ func waitsFlow() string {
 		node("veto", "core.approvalGate", approval(`"accept","reject"`)+`}`, "{}"))
 }
 
-// waiting is what a run waits for.
+// waiting is the open question of a run.
 type waiting struct {
 	Interrupt struct {
 		NodeID, InterruptToken string
@@ -53,30 +53,30 @@ type waiting struct {
 	}
 }
 
-// opened waits until a node of a run asks, and gives what is shown of that: the snapshot,
-// and what the token's holder sees.
+// opened waits until a node of a run has an open question. It returns what the snapshot and the
+// token's holder see of it.
 func (r *rig) opened(runID, nodeID string) (w waiting, shown string) {
 	r.t.Helper()
 	r.await(runID, "interrupt.requested")
-	require.Eventually(r.t, func() bool { // the read model may be behind the stream
+	require.Eventually(r.t, func() bool { // the read model may lag behind the stream
 		a := r.do(http.MethodGet, "/v1/runs/"+runID, "")
 		shown = string(a.Body)
 		return a.JSON(&w) == nil && w.Interrupt.NodeID == nodeID
-	}, 30*time.Second, 2*time.Millisecond, "node %s does not ask", nodeID)
+	}, 30*time.Second, 2*time.Millisecond, "node %s has no open question", nodeID)
 	a := r.into("interrupt", r.client, http.MethodGet, "/v1/interrupts/"+w.Interrupt.InterruptToken, "")
 	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 	return w, shown + string(a.Body)
 }
 
-// resolve gives an answer that is taken.
+// resolve sends an answer that must be accepted.
 func (r *rig) resolve(path string, value any) {
 	r.t.Helper()
 	a := r.do(http.MethodPost, path, mustJSON(map[string]any{"resumeValue": value}))
 	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
-// waits plants in what is answered to each kind of question: by credential and by token,
-// over REST and gRPC, in what is taken and in what is refused.
+// waits plants in the answers to each kind of question: by credential and by token, over REST and
+// gRPC, accepted and rejected.
 func (r *rig) waits(b batch) (runID string) {
 	r.t.Helper()
 	short := b.short()
@@ -131,8 +131,8 @@ func (r *rig) waits(b batch) (runID string) {
 	return runID
 }
 
-// votes plants in what is asked of a gate, and in who votes and why; all but the last vote
-// are in the log without an event.
+// votes plants in the question of a gate, and in the voters' names and reasons. All but the last
+// vote are in the log without an event.
 func (r *rig) votes(b batch, runID, path string) {
 	r.t.Helper()
 	const most = 2000 // of the characters of a question
@@ -158,7 +158,7 @@ func (r *rig) votes(b batch, runID, path string) {
 	}
 }
 
-// questions plants in what a model asks and in the answer, which the model is told.
+// questions plants in a model's question and in the answer, which goes back to the model.
 func (r *rig) questions(b batch) {
 	r.t.Helper()
 	question := map[string]any{"id": b.short(), "question": b.at("model's question"), "schema": map[string]any{"description": b.at("model's schema")}, "context": map[string]any{b.at("model's context"): 1}}

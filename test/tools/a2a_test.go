@@ -11,11 +11,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// OpenWOP envelope contract §12: what an agent says is as untrusted as a tool's result.
+// OpenWOP envelope contract §12: an agent's answer is as untrusted as a tool's result.
 func TestA2A_TaintsWhatFollows(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
-	agent := a2a.New(a2a.Options{}) // it repeats what it is told
+	agent := a2a.New(a2a.Options{}) // it repeats its input
 	t.Cleanup(agent.Close)
 	dir := write(t, "relay",
 		node("ask", "core.a2a.sendMessage", `{"agent":"desk","message":"`+injection+`"}`, "")+","+

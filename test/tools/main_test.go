@@ -1,5 +1,4 @@
-// Package tools drives a real host against MCP servers and A2A agents, some of them
-// of other people's making.
+// Package tools runs a real host with MCP servers and A2A agents, some of them third-party.
 package tools
 
 import (
@@ -21,11 +20,11 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// needsHost leaves out tests that start processes when time is short.
+// needsHost skips tests that start processes under -short.
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
+		t.Skip("starts real processes; run without -short")
 	}
 }
 
@@ -38,7 +37,7 @@ func edge(from, output, to, input string) string {
 	return `{"id":"` + from + `-` + to + `","sourceNodeId":"` + from + `","targetNodeId":"` + to + `","sourceOutput":"` + output + `","targetInput":"` + input + `"}`
 }
 
-// write makes a folder of one workflow.
+// write creates a folder with one workflow.
 func write(t *testing.T, id, nodes, edges, settings string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +76,7 @@ type event struct {
 	ContentTrust string `json:"contentTrust"`
 }
 
-// of finds the event of a type and a node.
+// of returns the event of a type and a node.
 func of(t *testing.T, events []event, typ, nodeID string) event {
 	t.Helper()
 	var names []string
@@ -91,7 +90,7 @@ func of(t *testing.T, events []event, typ, nodeID string) event {
 	return event{}
 }
 
-// outputs are what a node gave.
+// outputs returns the outputs of a node.
 func outputs(t *testing.T, events []event, nodeID string) map[string]json.RawMessage {
 	t.Helper()
 	var p struct{ Outputs map[string]json.RawMessage }

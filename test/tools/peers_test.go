@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// installed puts the peers' packages into place, once for all tests.
+// installed installs the peers' packages, once for all tests.
 var installed = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = filepath.Abs("peers"); err != nil {
 		return "", err
@@ -38,13 +38,13 @@ type installError struct {
 
 func (e *installError) Error() string { return "npm ci: " + e.err.Error() + "\n" + e.out }
 
-// peers is the folder of the peers that run on Node.js.
+// peers returns the folder of the peers that run on Node.js.
 func peers(t *testing.T) string {
 	t.Helper()
 	needsHost(t)
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("no " + program + " on this machine: the peers of other people's making are left out")
+			t.Skip("SKIPPED, " + program + " is not installed: third-party peers are not tested")
 		}
 	}
 	dir, err := installed()
@@ -52,7 +52,7 @@ func peers(t *testing.T) string {
 	return dir
 }
 
-// serve runs a peer that listens on a port, and gives that.
+// serve starts a peer that listens on a port, and returns the port.
 func serve(t *testing.T, env []string, args ...string) (port string) {
 	t.Helper()
 	cmd := exec.Command("node", append([]string{"--import", "./local.mjs"}, args...)...) //nolint:noctx // killed below

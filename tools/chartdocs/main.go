@@ -57,7 +57,7 @@ func run(chart string, check bool) error {
 	return os.WriteFile(file, []byte(doc), 0o644) //nolint:gosec // G306: a document for everybody
 }
 
-// The table stands between these lines.
+// The lines around the table.
 const (
 	begin = "<!-- values: written by tools/chartdocs -->"
 	end   = "<!-- end of values -->"
@@ -72,10 +72,10 @@ func replace(doc, table string) (string, error) {
 	return head + begin + "\n" + table + end + tail, nil
 }
 
-// mark begins the words about a value.
+// mark precedes the description of a value.
 const mark = "# -- "
 
-// describe gives the table of a values file.
+// describe returns the table of a values file.
 func describe(values []byte) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(values, &doc); err != nil {
@@ -94,7 +94,7 @@ func describe(values []byte) (string, error) {
 
 type table struct{ buf bytes.Buffer }
 
-// mapping adds what is described in a mapping, and looks into what is not.
+// mapping adds the described values of a mapping, and walks into the others.
 func (t *table) mapping(prefix string, m *yaml.Node) error {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
@@ -118,8 +118,8 @@ func (t *table) mapping(prefix string, m *yaml.Node) error {
 	return nil
 }
 
-// about is what a comment says of a value; lines before the mark are for readers of
-// the file.
+// about returns a comment's description of a value. Lines before the mark are for readers of the
+// file.
 func about(comment string) (string, bool) {
 	_, words, ok := strings.Cut(comment, mark)
 	if !ok {
@@ -128,7 +128,7 @@ func about(comment string) (string, bool) {
 	return strings.Join(strings.Fields(strings.ReplaceAll(words, "\n#", "\n")), " "), true
 }
 
-// flow is a value on one line.
+// flow renders a value on one line.
 func flow(v *yaml.Node) (string, error) {
 	if v.Kind == yaml.ScalarNode && v.Value == "" {
 		return "", nil

@@ -30,7 +30,7 @@ resources:
 		"| `resources` | `{limits: {cpu: \"1\"}, requests: {}}` | A whole block. |\n", got)
 }
 
-func TestDescribe_RefusesAValueThatNobodyExplains(t *testing.T) {
+func TestDescribe_RejectsAValueWithoutAComment(t *testing.T) {
 	t.Parallel()
 	_, err := describe([]byte("image:\n  repository: waybill\n"))
 	require.EqualError(t, err, `line 2: image.repository: nothing says what it means; write "# -- …" above it`)

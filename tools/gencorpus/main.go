@@ -1,5 +1,5 @@
-// Command gencorpus writes the labelled corpus of the redactor into the folder it
-// is run in, for `go generate ./services/redactor/redact/corpus`.
+// Command gencorpus writes the labelled corpus of the redactor into the current folder, for `go
+// generate ./services/redactor/redact/corpus`.
 package main
 
 import (

@@ -17,7 +17,7 @@ const apiHead = "# The REST API\n\n" +
 	"refused is one of [these errors](../errors.md); events are [these](../events.md). Required is what has no default; a request that\n" +
 	"lacks something else that it needs is told so by `validation_error`.\n"
 
-// operation is what the page says of one.
+// operation is one operation of the page.
 type operation struct {
 	Summary    string   `json:"summary"`
 	Tags       []string `json:"tags"`
@@ -34,7 +34,7 @@ type operation struct {
 	Security  []map[string][]string      `json:"security"`
 }
 
-// apiSchema is what the page says of a body.
+// apiSchema is the schema of a body.
 type apiSchema struct {
 	Ref        string                     `json:"$ref"`
 	Properties map[string]json.RawMessage `json:"properties"`
@@ -51,7 +51,7 @@ type apiDocument struct {
 	} `json:"components"`
 }
 
-// apiPage is the API page of the console for who reads Markdown.
+// apiPage renders the console's API page as Markdown.
 func apiPage() (string, error) {
 	text, err := openapi.Document("")
 	if err != nil {
@@ -76,8 +76,8 @@ func apiPage() (string, error) {
 	return b.String(), nil
 }
 
-// parameters leaves out those of the path, which it shows, and the key, of which the page's
-// head tells.
+// parameters omits path parameters, which the path shows, and the key, which the page's
+// introduction explains.
 func (o operation) parameters() string {
 	var names []string
 	for _, p := range o.Parameters {
@@ -88,7 +88,7 @@ func (o operation) parameters() string {
 	return strings.Join(names, ", ")
 }
 
-// body names the members of what is sent, required ones first.
+// body names the members of the request body, required ones first.
 func (d *apiDocument) body(o operation) string {
 	if o.RequestBody == nil {
 		return ""

@@ -42,8 +42,8 @@ func yes(b bool) string {
 	return ""
 }
 
-// errorRow is what the console knows of a code; http is 0 for one that stands in the
-// error of a run or node only.
+// errorRow is the console's data of a code. http is 0 for a code that occurs only in the error of a
+// run or node.
 type errorRow struct {
 	HTTP    int         `json:"http"`
 	GRPC    string      `json:"grpc"`

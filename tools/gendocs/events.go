@@ -27,7 +27,7 @@ func eventTypes() string {
 	return b.String()
 }
 
-// eventRow is what the console knows of an event type.
+// eventRow is the console's data of an event type.
 type eventRow struct {
 	Group   wire.Group `json:"group"`
 	Meaning string     `json:"meaning"`
@@ -43,7 +43,7 @@ func eventTable() string {
 	return document(all)
 }
 
-// document is v as a file of JSON, its members sorted.
+// document renders v as a JSON file.
 func document(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// llms is llms.txt, the way into the pages for who is handed one file (https://llmstxt.org):
-// the groups and the order are those of docs/README.md, and what a page is about it says
-// itself, in its first sentence.
+// llms renders llms.txt, the entry point for readers of one file (https://llmstxt.org). Groups and
+// order are those of docs/README.md, and each page is described by its own first sentence.
 func llms(root string) (string, error) {
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -53,7 +52,7 @@ var (
 	generated = regexp.MustCompile(`^Generated from .*?; do not edit\. ?`)
 )
 
-// page is the line of one page; of a folder it says what the index does.
+// page returns the line of one page; for a folder it uses the index's text.
 func page(root, text, to, line string) (string, error) {
 	at := path.Join("docs", to)
 	if path.Ext(to) != ".md" {
@@ -75,7 +74,7 @@ func page(root, text, to, line string) (string, error) {
 	return fmt.Sprintf("- [%s](%s): %s\n", title, at, strings.TrimSuffix(about, ":")), nil
 }
 
-// firstParagraph is the first one that says something of its page, on one line and without links.
+// firstParagraph returns the first descriptive paragraph of a page, on one line and without links.
 func firstParagraph(text string) string {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		p := strings.Join(strings.Fields(paragraph), " ")

@@ -1,5 +1,5 @@
-// Command gendocs renders the pages of docs/ and the tables of the console that
-// follow from the code, and llms.txt, which follows from the pages. It is run from the top of the repository: `make gen`.
+// Command gendocs renders the generated pages of docs/ and tables of the console from the code, and
+// llms.txt from the pages. Run it from the top of the repository: `make gen`.
 package main
 
 import (
@@ -19,7 +19,7 @@ var pages = map[string]func() (string, error){
 	"console/web/src/gen/events.json": always(eventTable),
 }
 
-// always is a page that can be made whatever there is.
+// always adapts a render function that cannot fail.
 func always(render func() string) func() (string, error) {
 	return func() (string, error) { return render(), nil }
 }
@@ -37,7 +37,7 @@ func main() {
 			log.Fatal(err)
 		}
 	}
-	// Last: it quotes the others.
+	// Last: it quotes the other pages.
 	if err := write(llmsFile, func() (string, error) { return llms(".") }); err != nil {
 		log.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func main() {
 
 const llmsFile = "llms.txt"
 
-// write makes one page.
+// write renders and writes one page.
 func write(path string, render func() (string, error)) error {
 	text, err := render()
 	if err != nil {
@@ -57,7 +57,7 @@ func write(path string, render func() (string, error)) error {
 	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // G306: as every page
 }
 
-// measured puts into a page what follows from what was measured.
+// measured inserts measured values into a page.
 func measured(page, report string, into func(page, report string) (string, error)) error {
 	before, err := os.ReadFile(page) //nolint:gosec // G304: a page of ours
 	if err != nil {

@@ -22,7 +22,7 @@ func TestErrorCodes_HasARowForEachCode(t *testing.T) {
 	}
 }
 
-func TestErrorCodes_SaysWhatACodeIsOnTheWire(t *testing.T) {
+func TestErrorCodes_ShowsACodeOnTheWire(t *testing.T) {
 	t.Parallel()
 	page := errorCodes()
 	require.Contains(t, page, "| `run_not_found` | 404 | NotFound |  |")
@@ -53,7 +53,7 @@ func TestTables_SayWhatThePagesSay(t *testing.T) {
 	require.Equal(t, "artifact", types["artifact.created"]["group"])
 }
 
-// No row breaks its table.
+// No text breaks its table.
 func TestPages_AreTables(t *testing.T) {
 	t.Parallel()
 	for page, cells := range map[string]int{errorCodes(): 7, eventTypes(): 3} {
@@ -65,7 +65,7 @@ func TestPages_AreTables(t *testing.T) {
 	}
 }
 
-// The files in the tree are those the code makes: `make gen` was not forgotten.
+// The committed files equal the generated ones: run `make gen` after a change.
 func TestPages_AreWrittenDown(t *testing.T) {
 	t.Parallel()
 	for path, render := range pages {
@@ -82,7 +82,7 @@ func TestPages_AreWrittenDown(t *testing.T) {
 	require.Equal(t, text, string(committed), "%s: run make gen", llmsFile)
 }
 
-// Whoever reads the page instead of the document misses no operation, and no scope.
+// The page has every operation and scope of the document.
 func TestAPIPage_HasEachOperation(t *testing.T) {
 	t.Parallel()
 	page, err := apiPage()
@@ -99,7 +99,7 @@ func TestAPIPage_HasEachOperation(t *testing.T) {
 	require.Contains(t, page, "| `POST /v1/runs/{runId}:fork` | Fork run |  | `mode` (required), `fromSeq`, `runOptionsOverlay` | 201 | `runs:create` and `runs:read` |")
 }
 
-// A page says what it is about in its first sentence, or says nothing here.
+// llms.txt quotes the first sentence of each page that has one.
 func TestLLMs_QuotesTheFirstSentenceOfAPage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -66,14 +66,14 @@ func run(out, swagger string, crds []string) (int, error) {
 	return len(all), nil
 }
 
-// schema is that of one kind.
+// schema is the schema of one kind.
 type schema struct {
 	group, version, kind string
 	body                 map[string]any
 }
 
-// write stores it where kubeconform's template finds it. The core group has the
-// version for a name, as kubeconform has it.
+// write stores it at kubeconform's path. As in kubeconform, the core group is named by the version
+// only.
 func (s schema) write(dir string) error {
 	group := s.group
 	if group == "" {

@@ -28,7 +28,7 @@ const swagger = `{"definitions": {
   }
 }}`
 
-func TestFromSwagger_StandsAloneAndKnowsNoOtherMembers(t *testing.T) {
+func TestFromSwagger_IsSelfContainedAndClosed(t *testing.T) {
 	t.Parallel()
 	all, err := fromSwagger([]byte(swagger))
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fromSwagger gives the schemas of all kinds of an OpenAPI document.
+// fromSwagger returns the schemas of all kinds of an OpenAPI document.
 func fromSwagger(doc []byte) ([]schema, error) {
 	var d struct {
 		Definitions map[string]map[string]any `json:"definitions"`
@@ -21,7 +21,7 @@ func fromSwagger(doc []byte) ([]schema, error) {
 	var all []schema
 	for _, def := range d.Definitions {
 		kinds, _ := def["x-kubernetes-group-version-kind"].([]any)
-		if len(kinds) != 1 { // those of all groups, such as DeleteOptions, are no objects of their own
+		if len(kinds) != 1 { // definitions of all groups, such as DeleteOptions, are not objects
 			continue
 		}
 		kind, _ := kinds[0].(map[string]any)
@@ -39,7 +39,7 @@ func fromSwagger(doc []byte) ([]schema, error) {
 	return all, nil
 }
 
-// fromCRD gives the schemas of all served versions of a CustomResourceDefinition.
+// fromCRD returns the schemas of all served versions of a CustomResourceDefinition.
 func fromCRD(doc []byte) ([]schema, error) {
 	var crd struct {
 		Spec struct {
@@ -71,20 +71,19 @@ func fromCRD(doc []byte) ([]schema, error) {
 		all = append(all, schema{crd.Spec.Group, v.Name, crd.Spec.Names.Kind, body})
 	}
 	if len(all) == 0 {
-		return nil, errors.New("is no CustomResourceDefinition with a served version")
+		return nil, errors.New("not a CustomResourceDefinition with a served version")
 	}
 	return all, nil
 }
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// resolver turns OpenAPI into plain JSON Schema.
+// resolver converts OpenAPI to plain JSON Schema.
 type resolver struct{ definitions map[string]map[string]any }
 
-// strict copies a schema: references are put in place, numbers that may be texts
-// may be both, and objects with named members have no others. within are the
-// references that led here; a schema that holds itself, such as that of CRDs, is
-// not looked into twice.
+// strict copies a schema with three changes. References are replaced by their targets,
+// int-or-string fields accept both, and objects with named members allow no others. within lists
+// the references followed so far: a recursive schema, such as that of CRDs, is expanded once.
 func (r resolver) strict(in map[string]any, within []string) (map[string]any, error) {
 	if ref := text(in["$ref"]); ref != "" {
 		name := strings.TrimPrefix(ref, "#/definitions/")

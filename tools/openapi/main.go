@@ -1,5 +1,5 @@
-// Command openapi prints the OpenAPI description of the REST API, of which the
-// console's types are made: `make console-types`.
+// Command openapi prints the OpenAPI description of the REST API. `make console-types` generates
+// the console's types from it.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command sbom prints what a Go binary is made of, as a CycloneDX document. It
-// reads what the linker wrote into the binary, so that it tells of that file and of
-// nothing else, and prints the same for the same file.
+// Command sbom prints the components of a Go binary as a CycloneDX document. It reads the linker's
+// data in the binary, so the output depends only on that file and is reproducible.
 //
 //	sbom BINARY > BINARY.cdx.json
 package main
@@ -46,7 +45,7 @@ func run(args []string) error {
 	return out.Encode(describe(info, sha256.Sum256(file)))
 }
 
-// document is as much of CycloneDX 1.6 as a binary can tell of itself.
+// document is the part of CycloneDX 1.6 that a binary has data for.
 type document struct {
 	Format   string `json:"bomFormat"`
 	Version  string `json:"specVersion"`
@@ -78,10 +77,10 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// describe lists the modules of a binary, and the Go that it was built with.
+// describe lists the modules of a binary and its Go version.
 func describe(info *debug.BuildInfo, sum [sha256.Size]byte) document {
 	d := document{Format: "CycloneDX", Version: "1.6", Revision: 1, Components: []component{}}
-	// Of the file itself, so that one file has one document.
+	// Derived from the file, so that one file has one document.
 	d.Serial = "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceOID, sum[:]).String()
 	d.Metadata.Component = component{
 		Type: "application", Ref: info.Path, Name: path.Base(info.Path), Version: info.Main.Version,

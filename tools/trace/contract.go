@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// obligation is a line of the contract that binds the host.
+// obligation is a line of the contract that the host must follow.
 type obligation struct {
 	section string
 	line    int // from 1
@@ -20,9 +20,8 @@ var (
 	ruling  = regexp.MustCompile(`^\|[\s:|-]+\|$`) // the line below a table's head
 )
 
-// obligations are the lines of the ledger's sections that bind: those with a
-// MUST or SHALL or one of its tags and, where the ledger asks for it, every row of
-// a table.
+// obligations returns the binding lines of the ledger's sections: those with a MUST, a SHALL or one
+// of its tags, and every table row where the ledger says so.
 func obligations(contract string, l *ledger) []obligation {
 	var out []obligation
 	section, inTable := "", false
@@ -48,8 +47,7 @@ func (l *ledger) tagged(text string) bool {
 	return slices.ContainsFunc(l.Tags, func(tag string) bool { return strings.Contains(text, tag) })
 }
 
-// unanswered are the obligations that no rule answers, and the phrases of rules
-// that answer none.
+// unanswered returns the obligations without a rule, and the phrases of rules that match no line.
 func (l *ledger) unanswered(obligations []obligation) []string {
 	var out []string
 	for _, o := range obligations {
@@ -70,7 +68,7 @@ func (l *ledger) unanswered(obligations []obligation) []string {
 	return out
 }
 
-// answers reports whether the rule names the line.
+// answers reports whether the rule covers the line.
 func (l *ledger) answers(r rule, o obligation) bool {
 	return l.section(r.At) == o.section && slices.ContainsFunc(r.Says, func(phrase string) bool {
 		return strings.Contains(o.text, phrase)

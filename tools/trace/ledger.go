@@ -9,13 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ledger says which rules the host keeps, where, and what proves it.
+// ledger lists the rules that the host follows, with code and tests.
 type ledger struct {
-	Contract string `yaml:"contract"` // what the rules are taken from, for people
-	// Sections are the parts of the contract that must be answered line by line.
+	Contract string `yaml:"contract"` // source of the rules, for readers
+	// Sections are the parts of the contract in which every binding line needs a rule.
 	Sections []string `yaml:"sections"`
-	// Rows are those of them whose every table row is an obligation, also without
-	// a MUST in it.
+	// Rows are the sections in which every table row is an obligation, also without a MUST.
 	Rows []string `yaml:"rows"`
 	// Tags are marks that make any line of the sections an obligation, such as that of
 	// a decision.
@@ -28,21 +27,20 @@ type ledger struct {
 // rule is one promise of the host.
 type rule struct {
 	At   string `yaml:"at"`   // section of the contract, with the number of a row if it has one: 26.7
-	Rule string `yaml:"rule"` // in our own words
-	// Says are phrases of the lines of the contract that the rule answers, just long
-	// enough to find them.
+	Rule string `yaml:"rule"` // in plain words
+	// Says are phrases of the covered lines of the contract, just long enough to identify them.
 	Says list `yaml:"says"`
 	Code list `yaml:"code"` // path, or path#Name
 	Test list `yaml:"test"` // package folder#TestName, or package folder#TestName/subtest
-	// Absent says why the host has no code for it: it is somebody else's duty, or a
-	// feature that is neither there nor advertised.
+	// Absent is the reason why the host has no code for the rule: another party's duty, or a
+	// feature that does not exist and is not advertised.
 	Absent string `yaml:"absent"`
 }
 
 // list is one entry, or several.
 type list []string
 
-// UnmarshalYAML takes a single entry as a list of one.
+// UnmarshalYAML accepts a single entry as a list of one.
 func (l *list) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*l = list{n.Value}
@@ -51,7 +49,7 @@ func (l *list) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(l))
 }
 
-// parseLedger reads a ledger, and refuses members it does not know.
+// parseLedger parses a ledger and rejects unknown members.
 func parseLedger(doc []byte) (*ledger, error) {
 	l := &ledger{}
 	d := yaml.NewDecoder(bytes.NewReader(doc))
@@ -65,18 +63,18 @@ func parseLedger(doc []byte) (*ledger, error) {
 	return l, nil
 }
 
-// holes are the rules without code or test, and the names that lead nowhere.
+// holes returns the rules without code or test, and the references without a target.
 func (l *ledger) holes(src *sources) []string {
 	var out []string
 	at := map[string]bool{}
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, r := range l.Rules {
 		at[r.At], at[l.section(r.At)] = true, true
 		name := fmt.Sprintf("§%s %q", r.At, r.Rule)
-		if told[name] {
-			out = append(out, name+": stands here twice")
+		if seen[name] {
+			out = append(out, name+": duplicate rule")
 		}
-		told[name] = true
+		seen[name] = true
 		for _, problem := range r.problems(src) {
 			out = append(out, name+": "+problem)
 		}
@@ -89,7 +87,7 @@ func (l *ledger) holes(src *sources) []string {
 	return out
 }
 
-// problems are what is wrong with one rule.
+// problems returns what is wrong with one rule.
 func (r rule) problems(src *sources) []string {
 	var out []string
 	if r.At == "" || r.Rule == "" {
@@ -99,7 +97,7 @@ func (r rule) problems(src *sources) []string {
 		out = append(out, "needs code and test, or a reason why it is absent")
 	}
 	if r.Absent != "" && len(r.Code) > 0 {
-		out = append(out, "has code and is said to be absent")
+		out = append(out, "has code and is marked absent")
 	}
 	for _, c := range r.Code {
 		if err := src.hasCode(c); err != nil {
@@ -114,7 +112,7 @@ func (r rule) problems(src *sources) []string {
 	return out
 }
 
-// absent counts the rules that the host has no code for.
+// absent counts the rules without code.
 func (l *ledger) absent() int {
 	n := 0
 	for _, r := range l.Rules {
@@ -125,8 +123,7 @@ func (l *ledger) absent() int {
 	return n
 }
 
-// section is the section of the contract that a place lies in: the longest
-// listed one that it begins with.
+// section returns the contract section of a place: the longest listed prefix.
 func (l *ledger) section(at string) string {
 	best := ""
 	for _, s := range l.Sections {

@@ -1,7 +1,6 @@
-// Command trace follows every rule of a ledger to the code that keeps it and to
-// the tests that prove it, and fails on a hole: a rule without either, a name
-// that is gone, a line of the contract that no rule answers. It is run from the
-// top of the repository: `make trace`.
+// Command trace checks that every rule of a ledger has code and tests. It fails on a hole: a rule
+// without either, a reference without a target, or a line of the contract without a rule. Run it
+// from the top of the repository: `make trace`.
 package main
 
 import (
@@ -14,8 +13,8 @@ import (
 
 func main() {
 	ledgerPath := flag.String("ledger", "docs/rules/envelopes.yaml", "the ledger of rules")
-	contractPath := flag.String("contract", "", "the text of the contract; empty: it is not held against the ledger")
-	quiet := flag.Bool("quiet", false, "print the holes and the sum only")
+	contractPath := flag.String("contract", "", "the text of the contract; empty skips the comparison")
+	quiet := flag.Bool("quiet", false, "print only the holes and the sum")
 	mapFile := flag.String("map", "", "write the page of the ledgers that follow as arguments to this file, and do nothing else")
 	flag.Parse()
 
@@ -32,7 +31,7 @@ func main() {
 	}
 }
 
-// run holds the ledger against the sources below root, and prints.
+// run checks the ledger against the sources below root, and prints the result.
 func run(out io.Writer, root, ledgerPath, contractPath string, quiet bool) error {
 	doc, err := os.ReadFile(ledgerPath)
 	if err != nil {
@@ -44,7 +43,7 @@ func run(out io.Writer, root, ledgerPath, contractPath string, quiet bool) error
 	}
 	holes := l.holes(newSources(root))
 	if contractPath == "" {
-		fmt.Fprintln(out, "SKIPPED: the contract is not at hand, so it is not asked whether every line of it has a rule")
+		fmt.Fprintln(out, "SKIPPED: the contract is missing, so its lines are not compared with the rules")
 	} else {
 		text, err := os.ReadFile(contractPath)
 		if err != nil {

@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// sources knows what the Go files below a folder declare. A folder is read when
-// it is first asked for.
+// sources lists the declarations of Go files. A folder is parsed on first use.
 type sources struct {
 	root    string
 	folders map[string]*folder
 }
 
-// folder is what the files of one folder declare.
+// folder is the declarations of one folder.
 type folder struct {
 	err   error
 	names map[string]map[string]bool // by file: functions, methods, types, constants, variables
-	tests map[string]*test           // by the name of the function
+	tests map[string]*test           // by function name
 }
 
-// test is a test function, and the texts of its file, among which are the names
-// of its subtests.
+// test is a test function with the string literals of its file, which include the names of its
+// subtests.
 type test struct {
 	body  ast.Node
 	texts map[string]bool
@@ -37,8 +36,7 @@ func newSources(root string) *sources {
 	return &sources{root: root, folders: map[string]*folder{}}
 }
 
-// hasCode looks a place up: a path below the root, with #Name if one declaration is
-// meant.
+// hasCode checks a code reference: a path below the root, with #Name for one declaration.
 func (s *sources) hasCode(ref string) error {
 	path, name, named := strings.Cut(ref, "#")
 	info, err := os.Stat(filepath.Join(s.root, path))
@@ -64,8 +62,8 @@ func (s *sources) hasCode(ref string) error {
 	return fmt.Errorf("code %s: %s declares no %s", ref, path, name)
 }
 
-// hasTest looks a test up: the folder of its package, #, and its name, with
-// /subtest if one case is meant.
+// hasTest checks a test reference: the package folder, #, the test's name, and /subtest for one
+// case.
 func (s *sources) hasTest(ref string) error {
 	dir, name, ok := strings.Cut(ref, "#")
 	if !ok {
@@ -89,7 +87,7 @@ func (s *sources) hasTest(ref string) error {
 	return nil
 }
 
-// folder reads the Go files of a folder.
+// folder parses the Go files of a folder.
 func (s *sources) folder(dir string) *folder {
 	dir = filepath.Clean(dir)
 	if f := s.folders[dir]; f != nil {
@@ -118,7 +116,7 @@ func (s *sources) folder(dir string) *folder {
 
 var isTest = regexp.MustCompile(`^(Test|Fuzz)\w+$`)
 
-// add notes what one file declares.
+// add records the declarations of one file.
 func (f *folder) add(name string, file *ast.File) {
 	names := map[string]bool{}
 	f.names[name] = names
@@ -148,8 +146,7 @@ func (f *folder) add(name string, file *ast.File) {
 	}
 }
 
-// textsOf are the string literals of a file, as the names of subtests are
-// printed.
+// textsOf returns the string literals of a file in the form of subtest names.
 func textsOf(file *ast.File) map[string]bool {
 	out := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -163,10 +160,10 @@ func textsOf(file *ast.File) map[string]bool {
 	return out
 }
 
-// spaced writes a name as `go test` prints it.
+// spaced converts a name to the form that `go test` prints.
 func spaced(s string) string { return strings.ReplaceAll(s, " ", "_") }
 
-// isSkipped reports whether the first thing a test does is to skip.
+// isSkipped reports whether a test starts with a skip.
 func isSkipped(body ast.Node) bool {
 	block, ok := body.(*ast.BlockStmt)
 	if !ok || block == nil || len(block.List) == 0 {

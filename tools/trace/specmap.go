@@ -14,7 +14,7 @@ holds the names in it against the code, and the rules against the protocol, line
 
 `
 
-// specMap is the page of all ledgers: section, rule, package, test.
+// specMap renders the page of all ledgers: section, rule, package, test.
 func specMap(ledgers []*ledger) string {
 	var b strings.Builder
 	b.WriteString(specMapHead)
@@ -32,11 +32,10 @@ func specMap(ledgers []*ledger) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// cell keeps a text from ending its cell.
+// cell escapes a text for a table cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// packages are the folders that places in the code lie in, each once, as links from
-// docs/.
+// packages returns the folders of code references, each once, as links from docs/.
 func packages(code list) string {
 	var out []string
 	seen := map[string]bool{}
@@ -53,7 +52,7 @@ func packages(code list) string {
 	return strings.Join(out, ", ")
 }
 
-// tests are the tests by their packages.
+// tests returns the tests grouped by package.
 func tests(refs list) string {
 	var order []string
 	names := map[string][]string{}

@@ -18,7 +18,7 @@ func TestSpecMap_NamesSectionPackageAndTest(t *testing.T) {
 	require.Contains(t, page, "| §3.2 | c | not here: nobody asked |  |\n")
 }
 
-// The page in the tree is the one that the ledgers make: `make gen` was not forgotten.
+// The committed page equals the generated one: run `make gen` after a change.
 func TestSpecMap_IsWrittenDown(t *testing.T) {
 	t.Parallel()
 	want, err := mapOf([]string{"../../docs/rules/host.yaml", "../../docs/rules/envelopes.yaml"})

@@ -31,7 +31,7 @@ func TestHoles_AreRulesThatLeadNowhere(t *testing.T) {
 	const kept = "rule: r, code: p/p.go#Keep, test: p#TestKeep"
 	tests := map[string]struct {
 		rules string
-		holes []string // what each of them says
+		holes []string // expected messages
 	}{
 		"a rule with code and test":         {rules: `{at: "2", ` + kept + `}`},
 		"a constant, a type and a folder":   {rules: `{at: "2", rule: r, code: [p/p.go#Limit, "p#T", p], test: p#TestKeep/case_7}`},
@@ -40,7 +40,7 @@ func TestHoles_AreRulesThatLeadNowhere(t *testing.T) {
 		"no test":                           {rules: `{at: "2", rule: r, code: p}`, holes: []string{"needs code and test"}},
 		"no code":                           {rules: `{at: "2", rule: r, test: p#TestKeep}`, holes: []string{"needs code and test"}},
 		"no words":                          {rules: `{at: "2", code: p, test: p#TestKeep}`, holes: []string{"needs a place"}},
-		"both code and a reason":            {rules: `{at: "2", ` + kept + `, absent: why}`, holes: []string{"said to be absent"}},
+		"both code and a reason":            {rules: `{at: "2", ` + kept + `, absent: why}`, holes: []string{"marked absent"}},
 		"a file that is gone":               {rules: `{at: "2", rule: r, code: p/q.go, test: p#TestKeep}`, holes: []string{"no such file"}},
 		"a name that is gone":               {rules: `{at: "2", rule: r, code: p/p.go#Gone, test: p#TestKeep}`, holes: []string{"declares no Gone"}},
 		"a test that is gone":               {rules: `{at: "2", rule: r, code: p, test: p#TestGone}`, holes: []string{"has no TestGone"}},
@@ -49,9 +49,9 @@ func TestHoles_AreRulesThatLeadNowhere(t *testing.T) {
 		"a case that is gone":               {rules: `{at: "2", rule: r, code: p, test: p#TestKeep/case_8}`, holes: []string{"no case"}},
 		"a test that skips":                 {rules: `{at: "2", rule: r, code: p, test: p#TestLater}`, holes: []string{"nothing but skip"}},
 		"a test that does nothing":          {rules: `{at: "2", rule: r, code: p, test: p#TestEmpty}`, holes: []string{"nothing but skip"}},
-		"the same rule twice":               {rules: `{at: "2", ` + kept + `}, {at: "2", ` + kept + `}`, holes: []string{"twice"}},
+		"the same rule twice":               {rules: `{at: "2", ` + kept + `}, {at: "2", ` + kept + `}`, holes: []string{"duplicate rule"}},
 		"a section without a rule":          {rules: `{at: "9", ` + kept + `}`, holes: []string{"§2: no rule"}},
-		"several holes are all told of":     {rules: `{at: "9", rule: r, code: gone, test: q#TestA}`, holes: []string{"no such file", "no such folder", "§2: no rule"}},
+		"several holes are all reported":    {rules: `{at: "9", rule: r, code: gone, test: q#TestA}`, holes: []string{"no such file", "no such folder", "§2: no rule"}},
 		"a numbered case is of its section": {rules: `{at: "2.7", ` + kept + `}`},
 	}
 	for name, tc := range tests {
@@ -156,8 +156,7 @@ func TestRun_PrintsEveryRuleAndFailsOnAHole(t *testing.T) {
 	require.Contains(t, out.String(), "1 rules, 0 of them not this host's, 2 holes")
 }
 
-// The ledgers of this repository have no hole. Whether the contract has lines that
-// they do not answer is asked where the contract is.
+// The ledgers have no holes. The comparison with the contract needs its text.
 func TestLedgers_HaveNoHole(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"envelopes", "host"} {

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/internal/natsd"
 )
 
-// Connect starts a server with an empty store, and connects to it as the host does; both end with
+// Connect starts a server with an empty store and connects to it as the host does. Both end with
 // the test.
 func Connect(t testing.TB) *nats.Conn {
 	t.Helper()

@@ -1,18 +1,17 @@
-// Package natsdtest starts an embedded NATS server, and tells what it leaves behind, for tests that
-// look for goroutines.
+// Package natsdtest starts an embedded NATS server, and lists the goroutines it leaves, for leak
+// checks.
 package natsdtest
 
 import "go.uber.org/goleak"
 
 const server = "github.com/nats-io/nats-server/v2/server."
 
-// LeftBehind are goroutines of a server that was stopped. None is of the host's doing.
+// LeftBehind lists goroutines of a stopped server. The host started none of them.
 func LeftBehind() []goleak.Option {
 	var options []goleak.Option
 	for _, function := range []string{
-		server + "(*jetStream).monitorQueueDepth", // for the whole process
-		// One that is stopped amid a batch keeps the store of what came of it, until its
-		// timer of ten seconds is up.
+		server + "(*jetStream).monitorQueueDepth", // one per process
+		// A server stopped during a batch keeps the batch's store until a timer of ten seconds.
 		server + "(*msgBlock).flushLoop",
 		server + "(*fileStore).flushStreamStateLoop",
 		"github.com/nats-io/nats-server/v2/server/ats.Register.func1",

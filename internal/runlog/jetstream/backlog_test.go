@@ -30,7 +30,7 @@ const backlogFrames = 100
 func backlog(t *testing.T) *natsd.Server {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("writes 100 MB; left out under -short")
+		t.Skip("writes 100 MB; run without -short")
 	}
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
@@ -49,9 +49,8 @@ func backlog(t *testing.T) *natsd.Server {
 	return srv
 }
 
-// A server ends a connection that has more waiting for it than max_pending, and with it all else
-// that goes over the connection: no reader asks for that much at once (docs/streams.md, "Who may
-// read").
+// A server closes a connection with more than max_pending bytes waiting, and all its subscriptions
+// with it. No reader requests that much at a time (docs/streams.md, "Who may read").
 func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 	t.Parallel()
 	srv := backlog(t)
@@ -102,12 +101,12 @@ func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 	}
 }
 
-// A server may take more at a time than the host needs (docs/kubernetes.md). What is larger than a
-// reader asks for is never handed out, nor is anything behind it.
+// A server may accept larger messages than the host needs (docs/kubernetes.md). A message larger
+// than a reader's request would never be delivered, and block everything after it.
 func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("writes and reads frames of 14 MB; left out under -short")
+		t.Skip("writes and reads frames of 14 MB; run without -short")
 	}
 	const large = 14 << 20
 	srv := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 15 << 20})
@@ -123,7 +122,7 @@ func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	_, err = log.Append(ctx, start, 0)
 	require.NoError(t, err)
 	long := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "long"}
-	const some = 40 // more than are asked for one by one
+	const some = 40 // more than are requested one by one
 	require.NoError(t, (&runlogtest.Writer{Log: full{Log: log}, Run: long, Name: "w"}).Add(ctx, some))
 	last, err := log.Last(ctx, long)
 	require.NoError(t, err)

@@ -36,8 +36,8 @@ func writers(log *jetstream.Log, prefix string) []*runlogtest.Writer {
 	return all
 }
 
-// The log's server goes away and comes back under many who append: what was
-// acknowledged is there, and nobody who is alone with a run is told of a conflict.
+// The log's server restarts under many concurrent appends. Every acknowledged frame is there, and
+// the only writer of a run gets no conflict.
 func TestLog_ManyWritersSurviveAServerThatRestarts(t *testing.T) {
 	t.Parallel()
 	srv, log := serve(t, t.TempDir(), testConfig())
@@ -68,7 +68,7 @@ func TestLog_ManyWritersSurviveAServerThatRestarts(t *testing.T) {
 // killed.
 const childDir = "WAYBILL_TEST_LOG_DIR"
 
-// writeUntilKilled tells each frame that was acknowledged on the standard output.
+// writeUntilKilled prints each acknowledged frame.
 func writeUntilKilled(dir string) error {
 	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
 	if err != nil {
@@ -105,8 +105,8 @@ func writeUntilKilled(dir string) error {
 	return <-errs
 }
 
-// The process that holds the log is killed amid appends, again and again: what it has
-// acknowledged is there when the log is opened, and every run is unbroken.
+// The process with the log is killed repeatedly during appends. When the log is reopened, every
+// acknowledged frame is there and every run is complete.
 func TestLog_ManyWritersSurviveAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,12 +10,12 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-// A cluster that has lost a server takes writes, and keeps them on fewer disks than it
-// was told to.
+// A cluster without one of its servers accepts writes, but stores them on fewer disks than
+// configured.
 func TestCheck_SeesACopyThatIsNotInSync(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits until a cluster misses one of its servers; left out under -short")
+		t.Skip("waits until a cluster misses one of its servers; run without -short")
 	}
 	servers, nc := natslinktest.Cluster(t)
 	cfg := DefaultConfig()

@@ -15,13 +15,14 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// wish is what a disk was asked to keep.
+// wish is a sync that was requested.
 type wish struct {
 	pos    uint64
 	urgent bool
 }
 
-// kept is a log on a disk that is the test's: what it was asked to keep, and what came of it.
+// kept is a log on a disk controlled by the test. asked records the requested syncs, fails is their
+// result.
 func kept(t *testing.T) (l *Log, asked *[]wish, fails *error) {
 	t.Helper()
 	asked, fails = new([]wish), new(error)
@@ -53,8 +54,8 @@ func TestAppend_ReturnsWhenTheFrameIsOnTheDiskAndStageDoesNotWait(t *testing.T) 
 	require.Equal(t, []wish{{pos, true}, {staged, false}, {staged, true}}, *asked)
 }
 
-// Whether a frame is there that could not be kept is not known: it is told as what cannot be
-// reached, at once, and the same frame can be appended again.
+// A frame whose sync failed has an unknown outcome. The caller immediately gets an unavailable
+// error and can append the same frame again.
 func TestAppend_OfAFrameThatCannotBeKeptIsUnavailable(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
@@ -70,9 +71,9 @@ func TestAppend_OfAFrameThatCannotBeKeptIsUnavailable(t *testing.T) {
 	require.EqualValues(t, 1, pos)
 }
 
-// A server that is opened anew may have lost the frame: it is looked for there, and the caller is told
-// once it is kept.
-func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
+// A reopened server may have lost the frame. The log looks for it there, and returns once it is
+// synced.
+func TestAppend_FindsTheFrameInAReopenedServer(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
 	*fails = fmt.Errorf("%w: it is down", natslink.ErrLost)
@@ -91,8 +92,8 @@ func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
 	require.Equal(t, pos, end, "it is there once")
 }
 
-// Who is told that another was first may pass that on: the other's frame is on the disk by then.
-func TestAppend_AConflictIsToldWhenTheOtherFrameIsOnTheDisk(t *testing.T) {
+// A conflict is reported only once the other frame is on disk, so the caller may rely on it.
+func TestAppend_AConflictIsReportedOnceTheOtherFrameIsDurable(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
 	pos, err := l.Stage(t.Context(), opening("a", `{}`), 0)
@@ -105,7 +106,7 @@ func TestAppend_AConflictIsToldWhenTheOtherFrameIsOnTheDisk(t *testing.T) {
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
 }
 
-// Readers are shown what is on the disk, and nothing else.
+// Readers get only frames that are on disk.
 func TestFollow_HandsOverWhatIsOnTheDisk(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)

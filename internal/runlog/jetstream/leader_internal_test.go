@@ -35,7 +35,7 @@ func (s *fakeServer) GetLastMsgForSubject(context.Context, string) (*js.RawStrea
 	return raw(s.frames[len(s.frames)-1], uint64(len(s.frames))), nil
 }
 
-// CachedInfo says that it answers for one message at a time.
+// CachedInfo describes a server that returns one message per request.
 func (s *fakeServer) CachedInfo() *js.StreamInfo { return &js.StreamInfo{} }
 
 func raw(f *frame.Frame, pos uint64) *js.RawStreamMsg {
@@ -58,8 +58,8 @@ func tenFrames() (subject.Run, []*frame.Frame) {
 	return run, frames
 }
 
-// What any server has is there; what is last, and that nothing follows, the leader is asked.
-func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
+// Frames may be read from any server. Only the leader answers which frame is the last.
+func TestLog_ReadsOnlyTheEndOfARunFromTheLeader(t *testing.T) {
 	t.Parallel()
 	l, _ := laggingLog(t)
 	run, frames := tenFrames()
@@ -88,7 +88,7 @@ func (s *gappedServer) GetMsg(ctx context.Context, pos uint64, opts ...js.GetMsg
 	return s.fakeServer.GetMsg(ctx, pos, opts...)
 }
 
-// A frame that one server has lost is asked of the leader before the run is taken for damaged.
+// A frame that one server has lost is requested from the leader before the run counts as damaged.
 func TestLog_TakesARunForDamagedOnlyIfItsLeaderHasItSo(t *testing.T) {
 	t.Parallel()
 	run, frames := tenFrames()

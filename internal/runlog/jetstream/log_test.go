@@ -104,7 +104,7 @@ func TestLog_WithPatienceGivesUpBeforeItsCaller(t *testing.T) {
 	}
 }
 
-func TestLog_TellsAFrameThatTheServerNeverTakes(t *testing.T) {
+func TestLog_ReportsAFrameThatTheServerNeverStores(t *testing.T) {
 	t.Parallel()
 	log := open(t, t.TempDir(), testConfig())
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
@@ -118,8 +118,8 @@ func TestLog_TellsAFrameThatTheServerNeverTakes(t *testing.T) {
 	require.ErrorIs(t, err, runlog.ErrNotFound)
 }
 
-// The acknowledgement of a frame goes down with its connection: whoever appended it
-// learns on the next connection that it is there, and not after a timeout.
+// The acknowledgement of a frame is lost with its connection. The writer finds the frame over the
+// next connection, without waiting for a timeout.
 func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.T) {
 	t.Parallel()
 	srv := natslinktest.Start(t)
@@ -146,7 +146,7 @@ func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.
 	require.Len(t, frames, 1)
 }
 
-func TestLog_AReadLostWithItsConnectionIsMadeAnew(t *testing.T) {
+func TestLog_ReadsAgainAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	for name, read := range map[string]func(context.Context, *jetstream.Log) error{

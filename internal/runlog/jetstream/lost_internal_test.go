@@ -67,7 +67,7 @@ func TestFollow_TakesNoGapForGranted(t *testing.T) {
 		positions []uint64
 		decides   error
 		missing   [][2]uint64
-		want      []uint64 // what is handed over
+		want      []uint64 // the delivered positions
 	}{
 		"in order":                   {[]uint64{5, 6, 7}, nil, nil, []uint64{5, 6, 7}},
 		"a gap":                      {[]uint64{5, 8, 9}, errGap, [][2]uint64{{6, 7}}, nil},
@@ -140,12 +140,12 @@ func copied(t *testing.T, lost ...uint64) *Log {
 	return l
 }
 
-// That the leader has lost a record once says nothing of those that another server has lost.
+// A record that the leader has lost does not excuse the records that another server has lost.
 func TestFollow_PassesTheGapsOfTheLeaderAlone(t *testing.T) {
 	t.Parallel()
 	const all = 10
 	for name, tc := range map[string]struct {
-		leader, other []uint64 // what each has lost
+		leader, other []uint64 // the lost positions
 		passes        bool
 	}{
 		"the same of both":                     {[]uint64{5, 9}, []uint64{5, 9}, true},

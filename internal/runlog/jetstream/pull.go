@@ -35,7 +35,7 @@ type puller struct {
 	// want is how many messages may be on their way or wait in the channel; only next uses it.
 	want int
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// due are the messages that the server may still send for the open requests, and until when.
 	due, open int
 	until     time.Time
@@ -119,8 +119,8 @@ func (p *puller) next(ctx context.Context) (*nats.Msg, error) {
 	return nil, ctx.Err()
 }
 
-// request asks for what is wanted and not on its way, in large steps unless nothing is. wait is
-// when to look again if nothing comes.
+// request requests what is wanted and not in flight, in large steps unless nothing is in flight.
+// wait is the time until the next check.
 func (p *puller) request() (wait time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *puller) request() (wait time.Duration, err error) {
 		return 0, err
 	}
 	now := time.Now()
-	if p.due == 0 || now.After(p.until) { // what is overdue was lost, with a connection or a leader
+	if p.due == 0 || now.After(p.until) { // overdue: lost with a connection or a leader
 		p.due, p.open = 0, 0
 	}
 	if pause := pullRetry - now.Sub(p.refused); pause > 0 {
@@ -182,7 +182,7 @@ func (p *puller) received(m *nats.Msg) {
 		if status == "409" && (err != nil || left > 0 && !strings.Contains(m.Header.Get("Description"), "MaxBytes")) {
 			p.refused = time.Now() // such as: too many requests wait
 		}
-	default: // 503: nobody leads the consumer
+	default: // 503: the consumer has no leader
 		p.due = 0
 		p.failed = fmt.Errorf("pull: %s %s", status, m.Header.Get("Description"))
 	}

@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// What is handed out and not acknowledged is bounded for all dispatchers together; the one
-// that opened the queue last says by how much.
+// The number of unacknowledged deliveries of all dispatchers together is limited. The dispatcher
+// that opened the queue last sets the limit.
 func TestQueue_HandsOutNoMoreThanItMayUntilSomethingIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
@@ -119,7 +119,7 @@ func TestQueue_FetchesOneRunAfterTheOther(t *testing.T) {
 }
 
 // What was fetched and not taken goes back when the queue is closed, and not after AckWait.
-func TestQueue_GivesBackWhatNobodyTook(t *testing.T) {
+func TestQueue_ReturnsUnclaimedRuns(t *testing.T) {
 	t.Parallel()
 	_, log := serve(t, t.TempDir(), testConfig())
 	q, err := log.Queue(t.Context())
@@ -148,7 +148,7 @@ func TestQueue_GivesBackWhatNobodyTook(t *testing.T) {
 	}
 }
 
-// A run that was fetched is kept from then on, also while it waits for whoever fetched it.
+// A fetched run is extended from then on, also before Next returns it.
 func TestQueue_KeepsWhatWasFetchedAndNotTaken(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()

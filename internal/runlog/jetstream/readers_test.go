@@ -29,7 +29,7 @@ func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
 
-	const steps = 100 // too many to ask for them one by one
+	const steps = 100 // too many to request one by one
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	grow(t, log, run, steps, func(int) string { return "m" })
 	for range 10 {
@@ -92,7 +92,7 @@ func TestLog_ReadsLongRunsOfAnyServerOfACluster(t *testing.T) {
 	read(slices.Delete(servers, leads, leads+1))
 }
 
-// grow appends a run of steps, each of which says something.
+// grow appends a run of steps, each with a text.
 func grow(t *testing.T, log *jetstream.Log, run subject.Run, steps int, says func(step int) string) {
 	t.Helper()
 	f := frame.NewOpen(run, []byte(`{}`))

@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// lagging is a stream whose leader is behind those who hand its frames out.
+// lagging is a stream whose leader is behind the other servers.
 type lagging struct {
 	js.Stream
 	asked int
-	ends  []uint64 // what it says each time; at the end of the list it fails
+	ends  []uint64 // the last positions it reports, in order; then it fails
 }
 
 func (s *lagging) Info(context.Context, ...js.StreamInfoOpt) (*js.StreamInfo, error) {

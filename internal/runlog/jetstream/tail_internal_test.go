@@ -32,7 +32,7 @@ func copyOf(t *testing.T, run subject.Run, frames int, lost ...uint64) *Log {
 	return l
 }
 
-// A server that was killed may have lost the end of what it had, and nobody tells it.
+// A killed server may have lost the end of its data without reporting it.
 func TestRun_IsReadOfTheLeaderWhereAServerLacksSome(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
@@ -52,7 +52,8 @@ func TestRun_IsReadOfTheLeaderWhereAServerLacksSome(t *testing.T) {
 	}
 }
 
-// A server that has begun again may be far behind, and whoever takes up the runs of another asks it for many.
+// A restarted server may be far behind, and a dispatcher that takes over many runs reads many from
+// it.
 func TestRun_OfALaggingServerNeedsNoTurn(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}

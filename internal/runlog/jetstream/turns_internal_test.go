@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// Others wait for whoever reads a long run: it must not wait for a server that says nothing.
+// Other readers wait for the reader of a long run, so it must not wait for a silent server.
 func TestOneOfFew_GivesItsTurnBack(t *testing.T) {
 	t.Parallel()
 	nc := natsdtest.Connect(t)

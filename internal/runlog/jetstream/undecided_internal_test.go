@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// answering is a server whose answers to appends the test gives.
+// answering is a server whose answers to appends the test sets.
 type answering struct {
 	js.JetStream
 
@@ -26,8 +26,7 @@ func (a answering) PublishMsg(context.Context, *nats.Msg, ...js.PublishOpt) (*js
 	return a.answer()
 }
 
-// That another append is on its way is no conflict: it may come to nothing, and nobody can
-// read it yet.
+// Another append in progress is not a conflict: it may fail, and cannot be read yet.
 func TestAppend_WaitsForAnotherThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	undecided := &js.APIError{Code: 400, ErrorCode: js.JSErrCodeStreamWrongLastSequenceConstant}

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/bundle"
 )
 
-// canary stands for what the run is about.
+// canary is a text from the run's content.
 const canary = "the-lamp-arrived-broken"
 
 var at = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -73,7 +73,7 @@ func build(t *testing.T, in bundle.Input) (read, string) {
 	return r, string(b)
 }
 
-func TestBuild_TellsTheCourseAndNoContent(t *testing.T) {
+func TestBuild_ShowsTheCourseAndNoContent(t *testing.T) {
 	t.Parallel()
 	in := input(`run.completed {"outputs":{"o":"` + canary + `"}}`)
 	r, text := build(t, in)
@@ -248,8 +248,7 @@ func TestTrim_ChangesNothingOfABundle(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
-// A model's address and media type are its words, and may repeat what the run was
-// told.
+// A model's asset address and media type are model output and may repeat the run's input.
 func TestBuild_TakesNoWordOfTheModelFromAnAsset(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
@@ -267,8 +266,8 @@ func TestBuild_TakesNoWordOfTheModelFromAnAsset(t *testing.T) {
 	require.Contains(t, text, `"mimeType":"image/svg+xml"`)
 }
 
-// OpenWOP envelope contract §17: a bundle lists assets by reference. It is handed
-// around, so none of its addresses may open one.
+// OpenWOP envelope contract §17: a bundle lists assets by reference. Bundles are shared, so none of
+// the addresses may give access.
 func TestBuild_NamesAssetsAndOpensNone(t *testing.T) {
 	t.Parallel()
 	mac := strings.Repeat("s", 42) + "A"

@@ -17,7 +17,7 @@ func listed(tenant, runID string, status wire.Status) store.Run {
 	return store.Run{Key: store.Key{Tenant: tenant, RunID: runID}, Status: status}
 }
 
-// taken gives what waits for a watch, as "run status".
+// taken returns the pending changes of a watch, as "run status".
 func taken(t *testing.T, w *hub.Watch) []string {
 	t.Helper()
 	changes, err := w.Next(t.Context())
@@ -47,7 +47,7 @@ func TestWatch_GetsEachRunOfItsTenantOnceAsItIsByThen(t *testing.T) {
 	require.Equal(t, []string{"a completed", "b ?"}, taken(t, w))
 }
 
-func TestWatch_IsToldOnlyOfWhatAListShows(t *testing.T) {
+func TestWatch_ReportsOnlyListedRuns(t *testing.T) {
 	t.Parallel()
 	h := hub.New(4)
 	w := h.Watch("acme")

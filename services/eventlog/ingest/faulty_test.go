@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// faultyStore fails as it is told to, and else is the store it wraps.
+// faultyStore wraps a store and fails on demand.
 type faultyStore struct {
 	ingest.Store
 	mu       sync.Mutex

@@ -75,7 +75,7 @@ func TestRun_GoesOnWhereItStopped(t *testing.T) {
 	require.Error(t, r.ing.Ready())
 	r.close()
 
-	w := writers[1] // a run that goes on while nobody ingests
+	w := writers[1] // a run that continues while no ingester runs
 	w.Step(logtest.Node("later")...)
 	writers = append(writers, mixed(t, log, "b", 10)...)
 	again := openRig(t, log, r.path)
@@ -142,7 +142,7 @@ func TestRun_PutsManyFramesOfARunInOneRow(t *testing.T) {
 	r.same(t, w)
 }
 
-func TestRun_TellsFollowersAfterTheCommit(t *testing.T) {
+func TestRun_NotifiesFollowersAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r := newRig(t, log)

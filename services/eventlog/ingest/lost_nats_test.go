@@ -26,8 +26,8 @@ func serveNATS(t *testing.T, dir string, port int) (url string, stop func()) {
 	return srv.ClientURL(), func() { srv.Shutdown(); srv.WaitForShutdown() }
 }
 
-// A NATS server comes back without the last records that it had acknowledged, under an event
-// log that has read them and goes on.
+// A NATS server restarts without its last acknowledged records, while the event log has read them
+// and continues.
 func TestCompare_SeesThatANATSServerHasLostItsEnd(t *testing.T) {
 	t.Parallel()
 	dir, earlier := t.TempDir(), t.TempDir()

@@ -23,7 +23,7 @@ func cutOff(t *testing.T, n uint64) (*rig, *memory.Log, []*frame.Frame) {
 	return r, log, all
 }
 
-// compare looks at the log so many times, as a host does once a second.
+// compare checks the log this many times, as a host does every second.
 func (r *rig) compare(t *testing.T, times int) {
 	t.Helper()
 	for range times {
@@ -60,7 +60,7 @@ func TestCompare_CountsAnEndThatIsLost(t *testing.T) {
 	require.EqualValues(t, 1, r.ing.Stats().Rebuilds)
 }
 
-// A log in use goes on at once, and gives the places of what is lost to others.
+// A log in use continues immediately, and reuses the positions of lost records.
 func TestCompare_CountsAnEndThatIsLostAlthoughTheLogGoesOn(t *testing.T) {
 	t.Parallel()
 	r, log, all := cutOff(t, 7)
@@ -97,7 +97,7 @@ func TestCompare_LooksAtNothingThatCannotBeRead(t *testing.T) {
 	require.Zero(t, r.ing.Stats().Lost)
 }
 
-// The log lost its end while nobody read it; another server has it, and leads.
+// The log lost its end while it was not read. Later another server, which has the end, leads.
 func TestRun_CountsAnEndThatWasLostBeforeUntilItIsThereAgain(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

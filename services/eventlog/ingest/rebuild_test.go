@@ -37,8 +37,8 @@ func TestRun_RebuildsADamagedStore(t *testing.T) {
 	eventually(t, func() bool { return r.ing.Ready() == nil }, "ready again")
 }
 
-// Another replica has emptied the store, or its database has lost some batches: the
-// log is followed from where it stands, and nobody reads what was cached before.
+// Another replica has emptied the store, or its database has lost some batches. The log is read
+// from the store's position, and cached rows are not used.
 func TestRun_FollowsAStoreThatHasMoved(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
@@ -65,14 +65,14 @@ func filled(t *testing.T, log *memory.Log) (*rig, []*logtest.Writer) {
 	return r, writers
 }
 
-// latecomer is a writer whose look at the tail was before all others.
+// latecomer is a writer that reads the tail before all others.
 type latecomer struct{ ingest.Store }
 
 func (latecomer) Tail(context.Context) (store.Tail, error) { return store.Tail{}, nil }
 
 // With several writers, frames come by that are stored already. Who follows their
 // runs here has not seen them: the terminal event among them would never come.
-func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
+func TestRun_NotifiesFollowersOfAnotherWritersFrames(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r, writers := filled(t, log)
@@ -93,7 +93,7 @@ func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
 }
 
 // A writer that loses the log for a while finds the store further on than it was.
-func TestRun_TellsFollowersOfWhatWasAppliedWhileItWasAway(t *testing.T) {
+func TestRun_NotifiesFollowersOfFramesAppliedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r, writers := filled(t, log)
@@ -110,7 +110,7 @@ func TestRun_TellsFollowersOfWhatWasAppliedWhileItWasAway(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-func TestRun_RebuildsWhenAReaderAsks(t *testing.T) {
+func TestRun_RebuildsOnAReadersRequest(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r := newRig(t, log)
@@ -130,8 +130,8 @@ func TestRun_RebuildsWhenAReaderAsks(t *testing.T) {
 	require.NotEmpty(t, moved)
 }
 
-// The file is overwritten while it is open. Whenever SQLite notices, the store
-// is rebuilt, and in the end it tells what the log tells.
+// The file is overwritten while it is open. Whenever SQLite detects it, the store is rebuilt. In
+// the end it matches the log.
 func TestRun_SurvivesAFileOverwrittenWhileOpen(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
@@ -169,8 +169,7 @@ func overwrite(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// A store that knows more than the log, or another log, stands for a log that
-// is gone.
+// A store that is ahead of the log, or belongs to another log, means that the old log is gone.
 func TestRun_RebuildsWhenTheLogIsAnotherOne(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ runs, lost int }{ // of one that is no shorter only the last frame is compared
@@ -223,8 +222,8 @@ func TestRun_TakesAStoreWhoseLastFrameIsDamagedNow(t *testing.T) {
 	require.Zero(t, again.ing.Stats().Rebuilds)
 }
 
-// A process that is killed in the middle of a batch leaves the files as they
-// are at that moment. The next one finds whole batches and goes on from there.
+// A process killed in the middle of a batch leaves the files unchanged. The next one finds whole
+// batches and continues from there.
 func TestRun_AfterACrashGoesOnFromWholeBatches(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

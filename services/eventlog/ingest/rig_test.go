@@ -86,7 +86,7 @@ func (r *rig) caughtUp(t testing.TB, log *memory.Log) {
 	require.NoError(t, r.ing.Wait(within(t), uint64(len(frames))), "applied: %+v", r.ing.Stats())
 }
 
-// same checks that the store tells the runs as their writers do.
+// same checks that the store returns the runs as their writers wrote them.
 func (r *rig) same(t testing.TB, writers ...*logtest.Writer) {
 	t.Helper()
 	for _, w := range writers {
@@ -115,7 +115,7 @@ func eventually(t testing.TB, check func() bool, what string) {
 	require.Eventually(t, check, patience, time.Millisecond, what)
 }
 
-// position reads where the store stands.
+// position returns the store's tail.
 func (r *rig) tail(t testing.TB) store.Tail {
 	t.Helper()
 	tail, err := r.store.Tail(t.Context())

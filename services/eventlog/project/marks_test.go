@@ -103,7 +103,7 @@ func TestFound_OfALoadedRunIsAllMarksAndTheSubstitutionsAfter(t *testing.T) {
 	require.Equal(t, 5, substitutions[0].Sequence)
 }
 
-func TestFound_TellsOfSubstitutions(t *testing.T) {
+func TestFound_ReportsSubstitutions(t *testing.T) {
 	t.Parallel()
 	want := store.Substitution{
 		Sequence: 1, NodeID: "n1", At: "2026-03-01T12:00:00.001Z", Original: modelgate.Model{Provider: "house", Model: "small"},

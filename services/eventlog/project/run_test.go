@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// written is a run as its writer knows it, and the log it is in.
+// written is a run with its writer and its log.
 func written(t *testing.T) (*logtest.Writer, *memory.Log) {
 	t.Helper()
 	log := memory.New()

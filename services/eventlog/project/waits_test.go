@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/project"
 )
 
-// C3d: a row says who has to act.
+// C3d: a row shows who has to act.
 func TestWaits_NamesTheNodeAtWorkAndTheQuestion(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)
@@ -29,7 +29,7 @@ func TestWaits_NamesTheNodeAtWorkAndTheQuestion(t *testing.T) {
 }
 
 // C3: a row names a person where a person has to act, whatever the status of the run is called.
-func TestWaits_SaysWhetherAPersonHasToAct(t *testing.T) {
+func TestWaits_ShowsWhetherAPersonHasToAct(t *testing.T) {
 	t.Parallel()
 	surface := `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.text","id":"why","label":"Why?"}]}}`
 	for name, c := range map[string]struct{ kind, data, want string }{
@@ -47,7 +47,8 @@ func TestWaits_SaysWhetherAPersonHasToAct(t *testing.T) {
 	}
 }
 
-// C3d: a run at work is with its owner, whoever else changes it, also after it was read from the store.
+// C3d: an executing run is shown with its owner, also after other writers change it, and after a
+// reload from the store.
 func TestWaits_NamesWhoHasTheRun(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)

@@ -1,5 +1,5 @@
-// Package a2a is an agent of A2A 0.3 over JSON-RPC, for tests: a real server on a
-// real port, which takes what the protocol allows and answers what a test queues.
+// Package a2a is a test agent of A2A 0.3 over JSON-RPC. It listens on a real port, accepts what the
+// protocol allows and answers from a queue.
 package a2a
 
 import (
@@ -12,19 +12,19 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// Reply is what a message is answered with. The first that is set counts.
+// Reply is a scripted answer. The first field that is set counts.
 type Reply struct {
-	// Status, when set, is that of an HTTP error with Body and Header.
+	// Status, when set, makes the reply an HTTP error with Body and Header.
 	Status int
 	Body   string
 	Header http.Header
-	// Err, when set, is the error of JSON-RPC.
+	// Err, when set, makes the reply a JSON-RPC error.
 	Err *Error
-	// Answer is a message or a task. Without one the agent repeats the message.
+	// Answer is a message or a task. Without it the agent repeats the message.
 	Answer a2a.Event
 }
 
-// Error is an error of JSON-RPC.
+// Error is a JSON-RPC error.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -33,30 +33,30 @@ type Error struct {
 
 // Options configure a Server.
 type Options struct {
-	// Token is the bearer token that a client must show; empty wants none.
+	// Token is the bearer token that a client must send. Empty requires none.
 	Token string
-	// About is how the agent describes itself on its card.
+	// About is the description on the agent's card.
 	About string
 }
 
-// Recorded is a request as it arrived.
+// Recorded is a received request.
 type Recorded = vendor.Recorded
 
-// Server is a running agent; Close it. Its URL is where its card lies.
+// Server is a running agent. The caller must Close it. Its URL is the address of its card.
 type Server struct {
 	vendor.Server[Reply]
 	options Options
 }
 
-// New starts an agent on a free port of the loopback interface. It panics if there is
-// none, as httptest does: a test cannot go on without it.
+// New starts an agent on a free port of the loopback interface. Like httptest, it panics if no port
+// is free.
 func New(o Options) *Server {
 	s := &Server{options: o}
 	s.Start(maxBody, s.answer)
 	return s
 }
 
-// maxBody is how large a request may be.
+// maxBody is the limit of a request body, in bytes.
 const maxBody = 8 << 20
 
 // Paths that the agent serves.
@@ -72,11 +72,11 @@ func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(reply.Status)
-	_, _ = io.WriteString(w, reply.Body) // the client may have gone
+	_, _ = io.WriteString(w, reply.Body) // the client may have disconnected
 }
 
-// decide is the reply to a request, put into words of HTTP. What breaks a rule takes
-// none of the queue.
+// decide returns the reply to a request as HTTP. A request that breaks a rule takes none of the
+// queue.
 func (s *Server) decide(c vendor.Call) Reply {
 	switch {
 	case s.options.Token != "" && c.Header.Get("Authorization") != "Bearer "+s.options.Token:
@@ -103,7 +103,7 @@ func (s *Server) card() *a2a.AgentCard {
 	}
 }
 
-// call is a request of JSON-RPC.
+// call is a JSON-RPC request.
 type call struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -113,14 +113,14 @@ type call struct {
 	} `json:"params"`
 }
 
-// Codes of JSON-RPC.
+// JSON-RPC error codes.
 const (
 	invalidRequest = -32600
 	noMethod       = -32601
 	invalidParams  = -32602
 )
 
-// check finds what of a call the protocol does not allow.
+// check returns the protocol error of a call, nil if it is valid.
 func (c call) check() *Error {
 	m := c.Params.Message
 	switch {

@@ -38,7 +38,7 @@ func start(t *testing.T) *a2a.Server {
 	return s
 }
 
-func TestServer_SaysWhatIsQueued(t *testing.T) {
+func TestServer_AnswersFromItsQueue(t *testing.T) {
 	s := start(t)
 	s.Enqueue(
 		a2a.Reply{Answer: &sdk.Task{ID: "t", ContextID: "c", Status: sdk.TaskStatus{State: sdk.TaskStateCompleted}}},
@@ -58,7 +58,7 @@ func TestServer_SaysWhatIsQueued(t *testing.T) {
 	require.JSONEq(t, hello, string(s.Requests()[0].Body))
 }
 
-// What the protocol does not allow takes no reply.
+// An invalid request takes no reply from the queue.
 func TestServer_IsAsStrictAsTheProtocol(t *testing.T) {
 	s := start(t)
 	s.Enqueue(a2a.Reply{Status: http.StatusTeapot})

@@ -8,21 +8,21 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// part is a content block of an answer and the pieces it comes in.
+// part is a content block of an answer, split into the streamed pieces.
 type part struct {
 	kind, id, name string
 	pieces         []string
-	raw            json.RawMessage // of a block that comes whole
+	raw            json.RawMessage // set for a block sent in one piece
 }
 
-// made is an answer as this request gets it.
+// made is the answer composed for one request.
 type made struct {
 	parts              []part
 	reason, sequence   string
 	thoughts, answered int // tokens
 }
 
-// compose puts the reply's parts together and cuts them at the request's bound.
+// compose joins the reply's parts and cuts them at the request's max_tokens.
 func (r Reply) compose(req request) made {
 	var m made
 	if len(r.Thoughts) > 0 && req.thinks() {
@@ -50,7 +50,7 @@ func (r Reply) compose(req request) made {
 	return m
 }
 
-// stops fills in the reason.
+// stops sets the stop reason.
 func (m *made) stops(r Reply) {
 	m.sequence = r.StopSequence
 	switch {
@@ -71,13 +71,13 @@ func (m *made) stops(r Reply) {
 	}
 }
 
-// tokenRunes is the length of this server's tokens.
+// tokenRunes is the length of a token as this server counts.
 const tokenRunes = 4
 
 // tokens counts a text's tokens.
 func tokens(s string) int { return (len([]rune(s)) + tokenRunes - 1) / tokenRunes }
 
-// cut ends the answer where its tokens are used up, as the vendor's models do.
+// cut ends the answer at its max_tokens, as the vendor's models do.
 func (m *made) cut(most int) {
 	left := most * tokenRunes
 	for i := range m.parts {
@@ -99,7 +99,7 @@ func (m *made) cut(most int) {
 	}
 }
 
-// shorten keeps so many runes of the pieces.
+// shorten returns the first runes of the pieces.
 func shorten(pieces []string, runes int) []string {
 	var out []string
 	for _, p := range pieces {
@@ -112,7 +112,7 @@ func shorten(pieces []string, runes int) []string {
 	return out
 }
 
-// halves cuts a text in two pieces, as the vendor cuts inputs.
+// halves cuts a text into two pieces, as the vendor streams tool inputs.
 func halves(s string) []string {
 	r := []rune(s)
 	if len(r) < 2 {
@@ -121,7 +121,7 @@ func halves(s string) []string {
 	return []string{string(r[:len(r)/2]), string(r[len(r)/2:])}
 }
 
-// instance is a smallest document of a strict schema.
+// instance returns a smallest valid document of a strict schema.
 func instance(schema json.RawMessage) string {
 	var root map[string]any
 	if json.Unmarshal(schema, &root) != nil {
@@ -169,7 +169,7 @@ func instanceOf(root map[string]any, v any) any {
 	}
 }
 
-// resolve finds what a reference within the schema points to.
+// resolve returns the target of a reference within the schema.
 func resolve(root map[string]any, ref string) any {
 	var at any = root
 	for step := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {

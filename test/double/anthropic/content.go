@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// conversation checks who says what, and counts it.
+// conversation checks the roles and blocks of the messages and counts their size.
 type conversation struct {
 	size   int    // runes of text
 	last   string // role of the last message
-	marked int    // points up to which the prompt is cached
+	marked int    // number of cache breakpoints
 	called []string
 }
 
-// maxMarked is how many such points a request may have.
+// maxMarked is the limit of cache breakpoints in one request.
 const maxMarked = 4
 
 type block struct {
@@ -42,7 +42,7 @@ type source struct {
 	URL       string `json:"url"`
 }
 
-// system is a text, or blocks of text.
+// system checks the system prompt: a text, or blocks of text.
 func (c *conversation) system(raw json.RawMessage) *Reply {
 	if len(raw) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (c *conversation) messages(raw json.RawMessage) *Reply {
 	return nil
 }
 
-// content is a text, or blocks.
+// content checks a message's content: a text, or blocks.
 func (c *conversation) content(at, role string, raw json.RawMessage, final bool) *Reply {
 	var text string
 	var blocks []block
@@ -148,7 +148,7 @@ func (c *conversation) block(at, role string, b block) *Reply {
 	}
 }
 
-// tool checks calls, their results, and thoughts that are sent back.
+// tool checks tool calls, tool results and thinking blocks that are sent back.
 func (c *conversation) tool(at, role string, b block) *Reply {
 	switch {
 	case b.Type == "tool_use" && role == "assistant":
@@ -192,7 +192,7 @@ func (c *conversation) mark(at string, b block) *Reply {
 	}
 }
 
-// media checks where an image or a document comes from.
+// media checks the source of an image or a document.
 func (b block) media(at string) *Reply {
 	s := b.Source
 	if s == nil {

@@ -9,11 +9,10 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// Reply is what the server answers with. The zero value is an empty answer that
-// ended by itself.
+// Reply is a scripted answer. The zero value is an empty answer with stop reason end_turn.
 type Reply struct {
-	// Status other than 0 and 200 makes the reply an error of Type and Message;
-	// Type defaults to what goes with the status.
+	// A Status other than 0 and 200 makes the reply an error of Type and Message. The default of
+	// Type follows from the status.
 	Status        int
 	Type, Message string
 	// RetryAfter is the header of that name: seconds, or an HTTP date.
@@ -21,40 +20,40 @@ type Reply struct {
 	// Header is added to the reply's headers.
 	Header http.Header
 
-	// Thoughts are streamed first, as thinking; the vendor does so only if asked.
+	// Thoughts are streamed first, as thinking blocks. The vendor sends them only on request.
 	Thoughts []string
-	// Pieces are the answer's: of a text, or of the forced tool's input.
+	// Pieces are the streamed pieces of the text, or of the forced tool's input.
 	Pieces []string
-	// ToolCalls are asked for after the pieces.
+	// ToolCalls follow the pieces.
 	ToolCalls []ToolCall
-	// Blocks are streamed last: content blocks of other kinds, whole.
+	// Blocks are streamed last: whole content blocks of other kinds.
 	Blocks []json.RawMessage
-	// StopReason defaults to end_turn; to tool_use where a tool is called; to
-	// max_tokens where the request's bound cut the answer.
+	// StopReason defaults to end_turn, to tool_use with a tool call, and to max_tokens when the
+	// request's limit cut the answer.
 	StopReason string
-	// StopSequence is the one that stopped the answer.
+	// StopSequence is the sequence that stopped the answer.
 	StopSequence string
 	// Refusal, when set, makes the stop reason refusal, with these details.
 	Refusal *Refusal
-	// Usage defaults to what this server counts. A test may lie with it.
+	// Usage defaults to this server's own count. A test may set wrong numbers.
 	Usage *Usage
 	// NoUsage leaves usage out of both events.
 	NoUsage bool
-	// Model is the one that answers; default the one asked for.
+	// Model is the model named in the answer. The default is the requested one.
 	Model string
 
 	// Wait is the pause before the first byte, Interval that before each piece.
 	Wait, Interval time.Duration
-	// Step, when set, lets one piece out for each value it gives.
+	// Step, when set, releases one piece for each value received.
 	Step <-chan struct{}
-	// Noise adds what clients must skip: pings, comments, events, deltas and blocks
-	// of kinds that are not known.
+	// Noise adds content that clients must skip: pings, comments, and events, deltas and blocks of
+	// unknown kinds.
 	Noise bool
 	// End is how the stream ends after the pieces.
 	End End
-	// Cut ends the body early; nil for not at all.
+	// Cut ends the body early; nil sends all of it.
 	Cut *Cut
-	// Raw, when set, is the whole body of a 200 reply of ContentType, as it is.
+	// Raw is sent unchanged as the body of a 200 reply when ContentType is set.
 	Raw, ContentType string
 }
 
@@ -80,10 +79,10 @@ const (
 	EndOpen = vendor.EndOwn
 )
 
-// ToolCall is a call of a tool; Input is JSON text.
+// ToolCall is a tool call; Input is JSON text.
 type ToolCall struct{ ID, Name, Input string }
 
-// Refusal is why the model declined; empty members are null on the wire.
+// Refusal is the reason the model declined. Empty members are null on the wire.
 type Refusal struct{ Category, Explanation string }
 
 // Usage counts tokens.
@@ -102,7 +101,7 @@ type call struct {
 	request request
 }
 
-// requestID is the same for all replies: nothing here depends on chance.
+// requestID is constant, so that answers are reproducible.
 const requestID = "req_double"
 
 func (r Reply) write(w http.ResponseWriter, c call) {
@@ -183,7 +182,7 @@ func (r Reply) writeError(w http.ResponseWriter) {
 	w.WriteHeader(r.status())
 	d := r.errorDoc()
 	d.RequestID = requestID
-	_, _ = w.Write(vendor.JSON(d)) // the client may have gone
+	_, _ = w.Write(vendor.JSON(d)) // the client may have disconnected
 }
 
 func optional(s string) *string {

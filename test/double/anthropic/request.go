@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// request is what of a request decides how it is answered.
+// request holds the request members that decide the answer.
 type request struct {
 	Model        string       `json:"model"`
 	MaxTokens    int          `json:"max_tokens"`
@@ -53,12 +53,12 @@ type outputConfig struct {
 	} `json:"format"`
 }
 
-// thinks reports whether thoughts were asked for.
+// thinks reports whether the request enables thinking.
 func (r request) thinks() bool {
 	return r.Thinking != nil && (r.Thinking.Type == "enabled" || r.Thinking.Type == "adaptive")
 }
 
-// forced is the tool that must be called.
+// forced returns the name of the tool the request forces.
 func (r request) forced() string {
 	switch {
 	case r.ToolChoice == nil:
@@ -72,7 +72,7 @@ func (r request) forced() string {
 	}
 }
 
-// schema is the strict schema of the answer.
+// schema returns the strict schema of the answer.
 func (r request) schema() json.RawMessage {
 	if r.OutputConfig.Format != nil {
 		return r.OutputConfig.Format.Schema
@@ -85,7 +85,7 @@ func (r request) schema() json.RawMessage {
 	return nil
 }
 
-// parameters are the members of a request.
+// parameters are the allowed members of a request.
 var parameters = []string{
 	"model", "messages", "max_tokens", "system", "stream", "stop_sequences", "temperature", "top_p", "top_k", "metadata",
 	"thinking", "tools", "tool_choice", "output_config", "cache_control", "container", "diagnostics", "inference_geo", "service_tier", "speed",
@@ -137,7 +137,7 @@ func (s *Server) parse(body []byte) (request, *Reply) {
 	return r, nil
 }
 
-// memberOf names the member that would not parse.
+// memberOf returns the name of the member that failed to parse.
 func memberOf(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return e.Field
@@ -193,7 +193,7 @@ func stopSequences(raw json.RawMessage) *Reply {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// maxStrictTools is how many tools of a request may be strict.
+// maxStrictTools is the limit of strict tools in one request.
 const maxStrictTools = 20
 
 func (r request) tools() *Reply {
@@ -264,7 +264,7 @@ func (r request) format(prefilled bool) *Reply {
 	return nil
 }
 
-// required is the option's own rule.
+// required enforces Options.RequireSchema.
 func (s *Server) required(r request) *Reply {
 	if s.options.RequireSchema && len(r.schema()) == 0 {
 		return bad("double: this test wants a strict schema with every call")

@@ -221,7 +221,7 @@ func TestServer_ChecksStrictSchemas(t *testing.T) {
 				continue
 			}
 			require.Equal(t, 400, res.StatusCode, r.schema)
-			if !strings.HasPrefix(r.want, "valid") && !strings.HasPrefix(r.want, "root") { // a tool's root has a rule of its own
+			if !strings.HasPrefix(r.want, "valid") && !strings.HasPrefix(r.want, "root") { // a tool's root has its own rule
 				require.Contains(t, errorOf(t, res).Error.Message, r.want)
 			}
 		}

@@ -1,11 +1,10 @@
-// Package anthropic is a server with Anthropic's Messages API, for tests. It is a
-// real server on a real port, and as strict as the vendor: what the vendor would
-// refuse it refuses, with the vendor's error body, so that a client that passes
-// here speaks the protocol and not merely to this double.
+// Package anthropic is a test server with Anthropic's Messages API. It listens on a real port and
+// is as strict as the vendor. It rejects what the vendor rejects, with the vendor's error body. A
+// client that passes here therefore follows the protocol.
 //
-// A test queues replies; each accepted request takes one. Refused requests take
-// none. The rules of strict schemas are those of the Anthropic column of OpenWOP
-// envelope contract §20 and the vendor's own limits of complexity.
+// A test queues replies. Each accepted request takes one, a rejected request takes none. The rules
+// of strict schemas are the Anthropic column of OpenWOP envelope contract §20, plus the vendor's
+// own limits of complexity.
 package anthropic
 
 import (
@@ -18,46 +17,45 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// DefaultModel is the server's model when Options name none.
+// DefaultModel is the server's model when Options.Models is empty.
 const DefaultModel = "claude-opus-4-6"
 
-// Version is the API's version, which every request names.
+// Version is the API version that every request must name.
 const Version = "2023-06-01"
 
 // Options configure a Server.
 type Options struct {
-	// Key is the API key a client must show; empty wants any.
+	// Key is the API key that a client must send. Empty accepts any key.
 	Key string
-	// Keys are further keys that are good.
+	// Keys are further valid keys.
 	Keys []string
-	// Models are the ids the server knows; none means DefaultModel.
+	// Models are the ids of the available models. Empty means DefaultModel.
 	Models []string
-	// MaxOutput is the most output tokens a request may ask for; 0 means 64000.
+	// MaxOutput limits the max_tokens of a request. 0 means 64000.
 	MaxOutput int
-	// Context is how many tokens prompt and answer may have; 0 means 200000.
+	// Context limits the tokens of prompt and answer together. 0 means 200000.
 	Context int
-	// RequireSchema refuses what does not ask for a strict schema: for tests that
-	// every call has one.
+	// RequireSchema rejects requests without a strict schema, for tests that every call has one.
 	RequireSchema bool
-	// RateLimit is how many requests are accepted in all; 0 means any number.
+	// RateLimit is the number of requests accepted in total. 0 means no limit.
 	RateLimit int
-	// Answer makes the reply when the queue is empty; nil gives a fixed one, or an
-	// instance of the request's schema.
+	// Answer makes the reply when the queue is empty. nil uses a fixed reply, or an instance of the
+	// request's schema.
 	Answer func(Recorded) Reply
 }
 
-// Recorded is a request as it arrived.
+// Recorded is a received request.
 type Recorded = vendor.Recorded
 
-// Server is a running server; Close it. Its URL is without the version.
+// Server is a running server. The caller must Close it. Its URL excludes the version.
 type Server struct {
 	vendor.Server[Reply]
 	options  Options
 	accepted atomic.Int64
 }
 
-// New starts a server on a free port of the loopback interface. It panics if
-// there is none, as httptest does: a test cannot go on without it.
+// New starts a server on a free port of the loopback interface. Like httptest, it panics if no port
+// is free.
 func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
@@ -73,7 +71,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// maxBody is the vendor's bound of a request.
+// maxBody is the vendor's limit of a request body, in bytes.
 const maxBody = 32 << 20
 
 func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
@@ -82,8 +80,8 @@ func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
 	reply.write(w, call{Call: c, request: req})
 }
 
-// decide is the reply to a request: a refusal if it breaks a rule, else the next
-// one of the queue.
+// decide returns the reply to a request: an error if it breaks a rule, otherwise the next reply of
+// the queue.
 func (s *Server) decide(c vendor.Call) (Reply, request) {
 	if refusal := s.admit(c); refusal != nil {
 		return *refusal, request{}
@@ -95,7 +93,7 @@ func (s *Server) decide(c vendor.Call) (Reply, request) {
 	return s.next(c.Recorded, req), req
 }
 
-// admit checks what comes before the body.
+// admit checks path, method and headers.
 func (s *Server) admit(c vendor.Call) *Reply {
 	kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type"))
 	version := c.Header.Get("Anthropic-Version")
@@ -121,7 +119,7 @@ func (s *Server) admit(c vendor.Call) *Reply {
 	}
 }
 
-// next is the reply to a request that keeps the rules.
+// next returns the reply to a valid request.
 func (s *Server) next(rec Recorded, req request) Reply {
 	if limit := s.options.RateLimit; s.accepted.Add(1) > int64(limit) && limit > 0 {
 		return limited(limit)
@@ -133,7 +131,7 @@ func (s *Server) next(rec Recorded, req request) Reply {
 	return s.Next(rec, s.options.Answer, Reply{Pieces: plain})
 }
 
-// limited is the vendor's refusal for its rate limit.
+// limited returns the vendor's rate limit error.
 func limited(limit int) Reply {
 	return Reply{
 		Status: http.StatusTooManyRequests, RetryAfter: "7",

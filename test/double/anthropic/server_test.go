@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The default client's idle connections are not the server's.
+	// The default client's idle connections do not belong to the server.
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { http.DefaultClient.CloseIdleConnections() }))
 }
 
@@ -67,7 +67,7 @@ func errorOf(t *testing.T, res *http.Response) vendorError {
 	return e
 }
 
-// events reads a stream's events, "kind data" each; the error is how the body ended.
+// events reads a stream's events, each as "kind data". The error says how the body ended.
 func events(res *http.Response) ([]string, error) {
 	var list []string
 	kind := ""
@@ -152,7 +152,7 @@ func TestServer_AnswersWholeWithoutStream(t *testing.T) {
 	require.Equal(t, "tool_use", got.StopReason)
 }
 
-// The answer is cut where the request's tokens are used up, thoughts included.
+// The answer is cut at max_tokens. Thinking counts too.
 func TestServer_CutsAtMaxTokens(t *testing.T) {
 	t.Parallel()
 	s := start(t, anthropic.Options{})

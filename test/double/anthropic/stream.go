@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// messageID is the same for all replies.
+// messageID is constant, so that answers are reproducible.
 const messageID = "msg_double"
 
 // streamer writes events.
@@ -29,7 +29,7 @@ func (r Reply) stream(body *vendor.Body, c call) {
 	m["content"], m["stop_reason"], m["stop_sequence"] = []any{}, nil, nil
 	if !r.NoUsage {
 		u := s.usage()
-		u["output_tokens"] = 1 // the vendor has said next to nothing yet
+		u["output_tokens"] = 1 // at message_start the vendor reports one output token
 		m["usage"] = u
 	}
 	s.event("message_start", doc{"message": m})
@@ -49,7 +49,7 @@ func (s *streamer) message() doc {
 	return doc{"id": messageID, "type": "message", "role": "assistant", "model": model}
 }
 
-// usage is what the vendor tells at the start.
+// usage is the usage that the vendor sends in message_start.
 func (s *streamer) usage() doc {
 	u := s.counts()
 	return doc{
@@ -102,12 +102,12 @@ func (s *streamer) part(i int, p part) {
 		s.event("content_block_delta", at(doc{"delta": doc{"type": "mood_delta", "mood": "cheerful"}}))
 	}
 	if i == len(s.made.parts)-1 && s.reply.End != EndWhole && s.reply.End != EndOpen {
-		return // what breaks off breaks off in a block
+		return // a cut stream ends within a block
 	}
 	s.event("content_block_stop", at(doc{}))
 }
 
-// noise is what clients must skip.
+// noise sends events that clients must skip.
 func (s *streamer) noise() {
 	if s.reply.Noise {
 		s.Send(": keep-alive\n\n")
@@ -138,7 +138,7 @@ func (s *streamer) end() {
 	}
 }
 
-// stop is the reason and its details.
+// stop returns the stop reason and its details.
 func (s *streamer) stop() doc {
 	d := doc{"stop_reason": s.made.reason, "stop_sequence": optional(s.made.sequence), "stop_details": nil}
 	if f := s.reply.Refusal; f != nil {
@@ -147,7 +147,7 @@ func (s *streamer) stop() doc {
 	return d
 }
 
-// event sends a document of the event's type.
+// event sends a document as an event of this type.
 func (s *streamer) event(kind string, d doc) {
 	d["type"] = kind
 	s.send(kind, vendor.JSON(d))
@@ -184,5 +184,5 @@ func (r Reply) whole(body *vendor.Body, c call) {
 		m[name] = v
 	}
 	body.Header().Set("Content-Type", "application/json")
-	_, _ = body.Write(vendor.JSON(m)) // the client may have gone
+	_, _ = body.Write(vendor.JSON(m)) // the client may have disconnected
 }

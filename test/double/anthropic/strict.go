@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// forbidden are the keywords a strict schema must not have (OpenWOP envelope
-// contract §20, column "Anthropic strict").
+// forbidden lists the keywords not allowed in a strict schema (OpenWOP envelope contract §20,
+// column "Anthropic strict").
 var forbidden = []string{
 	"oneOf", "allOf", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "prefixItems", "propertyNames",
 	"patternProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties",
@@ -17,20 +17,20 @@ var forbidden = []string{
 	"minItems", "maxItems", "uniqueItems",
 }
 
-// The vendor's bounds of what it compiles.
+// Limits of the schemas that the vendor compiles.
 const (
 	maxOptional = 24
 	maxUnions   = 16
 )
 
-// strictWalk checks a schema, position by position; a property that is named
-// like a keyword is none.
+// strictWalk checks a schema, position by position. A property named like a keyword is not a
+// keyword.
 type strictWalk struct {
 	root             map[string]any
 	optional, unions int
 }
 
-// strict says what makes a schema unfit for strict mode.
+// strict returns why a schema is not valid in strict mode, empty if it is.
 func strict(raw json.RawMessage) string {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil {
@@ -53,7 +53,7 @@ func strict(raw json.RawMessage) string {
 	}
 }
 
-// schema checks one position; seen are the references on the way to it.
+// schema checks one position. seen lists the references followed to reach it.
 func (w *strictWalk) schema(v any, seen []string) string {
 	s, ok := v.(map[string]any)
 	if !ok {
@@ -83,7 +83,7 @@ func typeOf(s map[string]any) string {
 	return fmt.Sprint(s["type"])
 }
 
-// ref follows a reference, which must stay in the schema and must not come back.
+// ref follows a reference. It must stay within the schema and must not be recursive.
 func (w *strictWalk) ref(ref string, seen []string) string {
 	switch {
 	case !strings.HasPrefix(ref, "#"):
@@ -97,11 +97,11 @@ func (w *strictWalk) ref(ref string, seen []string) string {
 	}
 	optional, unions := w.optional, w.unions
 	wrong := w.schema(target, append(slices.Clone(seen), ref))
-	w.optional, w.unions = optional, unions // they are counted where they stand
+	w.optional, w.unions = optional, unions // counted at the definition, not at each reference
 	return wrong
 }
 
-// own checks what a schema says of its own position.
+// own checks the keywords of one position.
 func (w *strictWalk) own(s map[string]any) string {
 	if list, ok := s["type"].([]any); (ok && len(list) > 1) || s["anyOf"] != nil {
 		w.unions++
@@ -140,13 +140,13 @@ func isObject(t any) bool {
 	return t == "object" || slices.Contains(list, any("object"))
 }
 
-// inside walks the schemas in a schema.
+// inside checks the subschemas of a schema.
 func (w *strictWalk) inside(s map[string]any, seen []string) string {
 	for _, keyword := range []string{"properties", "$defs", "definitions"} {
 		members, _ := s[keyword].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			on := seen
-			if keyword != "properties" { // a definition comes back to itself by its name
+			if keyword != "properties" { // recursion through a definition is found by its name
 				on = append(slices.Clone(seen), "#/"+keyword+"/"+name)
 			}
 			if wrong := w.schema(members[name], on); wrong != "" {

@@ -10,7 +10,7 @@ const (
 	leastTopP   = 0.95
 )
 
-// thoughts checks how thinking goes with the rest of the request.
+// thoughts checks that thinking agrees with the rest of the request.
 func (r request) thoughts() *Reply {
 	t := r.Thinking
 	if t == nil {
@@ -65,13 +65,12 @@ func (t thinking) shape(r request) *Reply {
 	return nil
 }
 
-// adaptiveOnly are the models that take no budget.
+// adaptiveOnly reports whether a model rejects a thinking budget.
 func adaptiveOnly(model string) bool {
 	return canAdapt(model) && model != "claude-opus-4-6" && model != "claude-sonnet-4-6"
 }
 
-// canAdapt are the models that decide themselves how much to think: all but those
-// before version 4.6.
+// canAdapt reports whether a model chooses its own thinking budget: all models since version 4.6.
 func canAdapt(model string) bool {
 	for _, old := range []string{
 		"claude-3", "claude-haiku-4-5", "claude-sonnet-4-5", "claude-sonnet-4-0", "claude-sonnet-4-2025",

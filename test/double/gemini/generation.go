@@ -12,7 +12,7 @@ import (
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// ranges are the numbers of a generation config, with their bounds.
+// ranges lists the numbers of a generation config with their bounds.
 var ranges = map[string]struct {
 	low, high float64
 	whole     bool
@@ -75,8 +75,8 @@ func stopSequences(c object, _ *request) *Reply {
 	return nil
 }
 
-// modalities wants of a model what it can give: those that speak give nothing
-// but audio, and none but those that paint give images.
+// modalities checks the requested modalities against the model. Speech models return only audio,
+// only image models return images.
 func modalities(c object, r *request) *Reply {
 	var list []string
 	if len(c["responseModalities"]) > 0 && json.Unmarshal(c["responseModalities"], &list) != nil {
@@ -114,7 +114,7 @@ func thinking(c object, r *request) *Reply {
 	if len(t["thinkingBudget"]) > 0 && len(t["thinkingLevel"]) > 0 {
 		return invalid("You can only set only one of thinking budget and thinking level.")
 	}
-	_ = json.Unmarshal(t["includeThoughts"], &r.thoughts) // another type is no wish
+	_ = json.Unmarshal(t["includeThoughts"], &r.thoughts) // ignored if it is not a boolean
 	if len(t["thinkingBudget"]) == 0 {
 		return nil
 	}
@@ -154,20 +154,20 @@ func format(c object, r *request) *Reply {
 
 var functionName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
-// tools checks declarations, and what of them must be called.
+// tools checks the declarations and the functions that the request forces.
 func tools(o object, r *request) *Reply {
 	var list []json.RawMessage
 	if len(o["tools"]) > 0 && json.Unmarshal(o["tools"], &list) != nil {
 		return violated("tools", "Invalid value at 'tools': want a list.")
 	}
-	schemas := map[string]bool{} // of the declared: has one a JSON Schema
+	schemas := map[string]bool{} // by declared function: has it a JSON Schema
 	for i, raw := range list {
 		t, refusal := read(raw, "tool", index("tools", i))
 		if refusal != nil {
 			return refusal
 		}
 		var declared []json.RawMessage
-		_ = json.Unmarshal(t["functionDeclarations"], &declared) // a tool of another kind has none
+		_ = json.Unmarshal(t["functionDeclarations"], &declared) // a tool of another kind declares none
 		for j, d := range declared {
 			if refusal := function(d, index(index("tools", i)+".function_declarations", j), schemas); refusal != nil {
 				return refusal
@@ -183,7 +183,7 @@ func function(raw json.RawMessage, path string, schemas map[string]bool) *Reply 
 		return refusal
 	}
 	var name string
-	_ = json.Unmarshal(f["name"], &name) // of another type it is no name
+	_ = json.Unmarshal(f["name"], &name) // not a name if it is not a string
 	at := "GenerateContentRequest." + path
 	if !functionName.MatchString(name) {
 		return invalid("* %s.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64.\n", at)

@@ -10,54 +10,55 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// Reply is what the server answers with. The zero value is an empty answer that
-// ended by itself.
+// Reply is a scripted answer. The zero value is an empty answer with finish reason STOP.
 type Reply struct {
-	// Status other than 0 and 200 makes the reply an error. Code is its name, such
-	// as RESOURCE_EXHAUSTED; it defaults to what goes with the status.
+	// A Status other than 0 and 200 makes the reply an error. Code is its name, such as
+	// RESOURCE_EXHAUSTED. The default follows from the status.
 	Status        int
 	Code, Message string
-	// Details are the error's, each a google.rpc detail with its @type.
+	// Details are google.rpc details of the error, each with its @type.
 	Details []any
 	// RetryAfter is the header of that name: seconds, or an HTTP date.
 	RetryAfter string
-	// Listed puts the error into a list of one, as the vendor does at times.
+	// Listed wraps the error in a list of one, as the vendor sometimes does.
 	Listed bool
 	// Header is added to the reply's headers.
 	Header http.Header
 
-	// Thoughts come first, as thought parts, if the request asks for thoughts.
+	// Thoughts come first, as thought parts, if the request includes thoughts.
 	Thoughts []string
-	// Pieces are the texts of the events.
+	// Pieces are the texts of the streamed events.
 	Pieces []string
-	// Calls are the functions called after the pieces.
+	// Calls are function calls after the pieces.
 	Calls []Call
-	// Media are the inline data after these.
+	// Media are inline data parts after the calls.
 	Media []Media
 	// Blocked answers with a blocked prompt and no candidate.
 	Blocked string
-	// FinishReason defaults to STOP, or MAX_TOKENS if the answer was cut at the
-	// request's maxOutputTokens. FinishMessage goes with it.
+	// FinishReason defaults to STOP, or MAX_TOKENS if maxOutputTokens cut the answer. FinishMessage
+	// is sent with it.
 	FinishReason, FinishMessage string
 	// Harm is the category whose rating blocked the answer.
 	Harm string
-	// Usage defaults to the server's own count; NoUsage tells none.
+	// Usage defaults to the server's own count. NoUsage omits it.
 	Usage   *Usage
 	NoUsage bool
-	// Model is the version that answers; default the one asked for.
+	// Model is the model version in the answer. The default is the requested model.
 	Model string
 
 	// Wait is the pause before the first byte, Interval that before each event.
 	Wait, Interval time.Duration
-	// Step, when set, lets one event out for each value it gives.
+	// Step, when set, releases one event for each value received.
 	Step <-chan struct{}
-	// Noise is written as it is before each event, such as ": ping\r\n\r\n".
+	// Noise is written unchanged before each event, for example ": ping\r
+	// \r
+	// ".
 	Noise string
 	// End is how the stream ends after the pieces.
 	End End
-	// Cut ends the body early; nil for not at all.
+	// Cut ends the body early; nil sends all of it.
 	Cut *Cut
-	// Raw, when ContentType is set, is the whole body, as it is.
+	// Raw is sent unchanged as the body when ContentType is set.
 	Raw, ContentType string
 }
 
@@ -79,7 +80,7 @@ const (
 	EndStall = vendor.EndStall
 	// EndError sends an error event of Status, Code, Message and Details after the pieces.
 	EndError = vendor.EndError
-	// EndBareError sends that error as a document of its own, in no event.
+	// EndBareError sends that error as a plain document, outside any event.
 	EndBareError = vendor.EndOwn
 )
 
@@ -90,7 +91,7 @@ type Call struct{ ID, Name, Args string }
 type Media struct {
 	MIME string
 	Data []byte
-	// Thought marks one that was made while thinking.
+	// Thought marks a part made while thinking.
 	Thought bool
 }
 
@@ -139,7 +140,7 @@ type errorDoc struct {
 	} `json:"error"`
 }
 
-// codes are the names of the statuses.
+// codes maps an HTTP status to its name.
 var codes = map[int]string{
 	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED", 429: "RESOURCE_EXHAUSTED",
 	499: "CANCELLED", 500: "INTERNAL", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
@@ -166,10 +167,10 @@ func (r Reply) writeError(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(r.errorBody()) // the client may have gone
+	_, _ = w.Write(r.errorBody()) // the client may have disconnected
 }
 
-// indented renders as the vendor does what is no event.
+// indented renders a document as the vendor renders answers other than events.
 func indented(v any) []byte {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -178,7 +179,7 @@ func indented(v any) []byte {
 	return append(b, '\n')
 }
 
-// InvalidKey is the vendor's answer to a key it does not know: no 401.
+// InvalidKey is the vendor's answer to an unknown key. Its status is 400, not 401.
 func InvalidKey() *Reply {
 	r := invalid("API key not valid. Please pass a valid API key.")
 	r.Details = []any{map[string]any{
@@ -188,8 +189,8 @@ func InvalidKey() *Reply {
 	return r
 }
 
-// RateLimited is the vendor's answer when a quota is used up, such as
-// GenerateRequestsPerMinutePerProjectPerModel; delay is its RetryInfo.
+// RateLimited is the vendor's answer when a quota is exhausted, such as
+// GenerateRequestsPerMinutePerProjectPerModel. delay is its RetryInfo.
 func RateLimited(quotaID, delay string) Reply {
 	return Reply{Status: http.StatusTooManyRequests, Message: "You exceeded your current quota, please check your plan and billing details.", Details: []any{
 		map[string]any{"@type": "type.googleapis.com/google.rpc.Help", "links": []any{map[string]any{"description": "Learn more about Gemini API quotas", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}}},
@@ -204,7 +205,7 @@ func invalid(format string, args ...any) *Reply {
 	return &Reply{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// violated is an invalid request whose wrong member is named to machines too.
+// violated is an invalid request error that also names the field in its details.
 func violated(field, format string, args ...any) *Reply {
 	r := invalid(format, args...)
 	r.Details = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": []any{map[string]any{"field": field, "description": r.Message}}}}

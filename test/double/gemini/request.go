@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// request is what of a request decides how it is answered.
+// request holds the request members that decide the answer.
 type request struct {
 	model          string
 	stream, listed bool
@@ -18,14 +18,14 @@ type request struct {
 	format, tool   bool
 }
 
-// hasSchema says that the answer is held to a JSON Schema.
+// hasSchema reports whether the answer must match a JSON Schema.
 func (r request) hasSchema() bool { return r.format || r.tool }
 
-// object is a JSON object whose members are looked at one by one.
+// object is a JSON object whose members are checked one by one.
 type object map[string]json.RawMessage
 
-// members of the messages that the server looks into; others are an error, as the
-// vendor's JSON is that of protocol buffers.
+// members lists the members that the server checks, by message. Any other member is an error,
+// because the vendor's JSON is that of protocol buffers.
 var members = map[string][]string{
 	"": {
 		"contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent", "serviceTier", "store", "model", "labels",
@@ -43,7 +43,7 @@ var members = map[string][]string{
 	"calling_config":  {"mode", "allowedFunctionNames"},
 }
 
-// read reads an object of a message, at a path.
+// read parses an object of a message, at a path.
 func read(raw json.RawMessage, message, path string) (object, *Reply) {
 	var o object
 	if json.Unmarshal(raw, &o) != nil || o == nil {
@@ -62,7 +62,7 @@ func read(raw json.RawMessage, message, path string) (object, *Reply) {
 	return o, nil
 }
 
-// camel is the name of a member that is written as in protocol buffers.
+// camel converts a member name from snake case, which protocol buffers also accept.
 func camel(name string) string {
 	words := strings.Split(name, "_")
 	for i, w := range words[1:] {
@@ -120,7 +120,7 @@ func systemInstruction(o object, r *request) *Reply {
 	return refusal
 }
 
-// content checks a turn and gives its role.
+// content checks a turn and returns its role.
 func content(raw json.RawMessage, path string, r *request) (string, *Reply) {
 	o, refusal := read(raw, "content", path)
 	if refusal != nil {
@@ -128,7 +128,7 @@ func content(raw json.RawMessage, path string, r *request) (string, *Reply) {
 	}
 	var role string
 	var parts []json.RawMessage
-	_ = json.Unmarshal(o["role"], &role) // one of another type is no valid role
+	_ = json.Unmarshal(o["role"], &role) // not a valid role if it is not a string
 	if json.Unmarshal(o["parts"], &parts) != nil || len(parts) == 0 {
 		return "", invalid("* GenerateContentRequest.%s.parts: contents.parts must not be empty.\n", path)
 	}
@@ -140,7 +140,7 @@ func content(raw json.RawMessage, path string, r *request) (string, *Reply) {
 	return role, nil
 }
 
-// part checks that a part holds one thing.
+// part checks that a part has exactly one kind of data.
 func part(raw json.RawMessage, path string, r *request) *Reply {
 	o, refusal := read(raw, "part", path)
 	if refusal != nil {
@@ -170,10 +170,10 @@ func part(raw json.RawMessage, path string, r *request) *Reply {
 	return nil
 }
 
-// mediaTokens are what an image costs.
+// mediaTokens is the token count of an image.
 const mediaTokens = 258
 
-// types are what the models can look at.
+// types matches the media types that the models accept.
 var types = regexp.MustCompile(`^(image/(png|jpeg|webp|heic|heif)|(audio|video|text)/[a-z0-9.+-]+|application/(pdf|json|rtf|x-javascript|x-python))$`)
 
 func inline(raw json.RawMessage, path string) *Reply {

@@ -91,7 +91,7 @@ func TestServer_AcceptsWhatTheVendorDoes(t *testing.T) {
 	}
 }
 
-func TestServer_KnowsWhatItsModelsMake(t *testing.T) {
+func TestServer_ChecksTheModelsModalities(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{Models: []string{"gemini-2.0", "m-image", "m-tts"}})
 	for _, tc := range []struct {
@@ -111,7 +111,7 @@ func TestServer_KnowsWhatItsModelsMake(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §20, column "Gemini": most is ignored.
+// OpenWOP envelope contract §20, column "Gemini": most keywords are ignored.
 func TestServer_ChecksSchemas(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep the vendor lets schemas nest.
+// maxDepth is the vendor's limit of schema nesting.
 const maxDepth = 32
 
 // simpleTypes are the types of JSON Schema.
 var simpleTypes = []any{"string", "number", "integer", "boolean", "object", "array", "null"}
 
-// schemaWalk checks a schema, position by position. Keywords it does not look at
-// are ignored, as the vendor drops them without a word: oneOf as much as a typing
-// error (OpenWOP envelope contract §20, column "Gemini").
+// schemaWalk checks a schema, position by position. Unknown keywords are ignored, because the
+// vendor drops them silently. That includes oneOf and misspelled keywords (OpenWOP envelope
+// contract §20, column "Gemini").
 type schemaWalk struct {
 	root map[string]any
-	// open are the references being followed through members that must be there.
+	// open lists the references being followed through required members.
 	open []string
 }
 
-// checkSchema says what makes a schema unfit.
+// checkSchema returns why a schema is invalid, empty if it is valid.
 func checkSchema(raw json.RawMessage) string {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil || root == nil {
@@ -55,8 +55,8 @@ func (w *schemaWalk) schema(v any, at string, depth int) string {
 	return w.inside(s, at, depth)
 }
 
-// ref wants a reference alone in its schema, to a definition, and to none that
-// holds itself in members that must be there: such a document has no end.
+// ref checks a reference: it stands alone in its schema, points to a definition, and is not
+// recursive through required members. A document of such a schema would have no end.
 func (w *schemaWalk) ref(s map[string]any, ref, at string, depth int) string {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		if !strings.HasPrefix(name, "$") {
@@ -126,7 +126,7 @@ func required(s map[string]any, at string) string {
 	return ""
 }
 
-// inside walks the schemas in a schema, one level further down.
+// inside checks the subschemas of a schema, one level deeper.
 func (w *schemaWalk) inside(s map[string]any, at string, depth int) string {
 	props, _ := s["properties"].(map[string]any)
 	must, _ := s["required"].([]any)
@@ -153,8 +153,8 @@ func (w *schemaWalk) inside(s map[string]any, at string, depth int) string {
 	return ""
 }
 
-// member is a schema within another. What need not be there may be cyclic: it is
-// looked into as far as no reference leads back.
+// member checks a subschema. An optional member may be recursive: the walk stops where a reference
+// leads back.
 func (w *schemaWalk) member(v any, at string, depth int, must bool) string {
 	s, _ := v.(map[string]any)
 	ref, isRef := s["$ref"].(string)

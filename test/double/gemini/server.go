@@ -1,11 +1,9 @@
-// Package gemini is a server with the content methods of Google's Gemini API, for
-// tests. It is a real server on a real port, and as strict as the vendor: what the
-// vendor would refuse it refuses, with the vendor's error body, so that a client
-// that passes here speaks the protocol and not merely to this double. What the
-// vendor ignores it ignores: keywords of schemas it does not know, above all.
+// Package gemini is a test server with the content methods of Google's Gemini API. It listens on a
+// real port and is as strict as the vendor. It rejects what the vendor rejects, with the vendor's
+// error body. A client that passes here therefore follows the protocol. It ignores what the vendor
+// ignores, above all unknown schema keywords.
 //
-// A test queues replies; each accepted request takes one. Refused requests take
-// none.
+// A test queues replies. Each accepted request takes one, a rejected request takes none.
 package gemini
 
 import (
@@ -16,35 +14,35 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// DefaultModel is the server's model when Options name none.
+// DefaultModel is the server's model when Options.Models is empty.
 const DefaultModel = "gemini-2.5-double"
 
 // Options configure a Server.
 type Options struct {
-	// Key is the API key a client must show; empty wants none.
+	// Key is the API key that a client must send. Empty requires none.
 	Key string
-	// Models are the ids the server knows; none means DefaultModel.
+	// Models are the ids of the available models. Empty means DefaultModel.
 	Models []string
-	// RequireSchema refuses every call that holds its answer to no JSON Schema: a
-	// test of a host that must always send one then fails.
+	// RequireSchema rejects calls without a JSON Schema for the answer, for tests of a host that
+	// must always send one.
 	RequireSchema bool
-	// MaxInputTokens bounds the prompt, by the server's own count; 0 for none.
+	// MaxInputTokens limits the prompt, by the server's own count. 0 means no limit.
 	MaxInputTokens int
-	// Answer makes the reply when the queue is empty; nil gives a fixed one.
+	// Answer makes the reply when the queue is empty. nil uses a fixed reply.
 	Answer func(Recorded) Reply
 }
 
-// Recorded is a request as it arrived.
+// Recorded is a received request.
 type Recorded = vendor.Recorded
 
-// Server is a running server; Close it. Its URL is without the version.
+// Server is a running server. The caller must Close it. Its URL excludes the version.
 type Server struct {
 	vendor.Server[Reply]
 	options Options
 }
 
-// New starts a server on a free port of the loopback interface. It panics if
-// there is none, as httptest does: a test cannot go on without it.
+// New starts a server on a free port of the loopback interface. Like httptest, it panics if no port
+// is free.
 func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
@@ -54,7 +52,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// maxBody is how large a request may be.
+// maxBody is the limit of a request body, in bytes.
 const maxBody = 20 << 20
 
 func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
@@ -63,8 +61,8 @@ func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
 	reply.write(w, call{Call: c, request: req})
 }
 
-// decide is the reply to a request: a refusal if it breaks a rule, else the next
-// one of the queue.
+// decide returns the reply to a request: an error if it breaks a rule, otherwise the next reply of
+// the queue.
 func (s *Server) decide(c vendor.Call) (Reply, request) {
 	method, refusal := s.admit(c)
 	if refusal != nil {
@@ -90,7 +88,7 @@ func modelOf(path string) string {
 	return name
 }
 
-// admit checks what comes before the body, and gives the method called.
+// admit checks path, method and headers. It returns the called method.
 func (s *Server) admit(c vendor.Call) (string, *Reply) {
 	kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
 	_, method, _ := strings.Cut(c.Path, ":")

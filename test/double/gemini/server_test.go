@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The default client's idle connections are not the server's.
+	// The default client's idle connections do not belong to the server.
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { http.DefaultClient.CloseIdleConnections() }))
 }
 
@@ -36,7 +36,7 @@ func request(t *testing.T, s *gemini.Server, model, method, body string) *http.R
 	return req
 }
 
-// stream sends a body for an answer in events.
+// stream sends a request for a streamed answer.
 func stream(t *testing.T, s *gemini.Server, body string) *http.Response {
 	t.Helper()
 	return do(t, request(t, s, gemini.DefaultModel, "streamGenerateContent?alt=sse", body))
@@ -68,7 +68,7 @@ func errorOf(t *testing.T, res *http.Response) vendorError {
 	return e
 }
 
-// events reads a stream's data lines; the error is how the body ended.
+// events reads a stream's data lines. The error says how the body ended.
 func events(res *http.Response) ([]string, error) {
 	var list []string
 	lines := bufio.NewScanner(res.Body)
@@ -80,7 +80,7 @@ func events(res *http.Response) ([]string, error) {
 	return list, lines.Err()
 }
 
-// body is a request with one message, and more members.
+// body is a request with one message and the extra members.
 func body(extra string) string {
 	return `{"contents":[{"role":"user","parts":[{"text":"hi there"}]}]` + extra + `}`
 }
@@ -112,7 +112,7 @@ func TestServer_StreamsEventsAsTheVendor(t *testing.T) {
 	}, got)
 }
 
-func TestServer_KeepsThoughtsNobodyAskedFor(t *testing.T) {
+func TestServer_OmitsThoughtsNotRequested(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
 	s.Enqueue(gemini.Reply{Thoughts: []string{"hm"}})
@@ -198,7 +198,7 @@ func TestServer_EndsStreamsBadly(t *testing.T) {
 	require.Equal(t, "0123", string(raw))
 }
 
-func TestServer_SendsEventsWhenTheTestSaysSo(t *testing.T) {
+func TestServer_SendsOneEventPerStep(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
 	step := make(chan struct{})

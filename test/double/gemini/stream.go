@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// responseID is the same for all replies: nothing here depends on the clock.
+// responseID is constant, so that answers are reproducible.
 const responseID = "double-response"
 
 type callDoc struct {
@@ -71,21 +71,21 @@ type responseDoc struct {
 	ID         string         `json:"responseId"`
 }
 
-// tokenRunes is how many signs the server counts as a token.
+// tokenRunes is the number of runes that the server counts as a token.
 const tokenRunes = 4
 
 // tokens counts a text.
 func tokens(s string) int { return (utf8.RuneCountInString(s) + tokenRunes - 1) / tokenRunes }
 
-// script is a reply worked out for a request: what is said, and at what cost.
+// script is a reply prepared for a request: its parts and its token counts.
 type script struct {
 	parts  []partDoc
 	finish string
 	usage  usageDoc
 }
 
-// scripted says the reply under the request's bound of tokens: what goes beyond it
-// is cut off, in the middle of a word.
+// scripted applies the request's token limit to the reply. A longer text is cut, even within a
+// word.
 func (r Reply) scripted(req request) script {
 	s := script{usage: usageDoc{Prompt: req.prompt}}
 	room := req.maxTokens
@@ -125,7 +125,7 @@ func (r Reply) scripted(req request) script {
 	return s
 }
 
-// rest is what comes in one piece: calls and media.
+// rest adds the parts sent in one piece: calls and media.
 func (s *script) rest(r Reply) {
 	for _, c := range r.Calls {
 		args := c.Args
@@ -151,7 +151,7 @@ type streamer struct {
 // stream sends the reply as server-sent events.
 func (r Reply) stream(body *vendor.Body, c call) {
 	body.Header().Set("Content-Type", "text/event-stream")
-	body.Send("") // the headers, before any pause
+	body.Send("") // send the headers before any pause
 	said := r.scripted(c.request)
 	s := &streamer{Body: body, call: c, reply: r}
 	if !r.NoUsage {
@@ -163,7 +163,7 @@ func (r Reply) stream(body *vendor.Body, c call) {
 		s.paced(d)
 		return
 	}
-	// The last part goes with the reason, as the vendor sends it.
+	// The vendor sends the last part together with the finish reason.
 	last := len(said.parts) - 1
 	if r.End != EndWhole {
 		last = len(said.parts)
@@ -209,8 +209,7 @@ func (s *streamer) paced(d responseDoc) {
 	s.Send("data: " + string(vendor.JSON(d)) + "\r\n\r\n")
 }
 
-// whole sends the reply as one document, or as a list of one where the client
-// streams and did not ask for events.
+// whole sends the reply as one document. A client that streams without alt=sse gets a list of one.
 func (r Reply) whole(body *vendor.Body, c call) {
 	said := r.scripted(c.request)
 	s := &streamer{call: c, reply: r, usage: &said.usage}
@@ -220,13 +219,13 @@ func (r Reply) whole(body *vendor.Body, c call) {
 	}
 	body.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	if c.request.listed {
-		_, _ = body.Write(indented([]responseDoc{d})) // the client may have gone
+		_, _ = body.Write(indented([]responseDoc{d})) // the client may have disconnected
 		return
 	}
 	_, _ = body.Write(indented(d))
 }
 
-// compact is a document on one line.
+// compact renders a document on one line.
 func compact(doc []byte) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(string(doc)) {

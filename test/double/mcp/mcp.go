@@ -1,6 +1,5 @@
-// Package mcp is an MCP server over streamable HTTP, for tests: a real server on a
-// real port, made of the protocol's own library, whose one tool says what a test
-// queues.
+// Package mcp is a test MCP server over streamable HTTP. It listens on a real port, uses the
+// protocol's own library, and has one tool that returns queued replies.
 package mcp
 
 import (
@@ -21,33 +20,33 @@ import (
 // arguments.
 const Tool = "say"
 
-// Reply is what a call of the tool is answered with. The first that is set counts.
+// Reply is the scripted result of a tool call. The first field that is set counts.
 type Reply struct {
-	// Status, when set, is that of an HTTP error with Body and Header.
+	// Status, when set, makes the reply an HTTP error with Body and Header.
 	Status int
 	Body   string
 	Header http.Header
-	// Err, when set, is the error of JSON-RPC.
+	// Err, when set, makes the reply a JSON-RPC error.
 	Err *jsonrpc.Error
-	// Result is the tool's.
+	// Result is the tool's result.
 	Result *mcp.CallToolResult
-	// Notes are told to the client before the result, as progress.
+	// Notes are sent to the client before the result, as progress notifications.
 	Notes []string
 }
 
 // Options configure a Server.
 type Options struct {
-	// Token is the bearer token that a client must show; empty wants none.
+	// Token is the bearer token that a client must send. Empty requires none.
 	Token string
-	// About is how the server describes itself and its tool.
+	// About is the description of the server and its tool.
 	About string
 }
 
-// Recorded is a request as it arrived.
+// Recorded is a received request.
 type Recorded = vendor.Recorded
 
-// Server is a running server; Close it. The protocol's library answers by its own
-// server, so what is embedded is the queue and the requests alone.
+// Server is a running server. The caller must Close it. The protocol's library has its own HTTP
+// server, so only the queue and the recorded requests of vendor.Server are used.
 type Server struct {
 	vendor.Server[Reply]
 	options Options
@@ -69,18 +68,18 @@ func (s *Server) URL() string { return s.http.URL }
 
 // Close ends all sessions and connections.
 func (s *Server) Close() {
-	for session := range s.sdk.Sessions() { // those that no client has ended
+	for session := range s.sdk.Sessions() { // sessions that no client has ended
 		_ = session.Close()
 	}
 	s.http.Close()
 }
 
-// front looks at requests before the library does: it keeps them, and refuses some. The
-// status that is kept is that of a refusal; what the library answers is its own.
+// front records requests before the library handles them, and rejects some. The recorded status is
+// that of a rejection; the status of the library's answers is not recorded.
 func (s *Server) front(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil { // the client went away
+		if err != nil { // the client disconnected
 			return
 		}
 		refusal, refused := s.refusal(r, body)
@@ -113,17 +112,17 @@ func (r Reply) refuse(w http.ResponseWriter) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(r.Status)
-	_, _ = io.WriteString(w, r.Body) // the client may have gone
+	_, _ = io.WriteString(w, r.Body) // the client may have disconnected
 }
 
-// call is the tool.
+// call implements the tool.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	r, ok := s.Take(Reply.says)
 	if !ok {
 		return Text(string(req.Params.Arguments)), nil
 	}
 	for _, note := range r.Notes {
-		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Message: note}) // the client may have gone
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Message: note}) // the client may have disconnected
 	}
 	if r.Err != nil {
 		return nil, r.Err
@@ -131,7 +130,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	return r.Result, nil
 }
 
-// Text is a result of texts.
+// Text returns a result of these texts.
 func Text(texts ...string) *mcp.CallToolResult {
 	res := &mcp.CallToolResult{}
 	for _, t := range texts {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bearer shows a token with every request.
+// bearer sends a token with every request.
 type bearer struct{ token string }
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,10 +24,10 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func connect(t *testing.T, s *mcp.Server, token string, told chan<- string) (*sdk.ClientSession, error) {
+func connect(t *testing.T, s *mcp.Server, token string, notes chan<- string) (*sdk.ClientSession, error) {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params.Message },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { notes <- r.Params.Message },
 	})
 	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
 		Endpoint: s.URL(), HTTPClient: &http.Client{Transport: bearer{token}}, DisableStandaloneSSE: true, MaxRetries: -1,
@@ -51,12 +51,12 @@ func call(t *testing.T, session *sdk.ClientSession) (string, error) {
 	return text.Text, nil
 }
 
-func TestServer_SaysWhatIsQueued(t *testing.T) {
+func TestServer_AnswersFromItsQueue(t *testing.T) {
 	s := mcp.New(mcp.Options{Token: "let-me-in", About: "a double"})
 	t.Cleanup(s.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	told := make(chan string, 1)
-	session, err := connect(t, s, "let-me-in", told)
+	notes := make(chan string, 1)
+	session, err := connect(t, s, "let-me-in", notes)
 	require.NoError(t, err)
 	require.Equal(t, "a double", session.InitializeResult().Instructions)
 	s.Enqueue(mcp.Reply{Result: mcp.Text("hello"), Notes: []string{"wait"}}, mcp.Reply{Err: &jsonrpc.Error{Code: -32000, Message: "no"}})
@@ -64,7 +64,7 @@ func TestServer_SaysWhatIsQueued(t *testing.T) {
 	said, err := call(t, session)
 	require.NoError(t, err)
 	require.Equal(t, "hello", said)
-	require.Equal(t, "wait", <-told)
+	require.Equal(t, "wait", <-notes)
 	_, err = call(t, session)
 	require.ErrorContains(t, err, "no")
 	said, err = call(t, session)

@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// The rules below are OpenAI's own, on top of those that every server of its API
-// has: Options.OpenAI turns them on.
+// The rules below are OpenAI's own, in addition to those of every compatible server. Options.OpenAI
+// enables them.
 
 var (
 	reasoner = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
-	// asked are the models that reason only when they are asked to.
+	// asked matches the models that reason only on request.
 	asked = regexp.MustCompile(`^(ft:)?gpt-5\.[1-4]`)
 )
 
-// reasons reports whether a model can think before it answers.
+// reasons reports whether a model supports reasoning.
 func reasons(model string) bool {
 	return reasoner.MatchString(model) && !strings.Contains(model, "-chat")
 }
 
-// hears reports whether a model takes and makes sound.
+// hears reports whether a model supports audio.
 func hears(model string) bool { return strings.Contains(model, "audio") }
 
-// modelRules are what a model does not take.
+// modelRules rejects members that the model does not accept.
 func modelRules(model string, members map[string]json.RawMessage) *Reply {
 	if !reasons(model) {
 		if members["reasoning_effort"] != nil {
@@ -39,7 +39,7 @@ func modelRules(model string, members map[string]json.RawMessage) *Reply {
 		return unsupported("max_tokens", " Use 'max_completion_tokens' instead.")
 	}
 	var effort string
-	_ = json.Unmarshal(members["reasoning_effort"], &effort) // a string, as was checked, or absent
+	_ = json.Unmarshal(members["reasoning_effort"], &effort) // checked before: a string, or absent
 	if effort != "" && !slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, effort) {
 		r := bad("reasoning_effort", "Invalid value: '%s'.", effort)
 		r.Code = "invalid_value"
@@ -51,7 +51,7 @@ func modelRules(model string, members map[string]json.RawMessage) *Reply {
 	return thinkingRules(members)
 }
 
-// thinkingRules are what a model does not take while it thinks.
+// thinkingRules rejects members that are not allowed while reasoning.
 func thinkingRules(members map[string]json.RawMessage) *Reply {
 	for _, name := range []string{"top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias", "stop"} {
 		if members[name] != nil {
@@ -72,7 +72,7 @@ func unsupported(name, hint string) *Reply {
 	return r
 }
 
-// soundRules are those of models that hear and speak, and of all others.
+// soundRules checks audio members against the model.
 func soundRules(model string, members map[string]json.RawMessage) *Reply {
 	var modalities []string
 	_ = json.Unmarshal(members["modalities"], &modalities) // checked before, or absent
@@ -120,11 +120,10 @@ func voice(members map[string]json.RawMessage) *Reply {
 	}
 }
 
-// requestsPerMinute is the limit that the headers tell when Options set none.
+// requestsPerMinute is the limit in the headers if Options set none.
 const requestsPerMinute = 500
 
-// limited sets OpenAI's headers, which tell how much of the limit is left, and
-// refuses what is over it.
+// limited sets OpenAI's rate limit headers and rejects requests over the limit.
 func (s *Server) limited(h http.Header) *Reply {
 	if !s.options.OpenAI {
 		return nil

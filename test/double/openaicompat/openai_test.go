@@ -19,10 +19,10 @@ func vendor(t *testing.T, o openaicompat.Options) *openaicompat.Server {
 	return start(t, o)
 }
 
-// of is a request of a model.
+// of is a request to this model.
 func of(model, extra string) string { return strings.Replace(body(extra), "gpt-double", model, 1) }
 
-// said is a request of one message of parts.
+// said is a request with one message of these parts.
 func said(role, parts string) string {
 	return `{"model":"gpt-double","messages":[{"role":"` + role + `","content":[` + parts + `]}]}`
 }
@@ -131,7 +131,7 @@ func TestServer_RequiresTheSchema(t *testing.T) {
 	}
 }
 
-// The rules of structured outputs as OpenAI has them today.
+// OpenAI's current rules of structured outputs.
 func TestOpenAI_ChecksStrictSchemas(t *testing.T) {
 	t.Parallel()
 	s := vendor(t, openaicompat.Options{})
@@ -252,7 +252,7 @@ func TestOpenAI_CutsAnswersAtTheMostTokens(t *testing.T) {
 	}
 }
 
-func TestServer_CutsTheBodyWhereItIsTold(t *testing.T) {
+func TestServer_CutsTheBodyAtTheGivenByte(t *testing.T) {
 	t.Parallel()
 	s := start(t, openaicompat.Options{})
 	s.Enqueue(openaicompat.Reply{Pieces: []string{"a"}})
@@ -265,7 +265,7 @@ func TestServer_CutsTheBodyWhereItIsTold(t *testing.T) {
 			require.NoError(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			res, err := http.DefaultClient.Do(req)
-			if err != nil { // broken off before the first byte
+			if err != nil { // closed before the first byte
 				require.Zero(t, at)
 				continue
 			}

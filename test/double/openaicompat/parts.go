@@ -22,7 +22,7 @@ type part struct {
 	} `json:"file"`
 }
 
-// content says what is wrong with a message's content.
+// content returns what is wrong with a message's content.
 func (o Options) content(role string, raw json.RawMessage) string {
 	var s *string
 	if json.Unmarshal(raw, &s) == nil && s != nil {
@@ -49,7 +49,7 @@ func (o Options) content(role string, raw json.RawMessage) string {
 	return ""
 }
 
-// wrong says what OpenAI expected of a part.
+// wrong returns what OpenAI expected of a part.
 func (p part) wrong() string {
 	switch {
 	case p.Type == "text" && p.Text == nil:

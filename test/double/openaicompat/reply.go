@@ -9,11 +9,10 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// Reply is what the server answers with. The zero value is an empty answer that
-// ended by itself.
+// Reply is a scripted answer. The zero value is an empty answer with finish reason "stop".
 type Reply struct {
-	// Status other than 0 and 200 makes the reply an error, of Code, Type, Param
-	// and Message. Type defaults to what goes with the status.
+	// A Status other than 0 and 200 makes the reply an error of Code, Type, Param and Message. The
+	// default of Type follows from the status.
 	Status                     int
 	Code, Type, Param, Message string
 	// RetryAfter is the header of that name: seconds, or an HTTP date.
@@ -21,38 +20,40 @@ type Reply struct {
 	// Header is added to the reply's headers.
 	Header http.Header
 
-	// Pieces are the contents of the chunks: of the text, of the arguments of a
-	// forced function, or of the transcript when sound was asked for.
+	// Pieces are the contents of the chunks: of the text, of a forced function's arguments, or of
+	// the transcript of an audio answer.
 	Pieces []string
-	// AsText keeps Pieces text although a function was forced.
+	// AsText sends Pieces as text even if a function was forced.
 	AsText bool
-	// Sound is what is heard beside the transcript.
+	// Sound is the audio of the answer; Pieces are its transcript.
 	Sound []byte
-	// Thoughts come before the pieces, as servers show them that do so.
+	// Thoughts precede the pieces, as some compatible servers send them.
 	Thoughts []string
 	// Refusal is streamed after the pieces, as a refusal.
 	Refusal string
-	// ToolCalls are asked for after the pieces.
+	// ToolCalls follow the pieces.
 	ToolCalls []ToolCall
-	// FinishReason defaults to "stop", or "tool_calls" with ToolCalls. It is "stop"
-	// after a function that was forced, as with the vendor.
+	// FinishReason defaults to "stop", or "tool_calls" with ToolCalls. As with the vendor, it is
+	// "stop" after a forced function.
 	FinishReason string
-	// Usage defaults to as many completion tokens as Pieces.
+	// Usage defaults to one completion token per piece.
 	Usage *Usage
-	// Model is the one that answers; default the one asked for.
+	// Model is the model named in the answer. The default is the requested one.
 	Model string
 
 	// Wait is the pause before the first byte, Interval that before each chunk.
 	Wait, Interval time.Duration
-	// Step, when set, lets one chunk out for each value it gives.
+	// Step, when set, releases one chunk for each value received.
 	Step <-chan struct{}
-	// Noise is written as it is before each chunk, such as ": ping\n\n".
+	// Noise is written unchanged before each chunk, for example ": ping
+	//
+	// ".
 	Noise string
-	// Cut ends the body early; nil for not at all.
+	// Cut ends the body early; nil sends all of it.
 	Cut *Cut
 	// End is how the stream ends after the pieces.
 	End End
-	// Raw, when set, is the whole body of a 200 reply of ContentType, as it is.
+	// Raw is sent unchanged as the body of a 200 reply when ContentType is set.
 	Raw, ContentType string
 }
 
@@ -79,8 +80,8 @@ const (
 // ToolCall is a function call.
 type ToolCall struct{ ID, Name, Arguments string }
 
-// Usage counts tokens. Completion holds Reasoning, as the vendor counts; Total is
-// their sum with Prompt unless it is set, to something that may be a lie.
+// Usage counts tokens. As with the vendor, Completion includes Reasoning. Total defaults to Prompt
+// + Completion; a test may set a wrong one.
 type Usage struct{ Prompt, Completion, Cached, Written, Reasoning, Total int }
 
 func (r Reply) status() int {
@@ -165,7 +166,7 @@ func (r Reply) writeError(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status())
-	_, _ = w.Write(vendor.JSON(r.errorBody())) // the client may have gone
+	_, _ = w.Write(vendor.JSON(r.errorBody())) // the client may have disconnected
 }
 
 func (r Reply) usage() usageDoc {
@@ -184,7 +185,7 @@ func (r Reply) usage() usageDoc {
 	return d
 }
 
-// forced is the function that Pieces are the arguments of, empty for none.
+// forced returns the function whose arguments Pieces are, empty for none.
 func (r Reply) forced(c call) string {
 	if r.AsText || len(r.ToolCalls) > 0 || r.Refusal != "" && len(r.Pieces) == 0 {
 		return ""

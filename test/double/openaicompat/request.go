@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// request is what of a request decides how it is answered.
+// request holds the request members that decide the answer.
 type request struct {
 	Model         string
 	Stream        bool
@@ -21,7 +21,7 @@ type request struct {
 	MaxTokens           int      `json:"max_tokens"`
 	MaxCompletionTokens int      `json:"max_completion_tokens"`
 	Modalities          []string `json:"modalities"`
-	// forced is the function that must be called, empty for none.
+	// forced is the function that the request forces, empty for none.
 	forced string
 }
 
@@ -29,11 +29,11 @@ func (r request) wantsUsage() bool { return r.Stream && r.StreamOptions.IncludeU
 
 func (r request) wantsSound() bool { return slices.Contains(r.Modalities, "audio") }
 
-// room is how many tokens the answer may have; 0 for any number.
+// room is the token limit of the answer; 0 means no limit.
 func (r request) room() int { return max(r.MaxTokens, r.MaxCompletionTokens) }
 
-// parameters are the members of a request and how each is checked; nil for those
-// a double need not look into.
+// parameters lists the members of a request and how each is checked. nil means the double does not
+// check it.
 var parameters = map[string]func(json.RawMessage) string{
 	"model": text, "messages": nil, "stream": boolean, "stream_options": nil, "response_format": nil,
 	"temperature": between(0, 2), "top_p": between(0, 1), "presence_penalty": between(-2, 2), "frequency_penalty": between(-2, 2),
@@ -60,7 +60,7 @@ func (s *Server) parse(body []byte) (request, *Reply) {
 		return request{}, bad("", "We could not parse the JSON body of your request.")
 	}
 	var c choice
-	_ = json.Unmarshal(members["tool_choice"], &c) // a word forces no function
+	_ = json.Unmarshal(members["tool_choice"], &c) // a tool_choice that is a string forces no function
 	r.forced = c.Function.Name
 	if !slices.Contains(s.options.Models, r.Model) {
 		return r, &Reply{Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", r.Model)}
@@ -199,7 +199,7 @@ func (s *Server) responseFormat(members map[string]json.RawMessage) *Reply {
 	return nil
 }
 
-// The checks of single parameters give what was expected, or nothing.
+// The checks of single parameters return what was expected, empty if the value is valid.
 
 func text(raw json.RawMessage) string {
 	var s string

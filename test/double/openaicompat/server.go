@@ -1,12 +1,10 @@
-// Package openaicompat is a server with OpenAI's chat completions API, for tests.
-// It is a real server on a real port, and as strict as the vendor: what the
-// vendor would refuse it refuses, with the vendor's error body, so that a client
-// that passes here speaks the protocol and not merely to this double.
+// Package openaicompat is a test server with OpenAI's chat completions API. It listens on a real
+// port and is as strict as the vendor. It rejects what the vendor rejects, with the vendor's error
+// body. A client that passes here therefore follows the protocol.
 //
-// A test queues replies; each accepted request takes one. Refused requests take
-// none. The rules of strict response schemas are those of the OpenAI column of
-// OpenWOP envelope contract §20, which compatible servers hold to at least, or, with
-// Options.OpenAI, those that OpenAI has today.
+// A test queues replies. Each accepted request takes one, a rejected request takes none. The rules
+// of strict response schemas are the OpenAI column of OpenWOP envelope contract §20, the minimum of
+// compatible servers. With Options.OpenAI they are OpenAI's current rules.
 package openaicompat
 
 import (
@@ -18,43 +16,42 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// DefaultModel is the server's model when Options name none.
+// DefaultModel is the server's model when Options.Models is empty.
 const DefaultModel = "gpt-double"
 
 // Options configure a Server.
 type Options struct {
-	// Key is the API key a client must show; empty wants none.
+	// Key is the API key that a client must send. Empty requires none.
 	Key string
-	// Models are the ids the server knows; none means DefaultModel.
+	// Models are the ids of the available models. Empty means DefaultModel.
 	Models []string
-	// OpenAI makes the server OpenAI itself: what its models refuse, its limits of
-	// strict schemas, its headers, the members of its chunks, and answers that are
-	// really cut at the most tokens allowed.
+	// OpenAI adds OpenAI's own behaviour: per-model rules, limits of strict schemas, rate limit
+	// headers, chunk members, and answers cut at the token limit.
 	OpenAI bool
-	// RequireSchema refuses each call that is held to no strict schema.
+	// RequireSchema rejects calls without a strict schema.
 	RequireSchema bool
-	// RateLimit is how many requests OpenAI's rate limit lets through; 0 for all.
+	// RateLimit is the number of requests before OpenAI's rate limit error. 0 means no limit.
 	RateLimit int
-	// Answer makes the reply when the queue is empty; nil gives a fixed one.
+	// Answer makes the reply when the queue is empty. nil uses a fixed reply.
 	Answer func(Recorded) Reply
-	// Watch, when set, is told of each request once its answer is out, from several
-	// goroutines, and the server records none: a load would fill its memory.
+	// Watch, when set, receives each request after its answer was sent, from several goroutines.
+	// The server then records no requests, because a load test would fill its memory.
 	Watch func(Watched)
 }
 
-// Recorded is a request as it arrived.
+// Recorded is a received request.
 type Recorded = vendor.Recorded
 
-// Server is a running server; Close it.
+// Server is a running server. The caller must Close it.
 type Server struct {
 	vendor.Server[Reply]
 	options Options
-	counted atomic.Int64           // requests that the rate limit is about
-	fit     atomic.Pointer[string] // the schema that strict mode took last
+	counted atomic.Int64           // requests counted against the rate limit
+	fit     atomic.Pointer[string] // the last schema that was valid in strict mode
 }
 
-// New starts a server on a free port of the loopback interface. It panics if
-// there is none, as httptest does: a test cannot go on without it.
+// New starts a server on a free port of the loopback interface. Like httptest, it panics if no port
+// is free.
 func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
@@ -64,10 +61,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// URL is the base address for a client, with the version and no final slash.
+// URL is the base address for a client, with the version and without trailing slash.
 func (s *Server) URL() string { return s.Server.URL() + "/v1" }
 
-// maxBody is how large a request may be.
+// maxBody is the limit of a request body, in bytes.
 const maxBody = 16 << 20
 
 func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
@@ -83,8 +80,8 @@ func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
 	reply.write(w, call{Call: c, request: req, openai: s.options.OpenAI})
 }
 
-// decide is the reply to a request: a refusal if it breaks a rule, else the next
-// one of the queue.
+// decide returns the reply to a request: an error if it breaks a rule, otherwise the next reply of
+// the queue.
 func (s *Server) decide(h http.Header, c vendor.Call) (Reply, request) {
 	if refusal := s.admit(c); refusal != nil {
 		return *refusal, request{}
@@ -103,7 +100,7 @@ func (s *Server) decide(h http.Header, c vendor.Call) (Reply, request) {
 	return reply, req
 }
 
-// admit checks what comes before the body.
+// admit checks path, method and headers.
 func (s *Server) admit(c vendor.Call) *Reply {
 	kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
 	switch {

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The default client's idle connections are not the server's.
+	// The default client's idle connections do not belong to the server.
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { http.DefaultClient.CloseIdleConnections() }))
 }
 
@@ -63,7 +63,7 @@ func errorOf(t *testing.T, res *http.Response) vendorError {
 	return e
 }
 
-// events reads a stream's data lines; the error is how the body ended.
+// events reads a stream's data lines. The error says how the body ended.
 func events(res *http.Response) ([]string, error) {
 	var list []string
 	lines := bufio.NewScanner(res.Body)
@@ -205,7 +205,7 @@ func TestServer_SendsRawBodies(t *testing.T) {
 	require.Equal(t, "<html>", string(raw))
 }
 
-func TestServer_AsksForTheKey(t *testing.T) {
+func TestServer_RequiresTheKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, openaicompat.Options{Key: "sk-right"})
 	for auth, want := range map[string]int{"": 401, "Bearer sk-wrong": 401, "sk-right": 401, "Bearer sk-right": 200} {
@@ -349,7 +349,7 @@ func TestServer_ChecksStrictSchemas(t *testing.T) {
 	for _, keyword := range []string{"oneOf", "allOf", "not", "if", "prefixItems", "propertyNames", "minLength", "maximum", "minItems", "uniqueItems", "format"} {
 		rows = append(rows, row{object(`"a":{"type":"string","`+keyword+`":1}`, `"a"`), "'" + keyword + "' is not permitted"})
 	}
-	for _, r := range slices.Concat(rows[:1], rows) { // the first again: the server knows it by then
+	for _, r := range slices.Concat(rows[:1], rows) { // repeat the first: the server has cached it by then
 		res := post(t, s, body(`,"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":`+r.schema+`}}`))
 		if r.want == "" {
 			require.Equal(t, 200, res.StatusCode, r.schema)
@@ -379,7 +379,7 @@ func TestServer_RecordsRequests(t *testing.T) {
 	require.Equal(t, "application/json", got[0].Header.Get("Content-Type"))
 }
 
-func TestWatch_TellsWhenTheAnswerWentOut(t *testing.T) {
+func TestWatch_ReportsWhenTheAnswerWasSent(t *testing.T) {
 	t.Parallel()
 	seen := make(chan openaicompat.Watched, 1)
 	s := start(t, openaicompat.Options{Watch: func(w openaicompat.Watched) { seen <- w }})

@@ -7,8 +7,7 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// replyID and created are the same for all replies: nothing here depends on the
-// clock.
+// replyID and created are constant, so that answers are reproducible.
 const (
 	replyID = "chatcmpl-double"
 	created = 1767225600
@@ -48,7 +47,7 @@ type messageDoc struct {
 	Thought   string        `json:"reasoning_content,omitempty"`
 }
 
-// audioDoc is a piece of sound, of what is said in it, or its end.
+// audioDoc is a piece of audio, of its transcript, or its end.
 type audioDoc struct {
 	ID         string `json:"id,omitempty"`
 	Data       string `json:"data,omitempty"`
@@ -60,7 +59,7 @@ type choiceDoc struct {
 	Index   int         `json:"index"`
 	Delta   *messageDoc `json:"delta,omitempty"`
 	Message *messageDoc `json:"message,omitempty"`
-	// Logprobs is null with OpenAI, and absent elsewhere.
+	// Logprobs is null with OpenAI and absent with other servers.
 	Logprobs any     `json:"logprobs,omitempty"`
 	Finish   *string `json:"finish_reason"`
 }
@@ -73,14 +72,13 @@ type replyDoc struct {
 	Tier    string      `json:"service_tier,omitempty"`
 	System  string      `json:"system_fingerprint,omitempty"`
 	Choices []choiceDoc `json:"choices"`
-	// Usage is null in every chunk but the last when it was asked for, and absent
-	// when it was not.
+	// Usage is absent unless requested. If requested, it is null in every chunk but the last.
 	Usage any `json:"usage,omitempty"`
-	// Padding hides the length of the piece from who counts bytes on the way.
+	// Padding hides the length of the piece from a network observer.
 	Padding string `json:"obfuscation,omitempty"`
 }
 
-// null is a usage that is there and null; a nil would be left out.
+// null renders as null; a nil value would be omitted.
 type null struct{}
 
 // MarshalJSON writes null.
@@ -114,7 +112,7 @@ func (r Reply) stream(body *vendor.Body, c call) {
 	s.end()
 }
 
-// pieces sends what the reply says, where the request wants it said.
+// pieces sends the reply's text in the member that the request asks for.
 func (s *streamer) pieces() {
 	if name := s.reply.forced(s.call); name != "" {
 		first := toolCallDoc{ID: "call_double", Type: "function"}
@@ -137,7 +135,7 @@ func (s *streamer) pieces() {
 	s.sound()
 }
 
-// sound comes in two pieces of whole samples.
+// sound sends the audio in two pieces of whole samples.
 func (s *streamer) sound() {
 	all := s.reply.Sound
 	if len(all) == 0 {
@@ -151,7 +149,7 @@ func (s *streamer) sound() {
 	}
 }
 
-// toolCall comes in two chunks, as the vendor cuts arguments.
+// toolCall sends a call in two chunks, as the vendor splits arguments.
 func (s *streamer) toolCall(t toolCallDoc) {
 	all := t.Function.Arguments
 	t.Function.Arguments = all[:len(all)/2]
@@ -225,5 +223,5 @@ func (r Reply) whole(body *vendor.Body, c call) {
 	d := replyDoc{ID: replyID, Object: "chat.completion", Created: created, Model: r.model(c), Usage: r.usage()}
 	d.Choices = []choiceDoc{{Message: m, Finish: &finish}}
 	body.Header().Set("Content-Type", "application/json")
-	_, _ = body.Write(vendor.JSON(d)) // the client may have gone
+	_, _ = body.Write(vendor.JSON(d)) // the client may have disconnected
 }

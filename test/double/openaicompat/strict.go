@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// limits are the rules of strict schemas that differ.
+// limits are the strict schema rules that differ between OpenAI and compatible servers.
 type limits struct {
-	// forbidden are the keywords a strict schema must not have.
+	// forbidden lists keywords not allowed in a strict schema.
 	forbidden []string
 	depth     int
-	// objects says that depth counts objects in objects, not steps.
+	// depth counts nested objects instead of steps
 	objects    bool
 	properties int
-	// enums and letters bound the values of all enums, and the length of all names
-	// and values together; 0 for any number.
+	// enums and letters limit the values of all enums, and the length of all names and values
+	// together. 0 means no limit.
 	enums, letters int
 }
 
-// unknown are the keywords no strict schema may have.
+// unknown lists keywords that no strict schema may have.
 var unknown = []string{
 	"oneOf", "allOf", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "prefixItems", "propertyNames",
 	"patternProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties",
 	"minLength", "maxLength", "uniqueItems",
 }
 
-// constraints are those that OpenAI's models have learned since.
+// constraints lists keywords that OpenAI's newer models accept.
 var constraints = []string{
 	"pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
 }
 
-// formats are the formats OpenAI holds strings to.
+// formats lists the string formats that OpenAI supports.
 var formats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
 func (o Options) limits() limits {
@@ -44,16 +44,16 @@ func (o Options) limits() limits {
 	return limits{forbidden: slices.Concat(unknown, constraints), depth: 5, properties: 100}
 }
 
-// strictWalk checks a schema, position by position; a property that is named
-// like a keyword is none.
+// strictWalk checks a schema, position by position. A property named like a keyword is not a
+// keyword.
 type strictWalk struct {
 	limits
 	defs                            map[string]any
 	seenProperties, values, written int
 }
 
-// unfit says what makes a schema unfit for strict mode. It knows the last fit one again: in a
-// load of calls that all ask for the same, walking it would be a tenth of the server's time.
+// unfit returns why a schema is not valid in strict mode, empty if it is. The last valid schema is
+// cached. In a load of equal calls, checking it took a tenth of the server's time.
 func (s *Server) unfit(raw json.RawMessage) string {
 	if last := s.fit.Load(); last != nil && *last == string(raw) {
 		return ""
@@ -66,7 +66,7 @@ func (s *Server) unfit(raw json.RawMessage) string {
 	return wrong
 }
 
-// strict says what a schema has that strict mode does not take.
+// strict returns why a schema is not valid in strict mode.
 func (l limits) strict(raw json.RawMessage) string {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil {
@@ -86,7 +86,7 @@ func (l limits) strict(raw json.RawMessage) string {
 	return w.size()
 }
 
-// size says which of the limits of the whole schema is passed.
+// size returns which limit of the whole schema is exceeded.
 func (w *strictWalk) size() string {
 	switch {
 	case w.seenProperties > w.properties:
@@ -100,7 +100,7 @@ func (w *strictWalk) size() string {
 	}
 }
 
-// deeper is the depth within s.
+// deeper returns the depth of the subschemas of s.
 func (w *strictWalk) deeper(s map[string]any, depth int) int {
 	if w.objects && !isObject(s["type"]) {
 		return depth
@@ -108,7 +108,7 @@ func (w *strictWalk) deeper(s map[string]any, depth int) int {
 	return depth + 1
 }
 
-// count counts names and values, and says whether one enum is too long.
+// count counts names and values. It returns an error text if one enum is too long.
 func (w *strictWalk) count(s map[string]any) string {
 	for _, keyword := range []string{"properties", "$defs"} {
 		members, _ := s[keyword].(map[string]any)
@@ -132,7 +132,7 @@ func (w *strictWalk) count(s map[string]any) string {
 	return ""
 }
 
-// format says whether a format is one that OpenAI does not know.
+// format returns an error text for a format that OpenAI does not support.
 func (w *strictWalk) format(s map[string]any) string {
 	if f := s["format"]; f != nil && !slices.Contains(formats, fmt.Sprint(f)) {
 		return fmt.Sprintf("'%v' is not a valid format", f)
@@ -182,7 +182,7 @@ func (w *strictWalk) ref(s map[string]any, path []string) string {
 	return ""
 }
 
-// object wants objects closed and every property required.
+// object requires closed objects with all properties required.
 func (w *strictWalk) object(s map[string]any, path []string) string {
 	props, _ := s["properties"].(map[string]any)
 	if !isObject(s["type"]) && props == nil {
@@ -211,7 +211,7 @@ func isObject(t any) bool {
 	return t == "object" || slices.Contains(list, any("object"))
 }
 
-// inside walks the schemas in a schema.
+// inside checks the subschemas of a schema.
 func (w *strictWalk) inside(s map[string]any, path []string, depth int) string {
 	depth = w.deeper(s, depth)
 	for _, keyword := range []string{"properties", "$defs"} {

@@ -24,7 +24,7 @@ type choice struct {
 	} `json:"function"`
 }
 
-// tools checks what is offered and what is forced.
+// tools checks the offered tools and the forced one.
 func (s *Server) tools(members map[string]json.RawMessage) *Reply {
 	var list []tool
 	raw := members["tools"]
@@ -81,7 +81,7 @@ func toolChoice(raw json.RawMessage, list []tool) *Reply {
 	return nil
 }
 
-// schemaRequired is the double's own rule: no call without a strict schema.
+// schemaRequired enforces Options.RequireSchema.
 func (o Options) schemaRequired(members map[string]json.RawMessage) *Reply {
 	var format struct {
 		JSONSchema struct {
@@ -91,7 +91,7 @@ func (o Options) schemaRequired(members map[string]json.RawMessage) *Reply {
 	var list []tool
 	var c choice
 	for name, into := range map[string]any{"response_format": &format, "tools": &list, "tool_choice": &c} {
-		_ = json.Unmarshal(members[name], into) // what is absent or a word forces nothing
+		_ = json.Unmarshal(members[name], into) // an absent or string value forces nothing
 	}
 	forced := slices.ContainsFunc(list, func(t tool) bool { return t.Function.Strict && t.Function.Name == c.Function.Name })
 	if !o.RequireSchema || format.JSONSchema.Strict || forced {

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// tokenBytes is how much text the double takes for a token.
+// tokenBytes is the number of bytes that the double counts as a token.
 const tokenBytes = 4
 
-// truncated is the reply as it is when the answer may have only so many tokens: its
-// text is cut and it ends with "length". What was thought counts first.
+// truncated cuts the reply at the request's token limit and sets the finish reason "length".
+// Reasoning counts first.
 func (r Reply) truncated(req request) Reply {
 	room := req.room()
 	if room == 0 || r.Raw != "" {
@@ -41,7 +41,7 @@ func (r Reply) truncated(req request) Reply {
 	return r
 }
 
-// runes is how many bytes of s fit in n without breaking a rune.
+// runes is the largest number of bytes ≤ n of s that does not split a rune.
 func runes(s string, n int) int {
 	if len(s) <= n {
 		return len(s)

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Watched is a request and when its answer went out.
+// Watched is a request with the times of its answer.
 type Watched struct {
 	Recorded
-	// Arrived is when the request's headers were there.
+	// Arrived is when the server had read the request's headers.
 	Arrived time.Time
-	// Writes are the instants at which the parts of the body were written: those
-	// just before, for just after it the client may have them already. A stream has
-	// one for the role, one for each piece, and those of its end.
+	// Writes are the times just before each part of the body was written: the client may have the
+	// part right afterwards. A stream has one for the role, one for each piece, and those of its
+	// end.
 	Writes []time.Time
 }
 
-// timer notes when something is written.
+// timer records the time of each write.
 type timer struct {
 	http.ResponseWriter
 	watched Watched
 }
 
-// Write notes the instant and writes.
+// Write records the time and writes.
 func (t *timer) Write(b []byte) (int, error) {
 	t.watched.Writes = append(t.watched.Writes, time.Now())
 	return t.ResponseWriter.Write(b)

@@ -1,5 +1,5 @@
-// Package otlp is an OpenTelemetry collector for tests: it takes spans over
-// OTLP/HTTP, as Protobuf and as JSON, and keeps them and every byte that came.
+// Package otlp is an OpenTelemetry collector for tests. It receives spans over OTLP/HTTP, as
+// Protobuf and as JSON, and stores the spans and the raw bytes.
 package otlp
 
 import (
@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span as it was received; ids are in hex.
+// Span is a received span; ids are in hex.
 type Span struct {
 	Name, TraceID, SpanID, ParentID string
 	Service                         string
@@ -31,7 +31,7 @@ type Span struct {
 type Collector struct {
 	server *httptest.Server
 
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards the fields below
 	spans []Span
 	bytes []byte
 	types map[string]int
@@ -53,22 +53,21 @@ func (c *Collector) URL() string { return c.server.URL }
 // Close stops it.
 func (c *Collector) Close() { c.server.Close() }
 
-// Spans are all spans so far.
+// Spans returns all spans so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Span(nil), c.spans...)
 }
 
-// Bytes are all bodies so far, as they came.
+// Bytes returns all request bodies so far, concatenated.
 func (c *Collector) Bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]byte(nil), c.bytes...)
 }
 
-// Refused lists what could not be read; a sender that follows the rules causes
-// none.
+// Refused lists the requests that could not be parsed. A correct sender causes none.
 func (c *Collector) Refused() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,8 +161,8 @@ func attributes(list []*commonpb.KeyValue) map[string]any {
 	return out
 }
 
-// jsonRequest is a request as the OTLP specification writes it in JSON: ids in
-// hex, 64-bit integers as strings, enums as numbers.
+// jsonRequest is a request in the OTLP specification's JSON form: ids in hex, 64-bit integers as
+// strings, enums as numbers.
 type jsonRequest struct {
 	ResourceSpans []struct {
 		Resource struct {

@@ -9,9 +9,9 @@ import (
 
 // Cut ends a body early.
 type Cut struct {
-	// At is how many of its bytes are sent. A body that has fewer is whole.
+	// At is the number of bytes to send. A shorter body is sent whole.
 	At int
-	// Clean ends it as if it were whole; otherwise the connection is broken off.
+	// Clean ends the body normally. Otherwise the connection is closed in the middle of the body.
 	Clean bool
 }
 
@@ -20,26 +20,26 @@ type End int
 
 // The ends of a stream.
 const (
-	// EndWhole sends all that belongs to an end.
+	// EndWhole sends the normal end.
 	EndWhole End = iota
-	// EndCut breaks the connection off after the pieces.
+	// EndCut closes the connection after the pieces.
 	EndCut
-	// EndSilent ends the body after the pieces, with nothing that says so.
+	// EndSilent ends the body after the pieces, without the final event.
 	EndSilent
 	// EndStall sends nothing more after the pieces until the client gives up.
 	EndStall
 	// EndError sends the vendor's error after the pieces.
 	EndError
-	// EndOwn is the first of the ends that only one vendor has.
+	// EndOwn is the first value for an end that only one vendor has.
 	EndOwn
 )
 
-// Body is the body of an answer. What is written after its end is dropped.
+// Body is the body of an answer. It drops writes after its end.
 type Body struct {
 	http.ResponseWriter
 	call Call
 	cut  *Cut
-	left int // until the cut
+	left int // bytes until the cut
 	over bool
 }
 
@@ -48,7 +48,7 @@ var errOver = errors.New("vendor: the body is over")
 // Unwrap lets http.ResponseController flush.
 func (b *Body) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// Write writes as much as there is until the cut.
+// Write writes up to the cut.
 func (b *Body) Write(p []byte) (int, error) {
 	if b.over {
 		return 0, errOver
@@ -65,12 +65,12 @@ func (b *Body) Write(p []byte) (int, error) {
 	}
 	b.over = true
 	if err == nil && !b.cut.Clean {
-		panic(http.ErrAbortHandler) // net/http's way to break a connection off
+		panic(http.ErrAbortHandler) // net/http closes the connection on this panic
 	}
 	return n, errors.Join(err, errOver)
 }
 
-// Send writes a piece that the caller gets at once.
+// Send writes a piece and flushes it.
 func (b *Body) Send(piece string) {
 	_, err := b.Write([]byte(piece))
 	if err == nil {
@@ -79,14 +79,12 @@ func (b *Body) Send(piece string) {
 	b.over = err != nil
 }
 
-// Pace waits for what comes before a piece: the interval, and a step of the test's if
-// it gives any.
+// Pace waits before a piece: for the interval, and for one value of steps unless that is nil.
 func (b *Body) Pace(interval time.Duration, steps <-chan struct{}) {
 	b.over = b.over || !b.call.Pause(interval) || !b.call.Await(steps)
 }
 
-// Ends brings about those ends that are the same with all vendors, and reports
-// whether nothing more is to be sent.
+// Ends carries out the ends that all vendors share. It reports whether the answer is over.
 func (b *Body) Ends(e End) bool {
 	switch {
 	case b.over, e == EndSilent:
@@ -101,7 +99,7 @@ func (b *Body) Ends(e End) bool {
 	}
 }
 
-// JSON renders a document of a double's own types, which always works.
+// JSON renders a document of a double's own types. It panics if that fails.
 func JSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-// read gives a body, and whether it ended as if it were whole.
+// read returns a body and whether it ended normally.
 func read(t *testing.T, url string) (body string, whole bool) {
 	t.Helper()
 	res, err := http.DefaultClient.Do(request(t, url, ""))
-	if err != nil { // broken off before the first byte
+	if err != nil { // closed before the first byte
 		return "", false
 	}
 	raw, err := io.ReadAll(res.Body)
@@ -24,7 +24,7 @@ func read(t *testing.T, url string) (body string, whole bool) {
 	return string(raw), err == nil
 }
 
-// open gives an answer whose body is still to be read.
+// open returns a response with an unread body.
 func open(t *testing.T, url string) *http.Response {
 	t.Helper()
 	res, err := http.DefaultClient.Do(request(t, url, ""))
@@ -33,7 +33,7 @@ func open(t *testing.T, url string) *http.Response {
 	return res
 }
 
-// An answer in pieces and one in a single write stop at the same byte.
+// A body is cut at the same byte whether it is written in pieces or in one call.
 func TestBody_IsCutAtEveryByte(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"data: one\n\n", "", "x", "data: ü\n\n"}
@@ -87,7 +87,7 @@ func TestBody_IsCutInAnError(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, res.StatusCode)
 }
 
-// A piece is with the caller before the next one is made.
+// The caller receives a piece before the next one is made.
 func TestBody_SendsAtTheTestsPace(t *testing.T) {
 	t.Parallel()
 	steps := make(chan struct{})
@@ -109,7 +109,7 @@ func TestBody_SendsAtTheTestsPace(t *testing.T) {
 	}
 }
 
-func TestBody_EndsAsItIsTold(t *testing.T) {
+func TestBody_EndsAsRequested(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		end   vendor.End

@@ -8,15 +8,15 @@ import (
 // Call is a request being answered.
 type Call struct {
 	Recorded
-	// Arrived is when the request's headers were there.
+	// Arrived is when the server had read the request's headers.
 	Arrived time.Time
-	// TooLarge says that Body is only the beginning of what was sent.
+	// TooLarge reports that Body holds only the beginning of the request body.
 	TooLarge bool
-	// ended is closed when the caller goes away or the server closes.
+	// closed when the caller disconnects or the server closes
 	ended <-chan struct{}
 }
 
-// Pause waits for d, for ever if that is negative; false when the caller went away
+// Pause waits for d, or without end if d is negative. It returns false when the caller disconnects
 // or the server closes.
 func (c Call) Pause(d time.Duration) bool {
 	if d == 0 {
@@ -36,8 +36,8 @@ func (c Call) Pause(d time.Duration) bool {
 	}
 }
 
-// Await waits until steps gives a value, not at all if that is nil; false when the
-// caller went away or the server closes.
+// Await waits for a value of steps; nil does not wait. It returns false when the caller disconnects
+// or the server closes.
 func (c Call) Await(steps <-chan struct{}) bool {
 	if steps == nil {
 		return true
@@ -50,7 +50,7 @@ func (c Call) Await(steps <-chan struct{}) bool {
 	}
 }
 
-// Begin gives the body of the answer, which goes out by w and stops at cut, if any.
+// Begin returns the answer's body, which writes to w and stops at cut. A nil cut does not stop it.
 func (c Call) Begin(w http.ResponseWriter, cut *Cut) *Body {
 	b := &Body{ResponseWriter: w, call: c, cut: cut}
 	if cut != nil {

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/double/vendor"
 )
 
-func TestCall_KnowsWhenItArrived(t *testing.T) {
+func TestCall_RecordsItsArrivalTime(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan time.Time, 1)
 	s := start(t, func(_ http.ResponseWriter, c vendor.Call) { arrived <- c.Arrived })
@@ -23,7 +23,7 @@ func TestCall_KnowsWhenItArrived(t *testing.T) {
 	require.False(t, at.Before(begin) || at.After(time.Now()))
 }
 
-func TestCall_PausesForAsLongAsItIsTold(t *testing.T) {
+func TestCall_PausesForTheGivenTime(t *testing.T) {
 	t.Parallel()
 	type pause struct {
 		ok   bool
@@ -64,8 +64,7 @@ func TestCall_AwaitsSteps(t *testing.T) {
 	<-done
 }
 
-// waits are the ways in which a call waits, all of which would last longer than the
-// test.
+// waits are the ways a call can wait. Each lasts longer than the test.
 var waits = map[string]func(vendor.Call, http.ResponseWriter) bool{
 	"for ever":  func(c vendor.Call, _ http.ResponseWriter) bool { return c.Pause(-1) },
 	"an hour":   func(c vendor.Call, _ http.ResponseWriter) bool { return c.Pause(time.Hour) },
@@ -78,8 +77,8 @@ var waits = map[string]func(vendor.Call, http.ResponseWriter) bool{
 	},
 }
 
-// waiting starts a server whose calls wait: begun tells when one does, ended how that
-// ended.
+// waiting starts a server whose calls wait. begun receives when a call starts to wait, ended
+// receives the result.
 func waiting(t *testing.T, wait func(vendor.Call, http.ResponseWriter) bool) (s *vendor.Server[string], begun chan struct{}, ended chan bool) {
 	t.Helper()
 	begun, ended = make(chan struct{}), make(chan bool, 1)
@@ -114,8 +113,8 @@ func TestCall_StopsWaitingWhenTheServerCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			closes(t, "", wait)
-			// The server reads no more of a body than its bound. The rest hides from it
-			// that the connection has broken. This call takes its time to end as well.
+			// The server reads no more of a body than its limit, so the unread rest hides the
+			// broken connection. This call also ends slowly.
 			closes(t, strings.Repeat("x", 2*maxBody), func(c vendor.Call, w http.ResponseWriter) bool {
 				defer func() { <-time.After(10 * time.Millisecond) }()
 				return wait(c, w)

@@ -1,7 +1,6 @@
-// Package vendor is what the doubles of model vendors have in common and what no
-// vendor has rules about: a real server on a real port, the queue of replies that
-// a test scripts, the requests that came, pauses that end with the caller, and
-// answers that stop at a byte. A double embeds Server and adds its vendor's rules.
+// Package vendor is the part that all doubles of model vendors share: a server on a real port, a
+// queue of scripted replies, recorded requests, pauses that end when the caller disconnects, and
+// answers cut at a given byte. A double embeds Server and adds its vendor's rules.
 package vendor
 
 import (
@@ -15,36 +14,35 @@ import (
 	"time"
 )
 
-// Recorded is a request as it arrived.
+// Recorded is a received request.
 type Recorded struct {
 	Method, Path string
 	Query        url.Values
 	Header       http.Header
 	Body         []byte
-	// Status is what it was answered with.
+	// Status is the HTTP status of the answer.
 	Status int
 }
 
-// Server holds a queue of replies of type R and the requests that came. Its zero
-// value is ready to use; Close it once it was started.
+// Server holds a queue of replies of type R and the recorded requests. Its zero value is ready to
+// use. Close it after Start.
 type Server[R any] struct {
 	url    string
 	http   *http.Server
 	end    context.CancelFunc
 	active sync.WaitGroup
 
-	turn sync.Mutex // held while a reply is chosen: replies are made one at a time
+	turn sync.Mutex // held while a reply is chosen: one at a time
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	closed   bool
 	replies  []R
 	requests []Recorded
 }
 
-// Start serves on a free port of the loopback interface, once. Each request whose
-// body could be read is a call that answer answers; of a body no more than maxBody
-// bytes are read. Start panics if there is no port, as httptest does: a test cannot
-// go on without it.
+// Start serves on a free port of the loopback interface; call it once. It reads at most maxBody
+// bytes of each body and calls answer if the body could be read. Like httptest, it panics if no
+// port is free.
 func (s *Server[R]) Start(maxBody int64, answer func(http.ResponseWriter, Call)) {
 	if s.http != nil {
 		panic("vendor: a double is started once")
@@ -63,7 +61,7 @@ func (s *Server[R]) Start(maxBody int64, answer func(http.ResponseWriter, Call))
 				return
 			}
 			defer s.active.Done()
-			if c, err := read(r, maxBody); err == nil { // otherwise the caller went away
+			if c, err := read(r, maxBody); err == nil { // on an error the caller disconnected
 				answer(w, c)
 			}
 		}),
@@ -71,7 +69,7 @@ func (s *Server[R]) Start(maxBody int64, answer func(http.ResponseWriter, Call))
 	s.active.Go(func() { _ = s.http.Serve(l) }) // it returns when Close closes the listener
 }
 
-// read takes a request in. One byte beyond the bound tells a body that is too large.
+// read reads a request. It reads one byte over the limit to detect a body that is too large.
 func read(r *http.Request, maxBody int64) (Call, error) {
 	c := Call{Arrived: time.Now(), ended: r.Context().Done()}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
@@ -85,7 +83,7 @@ func read(r *http.Request, maxBody int64) (Call, error) {
 	return c, nil
 }
 
-// URL is the base address, with no path and no final slash.
+// URL is the base address, without path or trailing slash.
 func (s *Server[R]) URL() string { return s.url }
 
 // Enqueue adds replies to the queue.
@@ -95,8 +93,8 @@ func (s *Server[R]) Enqueue(replies ...R) {
 	s.replies = append(s.replies, replies...)
 }
 
-// Next is the reply to a request: the next one of the queue; if there is none, what
-// answer makes; without answer, plain.
+// Next returns the reply to a request: the next one of the queue, otherwise the result of answer.
+// plain is used if answer is nil.
 func (s *Server[R]) Next(rec Recorded, answer func(Recorded) R, plain R) R {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -109,7 +107,7 @@ func (s *Server[R]) Next(rec Recorded, answer func(Recorded) R, plain R) R {
 	return plain
 }
 
-// Take gives the next reply of the queue, if there is one and it fits.
+// Take removes and returns the next reply of the queue if fits accepts it.
 func (s *Server[R]) Take(fits func(R) bool) (reply R, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,18 +119,18 @@ func (s *Server[R]) Take(fits func(R) bool) (reply R, ok bool) {
 	return reply, true
 }
 
-// Left is how many replies nobody has got yet.
+// Left is the number of queued replies.
 func (s *Server[R]) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.replies)
 }
 
-// Hello is what a model says that no test gave words.
+// Hello returns the default text of a model's answer.
 func Hello() []string { return []string{"Hello", " from", " the", " double"} }
 
-// Record keeps a request and the status of its answer. It is kept before the answer
-// goes out, so that who has the answer finds the request.
+// Record stores a request and the status of its answer. Call it before answering, so that a client
+// with an answer finds its request recorded.
 func (s *Server[R]) Record(rec Recorded, status int) {
 	rec.Status = status
 	s.mu.Lock()
@@ -140,15 +138,15 @@ func (s *Server[R]) Record(rec Recorded, status int) {
 	s.requests = append(s.requests, rec)
 }
 
-// Requests are all requests so far, refused ones included, in order of arrival.
+// Requests returns all requests so far in order of arrival, rejected ones included.
 func (s *Server[R]) Requests() []Recorded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Close breaks all connections off, ends all pauses and returns when every call has
-// ended. A second call only waits.
+// Close closes all connections, ends all pauses and waits until every call has ended. It may be
+// called again.
 func (s *Server[R]) Close() {
 	s.mu.Lock()
 	first := !s.closed && s.http != nil
@@ -156,13 +154,12 @@ func (s *Server[R]) Close() {
 	s.mu.Unlock()
 	if first {
 		_ = s.http.Close() // nothing to flush
-		s.end()            // after it: a paused answer must not end as if it were whole
+		s.end()            // after Close: a paused answer must not end normally
 	}
 	s.active.Wait()
 }
 
-// enter counts a call; false when the server is closing, for then nobody waits for
-// it.
+// enter counts a call. It returns false if the server is closing.
 func (s *Server[R]) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

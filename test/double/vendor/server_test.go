@@ -17,14 +17,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The default client's idle connections are not the server's.
+	// The default client's idle connections do not belong to the server.
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { http.DefaultClient.CloseIdleConnections() }))
 }
 
-// maxBody is the bound of the tests' servers.
+// maxBody is the body limit of the tests' servers, in bytes.
 const maxBody = 64
 
-// start makes a server with this handler.
+// start starts a server with this handler.
 func start(t *testing.T, answer func(http.ResponseWriter, vendor.Call)) *vendor.Server[string] {
 	t.Helper()
 	s := &vendor.Server[string]{}
@@ -33,7 +33,7 @@ func start(t *testing.T, answer func(http.ResponseWriter, vendor.Call)) *vendor.
 	return s
 }
 
-// scripted makes a server that answers with its replies, as doubles do.
+// scripted starts a server that answers from its queue, as doubles do.
 func scripted(t *testing.T, answer func(vendor.Recorded) string) *vendor.Server[string] {
 	t.Helper()
 	s := &vendor.Server[string]{}
@@ -54,7 +54,7 @@ func request(t *testing.T, url, body string) *http.Request {
 	return req
 }
 
-// post gives the answer's body.
+// post sends a request and returns the body of the answer.
 func post(t *testing.T, url, body string) string {
 	t.Helper()
 	res, err := http.DefaultClient.Do(request(t, url, body))
@@ -85,7 +85,7 @@ func TestServer_MakesAReplyWhenTheQueueIsEmpty(t *testing.T) {
 	require.Equal(t, "made for two", post(t, s.URL(), "two"))
 }
 
-// Who makes replies need not lock.
+// The answer function needs no lock.
 func TestServer_MakesRepliesOneAtATime(t *testing.T) {
 	t.Parallel()
 	made := 0
@@ -99,7 +99,7 @@ func TestServer_MakesRepliesOneAtATime(t *testing.T) {
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
-			if res, err := http.DefaultClient.Do(request(t, s.URL(), "")); err == nil { // what fails is missed below
+			if res, err := http.DefaultClient.Do(request(t, s.URL(), "")); err == nil { // a failed request is missing below
 				_ = res.Body.Close()
 			}
 		})
@@ -109,7 +109,7 @@ func TestServer_MakesRepliesOneAtATime(t *testing.T) {
 	require.Equal(t, calls, made)
 }
 
-func TestServer_LetsWhoMakesAReplyLookAtWhatCameBefore(t *testing.T) {
+func TestServer_LetsAnAnswerFunctionReadEarlierRequests(t *testing.T) {
 	t.Parallel()
 	var s *vendor.Server[string]
 	s = scripted(t, func(vendor.Recorded) string {
@@ -169,7 +169,7 @@ func TestServer_ReadsABodyUpToItsBound(t *testing.T) {
 	}
 }
 
-// A request that breaks off before its end is no call.
+// A request that breaks off before its end is not a call.
 func TestServer_DropsRequestsThatBreakOff(t *testing.T) {
 	t.Parallel()
 	s := scripted(t, nil)

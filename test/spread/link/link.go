@@ -1,6 +1,6 @@
-// Package link puts a proxy before each server of a host that is spread over processes, so
-// that the way between any two of them can be cut as a network cuts it: nothing arrives, no
-// connection ends, and all goes on when the way is open again.
+// Package link puts a proxy before each process of a spread host, so that the link between any two
+// of them can be cut as a network cuts it: no bytes arrive, no connection ends, and everything
+// continues when the link is open again.
 package link
 
 import (
@@ -10,17 +10,17 @@ import (
 	"sync"
 )
 
-// Net is the ways between named processes. All are open until they are cut.
+// Net is the set of links between named processes. All are open at first.
 type Net struct {
 	who func(net.Conn) string
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	cut map[pair]bool
-	// changed ends when the ways change.
+	// changed is closed when the cuts change.
 	changed chan struct{}
 }
 
-// pair names two processes, in the order of their names: a cut holds both ways.
+// pair names two processes in alphabetical order: a cut affects both directions.
 type pair [2]string
 
 func pairOf(a, b string) pair {
@@ -30,12 +30,12 @@ func pairOf(a, b string) pair {
 	return pair{a, b}
 }
 
-// New makes a net; who tells which process has made a connection.
+// New returns a net. who returns the process that made a connection.
 func New(who func(net.Conn) string) *Net {
 	return &Net{who: who, changed: make(chan struct{})}
 }
 
-// Cut leaves all ways open but those between the pairs, which are lines of two names.
+// Cut replaces the cuts. Each line names two processes.
 func (n *Net) Cut(lines string) {
 	cut := map[pair]bool{}
 	for line := range strings.Lines(lines) {
@@ -50,7 +50,7 @@ func (n *Net) Cut(lines string) {
 	n.changed = make(chan struct{})
 }
 
-// pass waits until a way is open; false: given up first.
+// pass waits until a link is open. It returns false if given closes first.
 func (n *Net) pass(p pair, given <-chan struct{}) bool {
 	for {
 		n.mu.Lock()
@@ -67,7 +67,7 @@ func (n *Net) pass(p pair, given <-chan struct{}) bool {
 	}
 }
 
-// Serve passes connections on to the server of a process until the listener is closed.
+// Serve forwards connections to the server of a process until the listener is closed.
 func (n *Net) Serve(lis net.Listener, name, addr string) {
 	for {
 		c, err := lis.Accept()
@@ -89,12 +89,12 @@ func (n *Net) join(c net.Conn, p pair, addr string) {
 	}
 	ended := make(chan struct{})
 	Join(gated{c, n, p, ended}, gated{s, n, p, ended}, func() {
-		n.pass(p, nil) // nor does anybody learn over a cut way that the other has ended
+		n.pass(p, nil) // the end of a connection does not pass a cut link either
 		close(ended)
 	})
 }
 
-// gated is a connection whose bytes wait while its way is cut.
+// gated is a connection whose bytes wait while its link is cut.
 type gated struct {
 	net.Conn
 	net   *Net
@@ -109,8 +109,8 @@ func (g gated) Write(b []byte) (int, error) {
 	return g.Conn.Write(b)
 }
 
-// Join copies both ways until one has ended, then ends both: that a connection was broken has
-// to arrive. It calls before before it ends them.
+// Join copies both ways until one side ends, then closes both, because a broken connection must
+// arrive. It calls before before closing.
 func Join(a, b net.Conn, before func()) {
 	var wg sync.WaitGroup
 	var once sync.Once

@@ -30,7 +30,7 @@ func echo(t *testing.T) string {
 	return lis.Addr().String()
 }
 
-func TestNet_HoldsWhatIsSaidOverACutWayAndEndsNothing(t *testing.T) {
+func TestNet_HoldsBytesOfACutLinkAndClosesNothing(t *testing.T) {
 	t.Parallel()
 	n := link.New(func(c net.Conn) string { return link.Owner(c, map[string]int{"a": os.Getpid()}) })
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func TestNet_HoldsWhatIsSaidOverACutWayAndEndsNothing(t *testing.T) {
 	require.Equal(t, "cut", <-heard)
 }
 
-func TestOwner_KnowsNobodyElse(t *testing.T) {
+func TestOwner_FindsOnlyListedProcesses(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

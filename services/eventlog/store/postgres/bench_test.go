@@ -60,7 +60,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkApply_Again is what the replica does that comes second.
+// BenchmarkApply_Again measures the replica that applies a batch second.
 func BenchmarkApply_Again(b *testing.B) {
 	cfg := config(b)
 	s := open(b, cfg)

@@ -48,7 +48,7 @@ func TestConfig_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestConfig_IsNotToldWithItsURL(t *testing.T) {
+func TestConfig_HidesItsURL(t *testing.T) {
 	t.Parallel()
 	cfg := postgres.DefaultConfig()
 	cfg.URL = "postgres://u:hunter2@db/x"

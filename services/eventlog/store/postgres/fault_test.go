@@ -81,8 +81,8 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	_, err := postgres.Open(t.Context(), cfg)
 	require.ErrorContains(t, err, "version 99, this program knows 4")
 
-	// A replica that was there before the upgrade writes no more, and keeps its hands
-	// off what it does not understand.
+	// A replica older than the upgrade stops writing and does not change what it does not
+	// understand.
 	for _, err := range []error{s.Apply(t.Context(), batch(14, 3)), s.Rebuild(t.Context())} {
 		require.ErrorContains(t, err, "later release")
 		require.NotErrorIs(t, err, store.ErrDamaged)
@@ -143,7 +143,7 @@ func TestRebuild_FromAnyDamage(t *testing.T) {
 	}
 }
 
-// use does what a service does, and gives the first error.
+// use calls the store as a service does, and returns the first error.
 func use(t *testing.T, s store.Store, key store.Key) error {
 	t.Helper()
 	if _, err := s.Tail(t.Context()); err != nil {
@@ -180,8 +180,8 @@ func TestRebuild_KeepsTheLastOneAsideAndWaitsForNoReader(t *testing.T) {
 	require.Equal(t, 1, count(t, cfg, "SELECT count(*) FROM pg_namespace WHERE nspname LIKE '"+cfg.Schema+"\\_aside%'"))
 }
 
-// Whoever reads while another replica rebuilds is told so, or finds all of a run.
-func TestRebuild_BesideReaders(t *testing.T) {
+// A reader during another replica's rebuild gets an error, or the whole run.
+func TestRebuild_RunsConcurrentlyWithReaders(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	s := open(t, cfg)
@@ -263,8 +263,7 @@ func TestApply_TakesALargeBatch(t *testing.T) {
 	require.Equal(t, b.Frames, frames)
 }
 
-// A replica that is stopped in the middle of a batch holds the others up, for as long
-// as a statement may take.
+// A replica stopped in the middle of a batch delays the others up to the statement timeout.
 func TestApply_WaitsForAnotherReplicaWithinBounds(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -332,7 +331,7 @@ func TestOpen_WithoutADatabaseWaitsForIt(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 }
 
-// A server that takes connections and says nothing is one that a network has cut off.
+// A server that accepts connections and never answers is like one behind a broken network.
 func TestOpen_OfASilentServerEnds(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
@@ -349,7 +348,7 @@ func TestOpen_OfASilentServerEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Replicas of a new release start at once, beside one of the release before.
+// Several replicas of a new release start at the same time, next to one of the old release.
 func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

@@ -90,7 +90,7 @@ func write(t testing.TB, log *memory.Log, prefix string, runs int, between func(
 	return writers
 }
 
-// same checks that a store tells the runs as their writers do, and nothing else.
+// same checks that a store returns exactly the runs that their writers wrote.
 func same(t testing.TB, log *memory.Log, r replica, writers []*logtest.Writer) {
 	t.Helper()
 	frames := log.Frames()
@@ -127,7 +127,7 @@ func same(t testing.TB, log *memory.Log, r replica, writers []*logtest.Writer) {
 	require.Equal(t, store.Tail{Pos: uint64(len(frames)), Hash: frames[len(frames)-1].Hash}, tail)
 }
 
-// tables is everything a store holds, in an order that does not depend on who wrote it.
+// tables returns everything a store holds, in an order independent of the writer.
 func tables(t testing.TB, s store.Store) (rows []store.Run, frames []store.Frame) {
 	t.Helper()
 	rows, err := s.List(t.Context(), store.Query{Tenant: logtest.Tenant, Limit: 10_000})
@@ -195,8 +195,7 @@ func TestReplicas_OutliveTheServer(t *testing.T) {
 	t.Run("replaced by one that lacks the last batches", func(t *testing.T) { noticeWhatIsLost(t, own) })
 }
 
-// The database goes away while replicas write and read, in order and without, and
-// comes back.
+// The database stops while replicas write and read, cleanly and by a crash, and restarts.
 func outliveRestarts(t *testing.T, own *postgrestest.Server) {
 	log := memory.New()
 	both := replicas(t, 2, log, postgres.Config{URL: own.URL(), Schema: "restarted", MaxConns: 4, ConnectTimeout: time.Second})

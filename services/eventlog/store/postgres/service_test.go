@@ -41,7 +41,7 @@ func serve(t *testing.T, log *memory.Log, s store.Store) (eventlogv1.EventLogCli
 	return eventlogv1.NewEventLogClient(conn), svc
 }
 
-// Streams are fed by each replica from the log, whoever of them wrote the frames.
+// Each replica feeds its streams from the log, whichever replica stored the frames.
 func TestService_EndsStreamsOfAllReplicas(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

@@ -64,8 +64,8 @@ func open(t testing.TB, cfg postgres.Config) store.Store {
 	return s
 }
 
-// execute runs a statement beside the stores, {schema} and {tables} standing for the
-// schema of the control row and that of the tables.
+// execute runs a statement outside the stores. {schema} and {tables} are replaced by the schemas of
+// the control row and of the tables.
 func execute(t testing.TB, cfg postgres.Config, statement string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), cfg.URL)

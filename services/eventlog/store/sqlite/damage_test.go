@@ -250,7 +250,7 @@ func TestRebuild_KeepsTheLastDamagedFilesOnly(t *testing.T) {
 	}, aside(t, path))
 }
 
-// A Rebuild that fails leaves a store that asks for another one.
+// After a failed Rebuild the store requests another one.
 func TestRebuild_CanBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "eventlog.db")

@@ -216,7 +216,7 @@ func TestRow_StaysBelowAKilobyte(t *testing.T) {
 	require.Less(t, info.Size()/runs, int64(1024), "with its places in all indexes")
 }
 
-func TestReads_RunBesideTheWriter(t *testing.T) {
+func TestReads_RunConcurrentlyWithTheWriter(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "eventlog.db"))
 	fill(t, s, 0, 1)
