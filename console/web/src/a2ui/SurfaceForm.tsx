@@ -2,7 +2,7 @@ import { useId, useRef, useState, type ReactNode } from "react";
 import { stringifyJson, type Json } from "../api/json";
 import { JsonView } from "../ui/JsonView";
 import { Name, Text } from "../ui/Text";
-import { plain } from "../ui/plain";
+import { escapeHidden } from "../ui/escape";
 import { answerOf, checkValues, initialValues, isField, parseSurface, type Component, type Field, type Surface, type Values } from "./parse";
 import "./surface.css";
 import "../styles/form.css";
@@ -215,7 +215,7 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
           <option value="">{required ? "Choose one" : "No choice"}</option>
           {c.options.map((o) => (
             <option key={o.value} value={o.value}>
-              {plain(o.label)}
+              {escapeHidden(o.label)}
             </option>
           ))}
         </select>
@@ -226,7 +226,7 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
           value={text}
           required={required}
           autoComplete="off"
-          {...(c.component === "field.text" && c.placeholder ? { placeholder: plain(c.placeholder) } : {})}
+          {...(c.component === "field.text" && c.placeholder ? { placeholder: escapeHidden(c.placeholder) } : {})}
           onChange={(e) => onChange(e.target.value)}
         />
       )}

@@ -1,5 +1,5 @@
 import createClient, { type Middleware } from "openapi-fetch";
-import { hostURL } from "../app/base";
+import { hostURL } from "./base";
 import { errorOf, UnreachableError } from "./errors";
 import { parseJson, stringifyJson, type Json } from "./json";
 import type { paths } from "./schema";

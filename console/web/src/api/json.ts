@@ -50,20 +50,20 @@ export function parseJson(text: string): Json {
 
 /** Writes a document as it was read. */
 export function stringifyJson(value: unknown, indent?: number): string {
-  let some = false;
+  let hasExact = false;
   const text =
     JSON.stringify(
       value,
       (_name, v: unknown) => {
         if (v instanceof ExactNumber) {
-          some = true;
+          hasExact = true;
           return mark + v.text;
         }
         return typeof v === "string" && v.startsWith(mark) ? mark + v : v;
       },
       indent,
     ) ?? "null";
-  if (!some && !text.includes(mark)) return text;
+  if (!hasExact && !text.includes(mark)) return text;
   return text.replace(token, (found) => {
     if (found.startsWith(`"${mark}${mark}`)) return `"${found.slice(2)}`;
     return found.startsWith(`"${mark}`) ? found.slice(2, -1) : found;

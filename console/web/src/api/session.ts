@@ -18,19 +18,19 @@ export type ConsoleConfig = {
 export const configKey = ["console", "config"] as const;
 
 // A host without the console's own routes is still a host: then the page says nothing of them.
-const bare: ConsoleConfig = { basePath: "", mode: "production", signedIn: true, version: "", links: [], limits: {}, stalledAfterMs: 120_000 };
+const defaults: ConsoleConfig = { basePath: "", mode: "production", signedIn: true, version: "", links: [], limits: {}, stalledAfterMs: 120_000 };
 
 export async function loadConfig(signal?: AbortSignal): Promise<ConsoleConfig> {
   try {
-    return { ...bare, ...(await fetchJson<Partial<ConsoleConfig>>("/console/config.json", signal ? { signal } : {})) };
+    return { ...defaults, ...(await fetchJson<Partial<ConsoleConfig>>("/console/config.json", signal ? { signal } : {})) };
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return bare;
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return defaults;
     throw error;
   }
 }
 
 export function useConfig(): ConsoleConfig {
-  return useQuery({ queryKey: configKey, queryFn: ({ signal }) => loadConfig(signal), staleTime: Number.POSITIVE_INFINITY }).data ?? bare;
+  return useQuery({ queryKey: configKey, queryFn: ({ signal }) => loadConfig(signal), staleTime: Number.POSITIVE_INFINITY }).data ?? defaults;
 }
 
 /** Whether the session has all of these scopes. The host decides in the end; this only says it beforehand. */

@@ -4,7 +4,7 @@ import { leaveAllTabs } from "../api/query";
 import { signOut, useConfig } from "../api/session";
 import { Mark } from "../ui/Mark";
 import { PageBoundary } from "../ui/PageBoundary";
-import { useAnnouncement } from "./announce";
+import { useAnnouncement } from "../ui/announce";
 import { KeysDialog } from "./KeysDialog";
 import { useShortcuts } from "./keys";
 import { navigation, routes } from "./routes";

@@ -1,5 +1,5 @@
 import type { ComponentType, LazyExoticComponent } from "react";
-import { loaded } from "./load";
+import { loaded } from "../ui/load";
 
 type Page = LazyExoticComponent<ComponentType>;
 

@@ -1,5 +1,5 @@
 import { useRef, type ReactNode } from "react";
-import { announce } from "../app/announce";
+import { announce } from "../ui/announce";
 import { record, text } from "../ladder/events";
 import { useCapabilities } from "../ladder/ui/context";
 import { copyText } from "../ui/CopyButton";

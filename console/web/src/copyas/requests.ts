@@ -1,5 +1,5 @@
 // A request to the host as commands to copy. Credentials are a name of the environment, never a value.
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 
 export interface HostRequest {
   method: "GET" | "POST";

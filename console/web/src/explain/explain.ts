@@ -1,6 +1,6 @@
 // What an error code means and who does what about it: the table of the host itself, generated from protocol/fault.
 import table from "../gen/errors.json";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 export interface Explanation {
   code: string;
@@ -17,7 +17,7 @@ const rows = table as Record<string, Omit<Explanation, "code">>;
 
 /** Codes of workflows' and vendors' own are in no table. */
 export function explain(code: string): Explanation | undefined {
-  const row = own(rows, code);
+  const row = lookup(rows, code);
   return row && { code, ...row };
 }
 
@@ -31,4 +31,4 @@ const owners: Record<string, string> = {
 };
 
 /** Who acts, as a part of a sentence. */
-export const ownerInWords = (owner: string): string => own(owners, owner) ?? owner;
+export const ownerInWords = (owner: string): string => lookup(owners, owner) ?? owner;

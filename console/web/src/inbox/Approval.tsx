@@ -5,8 +5,7 @@ import { record, text, texts } from "../ladder/events";
 import { Payload } from "../media/Payload";
 import { Explanation } from "../explain/Explanation";
 import { Text } from "../ui/Text";
-import { offered, type Action } from "./question";
-import type { KindProps } from "./QuestionCard";
+import { offered, type Action, type KindProps } from "./question";
 
 const names: Record<Action, string> = { accept: "Accept", reject: "Reject", refine: "Refine…", "edit-accept": "Edit and accept…", ask: "Ask…" };
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Text } from "../ui/Text";
 import { controlOf } from "./schema";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 /** What somebody has filled in so far: undefined is nothing yet. Numbers and JSON are kept as they are typed. */
 export type Draft = string | boolean | string[] | undefined;
@@ -73,8 +73,8 @@ export function Field({ id, label, hint, schema, draft, wrong, disabled, onChang
         </select>
       ) : control.form === "number" ? (
         <input id={id} inputMode={control.whole ? "numeric" : "decimal"} value={text} disabled={disabled} autoComplete="off" {...aria} onChange={(e) => onChange(e.target.value)} />
-      ) : control.form === "text" && control.format !== undefined && own(inputs, control.format) ? (
-        <input id={id} type={own(inputs, control.format)} value={text} disabled={disabled} autoComplete="off" {...aria} onChange={(e) => onChange(e.target.value)} />
+      ) : control.form === "text" && control.format !== undefined && lookup(inputs, control.format) ? (
+        <input id={id} type={lookup(inputs, control.format)} value={text} disabled={disabled} autoComplete="off" {...aria} onChange={(e) => onChange(e.target.value)} />
       ) : (
         <textarea
           id={id}

@@ -6,7 +6,7 @@ import { number, record, text } from "../ladder/events";
 import { JsonView } from "../ui/JsonView";
 import { Text } from "../ui/Text";
 import { Field, valueOf, type Draft } from "./Fields";
-import type { KindProps } from "./QuestionCard";
+import type { KindProps } from "./question";
 import { violations } from "./schema";
 
 /** A form that a model made, or the workflow's author. */

@@ -10,25 +10,11 @@ import { Name, Text } from "../ui/Text";
 import { Approval } from "./Approval";
 import { Clarification } from "./Clarification";
 import { Custom, External, Form, LowConfidence } from "./Others";
-import { approvers, isForm, kindLook, titleOf, votesInWords, type Question } from "./question";
+import { approvers, isForm, kindLook, titleOf, votesInWords, type KindProps, type Question } from "./question";
 import { useAnswer, type Answering, type Elsewhere, type Send } from "./useAnswer";
 import { When } from "./When";
 import "./inbox.css";
 import "../styles/form.css";
-
-/** What the part of a kind gets. */
-export interface KindProps {
-  question: Question;
-  /** Why nobody may answer here; undefined: somebody may. */
-  blocked: string | undefined;
-  busy: boolean;
-  /** What the host found wrong, by pointers into the answer. */
-  places: Map<string, string>;
-  /** What is asked was made of untrusted content. */
-  untrusted?: boolean | undefined;
-  provenance: Provenance;
-  answer: (resumeValue: unknown) => void;
-}
 
 type Props = {
   question: Question;
@@ -53,11 +39,11 @@ export function QuestionCard(props: Props): ReactNode {
   const { answering, answer } = useAnswer({ send, find, onDone });
   const look = kindLook(question);
   const Heading = `h${level}` as "h2";
-  const said = useRef<HTMLDivElement>(null);
+  const outcome = useRef<HTMLDivElement>(null);
   const over = answering.state === "answered" || answering.state === "elsewhere";
   // What was pressed is gone: whoever pressed it reads on at what became of it.
   useEffect(() => {
-    if (over) said.current?.focus();
+    if (over) outcome.current?.focus();
   }, [over]);
   const votes = answering.state === "counted" && answering.votes ? answering.votes : question.votes;
   return (
@@ -93,7 +79,7 @@ export function QuestionCard(props: Props): ReactNode {
         </p>
       </header>
       {over || (resolved && answering.state !== "sending") ? (
-        <div ref={said} tabIndex={-1} className="question-over">
+        <div ref={outcome} tabIndex={-1} className="question-over">
           <Over answering={answering} resolved={resolved} runPath={runPath} />
         </div>
       ) : (

@@ -6,7 +6,7 @@ import type { Provenance } from "../a2ui/SurfaceForm";
 import { isStatus } from "../api/errors";
 import type { Json } from "../api/json";
 import type { RunEvent } from "../api/model";
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 import { record, text } from "../ladder/events";
 import { openStream } from "../live/link";
 import type { RunLog } from "../live/runLog";
@@ -65,7 +65,7 @@ export function useInbox(live: boolean): Inbox {
   const waiting = useQuery({ queryKey: [...key, "waiting"], queryFn: ({ signal }) => waitingRuns(signal), enabled: reader, refetchInterval: reader ? interval : false, staleTime: 1000 });
   useEffect(
     () =>
-      heard(() => {
+      onAnswerElsewhere(() => {
         void client.invalidateQueries({ queryKey: key });
       }),
     [client],
@@ -159,7 +159,7 @@ export function sendTo(runId: string, nodeId: string): Send {
         body: { resumeValue, runId: undefined, nodeId: undefined } as never,
       }),
     );
-    tell();
+    notifyTabs();
     return sent;
   };
 }
@@ -167,12 +167,12 @@ export function sendTo(runId: string, nodeId: string): Send {
 const channel = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("waybill-answers");
 
 /** Tells the other tabs that something was answered. */
-function tell(): void {
+function notifyTabs(): void {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel is of one origin
   channel?.postMessage("answered");
 }
 
-function heard(listener: () => void): () => void {
+function onAnswerElsewhere(listener: () => void): () => void {
   channel?.addEventListener("message", listener);
   return () => channel?.removeEventListener("message", listener);
 }

@@ -1,7 +1,8 @@
 // What a run asks of somebody outside, as the pages read it (OpenWOP host contract §6).
+import type { Provenance } from "../a2ui/SurfaceForm";
 import { number, record, text, texts } from "../ladder/events";
 import type { IconName } from "../ui/Icon";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 export interface Votes {
   accepts: number;
@@ -22,6 +23,20 @@ export interface Question {
   level: number;
   /** What is asked is still being written. */
   partial: boolean;
+}
+
+/** The props of the form for one kind of question. */
+export interface KindProps {
+  question: Question;
+  /** Why the question cannot be answered here; undefined means it can. */
+  blocked: string | undefined;
+  busy: boolean;
+  /** The host's validation errors, by JSON Pointer into the answer. */
+  places: Map<string, string>;
+  /** The question contains untrusted content. */
+  untrusted?: boolean | undefined;
+  provenance: Provenance;
+  answer: (resumeValue: unknown) => void;
 }
 
 /** Reads the interrupt of a snapshot or of the list of questions. */
@@ -111,7 +126,7 @@ const kinds: Record<string, Look> = {
   custom: { word: "Answer", icon: "question" },
 };
 
-export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (own(kinds, q.kind) ?? { word: q.kind, icon: "question" }));
+export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (lookup(kinds, q.kind) ?? { word: q.kind, icon: "question" }));
 
 export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.customKind === "ui.a2ui-surface";
 

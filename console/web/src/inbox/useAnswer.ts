@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { idempotencyKey } from "../api/client";
 import { ApiError, UnreachableError } from "../api/errors";
-import { announce } from "../app/announce";
+import { announce } from "../ui/announce";
 import { number, record, text } from "../ladder/events";
 import type { Votes } from "./question";
 

@@ -1,6 +1,6 @@
 import type { Json } from "../api/json";
 import type { Call, Envelope, Execution } from "./model";
-import { documentIn } from "./said";
+import { documentIn } from "./documentIn";
 import { callKey } from "./story";
 
 /** One way down the ladder: a document, or an attempt that gave none. */

@@ -2,7 +2,7 @@ import { errorOf, nodeOf, number, record, recordedBy, refOf, text, texts, type R
 import type { Call, Cause, Envelope, EventRef, Execution, Failure, NodeError } from "./model";
 import { gateOf, ofValue, passed, refusalOf, refused, type Refusal } from "./rungs";
 import { integerOf } from "../api/json";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 const structured = "core.ai.structuredOutput";
 
@@ -154,8 +154,8 @@ class Node {
         };
         return;
       case "envelope.refusal": {
-        const said = text(p.refusalText);
-        this.last(e).refusal = { withheld: said === undefined, text: said, category: text(p.safetyCategory) };
+        const refusal = text(p.refusalText);
+        this.last(e).refusal = { withheld: refusal === undefined, text: refusal, category: text(p.safetyCategory) };
         return;
       }
       case "envelope.recovery.applied":
@@ -224,7 +224,7 @@ class Node {
     }
     const c = this.last(e);
     this.refuses(c, {
-      gate: "limits", code: "cap_breached", reason: `${own(words, breach.kind) ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
+      gate: "limits", code: "cap_breached", reason: `${lookup(words, breach.kind) ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
     }, { events: [refOf(e)], correlationId: e.causationId });
   }
 

@@ -11,13 +11,13 @@ import { gateOf, instanceOf, problemsOf } from "./rungs";
 import { endOf, findEnvelope, roomOf, storyOfExecution } from "./story";
 
 const corpus = join(import.meta.dirname, "../../../../test/golden/corpus");
-const own = join(import.meta.dirname, "logs");
+const logsDir = join(import.meta.dirname, "logs");
 
 function read(folder: string, name: string): RunEvent[] {
   return (parseJson(readFileSync(join(folder, name), "utf8")) as unknown as { events: RunEvent[] }).events;
 }
 
-const ladder = (name: string): Execution[] => executionsOf(read(own, `${name}.json`));
+const ladder = (name: string): Execution[] => executionsOf(read(logsDir, `${name}.json`));
 const only = (name: string): Execution => {
   const all = ladder(name);
   expect(all).toHaveLength(1);

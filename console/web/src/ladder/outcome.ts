@@ -1,7 +1,7 @@
 import { record, text, texts } from "./events";
 import type { Gate, Problem, Rung } from "./model";
 import { passed, refused } from "./rungs";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 /** The codes of the accept pipeline, and the gates that give them. */
 const gateOfCode: Record<string, Gate> = {
@@ -17,7 +17,7 @@ const gateOfCode: Record<string, Gate> = {
 };
 
 export function gateForCode(code: string): Gate | undefined {
-  return own(gateOfCode, code);
+  return lookup(gateOfCode, code);
 }
 
 /** The gates behind an EnvelopeOutcome, as the acceptor itself answers (OpenWOP envelope contract §2). */
@@ -29,7 +29,7 @@ export function rungsOfOutcome(outcome: unknown, cached = false): Rung[] {
   }
   const reason = text(o.reason) ?? "";
   const [code = ""] = reason.split(":", 1);
-  const gate = own(gateOfCode, code) ?? "payload";
+  const gate = lookup(gateOfCode, code) ?? "payload";
   const listed = record(o.gate);
   return refused({
     gate, code, reason: reason.slice(code.length).replace(/^: /, "") || reason, problems: detailsOf(o.details),

@@ -1,7 +1,7 @@
 import { gates, type Call, type Envelope, type Execution, type Gate } from "./model";
 import { stoppedAt } from "./rungs";
 import type { IconName } from "../ui/Icon";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 /** What became of an execution or an envelope, in one sentence, and who goes on. */
 export interface Story {
@@ -22,7 +22,7 @@ export const reasonWords: Record<string, string> = {
   unknown: "unknown stop",
 };
 
-export const inWords = (reason: string): string => own(reasonWords, reason) ?? reason;
+export const inWords = (reason: string): string => lookup(reasonWords, reason) ?? reason;
 
 const counted: Record<string, readonly [one: string, more: string]> = {
   "type-drift": ["wrong kind or version", "wrong kinds or versions"],
@@ -41,7 +41,7 @@ export const gateNumber = (gate: Gate): number => gates.indexOf(gate) + 1;
 export function failuresBefore(calls: Call[]): string {
   const counts = new Map<string, number>();
   for (const c of calls) if (c.failure) counts.set(c.failure.reason, (counts.get(c.failure.reason) ?? 0) + 1);
-  return [...counts].map(([reason, n]) => plural(n, ...(own(counted, reason) ?? ([inWords(reason), `${inWords(reason)}s`] as const)))).join(", ");
+  return [...counts].map(([reason, n]) => plural(n, ...(lookup(counted, reason) ?? ([inWords(reason), `${inWords(reason)}s`] as const)))).join(", ");
 }
 
 /** What became of one envelope. */

@@ -5,9 +5,9 @@ import { follow, type Frame, type LiveState } from "./sse";
 // hub, in a worker, and the hub keeps some of the six for everything else.
 export const mostStreams = 4;
 
-export type Ask = { do: "open"; key: number; url: string; lastId: string | undefined } | { do: "close"; key: number } | { do: "alive" } | { do: "bye" };
+export type HubRequest = { do: "open"; key: number; url: string; lastId: string | undefined } | { do: "close"; key: number } | { do: "alive" } | { do: "bye" };
 
-export type Tell =
+export type HubMessage =
   | { key: number; frames: Frame[] }
   | { key: number; state: LiveState }
   | { key: number; closed: number }
@@ -15,28 +15,28 @@ export type Tell =
   | { key: number; joined: true }
   | { key: number; refused: Pick<ApiError, "status" | "code" | "message"> };
 
-export type Port = { postMessage: (message: Tell) => void };
+export type Port = { postMessage: (message: HubMessage) => void };
 
 type Listener = { port: Port; key: number };
 
 /** Streams that several tabs may share, the most wanted ones connected and the others asked for in turns. */
 export class Hub {
   readonly #streams = new Map<string, Stream>();
-  readonly #heard = new Map<Port, number>();
+  readonly #lastMessageAt = new Map<Port, number>();
   readonly #now: () => number;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  take(port: Port, ask: Ask): void {
-    this.#heard.set(port, this.#now());
-    switch (ask.do) {
+  handle(port: Port, request: HubRequest): void {
+    this.#lastMessageAt.set(port, this.#now());
+    switch (request.do) {
       case "open":
-        this.#open({ port, key: ask.key }, ask.url, ask.lastId);
+        this.#open({ port, key: request.key }, request.url, request.lastId);
         break;
       case "close":
-        this.#drop((l) => l.port === port && l.key === ask.key);
+        this.#drop((l) => l.port === port && l.key === request.key);
         break;
       case "bye":
         this.#forget(port);
@@ -48,7 +48,7 @@ export class Hub {
 
   /** Forgets tabs that have gone without a word. */
   sweep(silence: number): void {
-    for (const [port, at] of this.#heard) if (this.#now() - at > silence) this.#forget(port);
+    for (const [port, at] of this.#lastMessageAt) if (this.#now() - at > silence) this.#forget(port);
   }
 
   get connected(): number {
@@ -56,7 +56,7 @@ export class Hub {
   }
 
   #forget(port: Port): void {
-    this.#heard.delete(port);
+    this.#lastMessageAt.delete(port);
     this.#drop((l) => l.port === port);
   }
 
@@ -83,9 +83,9 @@ export class Hub {
 
   #share(): void {
     const all = [...this.#streams.values()];
-    const most = Math.max(0, all.length - mostStreams);
-    for (const stream of all.slice(0, most)) stream.park();
-    for (const stream of all.slice(most)) stream.connect();
+    const excess = Math.max(0, all.length - mostStreams);
+    for (const stream of all.slice(0, excess)) stream.park();
+    for (const stream of all.slice(excess)) stream.connect();
   }
 }
 
@@ -134,21 +134,21 @@ class Stream {
       lastId: () => this.#lastId,
       onFrames: (frames) => {
         this.#lastId = frames.findLast((f) => f.id)?.id ?? this.#lastId;
-        this.#tell((key) => ({ key, frames }));
+        this.#post((key) => ({ key, frames }));
       },
       onState: (state) => this.#setState(state),
-      onClosed: (failures) => this.#tell((key) => ({ key, closed: failures })),
-      onRefused: ({ status, code, message }) => this.#tell((key) => ({ key, refused: { status, code, message } })),
+      onClosed: (failures) => this.#post((key) => ({ key, closed: failures })),
+      onRefused: ({ status, code, message }) => this.#post((key) => ({ key, refused: { status, code, message } })),
       signal: this.#abort.signal,
     });
   }
 
   #setState(state: LiveState): void {
     this.#state = state;
-    this.#tell((key) => ({ key, state }));
+    this.#post((key) => ({ key, state }));
   }
 
-  #tell(message: (key: number) => Tell): void {
+  #post(message: (key: number) => HubMessage): void {
     for (const { port, key } of this.#listeners) port.postMessage(message(key));
   }
 }

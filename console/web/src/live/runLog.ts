@@ -3,7 +3,7 @@ import { ApiError, isStatus } from "../api/errors";
 import { parseJson } from "../api/json";
 import type { RunEvent } from "../api/model";
 import { signedOut } from "../api/query";
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 import { openStream } from "./link";
 import { delay, type Frame, type LiveState } from "./sse";
 

@@ -2,7 +2,7 @@ import { createParser } from "eventsource-parser";
 import { errorOf } from "../api/errors";
 import { parseJson } from "../api/json";
 import type { RunSnapshot } from "../api/model";
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 
 /** The state of a run as of one of its events: what a stream of states begins with that goes on from there. */
 export async function snapshotAt(runId: string, seq: number, signal: AbortSignal): Promise<RunSnapshot> {

@@ -3,7 +3,7 @@ import { RunLog } from "./runLog";
 
 // A log is kept for the last few runs, so that going back to one shows it at once.
 const kept = new Map<string, RunLog>();
-const most = 4;
+const maxLogs = 4;
 
 export function runLog(runId: string): RunLog {
   let log = kept.get(runId);
@@ -11,7 +11,7 @@ export function runLog(runId: string): RunLog {
   else log = new RunLog(runId);
   kept.set(runId, log);
   for (const old of kept.keys()) {
-    if (kept.size <= most) break;
+    if (kept.size <= maxLogs) break;
     kept.delete(old);
   }
   return log;

@@ -1,4 +1,4 @@
-import { Hub, type Ask } from "./hub";
+import { Hub, type HubRequest } from "./hub";
 
 // The shared worker: one hub for all tabs of a browser.
 const hub = new Hub();
@@ -8,7 +8,7 @@ const silence = 200_000;
 addEventListener("connect", (event) => {
   const port = (event as MessageEvent).ports[0];
   if (!port) return;
-  port.addEventListener("message", ({ data }: MessageEvent<Ask>) => hub.take(port, data));
+  port.addEventListener("message", ({ data }: MessageEvent<HubRequest>) => hub.handle(port, data));
   port.start();
 });
 setInterval(() => hub.sweep(silence), 60_000);

@@ -111,7 +111,7 @@ function Questions({ payload }: { payload: Json }): ReactNode {
 const Markdown = lazy(() => import("./Markdown"));
 
 // More than anybody reads set, and slow to set.
-const longest = 100_000;
+const maxShown = 100_000;
 
 const Prose = ({ text }: { text: string }): ReactNode => (
   <Suspense fallback={<Text text={text} />}>
@@ -121,7 +121,7 @@ const Prose = ({ text }: { text: string }): ReactNode => (
 
 /** A text of the payload, set as the hint says; markup in it stays text. */
 function Written({ value, hint }: { value: Json; hint: Rendering }): ReactNode {
-  const said = typeof value === "string" ? value : isObject(value) ? ([value.text, value.content, value.markdown, value.code].find((v) => typeof v === "string") as string | undefined) : undefined;
+  const text = typeof value === "string" ? value : isObject(value) ? ([value.text, value.content, value.markdown, value.code].find((v) => typeof v === "string") as string | undefined) : undefined;
   return (
     <div className={hint.display === "card" ? "card" : undefined}>
       {hint.title && (
@@ -132,7 +132,7 @@ function Written({ value, hint }: { value: Json; hint: Rendering }): ReactNode {
         </p>
       )}
       {hint.display === "code" && hint.lang && <p className="dim small">{hint.lang}</p>}
-      {said === undefined ? <JsonView value={value} /> : hint.display === "code" ? <pre><Text text={said} /></pre> : hint.display === "markdown" && said.length <= longest ? <Prose text={said} /> : <Text text={said} />}
+      {text === undefined ? <JsonView value={value} /> : hint.display === "code" ? <pre><Text text={text} /></pre> : hint.display === "markdown" && text.length <= maxShown ? <Prose text={text} /> : <Text text={text} />}
     </div>
   );
 }

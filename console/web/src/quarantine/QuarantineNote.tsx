@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { api, idempotencyKey } from "../api/client";
 import { useMay } from "../api/session";
-import { announce } from "../app/announce";
+import { announce } from "../ui/announce";
 import { Ago } from "../ui/Ago";
 import { Dialog } from "../ui/Dialog";
 import { ErrorNote } from "../ui/ErrorNote";

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, body } from "../api/client";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 import type { components } from "../api/schema";
 
 export type QuarantinedRun = components["schemas"]["QuarantinedRun"];
@@ -42,5 +42,5 @@ const reasons: { [reason: string]: string } = {
 
 /** A reason in words: what is wrong and what helps. */
 export function reasonWords(reason: string): string {
-  return own(reasons, reason) ?? reason;
+  return lookup(reasons, reason) ?? reason;
 }

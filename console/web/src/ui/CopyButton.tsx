@@ -1,13 +1,13 @@
 import { useState, type ReactNode } from "react";
-import { announce } from "../app/announce";
+import { announce } from "./announce";
 import { Icon, type IconName } from "./Icon";
-import { plain } from "./plain";
+import { escapeHidden } from "./escape";
 
 type Props = { text: string | (() => string); what: string; icon?: IconName; children?: ReactNode };
 
 /** Copies a text; what it copies is its name. */
 export function CopyButton({ text, what: named, icon = "copy", children }: Props): ReactNode {
-  const what = plain(named);
+  const what = escapeHidden(named);
   const [done, setDone] = useState(false);
   return (
     <button

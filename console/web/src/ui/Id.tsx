@@ -1,14 +1,14 @@
 import type { ReactNode } from "react";
 import { CopyButton } from "./CopyButton";
-import { plain } from "./plain";
+import { escapeHidden } from "./escape";
 
 /** An id in short, its whole self in the accessible name and on the clipboard. */
 export function Id({ id, what }: { id: string; what: string }): ReactNode {
   return (
     <span className="id">
-      <code title={plain(id)}>
-        <span aria-hidden="true">{plain(shortId(id))}</span>
-        <span className="unseen">{plain(id)}</span>
+      <code title={escapeHidden(id)}>
+        <span aria-hidden="true">{escapeHidden(shortId(id))}</span>
+        <span className="unseen">{escapeHidden(id)}</span>
       </code>
       <CopyButton text={id} what={what} />
     </span>

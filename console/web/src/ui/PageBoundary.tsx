@@ -1,7 +1,7 @@
 import { Component, useState, type ReactNode } from "react";
 import { loadConfig } from "../api/session";
-import { NotLoadedError } from "../app/load";
-import { useTitle } from "../app/title";
+import { NotLoadedError } from "./load";
+import { useTitle } from "./title";
 import { ErrorNote } from "./ErrorNote";
 
 /** Keeps a page that fails from taking the others with it. */

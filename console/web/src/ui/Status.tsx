@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./Icon";
-import { own } from "../api/own";
-import { plain } from "./plain";
+import { lookup } from "../api/lookup";
+import { escapeHidden } from "./escape";
 
 // The glyph is for titles, where nothing can be drawn.
 type Look = { word: string; glyph: string; icon: IconName; tone: string };
@@ -26,7 +26,7 @@ const looks: { [status: string]: Look } = {
 
 /** How a status looks: always a word and a sign, the colour is the third. */
 export function lookOf(status: string): Look {
-  return own(looks, status) ?? { word: plain(status), glyph: "·", icon: "dot", tone: "idle" };
+  return lookup(looks, status) ?? { word: escapeHidden(status), glyph: "·", icon: "dot", tone: "idle" };
 }
 
 /** The chip of a status. An outline says that the host derived it. */

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { plain } from "./plain";
+import { escapeHidden } from "./escape";
 
 /** A length of time in the two largest units that say something. */
 export function duration(ms: number): string {
@@ -33,13 +33,13 @@ const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: 
 /** The time of day to the millisecond, where this browser is. */
 export function clock(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.valueOf()) ? plain(iso) : clockFormat.format(at);
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : clockFormat.format(at);
 }
 
 /** Day and time, where this browser is. */
 export function dateTime(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.valueOf()) ? plain(iso) : `${day.format(at)}, ${clockFormat.format(at).slice(0, 8)}`;
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${day.format(at)}, ${clockFormat.format(at).slice(0, 8)}`;
 }
 
 /** The time of day, and the day unless it is today. */

@@ -1,8 +1,8 @@
 import type { RunLimit, RunWait } from "../api/model";
 import { dayTime, duration } from "./time";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
-const whom: { [what: string]: string } = {
+const waitReasons: { [what: string]: string } = {
   dispatcher: "for a free dispatcher",
   timer: "for a timer",
   approval: "for a decision",
@@ -22,20 +22,20 @@ export function waitWords(wait: RunWait): string {
   const due = wait.dueAt ? `, until ${dayTime(wait.dueAt)}` : "";
   if (wait.for === "node") return `works${at}${attempt}`;
   const many = wait.questions !== undefined && wait.questions > 1 ? ` (${wait.questions} questions)` : "";
-  return `waits ${own(whom, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
+  return `waits ${lookup(waitReasons, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
 }
 
 /** A limit in words: its kind, its value and where it is set. */
 export function limitWords(limit: RunLimit): string {
-  const whose = limit.scope === "tenant" ? "the tenant's" : "the workflow's";
+  const scope = limit.scope === "tenant" ? "the tenant's" : "the workflow's";
   const each = limit.keyed ? " for each key" : "";
   switch (limit.reason) {
     case "capacity":
       return `a free slot of a dispatcher (--max-runs ${limit.limit ?? "–"})`;
     case "concurrency":
-      return `${whose} concurrency limit: ${limit.limit ?? "–"} at a time${each}`;
+      return `${scope} concurrency limit: ${limit.limit ?? "–"} at a time${each}`;
     case "rate":
-      return `${whose} rate limit: ${limit.limit ?? "–"} starts in ${duration(limit.periodMs ?? Number.NaN)}${each}`;
+      return `${scope} rate limit: ${limit.limit ?? "–"} starts in ${duration(limit.periodMs ?? Number.NaN)}${each}`;
     case "retry":
       return "the next try, after one that failed";
     default:

@@ -6,7 +6,7 @@ import { asks, gates, type Execution, type Rung } from "../model";
 import { endOf } from "../story";
 import { Icon, type IconName } from "../../ui/Icon";
 import { LadderHead } from "./LadderHead";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 
 type Props = {
   runId: string;
@@ -42,7 +42,7 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
       )}
       {/* A scrolling region has to be reachable by keys. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <section className="ladder-scroll" aria-label={`Ladder of ${plain(execution.nodeId)}`} tabIndex={0}>
+      <section className="ladder-scroll" aria-label={`Ladder of ${escapeHidden(execution.nodeId)}`} tabIndex={0}>
         <table className={columns.length <= 3 ? "ladder wide" : "ladder"}>
           <caption className="unseen">Gates from shape to routing, one column for each attempt and document</caption>
           <thead>

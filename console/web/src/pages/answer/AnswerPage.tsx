@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { fetchJson } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import type { Json } from "../../api/json";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { questionOfToken, titleOf } from "../../inbox/question";
 import { QuestionCard } from "../../inbox/QuestionCard";

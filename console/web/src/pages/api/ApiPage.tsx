@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import styles from "swagger-ui-dist/swagger-ui.css?url";
-import { hostURL } from "../../app/base";
+import { hostURL } from "../../api/base";
 import type { Plugin } from "swagger-ui-dist/swagger-ui-bundle.js";
 import { useTheme } from "../../app/theme";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { record, text } from "../../ladder/events";
@@ -12,7 +12,7 @@ import "./api.css";
 
 // The operations alone: what is said of the whole API stands above already, and the credential is the session's. Descriptions
 // are text here: as Markdown they would be set as markup, which the page's policy forbids.
-const plain: Plugin = () => ({
+const plainTextPlugin: Plugin = () => ({
   components: {
     Operations: ({ getComponent, getSystem }) => {
       const { createElement } = getSystem().React;
@@ -48,7 +48,7 @@ export default function ApiPage(): ReactNode {
           docExpansion: "list",
           defaultModelsExpandDepth: -1,
           persistAuthorization: false,
-          plugins: [plain],
+          plugins: [plainTextPlugin],
           layout: "Operations",
           requestInterceptor: (request) => {
             request.credentials = "same-origin";

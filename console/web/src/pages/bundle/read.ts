@@ -1,7 +1,7 @@
 // What was exported of a run, read back: a debug bundle, or its events as JSON lines.
 import { isObject, parseJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot, RunStatus } from "../../api/model";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 export type Recorded = {
   snapshot: RunSnapshot;
@@ -52,12 +52,12 @@ function ofEvents(listed: RunEvent[]): Recorded {
   const first = events[0];
   if (!first || events.some((e) => e.runId !== first.runId)) throw new Error("The events are not those of one run from its start.");
   const started = events.find((e) => e.type === "run.started");
-  const end = events.findLast((e) => own(ended, e.type) !== undefined);
+  const end = events.findLast((e) => lookup(ended, e.type) !== undefined);
   const error = end?.payload.error;
   const snapshot: RunSnapshot = {
     runId: first.runId,
     workflowId: typeof started?.payload.workflowId === "string" ? started.payload.workflowId : "unknown",
-    status: (end && own(ended, end.type)) ?? "running",
+    status: (end && lookup(ended, end.type)) ?? "running",
     createdAt: first.timestamp,
   };
   if (started) snapshot.startedAt = started.timestamp;

@@ -9,7 +9,7 @@ import { Icon } from "../../ui/Icon";
 import { shortId } from "../../ui/Id";
 import { Name, Redacted } from "../../ui/Text";
 import { clock } from "../../ui/time";
-import { capabilities, untold, withheld, type Capability, type Models, type Substitution } from "./gate";
+import { capabilities, missingReason, withheld, type Capability, type Models, type Substitution } from "./gate";
 
 /** What nodes may require of models: whether it is advertised, whether it is enforced, and who has it. */
 export function ModelGate({ document }: { document: Json }): ReactNode {
@@ -20,7 +20,7 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
     retry: false,
   });
   const rows = capabilities(document, data?.capabilities);
-  const silent = untold(error, "manifest:read");
+  const silent = missingReason(error, "manifest:read");
   if (rows.length === 0 && (silent || !error)) return null;
   return (
     <section aria-labelledby="model-gate">
@@ -48,7 +48,7 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
                   <td>
                     <YesNo yes={c.advertised} words={["yes", "no"]} />
                   </td>
-                  {data && <Told capability={c} />}
+                  {data && <CapabilityRow capability={c} />}
                 </tr>
               ))}
             </tbody>
@@ -66,26 +66,26 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
   );
 }
 
-function Told({ capability: { id, told } }: { capability: Capability }): ReactNode {
-  if (!told) {
+function CapabilityRow({ capability: { id, details } }: { capability: Capability }): ReactNode {
+  if (!details) {
     return (
       <>
-        <td className="dim">not told</td>
-        <td className="dim">not told</td>
+        <td className="dim">not published</td>
+        <td className="dim">not published</td>
       </>
     );
   }
   return (
     <>
       <td>
-        <YesNo yes={told.enforced} words={["yes", "nothing requires it"]} />
-        {told.requiredBy.length > 0 && (
+        <YesNo yes={details.enforced} words={["yes", "nothing requires it"]} />
+        {details.requiredBy.length > 0 && (
           <details>
             <summary>
-              by {told.requiredBy.length === 1 ? "1 type" : `${told.requiredBy.length} types`} of nodes<span className="unseen"> that require {id}</span>
+              by {details.requiredBy.length === 1 ? "1 type" : `${details.requiredBy.length} types`} of nodes<span className="unseen"> that require {id}</span>
             </summary>
             <ul>
-              {told.requiredBy.map((type) => (
+              {details.requiredBy.map((type) => (
                 <li key={type}>
                   <code>
                     <Name text={type} />
@@ -96,7 +96,7 @@ function Told({ capability: { id, told } }: { capability: Capability }): ReactNo
           </details>
         )}
       </td>
-      <td>{told.by.length === 0 ? <span className="dim">none that is known</span> : told.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
+      <td>{details.by.length === 0 ? <span className="dim">none that is known</span> : details.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
     </>
   );
 }
@@ -149,7 +149,7 @@ export function Substitutions(): ReactNode {
     staleTime: 10_000,
     retry: false,
   });
-  const silent = untold(error, "runs:read");
+  const silent = missingReason(error, "runs:read");
   if (!data && !error) return null;
   return (
     <section aria-labelledby="substitutions">

@@ -1,5 +1,5 @@
 import { isObject, type Json } from "../../api/json";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 /** One family of capabilities: a member at the root of the discovery document. */
 export interface Family {
@@ -46,7 +46,7 @@ export function families(document: { [name: string]: Json }): Family[] {
   for (const [name, value] of Object.entries(document)) {
     if (elsewhere.has(name)) continue;
     if (!isObject(value) || name === "implementation") host[name] = value;
-    else out.push({ name, title: own(titles, name) ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
+    else out.push({ name, title: lookup(titles, name) ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
   }
   const rank = (f: Family): number => (order.includes(f.name) ? order.indexOf(f.name) : order.length);
   return [{ name: "host", title: "This host", supported: undefined, value: host }, ...out].sort((a, b) => rank(a) - rank(b));

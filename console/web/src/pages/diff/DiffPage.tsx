@@ -5,7 +5,7 @@ import { fetchJson } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import { isObject, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { diffRequest } from "../../copyas/requests";
 import { Explanation } from "../../explain/Explanation";

@@ -3,7 +3,7 @@ import { useMemo, type ReactNode } from "react";
 import { Link, useParams } from "wouter";
 import { fetchJson } from "../../api/client";
 import type { RunSnapshot } from "../../api/model";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { envelopeRequest } from "../../copyas/requests";
 import { Explanation } from "../../explain/Explanation";

@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { Link, useSearchParams } from "wouter";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { answerRequest } from "../../copyas/requests";
 import { findResolution, isUntrusted, provenanceIn, resolutionIn, sendTo, useInbox, type Inbox, type Item } from "../../inbox/host";

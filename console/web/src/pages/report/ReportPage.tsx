@@ -1,6 +1,6 @@
 import { useMemo, type ReactNode } from "react";
 import { Link, useLocation, useParams } from "wouter";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { envelopePath } from "../../ladder/ui/Ladder";
 import { useRunLog } from "../../live/useRunLog";
@@ -82,10 +82,10 @@ function Fact({ name, value }: { name: string; value: string | undefined }): Rea
 }
 
 // A run that loops has thousands of steps, of which the first and the last tell how it began and ended.
-const most = 400;
+const maxSteps = 400;
 
 function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
-  const shown = steps.length <= most ? steps : [...steps.slice(0, most / 2), ...steps.slice(-most / 2)];
+  const shown = steps.length <= maxSteps ? steps : [...steps.slice(0, maxSteps / 2), ...steps.slice(-maxSteps / 2)];
   const zero = Date.parse(steps[0]?.at ?? "");
   return (
     <table>
@@ -107,7 +107,7 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
       </thead>
       <tbody>
         {shown.map((s, i) => (
-          <tr key={s.sequence} className={i === most / 2 && steps.length > most ? "after-gap" : undefined}>
+          <tr key={s.sequence} className={i === maxSteps / 2 && steps.length > maxSteps ? "after-gap" : undefined}>
             <td className="num nowrap">
               <Link href={`/runs/${encodeURIComponent(runId)}?e=${s.sequence}`}>#{s.sequence}</Link>
             </td>
@@ -134,10 +134,10 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
           </tr>
         ))}
       </tbody>
-      {steps.length > most && (
+      {steps.length > maxSteps && (
         <tfoot>
           <tr>
-            <td colSpan={5}>{(steps.length - most).toLocaleString("en")} steps in the middle are left out.</td>
+            <td colSpan={5}>{(steps.length - maxSteps).toLocaleString("en")} steps in the middle are left out.</td>
           </tr>
         </tfoot>
       )}

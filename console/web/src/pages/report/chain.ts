@@ -36,8 +36,8 @@ export function chainOf(events: readonly RunEvent[]): Step[] {
     };
   });
   for (const e of events) {
-    const said = wordsOf(e, models);
-    if (said) steps.push({ sequence: e.sequence, at: e.timestamp, nodeId: e.nodeId, ...said });
+    const words = wordsOf(e, models);
+    if (words) steps.push({ sequence: e.sequence, at: e.timestamp, nodeId: e.nodeId, ...words });
   }
   return steps.toSorted((a, b) => a.sequence - b.sequence);
 }

@@ -9,7 +9,7 @@ import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { lookOf } from "../../ui/Status";
 import { Exports } from "./Exports";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 type Verb = "pause" | "resume" | "cancel";
 
@@ -129,7 +129,7 @@ function Ask({ verb, snapshot, capabilities, onClose }: { verb: Verb; snapshot: 
             {offered.map((p) => (
               <label key={p} className="check">
                 <input type="radio" name="policy" value={p} checked={policy === p} onChange={() => setPolicy(p)} />
-                {own(policyWords, p) ?? p}
+                {lookup(policyWords, p) ?? p}
               </label>
             ))}
           </fieldset>

@@ -1,10 +1,10 @@
 import { useWindowVirtualizer, type Range } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from "react";
 import type { RunEvent } from "../../api/model";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import type { RunLog } from "../../live/runLog";
 import { Name, Text } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 import { clock, duration } from "../../ui/time";
 import { addRows, detailOf, everything, groupOf, groups, type Group, type Row, type RowFilter } from "./events";
 
@@ -73,7 +73,7 @@ function Filters({ log, filter, onChange }: { log: RunLog; filter: RowFilter; on
           <option value="">All nodes</option>
           {nodes.map((node) => (
             <option key={node} value={node}>
-              {plain(node)}
+              {escapeHidden(node)}
             </option>
           ))}
         </select>

@@ -7,8 +7,8 @@ import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
 import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
-import { ErrorCode } from "../../ui/ErrorCode";
-import { Live } from "../../ui/Live";
+import { Explanation } from "../../explain/Explanation";
+import { Live } from "../../live/Live";
 import { shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
 import { ago, dateTime, dayTime, duration, useNow } from "../../ui/time";
@@ -20,7 +20,7 @@ import { nextActor } from "./nextActor";
 import { OwnerWords, useOwner, type Owner } from "./Owner";
 import { useStalled } from "./useStalled";
 import { Name } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 import { useQuarantined } from "../../quarantine/host";
 import { QuarantineNote } from "../../quarantine/QuarantineNote";
 
@@ -180,7 +180,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }): ReactN
 function Moment({ at }: { at: string }): ReactNode {
   const since = useNow() - Date.parse(at);
   return (
-    <time dateTime={at} title={plain(at)}>
+    <time dateTime={at} title={escapeHidden(at)}>
       {dateTime(at)} {Number.isFinite(since) && <span className="dim">({ago(since)})</span>}
     </time>
   );
@@ -210,7 +210,7 @@ function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog
   if (!snapshot.error) return null;
   return (
     <div className="note bad failure">
-      <ErrorCode code={snapshot.error.code} message={snapshot.error.message} />
+      <Explanation code={snapshot.error.code} message={snapshot.error.message} />
       {failed && (
         <span className="ways">
           {modelAsked(log.events, failed.nodeId) && (

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 
 import { Link } from "wouter";
 import { stringifyJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot } from "../../api/model";
-import { hostURL } from "../../app/base";
+import { hostURL } from "../../api/base";
 import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
 import { CopyButton } from "../../ui/CopyButton";

@@ -1,9 +1,9 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
 import { isStatus } from "../../api/errors";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import { useShortcuts } from "../../app/keys";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { useIsRecorded, useRunLog } from "../../live/useRunLog";
 import type { RunLog } from "../../live/runLog";
 import { ErrorNote } from "../../ui/ErrorNote";

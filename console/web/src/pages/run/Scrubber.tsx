@@ -8,9 +8,9 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Status } from "../../ui/Status";
 import { clock, duration } from "../../ui/time";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 
-// The address and the host are told where the slider has come to rest.
+// The address and the host are loaded where the slider has come to rest.
 const rest = 200;
 
 /** A run as of one of its events, or as it is: undefined and the last event are the latter. */
@@ -54,8 +54,8 @@ export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number
     gcTime: 60_000,
     retry: false,
   });
-  const told = past && at === named;
-  return { at, log: shown, past, snapshot: past ? (told ? data : undefined) : now, error: told ? error : undefined, move: (to) => setMoved({ to }) };
+  const loaded = past && at === named;
+  return { at, log: shown, past, snapshot: past ? (loaded ? data : undefined) : now, error: loaded ? error : undefined, move: (to) => setMoved({ to }) };
 }
 
 type Props = { log: RunLog; past: Past; createdAt: string | undefined };
@@ -75,7 +75,7 @@ export function Scrubber({ log, past: { at, past, snapshot, error, move }, creat
   const here = Math.min(at, log.last);
   const event = log.events[here];
   const since = event && createdAt ? Math.max(0, Date.parse(event.timestamp) - Date.parse(createdAt)) : undefined;
-  const words = event ? `#${here} of ${log.last}, ${plain(event.type)}${since === undefined ? "" : `, ${duration(since)} after the run was created`}` : `#${here}`;
+  const words = event ? `#${here} of ${log.last}, ${escapeHidden(event.type)}${since === undefined ? "" : `, ${duration(since)} after the run was created`}` : `#${here}`;
   return (
     <section className="scrubber" aria-label="Look back">
       <div className="scrub-line">

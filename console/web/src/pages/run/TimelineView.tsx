@@ -7,7 +7,7 @@ import { lookOf } from "../../ui/Status";
 import { duration, useNow } from "../../ui/time";
 import { Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
 import { Name } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 
 type Props = { timeline: Timeline; log: RunLog; past: boolean; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
 
@@ -223,7 +223,7 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
   const look = lookOf(lane.status);
   return (
     <div role="row" aria-rowindex={index + 1} className={index === 0 ? "tl-row whole" : "tl-row"} style={{ transform: `translateY(${top}px)` }}>
-      <div role="rowheader" className="tl-name" title={plain(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
+      <div role="rowheader" className="tl-name" title={escapeHidden(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
         <span className={look.tone}>
           <Icon name={look.icon} />
           <span className="unseen">{look.word}: </span>
@@ -244,9 +244,9 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
             role="gridcell"
             data-cell={`${index}-${i}`}
             tabIndex={here ? 0 : -1}
-            aria-label={plain(wordsOf(lane, item, total))}
+            aria-label={escapeHidden(wordsOf(lane, item, total))}
             aria-selected={selected === item.seq}
-            title={plain(wordsOf(lane, item, total))}
+            title={escapeHidden(wordsOf(lane, item, total))}
             className={`${item.kind} ${tone}`}
             style={{ "--x": left, "--w": width } as CSSProperties}
             onFocus={() => onFocus({ row: index, item: i })}

@@ -1,6 +1,6 @@
 import { ExactNumber, isObject, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 /** What an event is about, for filters. Types that this page does not know are "other" and are shown as any other. */
 export const groups = ["run", "node", "interrupt", "envelope", "model", "tool", "memory", "artifact", "data", "log", "other"] as const;
@@ -38,7 +38,7 @@ const byPrefix: { [prefix: string]: Group } = {
 };
 
 export function groupOf(type: string): Group {
-  return own(byPrefix, type.slice(0, type.indexOf("."))) ?? "other";
+  return lookup(byPrefix, type.slice(0, type.indexOf("."))) ?? "other";
 }
 
 export function text(value: Json | undefined): string {
@@ -102,13 +102,13 @@ function list(value: Json | undefined, before: string): string {
   return Array.isArray(value) && value.length > 0 ? before + value.map(text).join(", ") : "";
 }
 
-const longest = 300;
+const maxShown = 300;
 
 /** The one line that stands for an event's payload. */
 export function detailOf(event: RunEvent): string {
-  const say = own(details, event.type);
-  const line = say ? say(event.payload) : firstText(event.payload);
-  return line.length > longest ? `${line.slice(0, longest)}…` : line;
+  const detail = lookup(details, event.type);
+  const line = detail ? detail(event.payload) : firstText(event.payload);
+  return line.length > maxShown ? `${line.slice(0, maxShown)}…` : line;
 }
 
 // Of a type that nobody here knows, the first text it carries.

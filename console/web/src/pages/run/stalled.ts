@@ -4,6 +4,6 @@ import type { RunSnapshot } from "../../api/model";
 export function stalledSince(snapshot: RunSnapshot | undefined, lastEvent: string | undefined, afterMs: number, now: number): number | undefined {
   const standing = snapshot?.waybill;
   if (snapshot === undefined || standing?.stallsAt === undefined) return undefined;
-  const heard = Math.max(...[lastEvent, standing.lastEventAt, snapshot.createdAt].map((at) => Date.parse(at ?? "") || 0));
-  return now > Math.max(Date.parse(standing.stallsAt), heard + afterMs) ? heard : undefined;
+  const lastActivity = Math.max(...[lastEvent, standing.lastEventAt, snapshot.createdAt].map((at) => Date.parse(at ?? "") || 0));
+  return now > Math.max(Date.parse(standing.stallsAt), lastActivity + afterMs) ? lastActivity : undefined;
 }

@@ -1,7 +1,7 @@
 import type { Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
 import { text } from "./events";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 /** A sign on a bar: something that a person who looks at the run should not miss. */
 export type Mark = { seq: number; at: number; sign: string; words: string; tone: string };
@@ -92,16 +92,16 @@ export class Timeline {
       this.run.parts.push({ kind: "work", from: at, to: undefined });
       this.run.status = "running";
     }
-    const runEnd = own(runEnds, event.type);
+    const runEnd = lookup(runEnds, event.type);
     if (runEnd) this.#endRun(at, runEnd);
-    const turn = own(turns, event.type);
+    const turn = lookup(turns, event.type);
     if (turn && this.run.to === undefined) {
       close(this.run, at);
       this.run.parts.push({ kind: turn === "running" ? "work" : "wait", from: at, to: undefined });
       this.run.status = turn;
     }
     const nodeId = event.nodeId ?? text(event.payload.nodeId);
-    const rule = own(marks, event.type);
+    const rule = lookup(marks, event.type);
     if (nodeId) this.#node(nodeId, event, at);
     if (!rule) return;
     const mark = { seq: event.sequence, at, ...rule(event.payload) };
@@ -123,7 +123,7 @@ export class Timeline {
   #node(nodeId: string, event: RunEvent, at: number): void {
     const lane = this.#lane(nodeId);
     const bar = lane.bars.at(-1);
-    const end = own(ends, event.type);
+    const end = lookup(ends, event.type);
     switch (event.type) {
       case "node.started":
         lane.typeId = text(event.payload.typeId) || lane.typeId;

@@ -26,7 +26,7 @@ function figure(value: Json | undefined): number | undefined {
   return Number.isFinite(n) ? n : undefined; // what is no number says nothing
 }
 
-/** The calls of models that a run has made: one for each time a provider said what it used, and one for each that said nothing. */
+/** The calls of models that a run has made: one for each time a report and one for each call without one. */
 export function callsOf(events: readonly RunEvent[]): Call[] {
   const calls: Call[] = [];
   const attempts = new Map<string, number>();
@@ -66,8 +66,8 @@ export function callsOf(events: readonly RunEvent[]): Call[] {
       case "envelope.retry.attempted":
       case "node.completed":
       case "node.failed": {
-        const said = silent.get(node);
-        if (said) calls.push(unknownCall(said, node, attempts.get(node) ?? 0, (tries.get(node) ?? 0) > 0));
+        const silentCall = silent.get(node);
+        if (silentCall) calls.push(unknownCall(silentCall, node, attempts.get(node) ?? 0, (tries.get(node) ?? 0) > 0));
         silent.delete(node);
         break;
       }
@@ -76,8 +76,8 @@ export function callsOf(events: readonly RunEvent[]): Call[] {
   return calls.sort((a, b) => a.seq - b.seq);
 }
 
-function unknownCall(said: { seq: number; model: string; provider: string }, nodeId: string, attempt: number, again: boolean): Call {
-  return { ...said, nodeId, attempt, input: undefined, output: undefined, cached: undefined, cost: undefined, currency: "", again: again || attempt > 0 };
+function unknownCall(silentCall: { seq: number; model: string; provider: string }, nodeId: string, attempt: number, again: boolean): Call {
+  return { ...silentCall, nodeId, attempt, input: undefined, output: undefined, cached: undefined, cost: undefined, currency: "", again: again || attempt > 0 };
 }
 
 /** The sum of what is known, and how many calls are not in it. */

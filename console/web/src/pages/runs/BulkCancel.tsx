@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { api, body, idempotencyKey } from "../../api/client";
 import type { RunRow } from "../../api/model";
 import type { components } from "../../api/schema";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
@@ -18,7 +18,7 @@ type Props = { rows: RunRow[]; onClose: (done: boolean) => void };
 // The host takes so many at a time.
 const atOnce = 100;
 
-/** Cancels several runs, after it was said which, and says of each what became of it. */
+/** Cancels several runs, after it was outcomes which, and says of each what became of it. */
 export function BulkCancel({ rows, onClose }: Props): ReactNode {
   const id = useId();
   const [reason, setReason] = useState("");
@@ -26,15 +26,15 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
   const [keys] = useState(() => Array.from({ length: Math.ceil(rows.length / atOnce) }, idempotencyKey));
   const send = useMutation({
     mutationFn: async () => {
-      const said: Result[] = [];
+      const outcomes: Result[] = [];
       for (const [i, key] of keys.entries()) {
         const runIds = rows.slice(i * atOnce, (i + 1) * atOnce).map((row) => row.runId);
         const given = reason.trim() ? { reason: reason.trim() } : {};
-        said.push(...(await body(api.POST("/v1/runs:bulk-cancel", { params: { header: { "Idempotency-Key": key } }, body: { runIds, ...given } }))).results);
-        setResults([...said]);
+        outcomes.push(...(await body(api.POST("/v1/runs:bulk-cancel", { params: { header: { "Idempotency-Key": key } }, body: { runIds, ...given } }))).results);
+        setResults([...outcomes]);
       }
-      announce(tally(said));
-      return said;
+      announce(tally(outcomes));
+      return outcomes;
     },
   });
   const done = send.isSuccess;

@@ -2,15 +2,15 @@ import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { isTerminal, type RunRow } from "../../api/model";
 import { useConfig, useMay } from "../../api/session";
-import { hostURL } from "../../app/base";
+import { hostURL } from "../../api/base";
 import { useShortcuts } from "../../app/keys";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Id, shortId } from "../../ui/Id";
-import { Live } from "../../ui/Live";
+import { Live } from "../../live/Live";
 import { Status } from "../../ui/Status";
 import { clock, duration, useNow } from "../../ui/time";
 import { BulkCancel } from "./BulkCancel";
@@ -21,7 +21,7 @@ import { SavedFilters } from "./SavedFilters";
 import { waitWords } from "../../ui/wait";
 import { useRuns } from "./useRuns";
 import { Name } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 import "./runs.css";
 
 export default function RunsPage(): ReactNode {
@@ -33,8 +33,8 @@ export default function RunsPage(): ReactNode {
   const search = useRef<HTMLInputElement>(null);
   useShortcuts([
     { keys: "/", does: "Search runs", run: () => search.current?.focus() },
-    { keys: "j", does: "Next run", run: () => step(list.current, 1) },
-    { keys: "k", does: "Previous run", run: () => step(list.current, -1) },
+    { keys: "j", does: "Next run", run: () => moveFocus(list.current, 1) },
+    { keys: "k", does: "Previous run", run: () => moveFocus(list.current, -1) },
   ]);
   const setFilter = (text: string): void => navigate(filterURL(text));
   const selection = useSelection(runs.rows);
@@ -228,7 +228,7 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
                 {!isTerminal(row.status) && (
                   <input
                     type="checkbox"
-                    aria-label={`Select ${plain(row.workflowId)} ${shortId(row.runId)}`}
+                    aria-label={`Select ${escapeHidden(row.workflowId)} ${shortId(row.runId)}`}
                     checked={selection.has(row.runId)}
                     onChange={(event) => selection.set([row], event.target.checked)}
                   />
@@ -277,7 +277,7 @@ function Growing({ since }: { since: string }): ReactNode {
   return `${duration(Math.max(0, useNow() - Date.parse(since)))}…`;
 }
 
-function step(body: HTMLElement | null, by: 1 | -1): void {
+function moveFocus(body: HTMLElement | null, by: 1 | -1): void {
   const links = [...(body?.querySelectorAll<HTMLElement>(".run-link") ?? [])];
   const at = links.indexOf(document.activeElement as HTMLElement);
   (links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))] as HTMLElement | undefined)?.focus();

@@ -1,6 +1,6 @@
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { Link } from "wouter";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { load, store, withSaved, type Saved } from "./saved";

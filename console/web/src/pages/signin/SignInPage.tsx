@@ -2,7 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError } from "../../api/errors";
 import { signIn } from "../../api/session";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Mark } from "../../ui/Mark";
 
 type Props = { mode: "dev" | "production"; refused?: string; onSignedIn: () => void };

@@ -1,5 +1,5 @@
 import { useDeferredValue, useId, useState, type ReactNode } from "react";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { record } from "../../ladder/events";
 import { asks } from "../../ladder/model";

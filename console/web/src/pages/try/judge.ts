@@ -82,7 +82,7 @@ export function judge(given: Given, host: Host): Judged {
   if (Number(envelope.schemaVersion ?? 0) > Number(advertised)) {
     return stop({ gate: "payload", code: "unknown_schema_version", reason: `schemaVersion is above the advertised ${String(advertised)}` }, kind, payload);
   }
-  const wrong = [...violations(host.schema, plain(payload))].map(([instancePointer, message]): Problem => ({ message, instancePointer }));
+  const wrong = [...violations(host.schema, toPlainNumbers(payload))].map(([instancePointer, message]): Problem => ({ message, instancePointer }));
   if (wrong.length > 0) return stop({ gate: "payload", code: "envelope_invalid", reason: "the payload does not satisfy the schema", problems: wrong }, kind, payload);
   if (given.accepts.length > 0 && !given.accepts.includes(kind) && !universal.includes(kind)) {
     return stop({ gate: "contract", code: "envelope_contract_violation", reason: "the node's contract does not accept the kind", refusedKind: kind, acceptedKinds: [...given.accepts, ...universal] }, kind, payload);
@@ -103,8 +103,8 @@ function shapeProblems(envelope: { [name: string]: Json }): Problem[] {
 }
 
 // The validator knows the numbers of JavaScript only.
-function plain(value: Json): unknown {
+function toPlainNumbers(value: Json): unknown {
   if (value instanceof ExactNumber) return Number(value.toString());
-  if (Array.isArray(value)) return value.map(plain);
-  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, plain(v)])) : value;
+  if (Array.isArray(value)) return value.map(toPlainNumbers);
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, toPlainNumbers(v)])) : value;
 }

@@ -1,5 +1,5 @@
 import { Suspense, useState, type ReactNode } from "react";
-import { loaded } from "../../../app/load";
+import { loaded } from "../../../ui/load";
 import type { RunSnapshot } from "../../../api/model";
 import type { RunLog } from "../../../live/runLog";
 

@@ -1,9 +1,9 @@
 import { useEffect } from "react";
-import { plain } from "../ui/plain";
+import { escapeHidden } from "./escape";
 
 /** Names the document after the page's one h1. */
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = title ? `${plain(title)} · Waybill` : "Waybill";
+    document.title = title ? `${escapeHidden(title)} · Waybill` : "Waybill";
   }, [title]);
 }

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { plain } from "../ui/plain";
+import { escapeHidden } from "./escape";
 
 // Announcements for those who hear the page: at most one in five seconds, the last one said wins.
 const interval = 5000;
@@ -18,7 +18,7 @@ function show(text: string): void {
 
 /** Says something politely. */
 export function announce(said: string): void {
-  const text = plain(said);
+  const text = escapeHidden(said);
   const wait = last + interval - performance.now();
   if (wait <= 0) {
     show(text);

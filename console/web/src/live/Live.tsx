@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { LiveState } from "../live/sse";
+import type { LiveState } from "./sse";
 
 const words: { [state in LiveState]: string } = {
   connecting: "Connecting",
