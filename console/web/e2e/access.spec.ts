@@ -82,7 +82,7 @@ test("C10b single keys can be turned off", async ({ signedIn: page, host }) => {
   await page.goto(host.console);
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.keyboard.press("?");
-  await page.getByRole("checkbox", { name: /^Single keys/ }).uncheck();
+  await page.getByRole("checkbox", { name: /^Single-key/ }).uncheck();
   await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   await expect(page.getByRole("searchbox")).not.toBeFocused();

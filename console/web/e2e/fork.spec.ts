@@ -31,7 +31,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   await expect(page.getByRole("heading", { level: 1 })).toContainText("c8a");
   await page.keyboard.press("f");
   await dialog.getByRole("radio", { name: "Branch" }).check();
-  await dialog.getByLabel("tags, divided by commas").fill("second try");
+  await dialog.getByLabel("tags, separated by commas").fill("second try");
   await expect(dialog.getByRole("region", { name: "The request" })).toContainText('"runOptionsOverlay":{"tags":["second try"]}');
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Branch from #2" }).click();

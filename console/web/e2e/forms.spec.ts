@@ -57,7 +57,7 @@ test("C7b a surface outside the catalogue is not rendered: the reason and its JS
   const runId = await host.runUntil("c7b", ["waiting-approval"]);
   await page.goto(`${host.console}runs/${runId}`);
   await expect(page.getByText("This form is not shown.")).toBeVisible();
-  await expect(page.getByText('/catalogVersion: "0.9.2", and this console shows 0.9.1')).toBeVisible();
+  await expect(page.getByText('/catalogVersion: "0.9.2", this console supports 0.9.1')).toBeVisible();
   await expect(page.getByLabel("Odd")).toHaveCount(0);
   await page.getByText("Its JSON").click();
   await expect(page.locator(".surface, .note").getByText("“0.9.2”")).toBeVisible();

@@ -125,7 +125,7 @@ test("C6c an answer that loses the race is no error", async ({ signedIn: page, h
   await expect(page.getByText("Already answered")).toBeVisible();
   await expect(page.getByRole("alert")).toHaveCount(0);
   await page.goto(`${host.console}inbox?i=${interruptId}`);
-  await expect(page.getByText("This question is not open any more.")).toBeVisible();
+  await expect(page.getByText("This question is no longer open.")).toBeVisible();
 });
 
 test("C6d a key that may not answer sees why, and no bare 403", async ({ page, host }) => {
@@ -134,7 +134,7 @@ test("C6d a key that may not answer sees why, and no bare 403", async ({ page, h
   await signIn(page, host, readKey);
   await page.goto(`${host.console}inbox?i=${interruptId}`);
   await expect(page.getByRole("button", { name: "Accept" })).toBeDisabled();
-  await expect(page.getByText("Your key may not answer: it lacks the scope approvals:respond.")).toBeVisible();
+  await expect(page.getByText("Your key cannot answer: it lacks the scope approvals:respond.")).toBeVisible();
   await page.goto(`${host.console}runs/${runId}`);
   await expect(page.getByRole("button", { name: "Accept" })).toBeDisabled();
   await expect(page.locator("main")).not.toContainText("403");
@@ -150,7 +150,7 @@ test("C6e a double click, Enter twice and the way back send one answer", async (
   await expect(page.getByText("Answered: accept.")).toBeVisible();
   await page.goBack();
   await page.goForward();
-  await expect(page.getByText(/not open any more/)).toBeVisible();
+  await expect(page.getByText(/no longer open/)).toBeVisible();
   expect(sent).toHaveLength(1);
   await host.until(runId, ["completed"]);
 

@@ -36,7 +36,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.goto(host.console + route);
       await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
       if (route === "api") await expect(page.locator(".opblock").first()).toBeVisible({ timeout: 20_000 });
-      if (route === "capabilities") for (const part of ["Kinds of envelopes", "What models can do", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
+      if (route === "capabilities") for (const part of ["Envelope kinds", "Model capabilities", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
       await expectAccessible(page);
       for (const width of [320, 1280]) {
         await page.setViewportSize({ width, height: 800 });
@@ -51,13 +51,13 @@ test("the capabilities say what is advertised, what is enforced, who has it, and
   const { runs } = await host.json<{ runs: { runId: string }[] }>("GET", "/v1/runs?workflowId=demo-recovered");
   await host.until(runs[0]?.runId as string, ["completed"]);
   await page.goto(`${host.console}capabilities`);
-  const row = (name: string) => page.getByRole("region", { name: "Capabilities of models" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
+  const row = (name: string) => page.getByRole("region", { name: "Model capabilities" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
   await expect(row("structured-output").getByRole("cell")).toHaveText([/yes/, /yes/, /sample.*sample-1/]);
-  await expect(row("audio-output").getByRole("cell")).toHaveText(["no", "nothing requires it", "none that is known"]);
+  await expect(row("audio-output").getByRole("cell")).toHaveText(["no", "nothing requires it", "none known"]);
   await row("structured-output").getByText(/^by \d types?/).click();
   await expect(row("structured-output")).toContainText("vendor.waybill.demo.triage");
 
-  const replaced = page.getByRole("region", { name: "Models that were replaced" }).getByRole("row").filter({ hasText: "sample-plain" });
+  const replaced = page.getByRole("region", { name: "Model substitutions" }).getByRole("row").filter({ hasText: "sample-plain" });
   await expect(replaced).toContainText("sample·sample-stumbles");
   await expect(replaced).toContainText("structured-output");
   await replaced.getByRole("link").first().click();

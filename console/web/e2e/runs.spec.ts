@@ -55,7 +55,7 @@ test("C2 a pasted id leads to its run, and its event", async ({ signedIn: page, 
 
 test("C2 a list without runs says how to start one, and a filter without runs is told apart", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}?filter=${encodeURIComponent("workflow:nobody-has-this")}`);
-  await expect(page.getByText("No run fits")).toBeVisible();
+  await expect(page.getByText("No runs match")).toBeVisible();
 });
 
 test("C2 from the list there is a way to every page that is about no run in particular", async ({ signedIn: page, host }) => {
@@ -72,14 +72,14 @@ test("C2 the words of the filter are told, and kinds and providers find their ru
   const runId = await host.runUntil("asks", ["waiting-input"]);
   await host.runUntil("steps", ["completed"]);
   await page.goto(host.console);
-  await page.getByText("Words of the filter").click();
+  await page.getByText("Filter syntax").click();
   await expectAccessibleEverywhere(page);
   await page.getByRole("list", { name: "Values of kind" }).getByRole("link", { name: "clarification.request" }).click();
   expect(new URL(page.url()).searchParams.get("filter")).toBe("kind:clarification.request");
   await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
   await expect(page.getByRole("row").filter({ hasText: "steps" })).toHaveCount(0);
 
-  await page.getByText("Words of the filter").click();
+  await page.getByText("Filter syntax").click();
   await page.getByRole("button", { name: "provider:" }).click();
   await expect(page.getByRole("searchbox")).toBeFocused();
   await page.keyboard.type("mock");
@@ -87,7 +87,7 @@ test("C2 the words of the filter are told, and kinds and providers find their ru
   await expect(page.getByRole("list", { name: "Conditions" })).toContainText("provider: mock");
   await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
   await page.goto(`${host.console}?filter=${encodeURIComponent("provider:nobody")}`);
-  await expect(page.getByText("No run fits")).toBeVisible();
+  await expect(page.getByText("No runs match")).toBeVisible();
 });
 
 test("C2 a filter is saved under a name, kept in the browser, and forgotten", async ({ signedIn: page, host }) => {
@@ -114,7 +114,7 @@ test("C2 several runs are cancelled together, and each says what became of it", 
   await page.goto(`${host.console}?filter=${encodeURIComponent("tag:bulk")}`);
   await page.getByRole("button", { name: "Select runs…" }).click();
   await expect(page.getByRole("checkbox")).toHaveCount(3);
-  await page.getByRole("button", { name: "Select all 3 that go on" }).click();
+  await page.getByRole("button", { name: "Select all 3 active" }).click();
   await page.getByRole("checkbox").first().uncheck();
   await expectAccessibleEverywhere(page);
   await page.getByRole("button", { name: "Cancel 2 runs…" }).click();

@@ -44,7 +44,7 @@ function Unshown({ reason, payload }: { reason: string; payload: unknown }): Rea
   return (
     <div className="note ask">
       <p>
-        <strong>This form is not shown.</strong> It is not of the catalogue that this console knows: <code>{reason}</code>
+        <strong>This form is not shown.</strong> It does not match the form catalogue of this console: <code>{reason}</code>
       </p>
       <details>
         <summary>Its JSON</summary>
@@ -172,7 +172,7 @@ function Part({ part: c, level, reason, busy, inert, onPress, ...field }: PartPr
         </p>
       );
     case "action.button": {
-      const blocked = c.action.target === "exchange" ? "This host has no conversation to send it to." : reason;
+      const blocked = c.action.target === "exchange" ? "This host does not support conversations." : reason;
       return (
         <button type="button" className={c.action.target === "resume" ? "primary" : undefined} disabled={inert || busy || blocked !== undefined} title={blocked} onClick={onPress}>
           <Name text={c.label} />

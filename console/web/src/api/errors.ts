@@ -21,7 +21,7 @@ export class ApiError extends Error {
 /** The host did not answer at all. */
 export class UnreachableError extends Error {
   constructor(cause: unknown) {
-    super("The host does not answer.", { cause });
+    super("The host did not respond.", { cause });
     this.name = "UnreachableError";
   }
 }
@@ -33,7 +33,7 @@ export function errorOf(response: Response, body: unknown): ApiError {
     const details = isObject(body.details) ? body.details : undefined;
     return new ApiError(response.status, body.error, String(body.message ?? ""), details, after);
   }
-  return new ApiError(response.status, `http_${response.status}`, `Something before the host answered ${response.status}.`, undefined, after);
+  return new ApiError(response.status, `http_${response.status}`, `A proxy in front of the host answered ${response.status}.`, undefined, after);
 }
 
 export function isStatus(error: unknown, ...status: number[]): boolean {

@@ -23,7 +23,7 @@ export function KeysDialog({ open, onClose }: { open: boolean; onClose: () => vo
       )}
       <label className="check">
         <input type="checkbox" checked={enabled} onChange={(event) => setKeysEnabled(event.target.checked)} />
-        Single keys do something (never inside a field)
+        Single-key shortcuts (inactive in text fields)
       </label>
     </Dialog>
   );

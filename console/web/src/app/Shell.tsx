@@ -20,7 +20,7 @@ export function Shell(): ReactNode {
   useFocusOnNavigation(path, main);
   useShortcuts([
     ...navigation.map((page) => ({ keys: page.key, does: `Go to ${page.name}`, run: () => navigate(page.path) })),
-    { keys: "?", does: "Show these keys", run: () => showKeys(true) },
+    { keys: "?", does: "Show keyboard shortcuts", run: () => showKeys(true) },
     { keys: ".", does: "Copy the link to this page", run: () => void navigator.clipboard?.writeText(location.href) },
   ]);
   return (

@@ -37,7 +37,7 @@ export function CopyAs({ request, label = "Copy as" }: { request: HostRequest; l
               type="button"
               className="quiet"
               onClick={() => {
-                void copyText(command).then((ok) => announce(ok ? `Copied the ${name} command` : "The browser refused to copy"));
+                void copyText(command).then((ok) => announce(ok ? `Copied the ${name} command` : "The browser blocked copying"));
                 if (box.current) box.current.open = false;
               }}
             >

@@ -19,18 +19,18 @@ export function Explanation({ code, message }: { code: string; message?: string 
       {row ? (
         <dl>
           <div>
-            <dt>Means</dt>
+            <dt>Meaning</dt>
             <dd>{row.meaning}</dd>
           </div>
           <div>
-            <dt>Next</dt>
+            <dt>Next step</dt>
             <dd>
               <Steps text={row.next} /> <span className="dim">For {ownerInWords(row.owner)}.</span>
             </dd>
           </div>
         </dl>
       ) : (
-        <p className="dim">A code of the workflow or of a node of its own: this host's table does not have it.</p>
+        <p className="dim">This code comes from the workflow or one of its nodes. The host's error table does not list it.</p>
       )}
     </div>
   );

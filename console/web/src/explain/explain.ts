@@ -24,10 +24,10 @@ export function explain(code: string): Explanation | undefined {
 export const codes = (): string[] => Object.keys(rows);
 
 const owners: Record<string, string> = {
-  model: "the model, when it is asked again",
+  model: "the model, on retry",
   "workflow author": "the workflow's author",
-  operator: "whoever runs the host",
-  caller: "whoever sent the request",
+  operator: "the host's operator",
+  caller: "the caller",
 };
 
 /** Who acts, as a part of a sentence. */

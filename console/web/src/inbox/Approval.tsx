@@ -44,12 +44,12 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
       try {
         send("edit-accept", { editedArtifactData: JSON.parse(edited) as unknown });
       } catch {
-        setWrong("This is not JSON yet.");
+        setWrong("This is not valid JSON.");
       }
       return;
     }
     if (words.trim() === "") {
-      setWrong(panel === "ask" ? "Write a question." : "Say what should be better.");
+      setWrong(panel === "ask" ? "Write a question." : "Describe what to improve.");
       return;
     }
     if (panel === "ask") send("ask", { question: words });
@@ -65,7 +65,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
         </p>
       )}
       {data.artifactData === undefined || data.artifactData === null ? (
-        <p className="dim">Nothing to look at comes with this question.</p>
+        <p className="dim">This question has no content to review.</p>
       ) : (
         <section className="artifact" aria-label="Under review">
           <p className="dim small">
@@ -103,7 +103,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
       )}
       {tainted && (
         <div className="note ask" id={`${prefix}tainted`}>
-          <Explanation code="untrusted_content_blocks_approval" message="What is under review was made of untrusted content: it cannot be accepted." />
+          <Explanation code="untrusted_content_blocks_approval" message="This content is untrusted and cannot be accepted." />
         </div>
       )}
       <fieldset className="decisions" aria-describedby={tainted ? `${prefix}tainted` : undefined}>
@@ -124,7 +124,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
       {panel && (
         <div className="panel">
           <div className="field">
-            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : panel === "refine" ? "What should be better" : "Edited, as JSON"}</label>
+            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : panel === "refine" ? "What to improve" : "Edited, as JSON"}</label>
             {panel === "edit-accept" ? (
               <textarea id={`${prefix}panel`} className="mono" rows={10} spellCheck={false} value={edited} aria-invalid={wrong !== undefined} onChange={(e) => setEdited(e.target.value)} />
             ) : (

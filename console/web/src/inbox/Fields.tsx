@@ -120,16 +120,16 @@ export function valueOf(schema: unknown, draft: Draft): { value?: unknown; wrong
       const t = String(draft ?? "").trim();
       if (t === "") return { wrong: "write a number" };
       const n = Number(t);
-      if (!Number.isFinite(n)) return { wrong: "want a number" };
-      return control.whole && !Number.isInteger(n) ? { wrong: "want a whole number" } : { value: n };
+      if (!Number.isFinite(n)) return { wrong: "enter a number" };
+      return control.whole && !Number.isInteger(n) ? { wrong: "enter a whole number" } : { value: n };
     }
     case "text":
-      return draft === undefined || draft === "" ? { wrong: "write an answer" } : { value: String(draft) };
+      return draft === undefined || draft === "" ? { wrong: "enter an answer" } : { value: String(draft) };
     case "json":
       try {
         return { value: JSON.parse(String(draft ?? "")) as unknown };
       } catch {
-        return { wrong: "want JSON" };
+        return { wrong: "enter valid JSON" };
       }
   }
 }

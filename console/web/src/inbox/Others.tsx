@@ -19,11 +19,11 @@ export function External({ question, ...props }: KindProps): ReactNode {
   return (
     <div className="question-form">
       <p>
-        The run goes on when an event <code>{text(question.data.eventType)}</code> arrives that repeats these members:
+        The run continues when an event <code>{text(question.data.eventType)}</code> arrives with these members:
       </p>
       <JsonView value={record(question.data.correlation) as Json} />
       <details>
-        <summary>Send the event by hand</summary>
+        <summary>Send the event manually</summary>
         <Raw question={question} {...props} initial={stringifyJson(question.data.correlation ?? {}, 2)} name="Event" send="Send the event" />
       </details>
     </div>
@@ -38,7 +38,7 @@ export function LowConfidence({ question, ...props }: KindProps): ReactNode {
   return (
     <div className="question-form">
       <p>
-        <code>{text(data.agentId)}</code> was sure to {percent(observed)}, and {percent(threshold)} are needed.
+        <code>{text(data.agentId)}</code> reported a confidence of {percent(observed)}; the threshold is {percent(threshold)}.
       </p>
       <meter className="confidence" min={0} max={1} low={threshold} value={observed} aria-label="Confidence">
         {percent(observed)}
@@ -137,7 +137,7 @@ function Raw({ question, blocked, busy, places, answer, initial, name, send }: K
           setWrong(why && `${why[0]} ${why[1]}`.trim());
           if (!why) answer(value);
         } catch {
-          setWrong("This is not JSON yet.");
+          setWrong("This is not valid JSON.");
         }
       }}
     >

@@ -143,7 +143,7 @@ function Over({ answering, resolved, runPath }: { answering: Answering; resolved
   return (
     <div className="note idle">
       <p>
-        <strong>{code === "interrupt_expired" ? "The time for an answer is over." : "This is not asked any more."}</strong> {explain(code)?.meaning} {link}
+        <strong>{code === "interrupt_expired" ? "The deadline for an answer has passed." : "This question is closed."}</strong> {explain(code)?.meaning} {link}
       </p>
     </div>
   );
@@ -162,8 +162,8 @@ function Refused({ error }: { error: unknown }): ReactNode {
   return (
     <p className="note bad" role="alert">
       {error instanceof UnreachableError
-        ? "The host does not answer. Whether your answer has arrived is not known; sent again, it counts once."
-        : `${error instanceof Error ? error.message : "The answer could not be sent."} Nothing was answered; try again.`}
+        ? "The host did not respond. Your answer may have arrived. You can send it again; it counts once."
+        : `${error instanceof Error ? error.message : "The answer could not be sent."} The answer was not recorded. Try again.`}
     </p>
   );
 }

@@ -121,7 +121,7 @@ type Look = { word: string; icon: IconName };
 const kinds: Record<string, Look> = {
   approval: { word: "Approval", icon: "shield" },
   clarification: { word: "Questions", icon: "question" },
-  "external-event": { word: "Event from outside", icon: "swap" },
+  "external-event": { word: "External event", icon: "swap" },
   "low-confidence": { word: "Low confidence", icon: "bang" },
   custom: { word: "Answer", icon: "question" },
 };
@@ -134,7 +134,7 @@ export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.cu
 export function titleOf(q: Question): string {
   if (q.kind === "approval") return text(q.data.title) ?? "Approval";
   if (q.kind === "external-event") return `Waiting for the event ${text(q.data.eventType) ?? ""}`.trim();
-  if (q.kind === "low-confidence") return `${text(q.data.agentId) ?? "An agent"} was not sure enough`;
+  if (q.kind === "low-confidence") return `${text(q.data.agentId) ?? "An agent"} reported low confidence`;
   if (q.kind === "clarification") {
     const list = Array.isArray(q.data.questions) ? q.data.questions : [];
     const first = text(record(list[0]).question) ?? "Questions";

@@ -61,15 +61,15 @@ function inWords(e: OutputUnit, schema: Record<string, unknown>, value: unknown)
     case "enum":
       return `choose one of ${list(rule)}`;
     case "const":
-      return `it has to be ${JSON.stringify(rule)}`;
+      return `must be ${JSON.stringify(rule)}`;
     case "type":
-      return `want ${Array.isArray(rule) ? rule.join(" or ") : article(limit)}`;
+      return `must be ${Array.isArray(rule) ? rule.join(" or ") : article(limit)}`;
     case "maxLength": {
       const given = atPointer(value, e.instanceLocation.replace(/^#/, ""));
       return `at most ${limit} characters${typeof given === "string" ? `, this has ${[...given].length}` : ""}`;
     }
     case "minLength":
-      return limit === "1" ? "write something" : `at least ${limit} characters`;
+      return limit === "1" ? "must not be empty" : `at least ${limit} characters`;
     case "minimum":
       return `at least ${limit}`;
     case "maximum":
@@ -85,13 +85,13 @@ function inWords(e: OutputUnit, schema: Record<string, unknown>, value: unknown)
     case "maxItems":
       return `choose at most ${limit}`;
     case "pattern":
-      return `it has to match ${limit}`;
+      return `must match ${limit}`;
     case "format":
-      return `want the form of ${article(limit)}`;
+      return `must be ${article(limit)}`;
     case "required":
-      return e.error.replace(/^Instance does not have required property/, "it lacks the member").replace(/\.$/, "");
+      return e.error.replace(/^Instance does not have required property/, "missing member").replace(/\.$/, "");
     case "additionalProperties":
-      return "it has a member too many";
+      return "has an unknown member";
     case "false":
       return undefined;
   }

@@ -175,7 +175,7 @@ class Node {
       }
       case "envelope.nlToFormat.engaged": {
         // Only an answer without any document is prose: the event says no more of why it failed.
-        const why: Failure = { reason: "parse-error", detail: "it holds no JSON document" };
+        const why: Failure = { reason: "parse-error", detail: "the answer contains no JSON document" };
         this.fails(this.last(e), why);
         if (this.current) this.open(this.current, e, "prose-fallback", undefined, why);
         return;
@@ -224,7 +224,7 @@ class Node {
     }
     const c = this.last(e);
     this.refuses(c, {
-      gate: "limits", code: "cap_breached", reason: `${lookup(words, breach.kind) ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
+      gate: "limits", code: "cap_breached", reason: `${lookup(words, breach.kind) ?? breach.kind}: ${breach.observed} exceeds the limit of ${breach.limit}`,
     }, { events: [refOf(e)], correlationId: e.causationId });
   }
 
@@ -319,7 +319,7 @@ class Node {
 /** A call is over for what a model says next once its usage is known. */
 const answeredBefore = (c: Call): boolean => c.usage !== undefined;
 
-const words: Record<string, string> = { envelopes: "envelopes of the turn", schema: "rounds for the schema", clarification: "questions of the node" };
+const words: Record<string, string> = { envelopes: "envelopes per turn", schema: "schema rounds", clarification: "questions per node" };
 
 /** A node that gives a value had values refused, too, and no envelopes. */
 function asValue(x: Envelope): Envelope {
@@ -343,7 +343,7 @@ export function redactions(v: unknown): number {
 
 function redactionNote(payload: unknown, trust: string | undefined): string {
   const n = redactions(payload);
-  const taken = n === 0 ? "nothing to take out" : n === 1 ? "1 secret taken out" : `${n} secrets taken out`;
+  const taken = n === 0 ? "nothing redacted" : n === 1 ? "1 secret redacted" : `${n} secrets redacted`;
   return trust === "untrusted" ? `${taken}; tagged untrusted` : taken;
 }
 

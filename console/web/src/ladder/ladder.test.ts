@@ -59,21 +59,21 @@ describe("the golden corpus", () => {
 
 test.each<[string, string[], string]>([
   ["contract", ["1 | first | refused | +++x...."], "Stopped at gate 4 of 8, contract: media.image"],
-  ["discard", ["1 | first | accepted | +++x.... | ++++++++"], "Taken at once"],
-  ["corrected", ["1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | accepted | ++++++++"], "Taken on attempt 3 after two schema violations"],
+  ["discard", ["1 | first | accepted | +++x.... | ++++++++"], "Accepted on the first attempt"],
+  ["corrected", ["1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | accepted | ++++++++"], "Accepted on attempt 3 after two schema violations"],
   ["exhausted", ["1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | schema violation | ++x....."], "Given up after three attempts: three schema violations"],
-  ["truncated", ["1 | first | truncated", "2 | retry | accepted | ++++++++"], "Taken on attempt 2 after one truncation"],
+  ["truncated", ["1 | first | truncated", "2 | retry | accepted | ++++++++"], "Accepted on attempt 2 after one truncation"],
   ["truncated-out", ["1 | first | truncated", "2 | retry | truncated", "3 | retry | truncated"], "Given up after three attempts: three truncations"],
-  ["refusal", ["1 | first | declined"], "The model declined, which is final"],
-  ["unknown-kind", ["1 | first | wrong kind or version | +x......", "2 | retry | accepted | ++++++++"], "Taken on attempt 2 after one wrong kind or version"],
-  ["shape", ["1 | first | schema violation | x.......", "2 | retry | schema violation | x.......", "3 | retry | accepted | ++++++++"], "Taken on attempt 3 after two schema violations"],
-  ["version", ["1 | first | wrong kind or version | ++x.....", "2 | retry | accepted | ++++++++"], "Taken on attempt 2 after one wrong kind or version"],
-  ["dedup", ["1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"], "Taken on attempt 2 after one schema violation"],
+  ["refusal", ["1 | first | declined"], "The model declined; this is final"],
+  ["unknown-kind", ["1 | first | wrong kind or version | +x......", "2 | retry | accepted | ++++++++"], "Accepted on attempt 2 after one wrong kind or version"],
+  ["shape", ["1 | first | schema violation | x.......", "2 | retry | schema violation | x.......", "3 | retry | accepted | ++++++++"], "Accepted on attempt 3 after two schema violations"],
+  ["version", ["1 | first | wrong kind or version | ++x.....", "2 | retry | accepted | ++++++++"], "Accepted on attempt 2 after one wrong kind or version"],
+  ["dedup", ["1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"], "Accepted on attempt 2 after one schema violation"],
   ["limits", ["1 | first | refused | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++x..."], "Stopped at gate 5 of 8, limits"],
-  ["cantsay", ["1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | accepted | ++++++++"], "Put into the schema by one further call after three answers without JSON"],
-  ["fence", ["1 | first | accepted | ++++++++"], "Taken at once"],
+  ["cantsay", ["1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | accepted | ++++++++"], "Converted to the schema by one further call after three answers without JSON"],
+  ["fence", ["1 | first | accepted | ++++++++"], "Accepted on the first attempt"],
   ["clarify", ["1 | first | accepted | ++++++++"], "Waiting for an answer to the model's question"],
-  ["schema-request", ["1 | first | accepted | ++++++++", "2 | next-turn | accepted | ++++++++"], "Taken on attempt 2"],
+  ["schema-request", ["1 | first | accepted | ++++++++", "2 | next-turn | accepted | ++++++++"], "Accepted on attempt 2"],
 ])("%s", (name, lines, headline) => {
   const x = only(name);
   expect(picture(x)).toEqual(lines);
@@ -112,7 +112,7 @@ test("a refusal has what the host kept of it", () => {
   expect(storyOfExecution(x)).toMatchObject({ code: "envelope_refusal", detail: expect.stringContaining("not retried") });
 });
 
-test("what an answer repeats has the outcome of before, and no new events", () => {
+test("what an answer repeats has the earlier outcome, and no new events", () => {
   const x = only("dedup");
   const [first, second] = [x.calls[0]!.envelopes[0]!, x.calls[1]!.envelopes[0]!];
   expect(second).toMatchObject({ outcome: "cached", envelopeId: first.envelopeId, correlationId: first.correlationId });

@@ -9,13 +9,13 @@ export type Gate = (typeof gates)[number];
 /** What each gate asks, for people who have not read the contract. */
 export const asks: Record<Gate, string> = {
   shape: "Is it an envelope, with these members and no others?",
-  kind: "Does this host know the kind?",
+  kind: "Does this host support the kind?",
   payload: "Does the payload satisfy the schema of its kind?",
   contract: "May this node emit the kind?",
-  limits: "Has the turn room for one more?",
-  redaction: "Secrets are taken out, and the content is tagged trusted or not.",
-  dedup: "Has this correlation id had an outcome before?",
-  routing: "Which events follow, recorded all or none?",
+  limits: "Is the turn within its limits?",
+  redaction: "Secrets are removed, and the content is tagged as trusted or untrusted.",
+  dedup: "Is this correlation id new?",
+  routing: "Which events does it cause? All or none are recorded.",
 };
 
 export type RungState = "passed" | "refused" | "not-reached" | "not-applicable";
@@ -47,7 +47,7 @@ export interface EventRef {
   type: string;
 }
 
-/** accepted: recorded; cached: the outcome of before, nothing new; discarded: refused, and the node went on. */
+/** accepted: recorded; cached: the earlier outcome, nothing new; discarded: refused, and the node went on. */
 export type Outcome = "accepted" | "cached" | "refused" | "discarded";
 
 /** One document that a model gave, and how far it came. */

@@ -25,7 +25,7 @@ export function rungsOfOutcome(outcome: unknown, cached = false): Rung[] {
   const o = record(outcome);
   if (text(o.status) === "accepted") {
     const events = texts(o.recordedEventIds);
-    return passed(cached ? { dedup: "the outcome of before", routing: "no new events" } : { routing: events.join(", ") });
+    return passed(cached ? { dedup: "the earlier outcome", routing: "no new events" } : { routing: events.join(", ") });
   }
   const reason = text(o.reason) ?? "";
   const [code = ""] = reason.split(":", 1);
@@ -42,7 +42,7 @@ function detailsOf(details: unknown): Problem[] {
   return details.map((d) => {
     const { message, schemaPath, instancePath } = record(d);
     return {
-      message: text(message) ?? "not as it should be",
+      message: text(message) ?? "is invalid",
       schemaPointer: text(schemaPath) || undefined, instancePointer: text(instancePath)?.replace(/^\/payload(?=\/|$)/, ""),
     };
   });

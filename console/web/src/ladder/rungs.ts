@@ -1,7 +1,7 @@
 import { texts } from "./events";
 import { gates, type Gate, type Problem, type Rung } from "./model";
 
-/** What is known of the gate that refused. */
+/** Details of the gate that refused. */
 export type Refusal = Omit<Rung, "gate" | "state"> & { gate: Gate };
 
 /** All gates of an envelope that was taken, with what each has to say. */

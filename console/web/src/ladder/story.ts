@@ -49,16 +49,16 @@ export function storyOf(x: Envelope, within: Call): Story {
   const stop = stoppedAt(x.rungs);
   if (x.form === "value") {
     return stop
-      ? { tone: "bad", headline: "The value breaks the schema that the node asks for", code: stop.code }
-      : { tone: "good", headline: "The value satisfies the schema that the node asks for" };
+      ? { tone: "bad", headline: "The value violates the node's schema", code: stop.code }
+      : { tone: "good", headline: "The value satisfies the node's schema" };
   }
-  if (x.outcome === "cached") return { tone: "note", headline: "Repeated: the cached outcome, and no new events" };
+  if (x.outcome === "cached") return { tone: "note", headline: "Duplicate: cached outcome, no new events" };
   if (!stop) return { tone: "good", headline: `Accepted on attempt ${within.attempt}: all eight gates passed` };
   const what = stop.refusedKind ?? x.kind;
   return {
     tone: x.outcome === "discarded" ? "note" : "bad",
     headline: `Stopped at gate ${gateNumber(stop.gate)} of ${gates.length}, ${stop.gate}${what ? `: ${what}` : ""}`,
-    code: stop.code, detail: x.outcome === "discarded" ? "Discarded with a warning; the node went on." : undefined,
+    code: stop.code, detail: x.outcome === "discarded" ? "Discarded with a warning; the node continued." : undefined,
   };
 }
 
@@ -66,23 +66,23 @@ export function storyOf(x: Envelope, within: Call): Story {
 export function storyOfExecution(x: Execution): Story {
   if (x.insufficient) {
     const { provider, model, missing } = x.insufficient;
-    return { tone: "bad", code: "capability_not_provided", headline: `Not asked: ${provider}/${model} lacks ${missing.join(", ")}`, detail: x.insufficient.fallbackAttempted ? "The fallback could not be asked either." : "No fallback could be asked." };
+    return { tone: "bad", code: "capability_not_provided", headline: `Not called: ${provider}/${model} lacks ${missing.join(", ")}`, detail: x.insufficient.fallbackAttempted ? "The fallback model was unavailable as well." : "No fallback model was available." };
   }
   const last = x.calls.at(-1);
   if (!last) {
-    return x.error ? { tone: "bad", code: x.error.code, headline: "No answer came", detail: x.error.message } : { tone: "open", headline: "The model is being asked" };
+    return x.error ? { tone: "bad", code: x.error.code, headline: "No answer received", detail: x.error.message } : { tone: "open", headline: "Waiting for the model" };
   }
-  if (last.refusal) return { tone: "bad", code: "envelope_refusal", headline: "The model declined, which is final", detail: "One attempt. A refusal is not retried, by any layer." };
+  if (last.refusal) return { tone: "bad", code: "envelope_refusal", headline: "The model declined; this is final", detail: "One attempt. Refusals are not retried." };
   const before = failuresBefore(x.calls);
   const after = before ? ` after ${before}` : "";
   if (x.exhausted) {
     const total = x.exhausted.totalAttempts;
     return { tone: "bad", code: x.error?.code, headline: `Given up after ${plural(total, "attempt")}: ${before}` };
   }
-  if (x.result === "open") return { tone: "open", headline: `Attempt ${last.attempt} is under way${after}` };
+  if (x.result === "open") return { tone: "open", headline: `Attempt ${last.attempt} is in progress${after}` };
   if (x.result === "waiting") return { tone: "open", headline: "Waiting for an answer to the model's question" };
   if (x.result === "completed") {
-    const how = last.cause === "prose-fallback" ? "Put into the schema by one further call" : x.calls.length === 1 ? "Taken at once" : `Taken on attempt ${last.attempt}`;
+    const how = last.cause === "prose-fallback" ? "Converted to the schema by one further call" : x.calls.length === 1 ? "Accepted on the first attempt" : `Accepted on attempt ${last.attempt}`;
     return { tone: "good", headline: `${how}${after}` };
   }
   const refusedBy = x.calls.flatMap((c) => c.envelopes.map((v) => ({ c, v }))).findLast(({ v }) => v.outcome === "refused");

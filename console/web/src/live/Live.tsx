@@ -7,7 +7,7 @@ const words: { [state in LiveState]: string } = {
   reconnecting: "Reconnecting",
   polling: "Polling",
   ended: "Ended",
-  refused: "Not told",
+  refused: "Refused",
 };
 
 /** Says how what is on screen is kept up to date. */

@@ -25,7 +25,7 @@ export async function snapshotAt(runId: string, seq: number, signal: AbortSignal
       const { done, value } = await reader.read();
       if (value !== undefined) parser.feed(value);
       if (found !== undefined) return parseJson(found) as unknown as RunSnapshot;
-      if (done) throw new Error(`The host does not tell the state as of event ${seq}.`);
+      if (done) throw new Error(`The host does not provide the state as of event ${seq}.`);
     }
   } finally {
     over.abort(); // one state is all that is wanted

@@ -83,7 +83,7 @@ function ModelError({ payload }: { payload: Json }): ReactNode {
   return (
     <div className="note idle">
       <p>
-        <strong>The model says that it could not.</strong> {typeof p.code === "string" && <code><Name text={p.code} /></code>}
+        <strong>The model reported an error.</strong> {typeof p.code === "string" && <code><Name text={p.code} /></code>}
       </p>
       {typeof p.message === "string" && (
         <p>

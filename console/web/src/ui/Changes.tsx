@@ -13,7 +13,7 @@ export function Changes({ list, names: [a, b], same }: Props): ReactNode {
     <table className="changes">
       <thead>
         <tr>
-          <th scope="col">place</th>
+          <th scope="col">path</th>
           <th scope="col">{a}</th>
           <th scope="col">{b}</th>
         </tr>

@@ -17,7 +17,7 @@ export function CopyButton({ text, what: named, icon = "copy", children }: Props
       title={`Copy ${what}`}
       onClick={() => {
         void copyText(typeof text === "string" ? text : text()).then((ok) => {
-          announce(ok ? `Copied ${what}` : `The browser refused to copy ${what}`);
+          announce(ok ? `Copied ${what}` : `The browser blocked copying ${what}`);
           setDone(ok);
           setTimeout(() => setDone(false), 1500);
         });

@@ -11,7 +11,7 @@ const looks: { [status: string]: Look } = {
   running: { word: "Running", glyph: "▶", icon: "play", tone: "run" },
   "waiting-approval": { word: "Needs approval", glyph: "?", icon: "shield", tone: "ask" },
   "waiting-input": { word: "Needs an answer", glyph: "?", icon: "question", tone: "ask" },
-  "waiting-external": { word: "Waiting for outside", glyph: "⇄", icon: "swap", tone: "ask" },
+  "waiting-external": { word: "Waiting (external)", glyph: "⇄", icon: "swap", tone: "ask" },
   paused: { word: "Paused", glyph: "‖", icon: "pause", tone: "hold" },
   cancelling: { word: "Cancelling", glyph: "⊘", icon: "ban", tone: "idle" },
   cancelled: { word: "Cancelled", glyph: "⊘", icon: "ban", tone: "idle" },

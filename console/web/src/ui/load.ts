@@ -3,7 +3,7 @@ import { lazy, type ComponentType, type LazyExoticComponent } from "react";
 /** A part of the console did not come: the host is away, or it is another build than the one that is open. */
 export class NotLoadedError extends Error {
   constructor(cause: unknown) {
-    super("This part of the console did not come from the host.", { cause });
+    super("This part of the console could not be loaded.", { cause });
     this.name = "NotLoadedError";
   }
 }

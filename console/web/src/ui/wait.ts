@@ -7,22 +7,22 @@ const waitReasons: { [what: string]: string } = {
   timer: "for a timer",
   approval: "for a decision",
   input: "for an answer",
-  form: "for somebody to fill in a form",
-  external: "for word from outside",
-  run: "for a run of its own",
-  resume: "until somebody resumes it",
-  cancellation: "for what still runs to stop",
+  form: "for a form to be filled in",
+  external: "for an external event",
+  run: "for a child run",
+  resume: "until it is resumed",
+  cancellation: "for running nodes to stop",
 };
 
 /** What a run waits for, in words. */
 export function waitWords(wait: RunWait): string {
   const at = wait.nodeId ? ` at ${wait.nodeId}` : "";
   const attempt = wait.attempt !== undefined && wait.attempt > 1 ? `, attempt ${wait.attempt}` : "";
-  if (wait.limit) return `waits for ${limitWords(wait.limit)}`;
+  if (wait.limit) return `waiting for ${limitWords(wait.limit)}`;
   const due = wait.dueAt ? `, until ${dayTime(wait.dueAt)}` : "";
-  if (wait.for === "node") return `works${at}${attempt}`;
+  if (wait.for === "node") return `executing${at}${attempt}`;
   const many = wait.questions !== undefined && wait.questions > 1 ? ` (${wait.questions} questions)` : "";
-  return `waits ${lookup(waitReasons, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
+  return `waiting ${lookup(waitReasons, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
 }
 
 /** A limit in words: its kind, its value and where it is set. */
@@ -37,7 +37,7 @@ export function limitWords(limit: RunLimit): string {
     case "rate":
       return `${scope} rate limit: ${limit.limit ?? "–"} starts in ${duration(limit.periodMs ?? Number.NaN)}${each}`;
     case "retry":
-      return "the next try, after one that failed";
+      return "the next attempt after a failure";
     default:
       return limit.reason;
   }

@@ -142,10 +142,10 @@ function Ramp({ column: { call }, open }: { column: Column; open: boolean }): Re
       </span>
     );
   }
-  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, no JSON in it</span>;
+  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, no JSON</span>;
   if (call.recovery) return <span className="ramp-text">complete, JSON freed ({call.recovery.path})</span>;
-  if (call.cause === "handed-in") return <span className="ramp-text">handed in</span>;
-  if (!call.usage) return <span className="ramp-text">{open ? "on its way" : "none came"}</span>;
+  if (call.cause === "handed-in") return <span className="ramp-text">submitted</span>;
+  if (!call.usage) return <span className="ramp-text">{open ? "in progress" : "no answer"}</span>;
   return <span className="ramp-text">{call.envelopes.length > 0 ? "complete" : "complete, plain text"}</span>;
 }
 

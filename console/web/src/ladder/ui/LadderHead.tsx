@@ -7,11 +7,11 @@ import { Name } from "../../ui/Text";
 
 const causes: Record<Call["cause"], string> = {
   first: "",
-  retry: "asked again",
-  "prose-fallback": "put into the schema",
+  retry: "retry",
+  "prose-fallback": "schema conversion",
   "next-turn": "next turn",
   "after-answer": "after the answer",
-  "handed-in": "from outside",
+  "handed-in": "external",
 };
 
 type Props = { column: Column; columns: Column[]; path: string; chosen: boolean; attempts: number | undefined };

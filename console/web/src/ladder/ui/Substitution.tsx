@@ -8,7 +8,7 @@ export function Substitution({ runId, execution: { substitution: s } }: { runId:
   if (!s) return null;
   return (
     <p className="note swap substitution">
-      <strong>Another model was asked.</strong>{" "}
+      <strong>Another model was called.</strong>{" "}
       <span className="models">
         <code>
           <Name text={`${s.from.provider}·${s.from.model}`} />
@@ -22,7 +22,7 @@ export function Substitution({ runId, execution: { substitution: s } }: { runId:
           {m}
         </code>
       ))}
-      {s.hidden && <span className="dim"> The host keeps from readers which one it was.</span>}{" "}
+      {s.hidden && <span className="dim"> The host does not disclose which model.</span>}{" "}
       <Link href={`/runs/${encodeURIComponent(runId)}?e=${s.event.sequence}`}>#{s.event.sequence}</Link>
     </p>
   );

@@ -104,11 +104,11 @@ export default function ApiPage(): ReactNode {
       </dl>
       {grpcurl && (
         <p className="dim">
-          grpcurl asks the host for its description: <code>waybill dev</code> tells it, a gateway of its own if it was started with{" "}
+          grpcurl uses server reflection. <code>waybill dev</code> enables it; a separate gateway must be started with{" "}
           <code>--grpc-reflection</code>.
         </p>
       )}
-      <p className="dim">Requests that you try from here are sent with your session, and do what they say.</p>
+      <p className="dim">Requests sent from this page use your session and have real effects.</p>
       {error && <ErrorNote error={error} />}
       {!shown && !error && <p className="loading">Loading the description…</p>}
       <h2>Operations</h2>

@@ -50,9 +50,9 @@ function Ask({ onOpen }: { onOpen: (opened: Opened) => void }): ReactNode {
     <>
       <h1>Open a file</h1>
       <div className="file-drop card" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
-        <label htmlFor={id}>A debug bundle, or events as JSON lines, as the page of a run exports them</label>
+        <label htmlFor={id}>A debug bundle or events as JSON lines, exported from a run page</label>
         <input id={id} type="file" accept=".json,.jsonl,.ndjson,application/json" onChange={(event) => read(event.target.files?.[0])} />
-        <p className="dim small">The file is read in this browser and sent nowhere.</p>
+        <p className="dim small">The file is read in this browser and is not sent anywhere.</p>
         {wrong && (
           <p className="note bad" role="alert">
             {wrong}
@@ -111,7 +111,7 @@ function Elsewhere({ back }: { back: string }): ReactNode {
     <>
       <h1>Not in the file</h1>
       <p>
-        The file holds one run. <Link href={back}>Back to it</Link>
+        The file holds one run. <Link href={back}>Back to the file</Link>
       </p>
     </>
   );

@@ -43,7 +43,7 @@ function ofBundle(bundle: { [name: string]: Json }): Recorded {
     const last = listed.at(-1);
     notes.push(`The log is cut after #${events.length - 1}${last && last.sequence >= events.length ? `; it ended with #${last.sequence}, ${last.type}` : ""}.`);
   }
-  notes.push(bundle.redactionApplied === true ? `Its content was taken out (mode ${String(bundle.redactionMode)}): what the run was about is not in it.` : "Nothing was taken out of it.");
+  notes.push(bundle.redactionApplied === true ? `Its content was redacted (mode ${String(bundle.redactionMode)}).` : "Nothing was redacted.");
   return { snapshot: { workflowId: "unknown", ...run } as unknown as RunSnapshot, events, notes };
 }
 
@@ -63,7 +63,7 @@ function ofEvents(listed: RunEvent[]): Recorded {
   if (started) snapshot.startedAt = started.timestamp;
   if (end) snapshot.completedAt = end.timestamp;
   if (isObject(error) && typeof error.code === "string") snapshot.error = { code: error.code, message: String(error.message ?? "") };
-  return { snapshot, events, notes: ["The file has the events alone: what follows is folded out of them."] };
+  return { snapshot, events, notes: ["The file contains only events. The run's state is computed from them."] };
 }
 
 const ended: { [type: string]: RunStatus | undefined } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };

@@ -32,11 +32,11 @@ export default function CapabilitiesPage(): ReactNode {
       {isObject(data) && (
         <>
           <p className="lead">
-            This host advertises what it can do to every client, at{" "}
+            This host advertises its capabilities to every client at{" "}
             <a href={`${hostURL}/.well-known/openwop`} target="_blank" rel="noreferrer">
               /.well-known/openwop
             </a>
-            . That is computed from what is configured: what is not there is not to be had. Who has what nodes require of models, and what was replaced, it tells those who have signed in.
+            . The list is computed from the configuration. Model capabilities and substitutions are shown to signed-in users only.
           </p>
           <ModelGate document={data} />
           <Substitutions />
@@ -47,7 +47,7 @@ export default function CapabilitiesPage(): ReactNode {
             ))}
           </div>
           <details className="whole-document">
-            <summary>The whole document</summary>
+            <summary>Full document</summary>
             <JsonView value={data} open={1} />
           </details>
         </>
@@ -63,7 +63,7 @@ function Kinds({ document }: { document: { [name: string]: Json } }): ReactNode 
   if (kinds.length === 0) return null;
   return (
     <section aria-labelledby="kinds">
-      <h2 id="kinds">Kinds of envelopes</h2>
+      <h2 id="kinds">Envelope kinds</h2>
       <table className="kinds-table">
         <thead>
           <tr>

@@ -24,10 +24,10 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
   if (rows.length === 0 && (silent || !error)) return null;
   return (
     <section aria-labelledby="model-gate">
-      <h2 id="model-gate">What models can do</h2>
+      <h2 id="model-gate">Model capabilities</h2>
       {error && !silent && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {rows.length > 0 && (
-        <div className="scroll" role="region" aria-label="Capabilities of models" tabIndex={0}>
+        <div className="scroll" role="region" aria-label="Model capabilities" tabIndex={0}>
           <table className="gate-table">
             <thead>
               <tr>
@@ -57,8 +57,8 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
       )}
       {data && (
         <p className="dim small">
-          Models are those that are known to have it and that you may ask. What is not known of a model{" "}
-          {data.trustsUnknown ? "counts as there" : "counts as lacking"}.
+          Lists the models that you may use and that are known to have the capability. Unknown capabilities{" "}
+          {data.trustsUnknown ? "count as present" : "count as missing"}.
         </p>
       )}
       {silent && rows.length > 0 && <p className="dim small">Which of these are enforced, and which models have them: {silent}.</p>}
@@ -96,7 +96,7 @@ function CapabilityRow({ capability: { id, details } }: { capability: Capability
           </details>
         )}
       </td>
-      <td>{details.by.length === 0 ? <span className="dim">none that is known</span> : details.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
+      <td>{details.by.length === 0 ? <span className="dim">none known</span> : details.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
     </>
   );
 }
@@ -154,15 +154,15 @@ export function Substitutions(): ReactNode {
   return (
     <section aria-labelledby="substitutions">
       <h2 id="substitutions">Substitutions in the last hour</h2>
-      {silent ? <p className="dim small">Which models were asked instead of others: {silent}.</p> : error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {silent ? <p className="dim small">Substituted models: {silent}.</p> : error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {data && (
         <>
-          {data.substitutions.length === 0 ? <p>No model was asked instead of another.</p> : <SubstitutionTable rows={data.substitutions} />}
+          {data.substitutions.length === 0 ? <p>No substitutions.</p> : <SubstitutionTable rows={data.substitutions} />}
           <p className="dim small">
             {/* The host counts the latest of very many, and says from when on. */}
-            {Date.parse(data.since) > dataUpdatedAt - hour + 60_000 ? "There were more than the host counts. These are" : "Counted"} since {clock(data.since).slice(0, 8)}.{" "}
+            {Date.parse(data.since) > dataUpdatedAt - hour + 60_000 ? "The host counts only the latest substitutions. Counted" : "Counted"} since {clock(data.since).slice(0, 8)}.{" "}
             <button type="button" className="quiet" disabled={isFetching} onClick={() => void refetch()}>
-              Count again
+              Refresh
             </button>
           </p>
         </>
@@ -173,15 +173,15 @@ export function Substitutions(): ReactNode {
 
 function SubstitutionTable({ rows }: { rows: readonly Substitution[] }): ReactNode {
   return (
-    <div className="scroll" role="region" aria-label="Models that were replaced" tabIndex={0}>
+    <div className="scroll" role="region" aria-label="Model substitutions" tabIndex={0}>
       <table className="gate-table">
         <thead>
           <tr>
-            <th scope="col">was to be asked</th>
-            <th scope="col">was asked instead</th>
-            <th scope="col">the first lacks</th>
+            <th scope="col">requested model</th>
+            <th scope="col">used model</th>
+            <th scope="col">missing capability</th>
             <th scope="col" className="num">
-              how often
+              count
             </th>
             <th scope="col">last</th>
             <th scope="col">runs</th>

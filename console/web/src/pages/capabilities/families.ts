@@ -12,11 +12,11 @@ export interface Family {
 const titles: Record<string, string> = {
   aiProviders: "Model providers",
   modelCapabilities: "Model capabilities",
-  envelopes: "Answers of models",
+  envelopes: "Model answers",
   envelopeContracts: "Envelope contracts",
   limits: "Limits",
   interrupts: "Questions to people",
-  interrupt: "Routing of approvals",
+  interrupt: "Approval routing",
   replay: "Fork and replay",
   runs: "Runs",
   webhooks: "Webhooks",

@@ -27,9 +27,9 @@ test.each([
 });
 
 test.each([
-  [new ApiError(404, "not_found", ""), "this host does not tell"],
-  [new ApiError(501, "capability_not_provided", ""), "this host does not tell"],
-  [new ApiError(403, "forbidden", ""), "it takes a key with the scope runs:read"],
+  [new ApiError(404, "not_found", ""), "this host does not publish it"],
+  [new ApiError(501, "capability_not_provided", ""), "this host does not publish it"],
+  [new ApiError(403, "forbidden", ""), "requires a key with the scope runs:read"],
   [new ApiError(503, "service_unavailable", ""), undefined],
   [new UnreachableError("x"), undefined],
 ])("explains %s", (error, want) => {

@@ -40,8 +40,8 @@ function byProvider(c: ModelCapability): Models[] {
 /** Why the host does not tell something, in short: it is another host's addition, or not this key's to read. */
 export function missingReason(error: unknown, scope: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  if ([404, 405, 501].includes(error.status)) return "this host does not tell";
-  return error.status === 403 ? `it takes a key with the scope ${scope}` : undefined;
+  if ([404, 405, 501].includes(error.status)) return "this host does not publish it";
+  return error.status === 403 ? `requires a key with the scope ${scope}` : undefined;
 }
 
 /** Whether the host keeps from readers which model was asked instead. */

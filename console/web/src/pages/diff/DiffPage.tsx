@@ -116,7 +116,7 @@ function Shown({ report }: { report: Report }): ReactNode {
         )}
         <CopyAs request={diffRequest(report.a, report.b)} />
       </div>
-      {report.truncated && <p className="note ask">Not all was compared, or not all that differs is told: a run still goes on, or there is more than a report holds.</p>}
+      {report.truncated && <p className="note ask">The diff is incomplete: a run is still active, or the diff exceeds the report limit.</p>}
       {report.eventDiffs.length > 0 && (
         <section aria-labelledby="events">
           <h2 id="events">Events</h2>

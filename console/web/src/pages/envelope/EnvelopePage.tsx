@@ -42,7 +42,7 @@ export default function EnvelopePage(): ReactNode {
   const read = log.ended || log.state === "live" || log.events.length > 0;
   return (
     <div className="envelope-page">
-      <nav aria-label="Where this is" className="crumbs">
+      <nav aria-label="Breadcrumb" className="crumbs">
         <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
         {execution && <span> › <Name text={execution.nodeId} /></span>}
         {execution && execution.number > 1 && <span className="dim">, execution {execution.number}</span>}
@@ -77,7 +77,7 @@ export default function EnvelopePage(): ReactNode {
       )}
       {!execution && read && !log.error && (
         <p className="empty">
-          {executions.length === 0 ? "No model has been asked in this run so far: an envelope appears here when one answers." : "This run has no envelope of that name."}
+          {executions.length === 0 ? "No model has been called in this run yet. Envelopes appear here when a model answers." : "This run has no such envelope."}
         </p>
       )}
       <Others runId={runId} executions={executions.filter((x) => x !== execution)} />
@@ -92,7 +92,7 @@ function Others({ runId, executions }: { runId: string; executions: Execution[] 
   if (executions.length === 0) return null;
   return (
     <section aria-labelledby="others" className="others">
-      <h2 id="others">Also asked in this run</h2>
+      <h2 id="others">Other model calls in this run</h2>
       <ul>
         {executions.map((x) => {
           const to = decisive(x, columnsOf(x));

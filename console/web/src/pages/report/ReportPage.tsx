@@ -27,7 +27,7 @@ export default function ReportPage(): ReactNode {
   useTitle(title);
   return (
     <article className="report">
-      <nav aria-label="Where this is" className="crumbs">
+      <nav aria-label="Breadcrumb" className="crumbs">
         <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
       </nav>
       <div className="page-head">
@@ -89,7 +89,7 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
   const zero = Date.parse(steps[0]?.at ?? "");
   return (
     <table>
-      <caption className="unseen">The steps of the run, in their order</caption>
+      <caption className="unseen">Steps of the run, in order</caption>
       <thead>
         <tr>
           <th scope="col" className="num">
@@ -99,7 +99,7 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
             Since start
           </th>
           <th scope="col">Node</th>
-          <th scope="col">What</th>
+          <th scope="col">Step</th>
           <th scope="col" className="num">
             Tokens
           </th>

@@ -36,7 +36,7 @@ export function EventTable({ log, lookingBack, selected, onSelect }: Props): Rea
 }
 
 function Nothing({ log }: { log: RunLog }): ReactNode {
-  if (log.events.length > 0) return <p className="empty">No event fits.</p>;
+  if (log.events.length > 0) return <p className="empty">No matching events.</p>;
   if (log.state === "connecting") return <p className="loading">Loading events…</p>;
   return <p className="empty">Nothing has happened yet. Events appear here as they are recorded.</p>;
 }
@@ -78,7 +78,7 @@ function Filters({ log, filter, onChange }: { log: RunLog; filter: RowFilter; on
           ))}
         </select>
       )}
-      <div className="choices" role="group" aria-label="Kinds of events">
+      <div className="choices" role="group" aria-label="Event groups">
         {groups
           .filter((group) => counts.has(group))
           .map((group) => (
@@ -90,7 +90,7 @@ function Filters({ log, filter, onChange }: { log: RunLog; filter: RowFilter; on
       {counts.has("model") && (
         <label className="check small">
           <input type="checkbox" checked={filter.chunks} onChange={(event) => onChange({ ...filter, chunks: event.target.checked })} />
-          each piece of an answer
+          each answer chunk
         </label>
       )}
     </search>

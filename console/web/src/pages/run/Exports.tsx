@@ -19,7 +19,7 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
   const [said, say] = useState<Said>();
   const { runId } = snapshot;
   const run = (what: Promise<string>): void => {
-    say({ words: "Asking the host…" });
+    say({ words: "Loading…" });
     what.then(
       (words) => {
         say({ words });
@@ -29,7 +29,7 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
     );
   };
   const copy = (what: string, command: string): void =>
-    run(copyText(command).then((ok) => (ok ? `Copied as ${what}.` : "The browser does not let this page copy.")));
+    run(copyText(command).then((ok) => (ok ? `Copied as ${what}.` : "The browser blocked copying.")));
   return (
     <details className="menu" onKeyDown={closeByKey} onBlur={closeWhenLeft}>
       <summary className="button">
@@ -98,5 +98,5 @@ async function saveEvents(runId: string): Promise<string> {
     if (events.length < pageSize) break;
   }
   save(`waybill-${runId}-events.jsonl`, "application/x-ndjson", [lines.map((line) => `${line}\n`).join("")]);
-  return `Saved: ${lines.length.toLocaleString("en")} events, as the host has recorded them.`;
+  return `Saved: ${lines.length.toLocaleString("en")} events, exactly as recorded.`;
 }

@@ -81,7 +81,7 @@ export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Pro
 function Limited({ limit }: { limit: RunLimit }): ReactNode {
   return (
     <>
-      Waits for <Name text={limitWords(limit)} />, since <Ago at={limit.since} />.{limit.until && ` It can start at ${dayTime(limit.until)} at the earliest.`}
+      Waiting for <Name text={limitWords(limit)} />, since <Ago at={limit.since} />.{limit.until && ` It can start at ${dayTime(limit.until)} at the earliest.`}
     </>
   );
 }
@@ -92,16 +92,16 @@ function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }):
   const at = waits?.nodeId ?? currentNodeId;
   return (
     <>
-      No event for {duration(useNow() - since)}, though the run counts as {snapshot.status}.{" "}
-      {at ? `It stands at ${at}. ` : ""}
+      No event for {duration(useNow() - since)}; the run's status is {snapshot.status}.{" "}
+      {at ? `Current node: ${at}. ` : ""}
       {waits?.heldBy ? (
         <>
-          Held by the dispatcher <code>{waits.heldBy}</code>.
+          Owned by the dispatcher <code>{waits.heldBy}</code>.
         </>
       ) : waits?.for === "dispatcher" ? (
-        "No dispatcher holds it."
+        "No dispatcher owns it."
       ) : (
-        "The host does not say who holds it."
+        "The host does not report the owner."
       )}
     </>
   );
@@ -155,7 +155,7 @@ function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; o
         </Fact>
       )}
       {links.length > 0 && (
-        <Fact name="Elsewhere">
+        <Fact name="External links">
           {links.map((link) => (
             <a key={link.name} href={link.url} target="_blank" rel="noopener noreferrer">
               {link.name}
@@ -215,7 +215,7 @@ function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog
         <span className="ways">
           {modelAsked(log.events, failed.nodeId) && (
             <Link href={`/runs/${encodeURIComponent(log.runId)}/envelopes`} className="button primary">
-              See what became of the answer
+              Show the model's answer
             </Link>
           )}
           <button type="button" onClick={() => onOpen(failed.sequence)}>

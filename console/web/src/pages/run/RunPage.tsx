@@ -64,8 +64,8 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
     ...(recorded
       ? []
       : [
-          { keys: "[", does: "The run as of an event earlier", run: () => past.move(Math.max(0, Math.min(past.at ?? log.last, log.last) - 1)) },
-          { keys: "]", does: "The run as of an event later", run: () => past.at !== undefined && past.move(Math.min(log.last, past.at + 1)) },
+          { keys: "[", does: "Show the run one event earlier", run: () => past.move(Math.max(0, Math.min(past.at ?? log.last, log.last) - 1)) },
+          { keys: "]", does: "Show the run one event later", run: () => past.at !== undefined && past.move(Math.min(log.last, past.at + 1)) },
         ]),
     { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
   ]);
@@ -156,7 +156,7 @@ function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {
     <>
       <h1>{title}</h1>
       <p>
-        {gone ? "The host has let go of its log." : "The host knows no run with this id, or it is not yours to see."} <code>{runId}</code>
+        {gone ? "The host no longer keeps its log." : "No run with this id exists, or you do not have access to it."} <code>{runId}</code>
       </p>
       <Link href="/">All runs</Link>
     </>

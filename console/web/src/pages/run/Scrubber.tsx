@@ -83,7 +83,7 @@ export function Scrubber({ log, past: { at, past, snapshot, error, move }, creat
           <Icon name="left" />
         </button>
         <input type="range" min={0} max={log.last} value={here} aria-label="Show the run as of event" aria-valuetext={words} onChange={(e) => move(Number(e.target.value))} />
-        <button type="button" className="quiet" aria-label="One event on" disabled={here === log.last} onClick={() => move(here + 1)}>
+        <button type="button" className="quiet" aria-label="One event forward" disabled={here === log.last} onClick={() => move(here + 1)}>
           <Icon name="right" />
         </button>
         <button type="button" onClick={() => move(undefined)}>
@@ -94,9 +94,9 @@ export function Scrubber({ log, past: { at, past, snapshot, error, move }, creat
         <span>{words}</span>
         {event && <span className="dim">{clock(event.timestamp)}</span>}
         {snapshot && <Status status={snapshot.status} />}
-        {past && <span className="dim">Below is the run as of this event; above it stands as it is now.</span>}
+        {past && <span className="dim">The views below show the run as of this event. The header shows its current state.</span>}
       </p>
-      {error !== undefined && error !== null && (isStatus(error, 400, 404, 501) ? <p className="dim small">This host does not tell states of the past; the events below are those until then.</p> : <ErrorNote error={error} />)}
+      {error !== undefined && error !== null && (isStatus(error, 400, 404, 501) ? <p className="dim small">This host does not provide past states. Only the events up to this one are shown.</p> : <ErrorNote error={error} />)}
     </section>
   );
 }

@@ -58,7 +58,7 @@ export function TimelineView({ timeline, log, past, lookingBack, selected, onSel
         </label>
         <Legend />
         <span id={help} className="unseen">
-          Arrow keys move between nodes and bars, Enter opens one. The table of events has the same in words.
+          Arrow keys move between nodes and bars, Enter opens one. The events table shows the same data as text.
         </span>
       </div>
       <Lanes timeline={timeline} lookingBack={lookingBack} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected} onSelect={onSelect} describedBy={help} />
@@ -68,7 +68,7 @@ export function TimelineView({ timeline, log, past, lookingBack, selected, onSel
 
 const legend = [
   { part: "wait", word: "waiting" },
-  { part: "call", word: "asking a model" },
+  { part: "call", word: "model call" },
   { part: "work", word: "working" },
 ] as const;
 
@@ -286,7 +286,7 @@ function wordsOf(lane: Lane, item: Item, total: number): string {
   const when = `${duration(item.at)} after the run was created`;
   if (item.kind === "mark") return `${lane.nodeId}: ${item.mark.words}, ${when}`;
   const { bar } = item;
-  const word = bar.status === "retried" ? "to be tried again" : lookOf(bar.status).word.toLowerCase();
+  const word = bar.status === "retried" ? "retry scheduled" : lookOf(bar.status).word.toLowerCase();
   const attempt = bar.attempt > 0 ? `, attempt ${bar.attempt + 1}` : "";
   const took = bar.to === undefined ? `for ${duration(total - bar.from)} so far` : duration(bar.to - bar.from);
   return `${lane.nodeId}${attempt}: ${word}, ${took}, ${when}`;

@@ -82,7 +82,7 @@ const details: { [type: string]: (p: Payload) => string } = {
   "log.appended": (p) => words(text(p.level), text(p.message)),
   "cap.breached": (p) => `${text(p.kind)}: ${text(p.observed)} of at most ${text(p.limit)}`,
   "provider.usage": (p) => words(`${text(p.provider)}/${text(p.model)}`, `${tokens(p.inputTokens)} in`, `${tokens(p.outputTokens)} out`),
-  "model.capability.substituted": (p) => `${text(p.originalModel)} → ${text(p.fallbackModel)}${list(p.missingCapabilities, " for want of ")}`,
+  "model.capability.substituted": (p) => `${text(p.originalModel)} → ${text(p.fallbackModel)}${list(p.missingCapabilities, ", missing ")}`,
   "model.capability.insufficient": (p) => `${text(p.model)}${list(p.missingCapabilities, " lacks ")}`,
   "envelope.retry.attempted": (p) => words(`attempt ${text(p.attempt)}`, text(p.reason), text(p.previousError)),
   "envelope.retry.exhausted": (p) => words(`after ${text(p.totalAttempts)}`, text(p.finalReason), text(p.finalError)),

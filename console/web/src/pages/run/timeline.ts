@@ -17,18 +17,18 @@ export type Lane = { nodeId: string; typeId: string; bars: Bar[]; marks: Mark[];
 type Rule = (p: { [name: string]: Json }) => Omit<Mark, "seq" | "at">;
 
 const marks: { [type: string]: Rule } = {
-  "node.retried": (p) => ({ sign: `↻${Number(p.attempt) + 1}`, words: `tried again, attempt ${Number(p.attempt) + 1}`, tone: "ask" }),
-  "envelope.retry.attempted": (p) => ({ sign: `↻${text(p.attempt)}`, words: `asked again, attempt ${text(p.attempt)}: ${text(p.reason)}`, tone: "ask" }),
+  "node.retried": (p) => ({ sign: `↻${Number(p.attempt) + 1}`, words: `retry, attempt ${Number(p.attempt) + 1}`, tone: "ask" }),
+  "envelope.retry.attempted": (p) => ({ sign: `↻${text(p.attempt)}`, words: `model retry, attempt ${text(p.attempt)}: ${text(p.reason)}`, tone: "ask" }),
   "envelope.retry.exhausted": (p) => ({ sign: "↻✕", words: `gave up after ${text(p.totalAttempts)} attempts: ${text(p.finalReason)}`, tone: "bad" }),
-  "envelope.truncated": () => ({ sign: "…|", words: "the answer was cut off", tone: "ask" }),
+  "envelope.truncated": () => ({ sign: "…|", words: "answer truncated", tone: "ask" }),
   "envelope.refusal": () => ({ sign: "✋", words: "the model refused", tone: "bad" }),
   "envelope.recovery.applied": (p) => ({ sign: "⌁", words: `recovered from a malformed answer: ${text(p.path)}`, tone: "swap" }),
-  "envelope.nlToFormat.engaged": () => ({ sign: "NL", words: "plain language was turned into the format", tone: "swap" }),
+  "envelope.nlToFormat.engaged": () => ({ sign: "NL", words: "plain text converted to the schema", tone: "swap" }),
   "model.capability.substituted": (p) => ({ sign: "A→B", words: `${text(p.originalModel)} was substituted by ${text(p.fallbackModel)}`, tone: "swap" }),
   "model.capability.insufficient": (p) => ({ sign: "∅", words: `${text(p.model)} lacks what the node needs`, tone: "bad" }),
   "cap.breached": (p) => ({ sign: `cap ${text(p.kind)}`, words: `limit of ${text(p.kind)} breached: ${text(p.observed)} of at most ${text(p.limit)}`, tone: "bad" }),
-  "interrupt.requested": (p) => ({ sign: "?", words: `waits for ${text(p.kind)}`, tone: "ask" }),
-  "replay.diverged": () => ({ sign: "≠", words: "went another way than the run it repeats", tone: "bad" }),
+  "interrupt.requested": (p) => ({ sign: "?", words: `waiting for ${text(p.kind)}`, tone: "ask" }),
+  "replay.diverged": () => ({ sign: "≠", words: "diverged from the source run", tone: "bad" }),
   "node.dispatched": (p) => ({ sign: "⑂", words: `started the run ${text(p.childRunId)}`, tone: "run" }),
 };
 

@@ -48,7 +48,7 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
       <form onSubmit={submit} className="form">
         {results.length === 0 && (
           <>
-            <p>They end for good, with their children. What has been done stays done.</p>
+            <p>The runs and their child runs end permanently. Completed effects are not undone.</p>
             <ul className="bulk" aria-label="Runs to cancel">
               {rows.slice(0, 10).map((row) => (
                 <li key={row.runId}>
@@ -74,7 +74,7 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
         {send.error && <ErrorNote error={send.error} />}
         <div className="form-end">
           <button type="button" onClick={() => onClose(results.length > 0)}>
-            {done ? "Close" : "Leave them"}
+            {done ? "Close" : "Go back"}
           </button>
           {!done && (
             <button type="submit" className="primary destructive" disabled={send.isPending}>

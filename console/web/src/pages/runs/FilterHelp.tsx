@@ -18,8 +18,8 @@ export function FilterHelp({ filter, url, onWord }: Props): ReactNode {
   });
   return (
     <details className="filter-help" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Words of the filter</summary>
-      <p className="dim small">All words of a filter have to hold. Choose one to write its value, or a value to filter by it.</p>
+      <summary>Filter syntax</summary>
+      <p className="dim small">A run must match every term. Choose a term to enter its value, or a value to filter by it.</p>
       <dl>
         {words.map((word) => (
           <div key={word.name}>

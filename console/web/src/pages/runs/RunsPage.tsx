@@ -45,7 +45,7 @@ export default function RunsPage(): ReactNode {
         <h1>Runs</h1>
         <Live state={runs.live} />
         <span className="grow" />
-        <nav aria-label="Besides" className="besides small">
+        <nav aria-label="More tools" className="besides small">
           <Link href="/diff">Compare runs…</Link>
           <Link href="/try">Try an answer…</Link>
           <Link href="/bundle">Open a file…</Link>
@@ -184,7 +184,7 @@ function SelectionBar({ selection, rows, onCancel }: { selection: Selection; row
   return (
     <p className="selecting">
       <button type="button" onClick={() => selection.set(open, chosen.length < open.length)}>
-        {chosen.length < open.length ? `Select all ${open.length} that go on` : "Select none"}
+        {chosen.length < open.length ? `Select all ${open.length} active` : "Select none"}
       </button>
       <button type="button" className="danger" disabled={chosen.length === 0} onClick={() => onCancel(chosen)}>
         Cancel {count(chosen.length)}…
@@ -210,7 +210,7 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
           <th scope="col">Status</th>
           <th scope="col">Run</th>
           <th scope="col" className="wide-only">
-            What is known
+            Details
           </th>
           <th scope="col" className="num">
             Created
@@ -287,7 +287,7 @@ function NothingFits({ filter }: { filter: string }): ReactNode {
   return (
     <div className="empty">
       <p>
-        No run fits <code>{filter}</code>.
+        No runs match <code>{filter}</code>.
       </p>
       <Link href="/">Show all runs</Link>
     </div>
@@ -300,7 +300,7 @@ function NothingYet(): ReactNode {
   const command = `curl -s -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\\n  -d '{"workflowId":"triage","inputs":{"mail":"I was charged twice for order 1234, please refund me."}}' ${hostURL}/v1/runs`;
   return (
     <div className="empty">
-      <p>Runs appear here as soon as one is started, newest first. This starts one:</p>
+      <p>Runs appear here, newest first. Start one with:</p>
       <div className="command">
         <pre>{command}</pre>
         <CopyButton text={command} what="the command" />

@@ -72,7 +72,7 @@ function Naming({ filter, onClose, onName }: { filter: string; onClose: () => vo
         <input id={id} value={name} maxLength={40} required onChange={(event) => setName(event.target.value)} autoComplete="off" />
         <div className="form-end">
           <button type="button" onClick={onClose}>
-            Leave it
+            Go back
           </button>
           <button type="submit" className="primary">
             Save

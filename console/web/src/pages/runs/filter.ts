@@ -66,9 +66,9 @@ export const words: readonly { name: string; keeps: string; example: string }[] 
   { name: "workflow", keeps: "Runs of this workflow", example: "workflow:triage" },
   { name: "tag", keeps: "Runs with this tag", example: 'tag:"order 7"' },
   { name: "code", keeps: "Runs that ended with this error code", example: "code:cap_breached" },
-  { name: "kind", keeps: "Runs in which a model gave an envelope of this kind", example: "kind:clarification.request" },
+  { name: "kind", keeps: "Runs with an envelope of this kind", example: "kind:clarification.request" },
   { name: "provider", keeps: "Runs that called a model of this provider", example: "provider:openai" },
-  { name: "since", keeps: "Runs that were created since then", example: "since:2h" },
+  { name: "since", keeps: "Runs created since this time", example: "since:2h" },
 ];
 
 /** Values of a word that the host's discovery document names. */

@@ -35,7 +35,7 @@ export function documentOf(answer: string): { document: Json; note?: string } | 
   const from = answer.search(/[[{]/);
   const document = whole ?? (from < 0 ? undefined : tryParse(answer.slice(from, Math.max(answer.lastIndexOf("}"), answer.lastIndexOf("]")) + 1)));
   if (document === undefined) return undefined;
-  const freed = whole === undefined ? "The JSON was freed from the text around it." : "";
+  const freed = whole === undefined ? "The JSON was extracted from the surrounding text." : "";
   if (!Array.isArray(document)) return freed ? { document, note: freed } : { document };
   return { document: document[0] ?? null, note: `${freed} The answer holds ${document.length} documents; this is the first.`.trim() };
 }
@@ -59,7 +59,7 @@ const isEnvelope = (v: Json | undefined): v is { [name: string]: Json } => isObj
 /** How far an answer comes. */
 export function judge(given: Given, host: Host): Judged {
   const found = documentOf(given.text);
-  if (!found) return { rungs: unreached(), problems: [], note: "There is no JSON in it: the answer would be asked for again." };
+  if (!found) return { rungs: unreached(), problems: [], note: "The answer contains no JSON. The host would retry." };
   const { document, note } = found;
   const more = note === undefined ? {} : { note };
   if (isObject(document) && typeof document.status === "string" && statuses.has(document.status)) {
@@ -68,7 +68,7 @@ export function judge(given: Given, host: Host): Judged {
   }
   const stop = (why: Refusal, kind?: string, payload?: Json): Judged => ({ rungs: refused(why), problems: why.problems ?? [], kind, payload, ...more });
   if (!isEnvelope(document) && given.askedKind === "") {
-    return stop({ gate: "shape", code: "invalid_envelope_shape", reason: "an envelope has the members type and payload; a bare payload needs a kind that is asked for" });
+    return stop({ gate: "shape", code: "invalid_envelope_shape", reason: "an envelope has the members type and payload; a bare payload needs the kind requested by the node" });
   }
   const envelope = isEnvelope(document) ? document : { type: given.askedKind, payload: document };
   const kind = String(envelope.type);
@@ -95,10 +95,10 @@ function shapeProblems(envelope: { [name: string]: Json }): Problem[] {
   const out: Problem[] = [];
   for (const name of Object.keys(envelope)) if (!members.includes(name)) out.push({ message: `additional member not allowed: ${name}; allowed: ${members.join(", ")}` });
   for (const name of ["envelopeId", "correlationId", "nodeId"]) {
-    if (envelope[name] !== undefined && (typeof envelope[name] !== "string" || envelope[name] === "")) out.push({ message: `${name}: want a text that is not empty` });
+    if (envelope[name] !== undefined && (typeof envelope[name] !== "string" || envelope[name] === "")) out.push({ message: `${name}: must be a non-empty string` });
   }
-  if (envelope.schemaVersion !== undefined && !/^\d+$/.test(String(envelope.schemaVersion))) out.push({ message: "schemaVersion: want a whole number" });
-  for (const name of ["meta", "partial"]) if (envelope[name] !== undefined && !isObject(envelope[name])) out.push({ message: `${name}: want an object` });
+  if (envelope.schemaVersion !== undefined && !/^\d+$/.test(String(envelope.schemaVersion))) out.push({ message: "schemaVersion: must be a whole number" });
+  for (const name of ["meta", "partial"]) if (envelope[name] !== undefined && !isObject(envelope[name])) out.push({ message: `${name}: must be an object` });
   return out;
 }
 

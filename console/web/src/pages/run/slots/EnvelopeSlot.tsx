@@ -28,7 +28,7 @@ export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
       <Ladder runId={log.runId} execution={execution} chosen={column?.key} attempts={context.attempts} />
       {column && (
         <p>
-          <Link href={envelopePath(log.runId, column.key)}>Open the ladder: payload, schema, what was wrong</Link>
+          <Link href={envelopePath(log.runId, column.key)}>Open the ladder: payload, schema, problems</Link>
         </p>
       )}
     </section>

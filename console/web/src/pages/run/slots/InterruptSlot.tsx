@@ -20,9 +20,9 @@ function Open({ snapshot, log, question }: Props & { question: Question }): Reac
   const inbox = useInbox(question.votes !== undefined);
   const listed = inbox.items?.find((i) => i.question.interruptId === question.interruptId);
   const blocked = inbox.reader
-    ? "Your key may not answer: it lacks the scope approvals:respond."
+    ? "Your key cannot answer: it lacks the scope approvals:respond."
     : listed && !inbox.mine.has(question.interruptId) && approvers(question.data) !== undefined
-      ? `Your key may not answer this one: it is for ${approvers(question.data) ?? "others"}.`
+      ? `Your key cannot answer this question: it is for ${approvers(question.data) ?? "others"}.`
       : undefined;
   return (
     <QuestionCard
