@@ -57,10 +57,10 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"common.resources.limits.memory=null", "gateway.resources.limits.memory: must be set"},
 		{"image.tag=latest", "image.tag: latest is another image tomorrow"},
 		{"nats.url=nats://user:pass@nats:4222", "nats.url: holds a user or password"},
-		{"nats.credsKey=a,nats.nkeyKey=b", "nats.credsKey, nats.nkeyKey: each says who connects"},
+		{"nats.credsKey=a,nats.nkeyKey=b", "nats.credsKey, nats.nkeyKey: both identify the client"},
 		{"nats.certKey=tls.crt", "nats.certKey, nats.certKeyKey: belong together"},
 		{"nats.logReplicas=1,nats.logInSync=2", "nats.logInSync: 2 is more than logReplicas 1"},
-		{"nats.monitor[0]=http://user:pass@nats:8222", "nats.monitor[0]: holds a user or password"},
+		{"nats.monitor[0]=http://user:pass@nats:8222", "nats.monitor[0]: must not contain a user or password"},
 		{"gateway.secretVolumes[0].name=token,gateway.secretVolumes[0].secret=a,gateway.secretVolumes[0].mountPath=/a", "gateway.secretVolumes: token is the name of a volume of the chart's own"},
 		{"gateway.secretVolumes[0].name=x,gateway.secretVolumes[0].secret=a,gateway.secretVolumes[0].mountPath=/a,dispatcher.secretVolumes[0].name=x," +
 			"dispatcher.secretVolumes[0].secret=b,dispatcher.secretVolumes[0].mountPath=/a", "dispatcher.secretVolumes: x is another one elsewhere"},
