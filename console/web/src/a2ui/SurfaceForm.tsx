@@ -7,9 +7,9 @@ import { answerOf, checkValues, initialValues, isField, parseSurface, type Compo
 import "./surface.css";
 import "../styles/form.css";
 
-/** Where a surface comes from, as its frame says. */
+/** The origin of a surface. */
 export interface Provenance {
-  /** A model wrote it, as the log says; else it may be the workflow's own. */
+  /** The log shows that a model wrote it; otherwise its workflow may have. */
   written?: boolean | undefined;
   nodeId?: string | undefined;
   model?: string | undefined;
@@ -19,20 +19,20 @@ export interface Provenance {
 type Props = {
   payload: unknown;
   provenance?: Provenance;
-  /** The surface's title stands above it already. */
+  /** The surface's title is already shown above it. */
   titled?: boolean;
-  /** A surface that is still being written offers no action. */
+  /** A partial surface has no actions. */
   partial?: boolean;
-  /** Why nothing may be sent now; undefined: it may. */
+  /** Why the form cannot be sent; undefined means it can. */
   blocked?: string | undefined;
-  /** Whether something is being sent. */
+  /** A request is in progress. */
   busy?: boolean;
   onResume?: (values: Values) => void;
 };
 
 /**
- * A form or card that a model wrote, out of the closed catalogue. It is data: nothing of it is run or fetched, and its
- * buttons lead to the one callback alone (OpenWOP envelope contract §18).
+ * A form or card of the closed catalogue, written by a model. It is data: nothing is executed or fetched, and its
+ * buttons only call onResume (OpenWOP envelope contract §18).
  */
 export function SurfaceForm(props: Props): ReactNode {
   const parsed = parseSurface(props.payload);
@@ -59,7 +59,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const form = useRef<HTMLFormElement>(null);
   const prefix = useId();
-  // What was typed stays when the surface grows; a field that came later begins as it says.
+  // Typed values survive an update of the surface; new fields start with their defaults.
   const values: Values = Object.assign(initialValues(surface), pick(surface, typed));
   const reason = partial ? "The form is still being written." : blocked;
   const submit = (): void => {
@@ -82,7 +82,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
         ref={form}
         noValidate
         onSubmit={(event) => {
-          event.preventDefault(); // Enter sends nothing by itself: a button has to be meant
+          event.preventDefault(); // Enter does not submit; only a button does
         }}
       >
         {surface.title && !titled && (
@@ -92,7 +92,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
         )}
         {surface.components.map((c, i) => (
             <Part
-              // A surface has no ids for texts: their place is who they are.
+              // Texts have no ids, so their index is the key.
               key={"id" in c ? `id ${c.id}` : `at ${i}`}
               part={c}
               level={levels[i] ?? 3}
@@ -122,7 +122,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
   );
 }
 
-/** The level of each heading on the page: below that of the frame, and never more than one below the last. */
+/** Returns the level of each heading: below the frame's heading, and at most one below the previous heading. */
 export function headingLevels(s: Surface): number[] {
   const out: number[] = [];
   let last = s.title ? 3 : 2;

@@ -1,9 +1,9 @@
-// Reads an A2UI surface of the closed catalogue 0.9.1 (OpenWOP envelope contract §3.5, §18).
-// A document that is in any way more or other than the catalogue is not rendered at all.
+// Parses an A2UI surface of the closed catalogue 0.9.1 (OpenWOP envelope contract §3.5, §18). Documents that differ
+// from the catalogue in any way are not rendered.
 
 export const catalogVersion = "0.9.1";
 
-/** What a page shows at most of one surface. */
+/** Limits of one surface. */
 export const maxComponents = 200;
 export const maxBytes = 64 * 1024;
 
@@ -49,7 +49,7 @@ const isFlag: Check = (v, where) => {
 const isID: Check = (v, where) => {
   isText(v, where);
   if (v === "") refuse(where, "must not be empty");
-  // The answer of some hosts names the button by this member: a field must not overwrite it.
+  // Some hosts store the button's name in this member of the answer; a field must not overwrite it.
   if (v === "action" || v === "__proto__") refuse(where, `no component may have the id "${String(v)}"`);
 };
 const isLevel: Check = (v, where) => {
@@ -81,7 +81,7 @@ function members(v: unknown, where: string): Record<string, unknown> {
   return v as Record<string, unknown>;
 }
 
-/** Holds an object to its members: those it must have, those it may have, and no others. */
+/** Checks an object's required and optional members; others are rejected. */
 function closed(v: unknown, where: string, required: Record<string, Check>, optional: Record<string, Check>): void {
   const m = members(v, where);
   for (const name of Object.keys(m)) {
@@ -120,7 +120,7 @@ const isComponents: Check = (v, where) => {
   });
 };
 
-/** Reads the payload of a ui.a2ui-surface envelope; what it refuses it refuses with a place. */
+/** Parses the payload of a ui.a2ui-surface envelope; errors contain the path. */
 export function parseSurface(payload: unknown): Parsed {
   try {
     const bytes = new TextEncoder().encode(JSON.stringify(payload) ?? "").length;
@@ -143,7 +143,7 @@ export const isField = (c: Component): c is Field => c.component.startsWith("fie
 
 export type Values = Record<string, string | boolean>;
 
-/** The values a surface begins with, in a map that has no names of its own. */
+/** Returns the initial values of a surface, in a map without a prototype. */
 export function initialValues(s: Surface): Values {
   const values = Object.create(null) as Values;
   for (const c of s.components) {
@@ -152,7 +152,7 @@ export function initialValues(s: Surface): Values {
   return values;
 }
 
-/** What is wrong with what was filled in, by the ids of the fields, in words for people. */
+/** Validates the values; returns messages by field id. */
 export function checkValues(s: Surface, values: Values): Map<string, string> {
   const wrong = new Map<string, string>();
   for (const c of s.components) {
@@ -165,7 +165,7 @@ export function checkValues(s: Surface, values: Values): Map<string, string> {
   return wrong;
 }
 
-/** What is sent: the fields' values by their ids, without those that were left empty. */
+/** Returns the values to send by field id, without empty ones. */
 export function answerOf(s: Surface, values: Values): Values {
   const out = Object.create(null) as Values;
   for (const c of s.components) {

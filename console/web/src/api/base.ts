@@ -1,11 +1,11 @@
-// Where the host is: the server writes its base path into the page, so one build serves every path.
+// The server writes its base path into the page, so one build works under every path.
 const content = document.querySelector<HTMLMetaElement>('meta[name="waybill-base"]')?.content ?? "/";
 
-/** The path below which the host is served, without a slash at its end: "" or "/a/b". */
+/** The host's base path without a trailing slash: "" or "/a/b". */
 export const basePath = content.replace(/\/+$/, "");
 
-/** The path of the console itself. */
+/** The console's path. */
 export const consolePath = `${basePath}/console`;
 
-/** The URL of the host, for commands that a person copies. */
+/** The host's URL, for requests and copied commands. */
 export const hostURL = location.origin + basePath;

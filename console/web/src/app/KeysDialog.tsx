@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Dialog } from "../ui/Dialog";
 import { currentShortcuts, setKeysEnabled, useKeysEnabled } from "./keys";
 
-/** The keys that are good on this page, and the switch that turns them off. */
+/** Lists the active keyboard shortcuts, with a switch to disable them. */
 export function KeysDialog({ open, onClose }: { open: boolean; onClose: () => void }): ReactNode {
   const enabled = useKeysEnabled();
   return (

@@ -11,7 +11,7 @@ import { navigation, routes } from "./routes";
 import { setTheme, useTheme, type Theme } from "./theme";
 import { NotFoundPage } from "../pages/NotFoundPage";
 
-/** What is around every page: how to get anywhere, and what can be set. */
+/** The frame of every page: navigation and settings. */
 export function Shell(): ReactNode {
   const [path, navigate] = useLocation();
   const config = useConfig();
@@ -96,7 +96,7 @@ function isCurrent(page: string, path: string): boolean {
   return page === "/" ? path === "/" || path.startsWith("/runs") : path.startsWith(page);
 }
 
-// A new page is read from its start: focus goes to its main region, but not when the first page opens.
+// Moves focus to the main region after navigation, but not on the first page.
 function useFocusOnNavigation(path: string, main: { current: HTMLElement | null }): void {
   const before = useRef(path);
   useEffect(() => {

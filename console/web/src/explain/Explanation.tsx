@@ -4,7 +4,7 @@ import { explain, ownerInWords } from "./explain";
 import { Name, Text } from "../ui/Text";
 import "./explain.css";
 
-/** An error in three parts: its code, what it means, and who does what next. */
+/** An error code with its meaning and the next step. */
 export function Explanation({ code, message }: { code: string; message?: string | undefined }): ReactNode {
   const row = explain(code);
   return (
@@ -36,7 +36,7 @@ export function Explanation({ code, message }: { code: string; message?: string 
   );
 }
 
-/** A sentence of the table, in which commands stand between backticks. */
+/** A sentence of the table; text in backticks is a command. */
 function Steps({ text }: { text: string }): ReactNode {
   return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
 }

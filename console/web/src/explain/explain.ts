@@ -1,10 +1,10 @@
-// What an error code means and who does what about it: the table of the host itself, generated from protocol/fault.
+// The host's error table, generated from protocol/fault.
 import table from "../gen/errors.json";
 import { lookup } from "../api/lookup";
 
 export interface Explanation {
   code: string;
-  /** The HTTP status; 0 for a code that only a run or a node has. */
+  /** The HTTP status; 0 for codes of runs and nodes only. */
   http: number;
   grpc: string;
   retry: boolean;
@@ -15,7 +15,7 @@ export interface Explanation {
 
 const rows = table as Record<string, Omit<Explanation, "code">>;
 
-/** Codes of workflows' and vendors' own are in no table. */
+/** Returns the row of a code; undefined for codes of workflows and vendors. */
 export function explain(code: string): Explanation | undefined {
   const row = lookup(rows, code);
   return row && { code, ...row };
@@ -30,5 +30,5 @@ const owners: Record<string, string> = {
   caller: "the caller",
 };
 
-/** Who acts, as a part of a sentence. */
+/** Names the owner of the next step. */
 export const ownerInWords = (owner: string): string => lookup(owners, owner) ?? owner;

@@ -17,7 +17,7 @@ import "../styles/form.css";
 type Mode = "replay" | "branch";
 type Props = { snapshot: RunSnapshot; log: RunLog; seq: number; open: boolean; onClose: () => void };
 
-/** The dialog that makes another run out of the start of this one. */
+/** The dialog to fork a run. */
 export function ForkDialog({ snapshot, log, seq, open, onClose }: Props): ReactNode {
   return (
     <Dialog open={open} onClose={onClose} title="Fork this run" wide>
@@ -154,7 +154,7 @@ function Area({ id, label, value, onChange }: { id: string; label: string; value
   );
 }
 
-/** The events that the fork begins with. */
+/** Lists the inherited events. */
 function Prefix({ log, fromSeq }: { log: RunLog; fromSeq: number }): ReactNode {
   const shown = 6;
   const before = log.events.slice(Math.max(0, fromSeq - shown), fromSeq);
@@ -175,7 +175,7 @@ function Prefix({ log, fromSeq }: { log: RunLog; fromSeq: number }): ReactNode {
   );
 }
 
-/** What a branch changes of its source's options; only what differs is sent. */
+/** Returns the overlay of a branch: only the options that differ from the source. */
 export function overlayOf(source: Pick<RunSnapshot, "configurable" | "tags" | "metadata">, configurable: string, tags: string, metadata: string): { value?: Record<string, unknown>; wrong?: string } {
   const value: Record<string, unknown> = {};
   for (const [name, written, was] of [

@@ -10,7 +10,7 @@ const words: { [state in LiveState]: string } = {
   refused: "Refused",
 };
 
-/** Says how what is on screen is kept up to date. */
+/** Shows how the page is kept up to date. */
 export function Live({ state }: { state: LiveState }): ReactNode {
   return <span className={`live is-${state}`}>{words[state]}</span>;
 }

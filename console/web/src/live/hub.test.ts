@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Hub, mostStreams, type Port, type HubMessage } from "./hub";
 
-// Streams that stay open until they are aborted, as those of a host.
+// Streams that stay open until they are aborted.
 const opened: { url: string; lastId: string | null; open: boolean; send: (text: string) => void }[] = [];
 
 beforeEach(() => {

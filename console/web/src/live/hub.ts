@@ -1,8 +1,8 @@
 import type { ApiError } from "../api/errors";
 import { follow, type Frame, type LiveState } from "./sse";
 
-// A browser opens six connections to a host that speaks HTTP/1.1, whatever number of tabs it has. So all tabs share one
-// hub, in a worker, and the hub keeps some of the six for everything else.
+// A browser opens six connections to an HTTP/1.1 host, regardless of the number of tabs. All tabs therefore share one
+// hub in a worker. The hub leaves some connections for other requests.
 export const mostStreams = 4;
 
 export type HubRequest = { do: "open"; key: number; url: string; lastId: string | undefined } | { do: "close"; key: number } | { do: "alive" } | { do: "bye" };
@@ -11,7 +11,7 @@ export type HubMessage =
   | { key: number; frames: Frame[] }
   | { key: number; state: LiveState }
   | { key: number; closed: number }
-  /** The tab has to ask for what there is itself: it came late to a stream of other tabs, or there are too many. */
+  /** The tab has to poll for earlier events: it joined an open stream. */
   | { key: number; joined: true }
   | { key: number; refused: Pick<ApiError, "status" | "code" | "message"> };
 
@@ -19,7 +19,7 @@ export type Port = { postMessage: (message: HubMessage) => void };
 
 type Listener = { port: Port; key: number };
 
-/** Streams that several tabs may share, the most wanted ones connected and the others asked for in turns. */
+/** Shares streams between tabs. Only the most recently opened ones are connected. */
 export class Hub {
   readonly #streams = new Map<string, Stream>();
   readonly #lastMessageAt = new Map<Port, number>();
@@ -46,7 +46,7 @@ export class Hub {
     }
   }
 
-  /** Forgets tabs that have gone without a word. */
+  /** Removes tabs without a recent keep-alive. */
   sweep(silence: number): void {
     for (const [port, at] of this.#lastMessageAt) if (this.#now() - at > silence) this.#forget(port);
   }
@@ -62,7 +62,7 @@ export class Hub {
 
   #open(listener: Listener, url: string, lastId: string | undefined): void {
     const known = this.#streams.get(url);
-    // The stream asked for last is the one somebody looks at: it goes to the end of the map and is the last to lose its connection.
+    // The latest stream is probably the visible one. It moves to the end of the map and loses its connection last.
     this.#streams.delete(url);
     const stream = known ?? new Stream(url, lastId);
     this.#streams.set(url, stream);

@@ -5,7 +5,7 @@ import type { Frame, LiveState } from "./sse";
 export type StreamHandlers = {
   onFrames: (frames: Frame[]) => void;
   onState: (state: LiveState) => void;
-  /** The stream has closed after so many failures; or this tab has to catch up by itself (-1). */
+  /** The stream closed after this many failures; -1: this tab has to catch up by polling. */
   onClosed: (failures: number) => void;
   onRefused: (error: { status: number; code: string; message: string }) => void;
 };
@@ -26,13 +26,13 @@ function deliver(message: HubMessage): void {
 type Policy = { createScriptURL: (url: string) => string };
 type TrustedTypes = { createPolicy: (name: string, rules: Policy) => Policy };
 
-// Only this one address is ever trusted as a script (require-trusted-types-for 'script').
+// The only script URL that is trusted (require-trusted-types-for 'script').
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as unknown as { trustedTypes?: TrustedTypes };
   return trustedTypes?.createPolicy("waybill-worker", { createScriptURL: (u) => u }).createScriptURL(url) ?? url;
 }
 
-// Where there are no shared workers, a tab has a hub of its own.
+// Without shared workers, each tab has its own hub.
 function localHub(): (request: HubRequest) => void {
   const hub = new Hub();
   const port: Port = { postMessage: (message) => queueMicrotask(() => deliver(message)) };
@@ -50,7 +50,7 @@ function connect(): (request: HubRequest) => void {
   return (request) => port.postMessage(request);
 }
 
-/** Opens a stream after an event, shared with other tabs that have the same. The answer closes it. */
+/** Opens a stream after an event, shared with other tabs of the same URL. The returned function closes it. */
 export function openStream(url: string, lastId: string | undefined, handlers: StreamHandlers): () => void {
   send ??= connect();
   const key = nextKey++;

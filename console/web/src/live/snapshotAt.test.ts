@@ -5,7 +5,7 @@ import { snapshotAt } from "./snapshotAt";
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** A host that answers a stream with these pieces; the last is followed by silence if it stays open. */
+/** A host that streams these chunks; with `open`, it then stays silent. */
 function host(pieces: string[], { status = 200, open = false } = {}) {
   const asked = vi.fn(async (_url: string, _init: RequestInit) => {
     const body = new ReadableStream<Uint8Array>({

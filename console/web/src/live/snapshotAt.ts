@@ -4,7 +4,7 @@ import { parseJson } from "../api/json";
 import type { RunSnapshot } from "../api/model";
 import { hostURL } from "../api/base";
 
-/** The state of a run as of one of its events: what a stream of states begins with that goes on from there. */
+/** Returns the state of a run as of an event: the first item of a state stream that continues after it. */
 export async function snapshotAt(runId: string, seq: number, signal: AbortSignal): Promise<RunSnapshot> {
   const over = new AbortController();
   try {
@@ -28,6 +28,6 @@ export async function snapshotAt(runId: string, seq: number, signal: AbortSignal
       if (done) throw new Error(`The host does not provide the state as of event ${seq}.`);
     }
   } finally {
-    over.abort(); // one state is all that is wanted
+    over.abort(); // only the first state is needed
   }
 }

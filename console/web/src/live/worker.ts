@@ -1,8 +1,8 @@
 import { Hub, type HubRequest } from "./hub";
 
-// The shared worker: one hub for all tabs of a browser.
+// The shared worker runs one hub for all tabs.
 const hub = new Hub();
-// A tab in the background may say only once a minute that it is there.
+// Background tabs may send their keep-alive only once a minute.
 const silence = 200_000;
 
 addEventListener("connect", (event) => {

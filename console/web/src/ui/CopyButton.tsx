@@ -5,7 +5,7 @@ import { escapeHidden } from "./escape";
 
 type Props = { text: string | (() => string); what: string; icon?: IconName; children?: ReactNode };
 
-/** Copies a text; what it copies is its name. */
+/** A button that copies a text; its name states the content. */
 export function CopyButton({ text, what: named, icon = "copy", children }: Props): ReactNode {
   const what = escapeHidden(named);
   const [done, setDone] = useState(false);
@@ -29,7 +29,7 @@ export function CopyButton({ text, what: named, icon = "copy", children }: Props
   );
 }
 
-/** Copies; false when the browser does not allow it, as on plain http that is not loopback. */
+/** Copies a text; returns false if the browser denies it, as on non-loopback http. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -4,7 +4,7 @@ import { Name } from "./Text";
 
 type Props = { error: unknown; onRetry?: () => void };
 
-/** Says what failed, with the host's own code, and what to do next. */
+/** Shows an error with the host's code and a retry button. */
 export function ErrorNote({ error, onRetry }: Props): ReactNode {
   const code = error instanceof ApiError ? error.code : undefined;
   return (

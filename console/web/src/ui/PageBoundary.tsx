@@ -4,7 +4,7 @@ import { NotLoadedError } from "./load";
 import { useTitle } from "./title";
 import { ErrorNote } from "./ErrorNote";
 
-/** Keeps a page that fails from taking the others with it. */
+/** Confines a rendering error to one page. */
 export class PageBoundary extends Component<{ children: ReactNode }, { error?: Error }> {
   override state: { error?: Error } = {};
 
@@ -24,7 +24,7 @@ export class PageBoundary extends Component<{ children: ReactNode }, { error?: E
   }
 }
 
-// What did not come once is not asked for again by the browser: the whole page has to be, and only where somebody answers.
+// Browsers do not retry a failed module import, so the page has to reload. It reloads only after the host responds.
 function NotLoaded(): ReactNode {
   const [error, setError] = useState<unknown>();
   useTitle("This page could not be loaded");

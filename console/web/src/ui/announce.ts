@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from "react";
 import { escapeHidden } from "./escape";
 
-// Announcements for those who hear the page: at most one in five seconds, the last one said wins.
+// Announcements for screen readers: at most one every five seconds; the latest one wins.
 const interval = 5000;
 
 let shown = "";
@@ -16,7 +16,7 @@ function show(text: string): void {
   for (const listener of listeners) listener();
 }
 
-/** Says something politely. */
+/** Announces a message in a polite live region. */
 export function announce(said: string): void {
   const text = escapeHidden(said);
   const wait = last + interval - performance.now();

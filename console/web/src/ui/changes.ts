@@ -1,6 +1,6 @@
 import { isObject, stringifyJson, type Json } from "../api/json";
 
-/** A place at which two values differ; undefined stands for nothing there. */
+/** A difference between two values; undefined means missing. */
 export interface Change {
   pointer: string;
   a: Json | undefined;
@@ -9,7 +9,7 @@ export interface Change {
 
 const maxChanges = 200;
 
-/** The smallest places at which two values differ, in the order of the first. */
+/** Lists the innermost differences between two values, in the order of the first. */
 export function changes(a: Json | undefined, b: Json | undefined, pointer = "", out: Change[] = []): Change[] {
   if (out.length >= maxChanges) return out;
   const bothObjects = isObject(a) && isObject(b);

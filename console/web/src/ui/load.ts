@@ -1,6 +1,6 @@
 import { lazy, type ComponentType, type LazyExoticComponent } from "react";
 
-/** A part of the console did not come: the host is away, or it is another build than the one that is open. */
+/** A lazy part of the console failed to load: the host is unreachable or runs another build. */
 export class NotLoadedError extends Error {
   constructor(cause: unknown) {
     super("This part of the console could not be loaded.", { cause });
@@ -8,8 +8,8 @@ export class NotLoadedError extends Error {
   }
 }
 
-/** A part of the console that is loaded when it is first shown. */
-// oxlint-disable-next-line typescript/no-explicit-any -- as React.lazy has it
+/** Loads a component when it is first rendered. */
+// same signature as React.lazy
 export function loaded<T extends ComponentType<any>>(part: () => Promise<{ default: T }>): LazyExoticComponent<T> {
   return lazy(() =>
     part().catch((cause: unknown) => {

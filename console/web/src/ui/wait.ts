@@ -14,7 +14,7 @@ const waitReasons: { [what: string]: string } = {
   cancellation: "for running nodes to stop",
 };
 
-/** What a run waits for, in words. */
+/** Describes what a run waits for. */
 export function waitWords(wait: RunWait): string {
   const at = wait.nodeId ? ` at ${wait.nodeId}` : "";
   const attempt = wait.attempt !== undefined && wait.attempt > 1 ? `, attempt ${wait.attempt}` : "";
@@ -25,7 +25,7 @@ export function waitWords(wait: RunWait): string {
   return `waiting ${lookup(waitReasons, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
 }
 
-/** A limit in words: its kind, its value and where it is set. */
+/** Describes a limit: its kind, value and scope. */
 export function limitWords(limit: RunLimit): string {
   const scope = limit.scope === "tenant" ? "the tenant's" : "the workflow's";
   const each = limit.keyed ? " for each key" : "";
