@@ -9,7 +9,7 @@ import { offered, type Action, type KindProps } from "./question";
 
 const names: Record<Action, string> = { accept: "Accept", reject: "Reject", refine: "Refine…", "edit-accept": "Edit and accept…", ask: "Ask…" };
 
-/** Something to decide: what it is about stands above the decisions that its gate offers. */
+/** An approval: the content under review, then the decisions of its gate. */
 export function Approval({ question, blocked, busy, untrusted, answer }: KindProps): ReactNode {
   const { data } = question;
   const prefix = useId();
@@ -23,7 +23,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
   const approverNames = texts(data.approversList);
   const votes = question.votes !== undefined || approverNames.length > 0;
   const surface = isSurface(data.artifactData, text(data.artifactType));
-  // What a model wrote for somebody to press decides nothing, whoever presses it (OpenWOP envelope contract §12, §18).
+  // Actions of a model-written surface do not decide an approval (OpenWOP envelope contract §12, §18).
   const tainted = untrusted === true && surface;
   const role = text(record(data.override).requiredRole);
   const send = (action: Action, more: Record<string, unknown> = {}): void => {

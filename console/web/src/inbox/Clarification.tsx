@@ -4,7 +4,7 @@ import { Field, valueOf, type Draft } from "./Fields";
 import { violations } from "./schema";
 import type { KindProps } from "./question";
 
-/** Questions with an answer each: checked here in words, sent as a map by their ids. */
+/** Questions with one answer each, validated here and sent as a map by question id. */
 export function Clarification({ question, blocked, busy, places, answer }: KindProps): ReactNode {
   const prefix = useId();
   const list = Array.isArray(question.data.questions) ? question.data.questions.map(record) : [];

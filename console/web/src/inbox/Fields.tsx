@@ -3,12 +3,12 @@ import { Text } from "../ui/Text";
 import { controlOf } from "./schema";
 import { lookup } from "../api/lookup";
 
-/** What somebody has filled in so far: undefined is nothing yet. Numbers and JSON are kept as they are typed. */
+/** The typed value of a field; undefined means empty. Numbers and JSON are kept as typed. */
 export type Draft = string | boolean | string[] | undefined;
 
 type Props = { id: string; label: string; hint?: string | undefined; schema: unknown; draft: Draft; wrong: string | undefined; disabled: boolean; onChange: (d: Draft) => void };
 
-/** One labelled control for an answer with a schema. */
+/** A labelled control for a schema. */
 export function Field({ id, label, hint, schema, draft, wrong, disabled, onChange }: Props): ReactNode {
   const control = controlOf(schema);
   const described = [hint ? `${id}-hint` : "", wrong ? `${id}-wrong` : ""].filter(Boolean).join(" ");
@@ -102,7 +102,7 @@ const inputs: Record<string, string> = { date: "date", email: "email", uri: "url
 
 const written = (o: unknown): string => (typeof o === "string" ? o : JSON.stringify(o));
 
-/** The value that a draft stands for; wrong says why it is none. */
+/** Converts a draft to its value; wrong has the validation error. */
 export function valueOf(schema: unknown, draft: Draft): { value?: unknown; wrong?: string } {
   const control = controlOf(schema);
   switch (control.form) {

@@ -22,18 +22,18 @@ type Props = {
   blocked?: string | undefined;
   untrusted?: boolean | undefined;
   provenance?: Provenance;
-  /** The run has an answer already, as the page sees it. */
+  /** The answer found in the run, if there is one. */
   resolved?: Elsewhere | undefined;
   runPath?: string | undefined;
   find?: (() => Promise<Elsewhere | undefined>) | undefined;
   onDone?: () => void;
-  /** What else stands in the card's head. */
+  /** Additional content of the card's header. */
   extra?: ReactNode;
   /** Level of the card's heading. */
   level?: 2 | 3;
 };
 
-/** One question to a person: what is asked, by whom, until when, and the ways to answer it. */
+/** A question with its context and the form to answer it. */
 export function QuestionCard(props: Props): ReactNode {
   const { question, send, find, onDone, resolved, runPath, extra, level = 2 } = props;
   const { answering, answer } = useAnswer({ send, find, onDone });
@@ -41,7 +41,7 @@ export function QuestionCard(props: Props): ReactNode {
   const Heading = `h${level}` as "h2";
   const outcome = useRef<HTMLDivElement>(null);
   const over = answering.state === "answered" || answering.state === "elsewhere";
-  // What was pressed is gone: whoever pressed it reads on at what became of it.
+  // The pressed button is removed, so focus moves to the outcome.
   useEffect(() => {
     if (over) outcome.current?.focus();
   }, [over]);
@@ -149,7 +149,7 @@ function Over({ answering, resolved, runPath }: { answering: Answering; resolved
   );
 }
 
-/** A refusal in words; the bare 403 of a key is never shown as it is. */
+/** Explains a rejected answer; a plain 403 is never shown alone. */
 function Refused({ error }: { error: unknown }): ReactNode {
   if (error instanceof ApiError) {
     return (

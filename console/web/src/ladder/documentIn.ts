@@ -1,8 +1,8 @@
 import { isObject, parseJson, type Json } from "../api/json";
 
 /**
- * The document in what a model said, for a reader to look at: the first JSON value of the text, and its payload if it
- * is an envelope. The host has judged it already; nothing is decided here.
+ * Returns the document in a model's output for display: the first JSON value, or its payload if it is an envelope. The
+ * host has already validated it.
  */
 export function documentIn(text: string | undefined, kind: string | undefined): Json | undefined {
   if (text === undefined) return undefined;

@@ -25,7 +25,7 @@ const only = (name: string): Execution => {
 };
 const marks: Record<Rung["state"], string> = { passed: "+", refused: "x", "not-reached": ".", "not-applicable": " " };
 const drawn = (rungs: Rung[]): string => rungs.map((r) => marks[r.state]).join("");
-/** An execution in a few lines: the attempts with the ends of their calls, and the gates of each document. */
+/** Summarises an execution: attempts, ends of calls, and gates. */
 const picture = (x: Execution): string[] => x.calls.map((c) => [`${c.attempt}`, c.cause, endOf(c, x.result === "open").word, ...c.envelopes.map((v) => drawn(v.rungs))].join(" | "));
 
 describe("the golden corpus", () => {
@@ -47,12 +47,12 @@ describe("the golden corpus", () => {
       }
       expect(storyOfExecution(x).headline).not.toBe("");
     }
-    // Whatever recorded an envelope is on a ladder, once.
+    // Every recorded envelope appears once.
     const recording = events.filter((e) => e.causationId && (e.type === "artifact.created" || e.type === "clarification.requested"));
     const shown = all.flatMap((x) => x.calls.flatMap((c) => c.envelopes.filter((v) => v.outcome === "accepted" && v.form === "envelope").flatMap((v) => v.events[0]!.eventId)));
     expect(shown).toEqual(expect.arrayContaining(recording.map((e) => e.eventId)));
     expect(new Set(shown).size).toBe(shown.length);
-    // Each call that was paid for is one.
+    // Every billed call appears once.
     expect(all.flatMap((x) => x.calls).filter((c) => c.usage)).toHaveLength(events.filter((e) => e.type === "provider.usage").length);
   });
 });

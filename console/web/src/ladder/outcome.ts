@@ -3,7 +3,7 @@ import type { Gate, Problem, Rung } from "./model";
 import { passed, refused } from "./rungs";
 import { lookup } from "../api/lookup";
 
-/** The codes of the accept pipeline, and the gates that give them. */
+/** The gate of each code of the accept pipeline. */
 const gateOfCode: Record<string, Gate> = {
   capability_required: "shape",
   invalid_envelope_shape: "shape",
@@ -20,7 +20,7 @@ export function gateForCode(code: string): Gate | undefined {
   return lookup(gateOfCode, code);
 }
 
-/** The gates behind an EnvelopeOutcome, as the acceptor itself answers (OpenWOP envelope contract §2). */
+/** Returns the gates of an EnvelopeOutcome, the acceptor's response (OpenWOP envelope contract §2). */
 export function rungsOfOutcome(outcome: unknown, cached = false): Rung[] {
   const o = record(outcome);
   if (text(o.status) === "accepted") {

@@ -3,11 +3,11 @@ import { stoppedAt } from "./rungs";
 import type { IconName } from "../ui/Icon";
 import { lookup } from "../api/lookup";
 
-/** What became of an execution or an envelope, in one sentence, and who goes on. */
+/** The outcome of an execution or envelope in one sentence. */
 export interface Story {
   tone: "good" | "bad" | "open" | "note";
   headline: string;
-  /** The code that explains it, if it is an error's. */
+  /** The error code, if it failed. */
   code?: string | undefined;
   detail?: string | undefined;
 }
@@ -37,14 +37,14 @@ const plural = (n: number, one: string, more = `${one}s`): string => `${spelled(
 /** The number of a gate, from 1. */
 export const gateNumber = (gate: Gate): number => gates.indexOf(gate) + 1;
 
-/** The failures before a call, counted by their reason: "two schema violations, one truncation". */
+/** Counts the earlier failures by reason: "two schema violations, one truncation". */
 export function failuresBefore(calls: Call[]): string {
   const counts = new Map<string, number>();
   for (const c of calls) if (c.failure) counts.set(c.failure.reason, (counts.get(c.failure.reason) ?? 0) + 1);
   return [...counts].map(([reason, n]) => plural(n, ...(lookup(counted, reason) ?? ([inWords(reason), `${inWords(reason)}s`] as const)))).join(", ");
 }
 
-/** What became of one envelope. */
+/** Describes the outcome of an envelope. */
 export function storyOf(x: Envelope, within: Call): Story {
   const stop = stoppedAt(x.rungs);
   if (x.form === "value") {
@@ -62,7 +62,7 @@ export function storyOf(x: Envelope, within: Call): Story {
   };
 }
 
-/** What became of all that a node's model was asked. */
+/** Describes the outcome of a node execution. */
 export function storyOfExecution(x: Execution): Story {
   if (x.insufficient) {
     const { provider, model, missing } = x.insufficient;
@@ -90,7 +90,7 @@ export function storyOfExecution(x: Execution): Story {
   return { tone: x.result === "failed" ? "bad" : "note", headline: x.error?.message ?? `The node was ${x.result}`, code: x.error?.code };
 }
 
-/** How a call ended, in a word or two. */
+/** Describes how a call ended. */
 export function endOf(c: Call, open: boolean): { word: string; tone: Story["tone"]; icon: IconName } {
   if (c.refusal) return { word: "declined", tone: "bad", icon: "ban" };
   if (c.truncated) return { word: "truncated", tone: "bad", icon: "minus" };
@@ -101,7 +101,7 @@ export function endOf(c: Call, open: boolean): { word: string; tone: Story["tone
   return open ? { word: "asking", tone: "open", icon: "dot" } : { word: "no answer", tone: "bad", icon: "cross" };
 }
 
-/** Where an envelope of a run is: by its id, its correlation id, or its key. */
+/** Finds an envelope by id, correlation id or key. */
 export function findEnvelope(all: Execution[], id: string): { execution: Execution; call: Call; envelope?: Envelope } | undefined {
   let first: { execution: Execution; call: Call; envelope: Envelope } | undefined;
   for (const execution of all) {
@@ -113,7 +113,7 @@ export function findEnvelope(all: Execution[], id: string): { execution: Executi
     }
   }
   if (first) return first;
-  // node.execution.call: an attempt that gave no document has no envelope to name.
+  // node.execution.call: an attempt without a document has no envelope.
   for (const execution of all) {
     for (const call of execution.calls) if (callKey(execution, call) === id) return { execution, call };
   }
@@ -122,7 +122,7 @@ export function findEnvelope(all: Execution[], id: string): { execution: Executi
 
 export const callKey = (x: Execution, c: Call): string => `${x.nodeId}.${x.number}.${c.ordinal}`;
 
-/** The tokens that a truncated call had and the most that the next one has (OpenWOP envelope contract §14.3). */
+/** Returns the token limits of a truncated call and of the next one (OpenWOP envelope contract §14.3). */
 export function roomOf(c: Call, first: number, multiplier: number, calls: Call[]): number {
   const cuts = calls.filter((x) => x.ordinal < c.ordinal && x.truncated).length;
   return first * multiplier ** cuts;

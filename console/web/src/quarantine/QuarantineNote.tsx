@@ -10,7 +10,7 @@ import { dateTime } from "../ui/time";
 import { damagedLog, quarantineKey, reasonWords, type QuarantinedRun } from "./host";
 import "./quarantine.css";
 
-/** Says that a run is quarantined, why, and what can be done. */
+/** Shows the quarantine of a run, its reason and the available actions. */
 export function QuarantineNote({ run }: { run: QuarantinedRun }): ReactNode {
   const client = useQueryClient();
   const may = useMay("runs:cancel");

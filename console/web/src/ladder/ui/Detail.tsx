@@ -19,7 +19,7 @@ import { useSchema, type LadderContext } from "./context";
 
 type Props = { runId: string; execution: Execution; column: Column; context: LadderContext };
 
-/** Everything there is to say of one way down the ladder. */
+/** The details of a selected column. */
 export function Detail({ runId, execution, column, context }: Props): ReactNode {
   const { call, envelope } = column;
   const stop = envelope && stoppedAt(envelope.rungs);
@@ -51,7 +51,7 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
   );
 }
 
-/** What the model gave otherwise than before, where both are known. */
+/** Shows the changes to the previous attempt, if both documents are known. */
 function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode {
   const given = (c: Column): Json | undefined => documentOf(c, c.envelope?.kind ?? context.askedKind);
   const now = given(column);
@@ -66,7 +66,7 @@ function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode 
   );
 }
 
-/** What happened to the call itself: cut off, declined, freed, asked again with or without a correction. */
+/** Notes on the call: truncation, refusal, recovery and retry. */
 function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId">): ReactNode {
   const room = roomOf(call, context.room, context.multiplier, execution.calls);
   return (
@@ -171,19 +171,19 @@ function linkTo(p: Problem): string {
   return url.href;
 }
 
-/** Payload and schema beside each other, with the place that failed in both. */
+/** Payload and schema side by side, with the invalid positions highlighted. */
 function Judged({ column, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
   const { envelope } = column;
   const [search, setSearch] = useSearchParams();
   const recorded = useIsRecorded();
-  // Which place one looks at is in the address, so that a copied link shows the same.
+  // The selected problem is part of the URL, so that a copied link shows the same.
   const chosen = Math.max(0, problems.findIndex((p) => placeOf(p) === search.get("at")));
   const choose = (p: Problem): void => setSearch({ at: placeOf(p) }, { replace: true });
   const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
   const form = envelope?.form ?? "envelope";
   const kind = envelope?.kind ?? (taken ? undefined : context.askedKind);
   const of = useSchema(kind, context.config, form);
-  // What another gate refused is no matter of the schema.
+  // Problems of other gates have no position in the schema.
   const schema = taken || problems.some((p) => p.schemaPointer !== undefined) ? of : undefined;
   const payload = documentOf(column, kind);
   const problem = problems[chosen];
@@ -253,7 +253,7 @@ function Judged({ column, context, problems }: { column: Column; context: Ladder
   );
 }
 
-/** Says at a place of the payload what is not there. */
+/** Marks a missing member in the payload. */
 const missingAt = (place: string, wanted: string | undefined) => (pointer: string) =>
   pointer === place ? <span className="missing">{wanted?.split("/").at(-1)} is missing</span> : null;
 

@@ -16,7 +16,7 @@ const causes: Record<Call["cause"], string> = {
 
 type Props = { column: Column; columns: Column[]; path: string; chosen: boolean; attempts: number | undefined };
 
-/** The head of a column: which attempt it is, why it was made, who answered and for how many tokens. */
+/** The header of a column: attempt, cause, model and tokens. */
 export function LadderHead({ column, columns, path, chosen, attempts }: Props): ReactNode {
   const { call, envelope } = column;
   const first = columns.find((c) => c.call === call) === column;

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import { Name, Redacted } from "../../ui/Text";
 import type { Execution } from "../model";
 
-/** Which model was asked instead of which, and for want of what. */
+/** Shows a model substitution and its cause. */
 export function Substitution({ runId, execution: { substitution: s } }: { runId: string; execution: Execution }): ReactNode {
   if (!s) return null;
   return (
