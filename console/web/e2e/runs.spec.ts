@@ -53,7 +53,7 @@ test("C2 a pasted id leads to its run, and its event", async ({ signedIn: page, 
   expect(new URL(page.url()).pathname).toBe(`${new URL(host.console).pathname}runs/${runId}`);
 });
 
-test("C2 a list without runs says how to start one, and a filter without runs is told apart", async ({ signedIn: page, host }) => {
+test("C2 a list without runs says how to start one, and a filter without runs looks different", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}?filter=${encodeURIComponent("workflow:nobody-has-this")}`);
   await expect(page.getByText("No runs match")).toBeVisible();
 });

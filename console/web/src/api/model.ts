@@ -1,4 +1,4 @@
-// Types of the documents that the API description leaves open. All members without `?` are required.
+// Types of the documents that the API description leaves open, limited to what pages read.
 import type { Json } from "./json";
 import type { components } from "./schema";
 

@@ -74,14 +74,14 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
           mode="replay"
           chosen={mode}
           onChoose={setMode}
-          says={`Uses recorded results: no model calls, no external calls, no webhooks.${effects.length > 0 ? ` Taken from the record: ${effects.join(", ")}.` : ""}`}
+          effect={`Uses recorded results: no model calls, no external calls, no webhooks.${effects.length > 0 ? ` Taken from the record: ${effects.join(", ")}.` : ""}`}
         />
         <Choice
           name={id}
           mode="branch"
           chosen={mode}
           onChoose={setMode}
-          says={`Executes again from here: models are called and billed, tools run, people are asked, webhooks are sent.${effects.length > 0 ? ` The source run did this from here: ${effects.join(", ")}.` : ""}`}
+          effect={`Executes again from here: models are called and billed, tools run, people are asked, webhooks are sent.${effects.length > 0 ? ` The source run did this from here: ${effects.join(", ")}.` : ""}`}
         />
       </fieldset>
       <div className="field">
@@ -130,7 +130,7 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
   );
 }
 
-function Choice({ name, mode, chosen, onChoose, says }: { name: string; mode: Mode; chosen: Mode; onChoose: (m: Mode) => void; says: string }): ReactNode {
+function Choice({ name, mode, chosen, onChoose, effect }: { name: string; mode: Mode; chosen: Mode; onChoose: (m: Mode) => void; effect: string }): ReactNode {
   const id = `${name}${mode}`;
   return (
     <div className="fork-mode">
@@ -138,7 +138,7 @@ function Choice({ name, mode, chosen, onChoose, says }: { name: string; mode: Mo
       <div>
         <label htmlFor={id}>{mode === "replay" ? "Replay" : "Branch"}</label>
         <p className="dim" id={`${id}says`}>
-          {says}
+          {effect}
         </p>
       </div>
     </div>

@@ -168,7 +168,7 @@ const channel = typeof BroadcastChannel === "undefined" ? undefined : new Broadc
 
 /** Notifies the other tabs of an answer. */
 function notifyTabs(): void {
-  // a broadcast channel is limited to one origin
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a broadcast channel has one origin
   channel?.postMessage("answered");
 }
 

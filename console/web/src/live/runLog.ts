@@ -177,12 +177,12 @@ export class RunLog {
   #changed(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    const tell = (): void => {
+    const notify = (): void => {
       this.#scheduled = false;
       this.version++;
       for (const listener of this.#listeners) listener();
     };
-    if (document.visibilityState === "visible") requestAnimationFrame(tell);
-    else setTimeout(tell, 250);
+    if (document.visibilityState === "visible") requestAnimationFrame(notify);
+    else setTimeout(notify, 250);
   }
 }

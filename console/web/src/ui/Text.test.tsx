@@ -16,7 +16,7 @@ describe("a text from outside", () => {
     expect(container.textContent).toBe("abcU+202Ecba\ndU+200BeU+0007");
   });
 
-  it("names the rule of a redaction and gives its length away to nobody", () => {
+  it("names the rule of a redaction and hides its length", () => {
     const { container } = render(<Text text="key [REDACTED:stripe] and [REDACTED]" />);
     expect([...container.querySelectorAll(".redacted")].map((e) => e.textContent)).toEqual(["redacted: stripe", "redacted"]);
     expect(countRedactions("key [REDACTED:stripe] and [REDACTED]")).toBe(2);

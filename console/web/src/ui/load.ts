@@ -9,7 +9,7 @@ export class NotLoadedError extends Error {
 }
 
 /** Loads a component when it is first rendered. */
-// same signature as React.lazy
+// oxlint-disable-next-line typescript/no-explicit-any -- same signature as React.lazy
 export function loaded<T extends ComponentType<any>>(part: () => Promise<{ default: T }>): LazyExoticComponent<T> {
   return lazy(() =>
     part().catch((cause: unknown) => {

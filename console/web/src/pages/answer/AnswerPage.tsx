@@ -12,10 +12,10 @@ import { stringifyJson } from "../../api/json";
 import { text } from "../../ladder/events";
 import { ErrorNote } from "../../ui/ErrorNote";
 
-// The token stands behind the #, which no browser sends and no server logs.
+// The token is in the URL fragment, which browsers do not send and servers do not log.
 const tokenOf = (): string => decodeURIComponent(location.hash.slice(1));
 
-/** A question for whoever holds its token. Looking at it changes nothing; only a button answers. */
+/** A question for the holder of its token. Viewing it changes nothing; only a button answers. */
 export default function AnswerPage(): ReactNode {
   const [token] = useState(tokenOf);
   const path = `/v1/interrupts/${encodeURIComponent(token)}`;

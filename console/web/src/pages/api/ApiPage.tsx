@@ -10,8 +10,8 @@ import { record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
 import "./api.css";
 
-// The operations alone: what is said of the whole API stands above already, and the credential is the session's. Descriptions
-// are text here: as Markdown they would be set as markup, which the page's policy forbids.
+// Shows only the operations: the page already has the title and the server, and the session is the credential.
+// Descriptions are plain text, because rendered Markdown violates the content security policy.
 const plainTextPlugin: Plugin = () => ({
   components: {
     Operations: ({ getComponent, getSystem }) => {
@@ -25,7 +25,7 @@ const plainTextPlugin: Plugin = () => ({
   },
 });
 
-/** The description of the REST API, to read and to try, with the session that the reader has. */
+/** The REST API's description, with requests that use the session. */
 export default function ApiPage(): ReactNode {
   useTitle("API");
   const [error, setError] = useState<Error>();
@@ -44,7 +44,7 @@ export default function ApiPage(): ReactNode {
         SwaggerUI({
           domNode: place.current,
           url: `${hostURL}/v1/openapi.json`,
-          validatorUrl: null, // the description is shown to nobody else
+          validatorUrl: null, // no external validator
           docExpansion: "list",
           defaultModelsExpandDepth: -1,
           persistAuthorization: false,
@@ -52,7 +52,7 @@ export default function ApiPage(): ReactNode {
           layout: "Operations",
           requestInterceptor: (request) => {
             request.credentials = "same-origin";
-            // A write with the session's cookie needs what no other site can set.
+            // Writes with the session cookie need this header, which other sites cannot set.
             if (request.method && request.method.toUpperCase() !== "GET") request.headers["X-Waybill-Console"] = "1";
             return request;
           },

@@ -17,7 +17,7 @@ const EnvelopePage = lazy(() => import("../envelope/EnvelopePage"));
 
 type Opened = Recorded & { name: string };
 
-/** A run out of a file, as its page would show it. The file stays in the browser. */
+/** Shows a run from a file like a run page. The file stays in the browser. */
 export default function BundlePage(): ReactNode {
   const [opened, open] = useState<Opened>();
   return opened ? <Shown key={opened.name} opened={opened} onClose={() => open(undefined)} /> : <Ask onOpen={open} />;
@@ -70,7 +70,7 @@ function Shown({ opened, onClose }: { opened: Opened; onClose: () => void }): Re
     const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY, retry: false } } });
     queries.setQueryData(["run", snapshot.runId], snapshot);
     for (const over of [true, false]) queries.setQueryData(["run", snapshot.runId, "of-envelope", over], snapshot);
-    // The workflow of this name on this host may be another than the file's.
+    // The host's workflow of this name may differ from the file's.
     queries.setQueryData(["workflow", snapshot.workflowId], {});
     return { queries, log: new RunLog(snapshot.runId, events), location: memoryLocation({ path }) };
   }, [snapshot, events, path]);
@@ -87,7 +87,7 @@ function Shown({ opened, onClose }: { opened: Opened; onClose: () => void }): Re
           Close the file
         </button>
       </div>
-      {/* Where one is in the file is in no address: nobody else could follow it. */}
+      {/* The position in the file is not part of the URL, because the link would not work elsewhere. */}
       <Router hook={inside.location.hook} searchHook={inside.location.searchHook} hrefs={(href) => consolePath + href}>
         <QueryClientProvider client={inside.queries}>
           <RecordedLog value={inside.log}>

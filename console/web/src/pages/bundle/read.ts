@@ -1,19 +1,19 @@
-// What was exported of a run, read back: a debug bundle, or its events as JSON lines.
+// Parses exported runs: a debug bundle, or events as JSON lines.
 import { isObject, parseJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot, RunStatus } from "../../api/model";
 import { lookup } from "../../api/lookup";
 
 export type Recorded = {
   snapshot: RunSnapshot;
-  /** Events 0..n without a hole. */
+  /** Events 0..n without a gap. */
   events: RunEvent[];
-  /** What a reader should know of the file, in words. */
+  /** Notes on the file. */
   notes: string[];
 };
 
 export const largest = 64 * 1024 * 1024;
 
-/** Reads a file. Throws an Error that says what is wrong with it. */
+/** Parses a file; throws an Error with the problem. */
 export function readRecorded(text: string): Recorded {
   const whole = tryParse(text);
   if (isObject(whole) && isObject(whole.run) && Array.isArray(whole.events)) return ofBundle(whole);
@@ -35,7 +35,7 @@ const isEvent = (v: Json | undefined): boolean => isObject(v) && typeof v.type =
 function ofBundle(bundle: { [name: string]: Json }): Recorded {
   const run = bundle.run as { [name: string]: Json };
   const listed = (bundle.events as Json[]).filter(isEvent) as unknown as RunEvent[];
-  if (typeof run.runId !== "string" || typeof run.status !== "string") throw new Error("The bundle does not say of which run it is.");
+  if (typeof run.runId !== "string" || typeof run.status !== "string") throw new Error("The bundle does not contain a run id.");
   const events = unbroken(listed);
   const notes: string[] = [];
   if (typeof bundle.generatedAt === "string") notes.push(`Exported at ${bundle.generatedAt}.`);

@@ -14,7 +14,7 @@ import "./capabilities.css";
 import { ModelGate, Substitutions } from "./ModelGate";
 import { families, inWords, type Family } from "./families";
 
-/** What the host advertises of itself, for people. */
+/** The host's advertised capabilities. */
 export default function CapabilitiesPage(): ReactNode {
   useTitle("Capabilities");
   const { data, error, refetch } = useQuery({
@@ -56,7 +56,7 @@ export default function CapabilitiesPage(): ReactNode {
   );
 }
 
-/** The kinds of envelopes, with their versions and schemas. */
+/** Envelope kinds with versions and schemas. */
 function Kinds({ document }: { document: { [name: string]: Json } }): ReactNode {
   const kinds = Array.isArray(document.supportedEnvelopes) ? document.supportedEnvelopes.filter((k) => typeof k === "string") : [];
   const versions = isObject(document.schemaVersions) ? document.schemaVersions : {};

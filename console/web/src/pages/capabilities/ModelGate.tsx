@@ -11,7 +11,7 @@ import { Name, Redacted } from "../../ui/Text";
 import { clock } from "../../ui/time";
 import { capabilities, missingReason, withheld, type Capability, type Models, type Substitution } from "./gate";
 
-/** What nodes may require of models: whether it is advertised, whether it is enforced, and who has it. */
+/** Model capabilities: advertised, enforced, and the models that have them. */
 export function ModelGate({ document }: { document: Json }): ReactNode {
   const { data, error, refetch } = useQuery({
     queryKey: ["model-capabilities"],
@@ -101,7 +101,7 @@ function CapabilityRow({ capability: { id, details } }: { capability: Capability
   );
 }
 
-/** So many models of a provider are shown at once. */
+/** Number of models initially shown per provider. */
 const few = 3;
 
 function Provider({ id, models: { provider, models, ownKey } }: { id: string; models: Models }): ReactNode {
@@ -141,7 +141,7 @@ function YesNo({ yes, words: [good, other] }: { yes: boolean; words: [string, st
 
 const hour = 3_600_000;
 
-/** Which models were asked instead of others in the last hour. A host that does not tell has no such part. */
+/** Model substitutions of the last hour. Hidden if the host does not publish them. */
 export function Substitutions(): ReactNode {
   const { data, error, refetch, isFetching, dataUpdatedAt } = useQuery({
     queryKey: ["model-substitutions"],
@@ -159,7 +159,7 @@ export function Substitutions(): ReactNode {
         <>
           {data.substitutions.length === 0 ? <p>No substitutions.</p> : <SubstitutionTable rows={data.substitutions} />}
           <p className="dim small">
-            {/* The host counts the latest of very many, and says from when on. */}
+            {/* The host limits the number of counted substitutions and reports the start of the period. */}
             {Date.parse(data.since) > dataUpdatedAt - hour + 60_000 ? "The host counts only the latest substitutions. Counted" : "Counted"} since {clock(data.since).slice(0, 8)}.{" "}
             <button type="button" className="quiet" disabled={isFetching} onClick={() => void refetch()}>
               Refresh

@@ -5,7 +5,7 @@ import { capabilities, missingReason } from "./gate";
 
 const document = { modelCapabilities: { supported: true, advertised: ["reasoning", "x-host-acme-dance", 7] } };
 
-test("what the host tells and what it advertises are held side by side", () => {
+test("what the host publishes and what it advertises are combined", () => {
   const details = [
     { id: "reasoning", enforced: true, requiredBy: ["vendor.a"], models: [{ provider: "p", model: "m", ownKey: false }, { provider: "q", model: "n", ownKey: true }, { provider: "p", model: "o", ownKey: false }] },
     { id: "vision-input", enforced: false, requiredBy: [], models: [] },

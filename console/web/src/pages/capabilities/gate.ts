@@ -5,13 +5,16 @@ import { isObject, type Json } from "../../api/json";
 type ModelCapability = components["schemas"]["ModelCapability"];
 export type Substitution = components["schemas"]["ModelSubstitution"];
 
-/** The models of a provider that have a capability. */
+/** The models of a provider with a capability. */
 export type Models = { provider: string; models: string[]; ownKey: boolean };
 
-/** A capability of models: what the discovery document says of it, and, where the host tells, who requires it and which models have it. */
+/**
+ * A model capability from the discovery document. details has the requiring node types and the models, if the host
+ * publishes them.
+ */
 export type Capability = { id: string; advertised: boolean; details: { requiredBy: string[]; enforced: boolean; by: Models[] } | undefined };
 
-/** The capabilities that the host advertises or tells of, in the order in which it does. */
+/** Returns the advertised and published capabilities, in the host's order. */
 export function capabilities(document: Json | undefined, details: readonly ModelCapability[] | undefined): Capability[] {
   const advertised = advertisedIn(document);
   const ids = [...new Set([...(details ?? []).map((c) => c.id), ...advertised])];
@@ -37,12 +40,12 @@ function byProvider(c: ModelCapability): Models[] {
   return [...out.values()];
 }
 
-/** Why the host does not tell something, in short: it is another host's addition, or not this key's to read. */
+/** Explains missing data: the host has no such endpoint, or the key lacks a scope. */
 export function missingReason(error: unknown, scope: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   if ([404, 405, 501].includes(error.status)) return "this host does not publish it";
   return error.status === 403 ? `requires a key with the scope ${scope}` : undefined;
 }
 
-/** Whether the host keeps from readers which model was asked instead. */
+/** Reports whether the host hides the fallback model. */
 export const withheld = (s: Substitution): boolean => s.fallbackProvider === "[REDACTED]";

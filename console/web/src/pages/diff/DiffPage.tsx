@@ -48,7 +48,7 @@ export default function DiffPage(): ReactNode {
   );
 }
 
-/** The two runs, to be named. */
+/** A form for the two run ids. */
 function Pair({ a, b }: { a: string; b: string }): ReactNode {
   const id = useId();
   const [, navigate] = useLocation();

@@ -26,7 +26,7 @@ import "../../styles/form.css";
 export default function EnvelopePage(): ReactNode {
   const { runId = "", envelope: wanted } = useParams<{ runId: string; envelope?: string }>();
   const log = useRunLog(runId);
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one object, its version tells that it has grown
+  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
   const executions = useMemo(() => executionsOf(log.events), [log, log.version]);
   const { data: snapshot } = useQuery({
     queryKey: ["run", runId, "of-envelope", log.ended],
@@ -87,7 +87,7 @@ export default function EnvelopePage(): ReactNode {
 
 const stoppedKind = (x: Envelope | undefined): string | undefined => x && stoppedAt(x.rungs)?.refusedKind;
 
-/** The other times that a model was asked in the run. */
+/** Lists the other model calls of the run. */
 function Others({ runId, executions }: { runId: string; executions: Execution[] }): ReactNode {
   if (executions.length === 0) return null;
   return (

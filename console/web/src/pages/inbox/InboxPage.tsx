@@ -19,7 +19,7 @@ export default function InboxPage(): ReactNode {
   const wanted = search.get("i");
   const items = inbox.items ?? [];
   const listed = items.find((i) => i.question.interruptId === wanted) ?? (wanted === null && inbox.settled ? (items.find((i) => inbox.mine.has(i.question.interruptId)) ?? items[0]) : undefined);
-  // What is open stays on the page after it was answered and has left the list.
+  // An opened question stays visible after it is answered and removed from the list.
   const [held, hold] = useState<Item>();
   if (listed && listed !== held && (held === undefined || wanted !== null || held.question.interruptId === listed.question.interruptId)) hold(listed);
   const shown = wanted === null ? (held ?? listed) : (listed ?? (held?.question.interruptId === wanted ? held : undefined));

@@ -15,13 +15,13 @@ import { useSnapshot } from "../run/useRun";
 import { chainOf, type Step } from "./chain";
 import "./report.css";
 
-/** What became of a run and why, on one page that prints. */
+/** A printable page with the outcome of a run and its causes. */
 export default function ReportPage(): ReactNode {
   const { runId = "" } = useParams<{ runId: string }>();
   const [, navigate] = useLocation();
   const log = useRunLog(runId);
   const { data: snapshot, error } = useSnapshot(runId, log);
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one object, its version tells that it has grown
+  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
   const steps = useMemo(() => chainOf(log.events), [log, log.version]);
   const title = `Report of ${snapshot?.workflowId ?? "run"} ${shortId(runId)}`;
   useTitle(title);
@@ -81,7 +81,7 @@ function Fact({ name, value }: { name: string; value: string | undefined }): Rea
   );
 }
 
-// A run that loops has thousands of steps, of which the first and the last tell how it began and ended.
+// Long runs show only their first and last steps.
 const maxSteps = 400;
 
 function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {

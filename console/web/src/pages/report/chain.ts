@@ -1,4 +1,4 @@
-// How a run came to where it is, one step after the other, out of its log.
+// The steps of a run, from its log.
 import { executionsOf } from "../../ladder/fold";
 import { columnsOf, decisive } from "../../ladder/columns";
 import { record, text } from "../../ladder/events";
@@ -9,17 +9,17 @@ export type Step = {
   sequence: number;
   at: string;
   nodeId?: string | undefined;
-  /** What happened, in one sentence. */
+  /** The step in one sentence. */
   words: string;
   tone: Story["tone"];
   code?: string | undefined;
-  /** Tokens that models took for it, in and out; undefined: none was asked, or nobody says. */
+  /** Input and output tokens; undefined without model calls or reported usage. */
   tokens?: readonly [bigint, bigint] | undefined;
-  /** Key of the attempt that decided. */
+  /** Key of the deciding attempt. */
   envelope?: string | undefined;
 };
 
-/** The steps that somebody who was not there has to know; what only carries them out is left out. */
+/** Returns the steps that matter to a reader; technical events are omitted. */
 export function chainOf(events: readonly RunEvent[]): Step[] {
   const models = new Set<string>();
   const steps: Step[] = executionsOf(events).map((x) => {
@@ -70,7 +70,7 @@ function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" |
     case "cap.breached":
       return { words: `A limit was reached (${text(p.kind) ?? text(p.capKind) ?? "cap"})`, tone: "bad", code: "cap_breached" };
     case "node.failed":
-      // Of a model's node the ladder tells.
+      // The ladder covers nodes with model calls.
       return models.has(e.nodeId ?? "") ? undefined : { words: `Failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
     case "node.retried":
       return { words: "Retried", tone: "note" };

@@ -13,7 +13,7 @@ import { lookup } from "../../api/lookup";
 
 type Verb = "pause" | "resume" | "cancel";
 
-/** What can be done to a run. What cannot be done now is there as well, with the reason. */
+/** The actions of a run. Unavailable actions are shown with the reason. */
 export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunSnapshot; log: RunLog; quarantined: boolean; onFork: () => void }): ReactNode {
   const [asked, ask] = useState<Verb>();
   const capabilities = useCapabilities();
@@ -46,7 +46,7 @@ function useCapabilities(): Capabilities {
   }).data;
 }
 
-/** Why something cannot be done to a run now; undefined if it can. */
+/** Returns why an action is unavailable; undefined if it is available. */
 export function whyNot(verb: Verb, run: RunSnapshot, capabilities: Capabilities): string | undefined {
   if (verb !== "cancel" && capabilities && !pauses(capabilities)) return "This host does not support pausing.";
   if (isTerminal(run.status)) return `The run has ended: ${lookOf(run.status).word.toLowerCase()}.`;
@@ -66,7 +66,7 @@ function policies(capabilities: Capabilities): string[] {
   return Array.isArray(list) ? list.map(String) : [];
 }
 
-// It can be reached and its reason heard, which a disabled button cannot.
+// aria-disabled keeps the button focusable, so that screen readers announce the reason.
 function Action({ word, refused, onClick, danger }: { word: string; refused: string | undefined; onClick: () => void; danger?: boolean }): ReactNode {
   const id = useId();
   return (

@@ -3,7 +3,7 @@ import type { RunLog } from "../../live/runLog";
 import { callsOf, count, money, sumOf, type Call } from "./usage";
 import { Name } from "../../ui/Text";
 
-/** What a run's calls of models used. Nothing that is unknown counts as zero. */
+/** Usage of the run's model calls. Unknown values never count as zero. */
 export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: number) => void }): ReactNode {
   const calls = callsOf(log.events);
   if (calls.length === 0) return <p className="empty">No model was called{log.ended ? "." : " yet."}</p>;

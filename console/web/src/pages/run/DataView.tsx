@@ -14,7 +14,7 @@ const parts = [
   ["metadata", "Metadata"],
 ] as const;
 
-/** What a run was given and what it has. */
+/** Shows the inputs, outputs and state of a run. */
 export function DataView({ snapshot, untold }: { snapshot: RunSnapshot | undefined; untold: boolean }): ReactNode {
   if (untold) return <p className="empty">The state at that event is not available.</p>;
   if (!snapshot) return <p className="loading">Loading…</p>;

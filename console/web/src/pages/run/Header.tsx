@@ -28,13 +28,13 @@ type Props = {
   runId: string;
   snapshot: RunSnapshot | undefined;
   log: RunLog;
-  /** The host could not read the run, as one with a damaged log. */
+  /** The host could not load the run, for example because of a damaged log. */
   unreadable: boolean;
   onFork: () => void;
   onOpen: (seq: number) => void;
 };
 
-/** What a run is, how it stands, who acts next, and what can be done. */
+/** The run's identity, status, next actor and actions. */
 export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Props): ReactNode {
   const recorded = useIsRecorded();
   const active = !recorded && snapshot !== undefined && !isTerminal(snapshot.status);
@@ -197,7 +197,7 @@ function Growing({ from }: { from: number }): ReactNode {
   return `${duration(Math.max(0, useNow() - from))} so far`;
 }
 
-// A fork names its source in its snapshot; hosts differ in where.
+// The snapshot of a fork names its source; hosts use different members.
 function forkOf(snapshot: RunSnapshot): { runId: string; seq: number; mode: string } | undefined {
   const source = [snapshot.forkedFrom, snapshot.fork, snapshot].find((s) => isObject(s) && (s.sourceRunId ?? (s === snapshot ? undefined : s.runId)));
   if (!isObject(source)) return undefined;

@@ -31,7 +31,7 @@ const views = [
 ] as const;
 type View = (typeof views)[number]["name"];
 
-// Above so many events, the table says more than the picture.
+// Above this number of events, the table is the default view.
 const manyEvents = 5000;
 
 export default function RunPage(): ReactNode {
@@ -121,7 +121,7 @@ function address(runId: string, { view, e, at }: Place): string {
   return `/runs/${encodeURIComponent(runId)}${query ? `?${query}` : ""}`;
 }
 
-// What is looked at is in the address, so that a copied link shows the same.
+// The view is part of the URL, so that a copied link shows the same.
 function useRunAddress(log: RunLog): { view: View; selected: number | undefined; at: number | undefined; go: (to: Place) => void } {
   const params = new URLSearchParams(useSearch());
   const [, navigate] = useLocation();
@@ -141,7 +141,7 @@ function useRunAddress(log: RunLog): { view: View; selected: number | undefined;
   return { view, selected, at, go };
 }
 
-// The same timeline takes what is new as the log grows.
+// Adds new events to the same timeline as the log grows.
 function useTimeline(log: RunLog, createdAt: string | undefined): Timeline {
   const created = createdAt ?? log.events[0]?.timestamp;
   const kept = useMemo(() => ({ log, timeline: new Timeline(created) }), [log, created]);

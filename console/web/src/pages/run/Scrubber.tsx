@@ -10,26 +10,26 @@ import { Status } from "../../ui/Status";
 import { clock, duration } from "../../ui/time";
 import { escapeHidden } from "../../ui/escape";
 
-// The address and the host are loaded where the slider has come to rest.
+// Delay before the slider's position goes to the URL and the host.
 const rest = 200;
 
-/** A run as of one of its events, or as it is: undefined and the last event are the latter. */
+/** A run as of one of its events. undefined and the last event mean the current state. */
 export type Past = {
-  /** The event that the page shows the run as of; undefined: nobody looks back. */
+  /** The selected event; undefined shows the current state. */
   at: number | undefined;
-  /** What of the log was there then. */
+  /** The log up to that event. */
   log: RunLog;
-  /** It shows less than there is. */
+  /** The page shows an earlier state. */
   past: boolean;
-  /** The state as of then, once the host has told it. */
+  /** The state as of that event, once loaded. */
   snapshot: RunSnapshot | undefined;
   error: unknown;
   move: (to: number | undefined) => void;
 };
 
-/** Lets a page look at a run as of an event that its address names. */
+/** Shows a run as of an event that the URL names. */
 export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number | undefined, go: (at: number | undefined) => void): Past {
-  // Where the slider is, while the address names another place.
+  // The slider's position while the URL still has another one.
   const [moved, setMoved] = useState<{ to: number | undefined }>();
   const at = moved ? moved.to : named;
   const goes = useRef(go);
@@ -50,7 +50,7 @@ export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number
     queryKey: ["run", log.runId, "at", named],
     queryFn: ({ signal }) => snapshotAt(log.runId, named ?? 0, signal),
     enabled: past && at === named,
-    staleTime: Number.POSITIVE_INFINITY, // the past stays what it was
+    staleTime: Number.POSITIVE_INFINITY, // past states never change
     gcTime: 60_000,
     retry: false,
   });
@@ -60,7 +60,7 @@ export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number
 
 type Props = { log: RunLog; past: Past; createdAt: string | undefined };
 
-/** Begins to look back. Its place does not change, so that what is below it does not move. */
+/** Opens the slider. It keeps its place, so that the content below does not move. */
 export function LookBack({ log, past: { at, move } }: { log: RunLog; past: Past }): ReactNode {
   return (
     <button type="button" className="quiet" disabled={log.last < 1 || at !== undefined} onClick={() => move(log.last)}>
@@ -69,7 +69,7 @@ export function LookBack({ log, past: { at, move } }: { log: RunLog; past: Past 
   );
 }
 
-/** Goes back and forth over the events of a run. */
+/** A slider over the events of a run. */
 export function Scrubber({ log, past: { at, past, snapshot, error, move }, createdAt }: Props): ReactNode {
   if (at === undefined || log.last < 1) return null;
   const here = Math.min(at, log.last);

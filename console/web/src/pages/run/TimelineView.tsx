@@ -14,7 +14,7 @@ type Props = { timeline: Timeline; log: RunLog; past: boolean; lookingBack: bool
 const rowHeight = 34;
 const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
 
-/** What can be reached in a lane: its bars and its marks, in the order of time. */
+/** Focusable items of a lane: bars and marks, in time order. */
 type Item = { kind: "bar"; bar: Bar; at: number; seq: number } | { kind: "mark"; mark: Mark; at: number; seq: number };
 
 function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
@@ -23,7 +23,7 @@ function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
   return [...bars, ...marks].sort((a, b) => a.at - b.at || a.seq - b.seq);
 }
 
-/** The run as lanes of time: one a node, a bar an attempt. The same is in the table of events. */
+/** The timeline: a lane per node, a bar per attempt. The events table has the same data. */
 export function TimelineView({ timeline, log, past, lookingBack, selected, onSelect }: Props): ReactNode {
   const [zoom, setZoom] = useState(0);
   const [fold, setFold] = useState(true);
@@ -72,7 +72,7 @@ const legend = [
   { part: "work", word: "working" },
 ] as const;
 
-// A bar has the colour of its status; the legend is about patterns.
+// Bars use the colour of their status; the legend explains patterns.
 function Legend(): ReactNode {
   return (
     <ul className="legend" aria-label="Legend">
@@ -85,12 +85,12 @@ function Legend(): ReactNode {
   );
 }
 
-// Names take the rest.
+// The rest of the width is for names.
 const laneShare = 0.75;
 
 type LanesProps = {
   timeline: Timeline;
-  lookingBack: boolean; // what is above has another height then
+  lookingBack: boolean; // the content above changes its height
   scale: Scale;
   total: number;
   zoom: number;
@@ -294,7 +294,7 @@ function wordsOf(lane: Lane, item: Item, total: number): string {
 
 type Tick = { at: number; x: number; word: string; folded: boolean };
 
-// A word on the axis takes about this much of a lane, which is narrower on a phone.
+// Approximate share of a lane that a tick label needs; narrower on a phone.
 const wordWidth = 72;
 
 function axisOf(scale: Scale, total: number, zoom: number, width: number): Tick[] {

@@ -2,7 +2,7 @@ import { ExactNumber, isObject, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
 import { lookup } from "../../api/lookup";
 
-/** What an event is about, for filters. Types that this page does not know are "other" and are shown as any other. */
+/** The group of an event, for filters. Unknown types are "other". */
 export const groups = ["run", "node", "interrupt", "envelope", "model", "tool", "memory", "artifact", "data", "log", "other"] as const;
 export type Group = (typeof groups)[number];
 
@@ -56,7 +56,7 @@ function words(...parts: (string | false | undefined)[]): string {
 
 type Payload = RunEvent["payload"];
 
-// One human detail of each type: what somebody who scans the list wants to know of it.
+// The most useful detail of each event type.
 const details: { [type: string]: (p: Payload) => string } = {
   "run.started": (p) => words(text(p.workflowId), p.transport ? `by ${text(p.transport)}` : ""),
   "run.failed": (p) => error(p.error),
@@ -95,7 +95,7 @@ const details: { [type: string]: (p: Payload) => string } = {
 
 function tokens(value: Json | undefined): string {
   const n = value === undefined || value === null ? Number.NaN : Number(value);
-  return Number.isSafeInteger(n) ? n.toLocaleString("en") : text(value) || "–"; // what is too large is not rounded
+  return Number.isSafeInteger(n) ? n.toLocaleString("en") : text(value) || "–"; // large numbers are not rounded
 }
 
 function list(value: Json | undefined, before: string): string {
@@ -104,14 +104,14 @@ function list(value: Json | undefined, before: string): string {
 
 const maxShown = 300;
 
-/** The one line that stands for an event's payload. */
+/** Summarises an event's payload in one line. */
 export function detailOf(event: RunEvent): string {
   const detail = lookup(details, event.type);
   const line = detail ? detail(event.payload) : firstText(event.payload);
   return line.length > maxShown ? `${line.slice(0, maxShown)}…` : line;
 }
 
-// Of a type that nobody here knows, the first text it carries.
+// For unknown types, returns the first text of the payload.
 function firstText(payload: Payload): string {
   if (!isObject(payload)) return text(payload);
   for (const [name, value] of Object.entries(payload)) {
@@ -122,7 +122,7 @@ function firstText(payload: Payload): string {
   return "";
 }
 
-/** A row of the table: one event, or several pieces of an answer that follow each other. */
+/** A row of the table: one event, or consecutive chunks of an answer. */
 export type Row = { from: number; to: number };
 
 export type RowFilter = { groups: ReadonlySet<Group>; node: string; text: string; chunks: boolean };
@@ -136,7 +136,7 @@ function fits(event: RunEvent, filter: RowFilter, needle: string): boolean {
   return `${event.type} ${event.nodeId ?? ""} ${event.eventId} ${event.causationId ?? ""} ${detailOf(event)}`.toLowerCase().includes(needle);
 }
 
-/** Adds the rows of the events from a place on. Pieces of one answer make one row, unless each is asked for. */
+/** Adds rows for the events from an index on. Chunks of one answer share a row, unless the filter separates them. */
 export function addRows(rows: Row[], events: readonly RunEvent[], from: number, filter: RowFilter): void {
   const needle = filter.text.trim().toLowerCase();
   for (let at = from; at < events.length; at++) {
@@ -150,7 +150,7 @@ export function addRows(rows: Row[], events: readonly RunEvent[], from: number, 
   }
 }
 
-/** Whether a model was asked: then there is a ladder to look at. With a node: whether it was asked for that one. */
+/** Reports whether a model was called, so that a ladder exists; with a node, only for that node. */
 export function modelAsked(events: readonly RunEvent[], nodeId?: string): boolean {
   return events.some((e) => /^(provider\.usage$|envelope\.|model\.capability\.)/.test(e.type) && (nodeId === undefined || (e.nodeId ?? e.payload.nodeId) === nodeId));
 }

@@ -3,7 +3,7 @@ import type { RunEvent, RunSnapshot } from "../../api/model";
 import { dayTime, duration } from "../../ui/time";
 import { text } from "./events";
 
-/** Who acts next, in one sentence. */
+/** Describes who acts next. */
 export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string {
   const at = run.currentNodeId ?? run.interrupt?.nodeId ?? "";
   const node = at ? ` at ${at}` : "";

@@ -1,6 +1,9 @@
 import type { RunSnapshot } from "../../api/model";
 
-/** Since when a run is silent that should not be, in ms; undefined: it is not, or its host does not say. */
+/**
+ * Returns the time of the last activity of a stalled run, in ms; undefined if the run is not stalled or the host does
+ * not report it.
+ */
 export function stalledSince(snapshot: RunSnapshot | undefined, lastEvent: string | undefined, afterMs: number, now: number): number | undefined {
   const standing = snapshot?.waybill;
   if (snapshot === undefined || standing?.stallsAt === undefined) return undefined;

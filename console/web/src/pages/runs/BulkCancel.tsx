@@ -15,10 +15,10 @@ type Result = components["schemas"]["BulkCancelResult"];
 
 type Props = { rows: RunRow[]; onClose: (done: boolean) => void };
 
-// The host takes so many at a time.
+// The host's limit per request.
 const atOnce = 100;
 
-/** Cancels several runs, after it was outcomes which, and says of each what became of it. */
+/** Cancels several runs after a confirmation, and shows each result. */
 export function BulkCancel({ rows, onClose }: Props): ReactNode {
   const id = useId();
   const [reason, setReason] = useState("");

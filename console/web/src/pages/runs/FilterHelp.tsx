@@ -7,7 +7,7 @@ import { suggestions, withTerm, words } from "./filter";
 
 type Props = { filter: string; url: (filter: string) => string; onWord: (word: string) => void };
 
-/** What a filter can be made of, and for some of its words the values that this host has. */
+/** Explains the filter terms, with values of this host. */
 export function FilterHelp({ filter, url, onWord }: Props): ReactNode {
   const [open, setOpen] = useState(false);
   const { data } = useQuery({

@@ -45,7 +45,7 @@ export default function RunsPage(): ReactNode {
         <h1>Runs</h1>
         <Live state={runs.live} />
         <span className="grow" />
-        <nav aria-label="More tools" className="besides small">
+        <nav aria-label="More tools" className="more-tools small">
           <Link href="/diff">Compare runs…</Link>
           <Link href="/try">Try an answer…</Link>
           <Link href="/bundle">Open a file…</Link>
@@ -152,7 +152,7 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
 
 type Selection = { on: boolean; has: (runId: string) => boolean; set: (rows: readonly RunRow[], on: boolean) => void; begin: () => void; end: () => void };
 
-/** Which of the rows somebody has chosen, while they choose. A run that has ended can be done nothing to. */
+/** The selected rows. Only active runs can be selected. */
 function useSelection(rows: readonly RunRow[]): Selection {
   const [ids, setIds] = useState<ReadonlySet<string>>();
   return {

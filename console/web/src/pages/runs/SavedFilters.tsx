@@ -7,7 +7,7 @@ import { load, store, withSaved, type Saved } from "./saved";
 
 type Props = { filter: string; url: (filter: string) => string };
 
-/** The filters that somebody has given a name in this browser, and a way to name the one that is set. */
+/** The named filters of this browser, and a form to save the current one. */
 export function SavedFilters({ filter, url }: Props): ReactNode {
   const [all, setAll] = useState(load);
   const [naming, name] = useState(false);

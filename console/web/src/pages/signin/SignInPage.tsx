@@ -7,7 +7,7 @@ import { Mark } from "../../ui/Mark";
 
 type Props = { mode: "dev" | "production"; refused?: string; onSignedIn: () => void };
 
-/** Asks for an API key and keeps none of it: the host answers with a cookie that scripts cannot read. */
+/** Sign-in with an API key. The key is not stored: the host sets a cookie that scripts cannot read. */
 export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
   useTitle("Sign in");
   const [key, setKey] = useState("");

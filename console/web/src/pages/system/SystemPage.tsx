@@ -30,7 +30,7 @@ async function probe(path: string, signal: AbortSignal): Promise<Probe> {
   }
 }
 
-/** How the host is: whether it is well, what it is, what it holds to. */
+/** The host's health, version and limits. */
 export default function SystemPage(): ReactNode {
   useTitle("System");
   const config = useConfig();
@@ -93,7 +93,7 @@ export default function SystemPage(): ReactNode {
         )}
         <section className="family" aria-labelledby="config">
           <h2 id="config">The console's configuration</h2>
-          <p className="dim small">What the host tells the page before anybody has signed in; no secrets are in it.</p>
+          <p className="dim small">What the host sends before sign-in. It contains no secrets.</p>
           <JsonView value={config as unknown as Json} open={2} />
         </section>
       </div>

@@ -14,7 +14,7 @@ import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 import "./try.css";
 
-/** Holds an answer against the gates without a run: what is pasted is sent nowhere. */
+/** Validates a pasted answer against the gates without a run. Nothing is sent. */
 export default function TryPage(): ReactNode {
   useTitle("Try an answer");
   const id = useId();

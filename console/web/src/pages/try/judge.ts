@@ -1,4 +1,4 @@
-// The gates of the accept pipeline, as far as a page can hold an answer against them without a run.
+// The gates of the accept pipeline that work without a run.
 import { ExactNumber, isObject, parseJson, type Json } from "../../api/json";
 import { violations } from "../../inbox/schema";
 import { text } from "../../ladder/events";
@@ -7,29 +7,29 @@ import { rungsOfOutcome } from "../../ladder/outcome";
 import { refused, unreached, type Refusal } from "../../ladder/rungs";
 
 export type Given = {
-  /** What a model answered, an envelope, or what an acceptor said of one. */
+  /** A model's answer, an envelope, or an acceptor's response. */
   text: string;
-  /** The kind that the node asks for: an answer may then be a bare payload. */
+  /** The kind requested by the node; the answer may then be a bare payload. */
   askedKind: string;
-  /** The kinds that the node's contract accepts; none: any. */
+  /** Kinds accepted by the node's contract; empty means any. */
   accepts: string[];
 };
 
 export type Host = {
-  /** Versions of the kinds that the host has. */
+  /** Schema versions of the host's kinds. */
   versions: Record<string, unknown>;
-  /** The schema of the kind, once it is there. */
+  /** The kind's schema, once loaded. */
   schema: Json | undefined;
 };
 
 export type Judged = { rungs: Rung[]; kind?: string | undefined; payload?: Json | undefined; problems: Problem[]; note?: string };
 
-/** Any contract accepts these (OpenWOP envelope contract §8). */
+/** Kinds that every contract accepts (OpenWOP envelope contract §8). */
 const universal = ["clarification.request", "schema.request", "schema.response", "error"];
 const members = ["correlationId", "envelopeId", "meta", "nodeId", "partial", "payload", "schemaVersion", "type"];
 const statuses = new Set(["accepted", "gated", "invalid", "breached"]);
 
-/** The document that is judged: the first of an answer of several. */
+/** Returns the validated document: the first one of the answer. */
 export function documentOf(answer: string): { document: Json; note?: string } | undefined {
   const whole = tryParse(answer);
   const from = answer.search(/[[{]/);
@@ -48,7 +48,7 @@ function tryParse(json: string): Json | undefined {
   }
 }
 
-/** The kind whose schema judges the answer. */
+/** Returns the kind whose schema applies. */
 export function kindOf({ text: answer, askedKind }: Given): string | undefined {
   const found = documentOf(answer)?.document;
   return isEnvelope(found) ? (text(found.type) ?? "") : askedKind || undefined;
@@ -56,7 +56,7 @@ export function kindOf({ text: answer, askedKind }: Given): string | undefined {
 
 const isEnvelope = (v: Json | undefined): v is { [name: string]: Json } => isObject(v) && "payload" in v && typeof v.type === "string";
 
-/** How far an answer comes. */
+/** Runs the gates on an answer. */
 export function judge(given: Given, host: Host): Judged {
   const found = documentOf(given.text);
   if (!found) return { rungs: unreached(), problems: [], note: "The answer contains no JSON. The host would retry." };
@@ -102,7 +102,7 @@ function shapeProblems(envelope: { [name: string]: Json }): Problem[] {
   return out;
 }
 
-// The validator knows the numbers of JavaScript only.
+// The validator supports only JavaScript numbers.
 function toPlainNumbers(value: Json): unknown {
   if (value instanceof ExactNumber) return Number(value.toString());
   if (Array.isArray(value)) return value.map(toPlainNumbers);
