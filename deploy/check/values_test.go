@@ -18,7 +18,7 @@ func source(t *testing.T, file string) string {
 	return string(b)
 }
 
-// configMapVolume is a volume of the dispatcher's, as --set has it.
+// configMapVolume is a volume of the dispatcher in --set syntax.
 func configMapVolume(name, at string) string {
 	return fmt.Sprintf("dispatcher.configMapVolumes[0].name=%s,dispatcher.configMapVolumes[0].configMap=c,dispatcher.configMapVolumes[0].mountPath=%s", name, at)
 }
@@ -31,8 +31,7 @@ func secretEnv(service, name string) string {
 	return fmt.Sprintf("%[1]s.secretEnv[0].name=%[2]s,%[1]s.secretEnv[0].secretName=a,%[1]s.secretEnv[0].secretKey=k", service, name)
 }
 
-// Values that cannot work are refused before anything is installed, with the name of
-// the value and what to do.
+// Invalid values are rejected before the installation, with the name of the value and a fix.
 func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want string }{
@@ -114,7 +113,7 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once.
+// All problems are reported together.
 func TestValues_AreRefusedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	_, messages, ok := template(t, "--set", "image.tag=latest,gateway.ingress.enabled=true,nats.url=nats://u@h")
@@ -124,7 +123,7 @@ func TestValues_AreRefusedAllAtOnce(t *testing.T) {
 	}
 }
 
-// Numbers reach the host as they were written.
+// Numbers reach the host as written.
 func TestValues_OfSettingsKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	out, messages, ok := template(t, "--set-json", `acceptor.config={"max-inline-media-bytes": 8388608}`,
@@ -135,7 +134,7 @@ func TestValues_OfSettingsKeepTheirDigits(t *testing.T) {
 	require.Equal(t, "0.25", got["trace-ratio"])
 }
 
-// A gateway below a path, and without a console.
+// A gateway with a base path and without a console.
 func TestValues_OfTheGatewayReachItsFlags(t *testing.T) {
 	t.Parallel()
 	out, messages, ok := template(t, "--set", "gateway.basePath=/a/b,gateway.console.enabled=false,publicUrl=https://waybill.example/a/b")
@@ -146,7 +145,7 @@ func TestValues_OfTheGatewayReachItsFlags(t *testing.T) {
 	require.Equal(t, "https://waybill.example/a/b", got["public-url"])
 }
 
-// The schemas find what is misspelt, or a check that they pass would say nothing.
+// The schemas reject misspelt names; otherwise, passing them would prove nothing.
 func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	bin, schemas := os.Getenv("KUBECONFORM"), os.Getenv("KUBE_SCHEMAS")
@@ -179,7 +178,7 @@ func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What a service is given of secrets in files, the redactor is given too.
+// The redactor receives all secret files of the other services.
 func TestSecretVolumes_AreTheRedactorsAsWell(t *testing.T) {
 	t.Parallel()
 	s := render(t, filepath.Join(chart, "ci", "ha-values.yaml"))
