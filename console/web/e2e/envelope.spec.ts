@@ -40,7 +40,7 @@ test("C4 why an answer was refused is two clicks from the list of runs", async (
   await page.getByRole("link", { name: "Show the model's answer" }).click();
   await expect(page.locator(".verdict")).toContainText("Stopped at gate 4 of 8, contract: media.image");
 
-  // A run that did not fail has the same way, and one that asked no model says so at its end.
+  // A completed run has the same path; without model calls it ends with an explanation.
   await page.getByRole("navigation", { name: "Breadcrumb" }).getByRole("link").click();
   await expect(page.getByRole("navigation", { name: "Views of this run" }).getByRole("link", { name: "Answers" })).toBeVisible();
   await page.goto(`${host.console}runs/${await host.runUntil("fail", ["failed"])}`);
@@ -112,7 +112,7 @@ test("C4d a refusal is one attempt that is not retried", async ({ signedIn: page
   await expectAccessible(page);
 });
 
-test("C4e what an answer repeats has the earlier outcome, and no new events", async ({ signedIn: page, host }) => {
+test("C4e a duplicate has the earlier outcome, and no new events", async ({ signedIn: page, host }) => {
   await asking(host, "c4e", { envelopeType: kind });
   const doubt = { type: "error", payload: { code: "ambiguous_intent", message: "two mails in one" } };
   const both = (payload: object): string => JSON.stringify([doubt, { type: kind, payload }]);

@@ -3,7 +3,7 @@ import { expect, test } from "./fixtures";
 import { asking, envelope, kind, picture, program, triage } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
 
-test("C14 a debug bundle is opened again in the page, with its timeline, events and ladder, and nothing is asked about its run", async ({ signedIn: page, host }) => {
+test("C14 a debug bundle is opened again in the page, with its timeline, events and ladder, and without requests about its run", async ({ signedIn: page, host }) => {
   await asking(host, "c14-bundle", { envelopeContract: { accepts: [kind] } });
   await program(host, "c14-bundle", envelope("media.image", picture()));
   const runId = await host.runUntil("c14-bundle", ["failed"]);
@@ -106,7 +106,7 @@ test("C4e an outcome of the acceptor is shown on the ladder: cached, and in conf
   await expectAccessibleEverywhere(page);
 });
 
-test("an answer is held against the gates as the host would", async ({ signedIn: page, host }) => {
+test("an answer is validated like on the host", async ({ signedIn: page, host }) => {
   const sent: string[] = [];
   page.on("request", (r) => r.method() !== "GET" && sent.push(r.url()));
   await page.goto(`${host.console}try`);
@@ -125,7 +125,7 @@ test("an answer is held against the gates as the host would", async ({ signedIn:
   expect(sent).toEqual([]);
 });
 
-test("a report tells what happened, and prints", async ({ signedIn: page, host }) => {
+test("a report shows the steps of a run, and prints", async ({ signedIn: page, host }) => {
   await asking(host, "report", { envelopeType: kind });
   await program(host, "report", JSON.stringify(triage({ category: "bills" })), JSON.stringify(triage()));
   const runId = await host.runUntil("report", ["completed"]);

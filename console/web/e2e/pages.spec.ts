@@ -5,7 +5,7 @@ import { asking, envelope, kind, picture, program } from "./model";
 
 type Row = { meaning: string; next: string; owner: string };
 
-test("C11 an error is its code, what it means, and who does what next, as the table says", async ({ signedIn: page, host }) => {
+test("C11 an error shows its code, meaning, next step and owner from the table", async ({ signedIn: page, host }) => {
   for (const [code, row] of Object.entries(errors as Record<string, Row>)) {
     expect.soft(row.next, code).toMatch(/\S/);
     expect.soft(row.owner, code).toMatch(/^(model|workflow author|operator|caller)$/);
@@ -47,7 +47,7 @@ for (const colorScheme of ["light", "dark"] as const) {
   }
 }
 
-test("the capabilities say what is advertised, what is enforced, who has it, and what was replaced", async ({ signedIn: page, host }) => {
+test("the capabilities page shows advertised and enforced capabilities, models and substitutions", async ({ signedIn: page, host }) => {
   const { runs } = await host.json<{ runs: { runId: string }[] }>("GET", "/v1/runs?workflowId=demo-recovered");
   await host.until(runs[0]?.runId as string, ["completed"]);
   await page.goto(`${host.console}capabilities`);
@@ -64,7 +64,7 @@ test("the capabilities say what is advertised, what is enforced, who has it, and
   await expect(page.getByRole("heading", { level: 1 })).toContainText("demo-recovered");
 });
 
-test("C1a the API page asks nobody but the host, breaks no policy, and tries a request with the session", async ({ signedIn: page, host }) => {
+test("C1a the API page calls only the host, violates no policy, and tries a request with the session", async ({ signedIn: page, host }) => {
   test.setTimeout(60_000);
   const requests: string[] = [];
   page.on("request", (r) => requests.push(r.url()));

@@ -176,7 +176,7 @@ test("C3 the timeline has a lane for each node, and the keyboard reaches all of 
   await expect(page.getByRole("table", { name: "Events" })).toBeVisible();
 });
 
-test("C3 who acts next is said", async ({ signedIn: page, host }) => {
+test("C3 the next actor is shown", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("gate", ["waiting-approval"]);
   await open(page, `${host.console}runs/${runId}`);
   await expect(page.locator(".run-head .status")).toHaveText("Needs approval");
@@ -195,7 +195,7 @@ test("C3 who acts next is said", async ({ signedIn: page, host }) => {
   await expect(page.getByRole("link", { name: "A form: Refund for order A-4711" })).toBeVisible();
 });
 
-test("C5a what the host has taken out is nowhere in the page, the clipboard or a file", async ({ signedIn: page, host, context }) => {
+test("C5a redacted values are nowhere in the page, the clipboard or a file", async ({ signedIn: page, host, context }) => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const bodies: Promise<string>[] = [];
   page.on("response", (response) => bodies.push(response.text().catch(() => "")));
@@ -242,7 +242,7 @@ test("C5b strings stay text and numbers stay exact, whatever they hold", async (
   expect(foreign).toEqual([]);
 });
 
-test("C9 tokens add up to what the providers said, and what is unknown is not zero", async ({ signedIn: page, host }) => {
+test("C9 tokens add up to the reported usage, and unknown is not zero", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("triage", ["completed"], { inputs: { mail: "I was charged twice for order 1234." } });
   const usage = (await host.events(runId)).filter((event) => event.type === "provider.usage").map((event) => event.payload as Record<string, number>);
   await open(page, `${host.console}runs/${runId}?view=cost`);
@@ -254,7 +254,7 @@ test("C9 tokens add up to what the providers said, and what is unknown is not ze
   await expect(page.getByText(/Cost is an estimate/)).toBeVisible();
 });
 
-test("C12 what cannot be done says why, and a reason is kept in the log", async ({ signedIn: page, host }) => {
+test("C12 unavailable actions show the reason, and a reason is kept in the log", async ({ signedIn: page, host }) => {
   const done = await host.runUntil("steps", ["completed"]);
   await open(page, `${host.console}runs/${done}`);
   const cancel = page.getByRole("button", { name: "Cancel", exact: true });
@@ -315,11 +315,11 @@ test("C3c a crash of the host is survived: reconnecting, then live, and every ev
   });
 });
 
-test("C3c a page that does not come says so, and comes when the host is back", async ({ page, basePath }) => {
+test("C3c a page that fails to load shows an error, and loads when the host is back", async ({ page, basePath }) => {
   test.setTimeout(60_000);
   await withMortal(page, basePath, "", async (host) => {
     await host.kill();
-    // Nobody knows whether an answer arrived that nobody has answered.
+    // Without a response, it is unknown whether the answer arrived.
     await page.getByRole("button", { name: "Accept" }).click();
     await expect(page.getByRole("alert")).toContainText("Your answer may have arrived. You can send it again; it counts once.");
     await page.getByRole("link", { name: "Capabilities" }).click();
@@ -384,7 +384,7 @@ test("a run is looked back at as of any of its events, by slider, keys and addre
   await expect(page).not.toHaveURL(/[?&]at=/);
 });
 
-test("what a run had then is what the host says it had", async ({ signedIn: page, host }) => {
+test("a past state matches the host's", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("triage", ["completed"], { inputs: { mail: "hello" } });
   await page.goto(`${host.console}runs/${runId}?view=data&at=0`);
   await expect(page.getByRole("region", { name: "Inputs" })).toBeVisible();

@@ -134,10 +134,10 @@ function Choice({ name, mode, chosen, onChoose, effect }: { name: string; mode: 
   const id = `${name}${mode}`;
   return (
     <div className="fork-mode">
-      <input type="radio" id={id} name={name} value={mode} checked={chosen === mode} aria-describedby={`${id}says`} onChange={() => onChoose(mode)} />
+      <input type="radio" id={id} name={name} value={mode} checked={chosen === mode} aria-describedby={`${id}effect`} onChange={() => onChoose(mode)} />
       <div>
         <label htmlFor={id}>{mode === "replay" ? "Replay" : "Branch"}</label>
-        <p className="dim" id={`${id}says`}>
+        <p className="dim" id={`${id}effect`}>
           {effect}
         </p>
       </div>
