@@ -1,5 +1,5 @@
-// Package console serves the web console: pages that are built beforehand and are part
-// of the binary. What they show they ask of the public API; nothing of a run is in them.
+// Package console serves the web console: prebuilt pages embedded in the binary. The pages read all
+// data from the public API and contain no run data.
 package console
 
 import (
@@ -22,12 +22,12 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// policy lets a page load and call its own origin alone, and keeps text from becoming
-// markup or script. See docs/security.md.
+// policy restricts a page to its own origin, and prevents text from becoming markup or script. See
+// docs/security.md.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// Secure sets the headers that every answer below the console's path has.
+// Secure sets the headers of every response below the console's path.
 func Secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "no-referrer")
@@ -36,8 +36,8 @@ func Secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// types are those of the files that a console has. Each text says that it is UTF-8:
-// scripts with other characters would not be read otherwise.
+// types are the MIME types of console files. Text types declare UTF-8, because scripts with other
+// characters fail to parse otherwise.
 var types = map[string]string{
 	".css":   "text/css; charset=utf-8",
 	".html":  "text/html; charset=utf-8",
@@ -50,15 +50,14 @@ var types = map[string]string{
 	".woff2": "font/woff2",
 }
 
-// Names in the tree of assets.
+// Names in the asset tree.
 const (
 	indexName = "index.html"
-	// hashed is the folder whose file names change with their content.
+	// hashed is the folder whose file names contain a content hash.
 	hashed = "assets/"
 )
 
-// asset is a file in the forms that it is kept in: file name extension to bytes, ""
-// for the plain one.
+// asset is a file in its stored encodings: file name extension to bytes, "" for the unencoded form.
 type asset struct {
 	forms map[string][]byte
 	tag   string // names the content
@@ -66,15 +65,15 @@ type asset struct {
 	cache string
 }
 
-// Handler serves the console. Its requests have paths below the console's own: "/" is
-// the first page.
+// Handler serves the console. Its requests have paths relative to the console; "/" is the first
+// page.
 type Handler struct {
 	assets map[string]*asset
 	base   string
 }
 
-// New makes the handler of the built-in console for a host below a base path: empty, or
-// one like /a/b, of letters, digits and -._~ alone.
+// New returns the handler of the built-in console for a host with a base path: empty, or a path
+// such as /a/b of letters, digits and -._~ only.
 func New(base string) (*Handler, error) {
 	tree, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -107,7 +106,7 @@ func newHandler(tree fs.FS, base string) (*Handler, error) {
 	return h, h.fillIndex()
 }
 
-// add takes a file: NAME, or NAME.br or NAME.gz.
+// add adds a file: NAME, NAME.br or NAME.gz.
 func (h *Handler) add(name string, b []byte) {
 	form := path.Ext(name)
 	if form != brotli && form != gzipped {
@@ -128,8 +127,8 @@ func (h *Handler) add(name string, b []byte) {
 	a.forms[form] = b
 }
 
-// seal names the content. A file without a plain form has one made of its gzip form
-// when somebody needs it, so the binary does not carry it.
+// seal sets the content tag. A missing unencoded form is decompressed from gzip on first use, so
+// the binary does not contain it.
 func (a *asset) seal(name string) error {
 	plain, err := a.plain()
 	if err != nil {
@@ -158,11 +157,11 @@ func (a *asset) plain() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// baseMark is how the index says where the host is; the pages read it.
+// baseMark is the placeholder of the host's base path in the index; the pages read it.
 const baseMark = `<meta name="waybill-base" content="/"`
 
-// fillIndex tells the index where the host is. Its links to assets are relative to the
-// console's first page, and it is served for deeper paths as well.
+// fillIndex writes the base path into the index. Its asset links are relative to the console's
+// root, and the index is also served for deeper paths.
 func (h *Handler) fillIndex() error {
 	a := h.assets[indexName]
 	if a == nil {
@@ -179,7 +178,7 @@ func (h *Handler) fillIndex() error {
 	return a.seal(indexName)
 }
 
-// ServeHTTP answers a request for a page or an asset.
+// ServeHTTP serves a page or an asset.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	Secure(w.Header())
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -200,7 +199,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r)
 }
 
-// serve answers with the smallest form that the client takes.
+// serve sends the smallest encoding that the client accepts.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	form := a.choose(r.Header.Get("Accept-Encoding"))
 	body := a.forms[form]

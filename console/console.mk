@@ -1,7 +1,7 @@
-# The web console: pages of TypeScript in console/web, built into console/dist, which the
-# binary embeds. Node is needed to change them, not to build the binary.
+# The web console: TypeScript pages in console/web, built into console/dist, which the binary
+# embeds. Node is needed to change the pages, not to build the binary.
 CONSOLE := console/web
-# Playwright drives the system's Chromium: where it is installed, that without windows, which takes two thirds of the time.
+# Playwright uses the system's Chromium. The headless shell is preferred, because it needs a third less time.
 CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome)
 PLAYWRIGHT = cd $(CONSOLE) && CHROMIUM="$(CHROMIUM)" WAYBILL_BIN="$(CURDIR)/bin/waybill" npx playwright test
 
@@ -10,7 +10,7 @@ console: $(CONSOLE)/node_modules/.package-lock.json ## build the web console int
 	npm run -s --prefix $(CONSOLE) build
 
 .PHONY: console-types
-console-types: $(CONSOLE)/types/node_modules/.package-lock.json ## write the console's types of the API anew
+console-types: $(CONSOLE)/types/node_modules/.package-lock.json ## generate the console's API types
 	go run ./tools/openapi > $(CONSOLE)/types/openapi.json
 	npm run -s --prefix $(CONSOLE) types
 
@@ -24,12 +24,12 @@ console-check: $(CONSOLE)/node_modules/.package-lock.json $(CONSOLE)/types/node_
 	cd $(CONSOLE) && node scripts/fresh.mjs && node scripts/budget.mjs
 
 .PHONY: browser
-browser: build chromium $(CONSOLE)/node_modules/.package-lock.json ## drive the console in a browser, against a real host
+browser: build chromium $(CONSOLE)/node_modules/.package-lock.json ## test the console in a browser against a real host
 	$(PLAYWRIGHT) --grep-invert '@slow|@timed'
-	$(PLAYWRIGHT) --grep @timed --workers 1 # what is held to a time by the clock has the machine to itself
+	$(PLAYWRIGHT) --grep @timed --workers 1 # timed tests run alone
 
 .PHONY: browser-slow
-browser-slow: build chromium $(CONSOLE)/node_modules/.package-lock.json ## the same where it takes long: a hundred thousand runs
+browser-slow: build chromium $(CONSOLE)/node_modules/.package-lock.json ## run the slow browser tests with a hundred thousand runs
 	$(PLAYWRIGHT) --grep @slow
 
 .PHONY: chromium

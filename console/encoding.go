@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The forms of a file, by the extension that the build gives them.
+// The encodings of a file, by file name extension.
 const (
 	brotli  = ".br"
 	gzipped = ".gz"
 )
 
-// encodings are the names that HTTP has for them.
+// encodings are their names in HTTP.
 var encodings = map[string]string{brotli: "br", gzipped: "gzip"}
 
-// choose picks the smallest form that a client takes; "" is the plain one.
+// choose returns the smallest encoding that a client accepts; "" is unencoded.
 func (a *asset) choose(accept string) string {
 	for _, form := range []string{brotli, gzipped} {
 		if _, ok := a.forms[form]; ok && accepts(accept, encodings[form]) {
@@ -24,7 +24,7 @@ func (a *asset) choose(accept string) string {
 	return ""
 }
 
-// accepts reports whether an Accept-Encoding header takes an encoding (RFC 9110 §12.5.3).
+// accepts reports whether an Accept-Encoding header allows an encoding (RFC 9110 §12.5.3).
 func accepts(header, encoding string) bool {
 	star := false
 	for item := range strings.SplitSeq(header, ",") {
@@ -40,7 +40,7 @@ func accepts(header, encoding string) bool {
 	return star
 }
 
-// weight reads the parameter q; 1 if there is none, 0 if it cannot be read.
+// weight parses the parameter q: 1 if missing, 0 if invalid.
 func weight(params string) float64 {
 	name, value, found := strings.Cut(strings.TrimSpace(params), "=")
 	if !found || !strings.EqualFold(strings.TrimSpace(name), "q") {

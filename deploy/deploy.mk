@@ -19,9 +19,8 @@ KUBE_SCHEMAS := .bin/kube-schemas-$(shell cat tools/kube/go.mod tools/kubeschema
 CHART := deploy/helm/waybill
 VALUE_SETS := $(wildcard $(CHART)/ci/*-values.yaml $(CHART)/sizes/*-values.yaml)
 RENDER := $(HELM) template waybill $(CHART) --namespace waybill --kube-version $(KUBE_VERSION)
-# What is told apart from the operator's policy: kube-score wants every start to
-# ask the registry, two pods of what may have one, and pods that cannot be placed
-# rather than two on a node.
+# Ignored checks conflict with the operator's choices: kube-score requires an image
+# pull at every start, at least two pods, and strict anti-affinity between pods.
 KUBE_SCORE_FLAGS := --ignore-test container-image-pull-policy --ignore-test deployment-replicas \
 	--ignore-test deployment-has-host-podantiaffinity --enable-optional-test container-seccomp-profile \
 	--enable-optional-test container-ports-check --kubernetes-version v1.36 --output-format ci
@@ -62,7 +61,7 @@ sbom: build ## write bin/waybill.cdx.json, what bin/waybill is made of
 	go run ./tools/sbom bin/waybill > bin/waybill.cdx.json
 
 .PHONY: deploy-gen
-deploy-gen: $(HELM) deploy-manifests ## write deploy/manifests and the chart's README anew
+deploy-gen: $(HELM) deploy-manifests ## generate deploy/manifests and the chart's README
 	go run ./tools/chartdocs $(CHART)
 
 # Plain manifests are the chart's, without what only Helm reads.

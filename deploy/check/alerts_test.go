@@ -72,12 +72,12 @@ var (
 	suffix = regexp.MustCompile(`_(?:bucket|sum|count)$`)
 )
 
-// metricsOf returns the metric names in an expression, without similar label names.
+// metricsOf returns the metric names of an expression; labels may look similar.
 func metricsOf(expr string) []string {
 	return metric.FindAllString(braces.ReplaceAllString(expr, " "), -1)
 }
 
-// used returns the metrics of rules and dashboard, with the places of their use.
+// used are the metrics of rules and dashboard, with their positions.
 func used(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -96,7 +96,7 @@ func used(t *testing.T) map[string]string {
 	return out
 }
 
-// literals returns the string literals of each package that defines metrics.
+// literals are the string literals of each package that registers metrics.
 var literals = sync.OnceValues(func() (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	for _, root := range []string{"../../cmd", "../../internal", "../../services"} {
@@ -132,7 +132,7 @@ var literals = sync.OnceValues(func() (map[string]map[string]bool, error) {
 	return all, nil
 })
 
-// spelled reports whether a package defines a metric: its name consists of at most three of the
+// spelled reports whether a package registers a metric: its name consists of at most three of the
 // package's literals, such as namespace, subsystem and name.
 func spelled(texts map[string]bool, name string, parts int) bool {
 	if texts[name] {
@@ -149,7 +149,7 @@ func spelled(texts map[string]bool, name string, parts int) bool {
 	return false
 }
 
-// runtimeMetrics are the metrics of the client library itself.
+// runtimeMetrics are the default metrics of the client library.
 func runtimeMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -164,7 +164,8 @@ func runtimeMetrics(t *testing.T) map[string]bool {
 	return out
 }
 
-// An alert on a missing metric never fires, and its panel is empty.
+// Every metric of alerts and panels exists; otherwise, the alert never fires and the panel is
+// empty.
 func TestMetrics_AreServed(t *testing.T) {
 	t.Parallel()
 	texts, err := literals()
@@ -180,7 +181,7 @@ func TestMetrics_AreServed(t *testing.T) {
 	}
 	own := runtimeMetrics(t)
 	for name, where := range used(t) {
-		require.True(t, own[name] || served(name) || served(suffix.ReplaceAllString(name, "")), "%s: no service has the metric %s", where, name)
+		require.True(t, own[name] || served(name) || served(suffix.ReplaceAllString(name, "")), "%s: no service exports %s", where, name)
 	}
 }
 
@@ -197,7 +198,7 @@ func TestSpelled_FindsNamesInWhateverPartsTheyAreWritten(t *testing.T) {
 		metricsOf(`min by (namespace, waybill_x) (waybill_serving{openwop_run_status="failed"}) and on (pod) openwop_queue_depth`))
 }
 
-// Every alert has instructions in the runbook.
+// The runbook has a section for every alert.
 func TestAlerts_SayHowBadItIsAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	page := source(t, "../../docs/runbook.md")

@@ -20,8 +20,8 @@ import (
 	"waybill.dev/waybill/internal/freeport"
 )
 
-// cluster is a real API server with a real etcd, without controllers: it validates and stores
-// objects.
+// cluster is a real API server over a real etcd, without controllers: it validates and stores
+// objects without effects.
 type cluster struct {
 	t          *testing.T
 	kubeconfig string
@@ -29,7 +29,7 @@ type cluster struct {
 
 const adminToken = "apiserver-token-of-a-test"
 
-// newCluster starts a cluster that ends with the test.
+// newCluster starts a cluster that stops with the test.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, tool := range []string{"ETCD", "KUBE_APISERVER", "KUBECTL", "CRDS"} {
@@ -65,7 +65,7 @@ current-context: c
 	return c
 }
 
-// process runs a program until the test ends. Its output is shown if the test failed.
+// process runs until the test ends; its output is shown if the test failed.
 func process(t *testing.T, dir, bin string, args ...string) {
 	t.Helper()
 	file := filepath.Join(dir, filepath.Base(bin)+".log")
@@ -89,7 +89,7 @@ func (c *cluster) run(bin, stdin string, args ...string) (string, bool) {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), bin, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
-	// Neither tool may read or write files of the user who runs the test.
+	// The tools must not read or write the user's own configuration.
 	cmd.Env = []string{"HOME=" + filepath.Dir(c.kubeconfig), "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
@@ -107,11 +107,11 @@ func (c *cluster) must(stdin string, args ...string) string {
 	return out
 }
 
-// apply stores objects on the server, with warnings as errors: the namespace warns of pods that
-// "restricted" rejects.
+// apply applies objects and treats warnings as errors: the namespace warns of pods that
+// "restricted" would reject.
 var apply = []string{"apply", "--server-side", "--validate=strict", "--warnings-as-errors", "-f", "-"}
 
-// podsOf returns the pods that controllers would create from Deployments.
+// podsOf returns the pods that controllers would create for Deployments.
 func podsOf(t *testing.T, doc string) string {
 	t.Helper()
 	var out strings.Builder
@@ -131,8 +131,8 @@ func podsOf(t *testing.T, doc string) string {
 	return out.String()
 }
 
-// A real API server accepts everything that the chart renders, in a namespace that enforces the
-// strictest standard, also as an upgrade and as a Helm release.
+// A real API server accepts everything that the chart renders, in a namespace with the strictest
+// standard, and again as an upgrade and as a Helm release.
 func TestAPIServer_TakesWhatTheChartRenders(t *testing.T) {
 	c := newCluster(t)
 	c.must("", "apply", "--server-side", "-f", os.Getenv("CRDS"))
@@ -160,7 +160,7 @@ func TestAPIServer_TakesWhatTheChartRenders(t *testing.T) {
 	})
 	t.Run("release", func(t *testing.T) {
 		for _, step := range []string{"manifests", "ha", "hpa", "manifests"} {
-			// Without --reset-values Helm reuses the values of the last release.
+			// Without --reset-values, helm upgrade reuses the previous values.
 			out, ok := c.run(os.Getenv("HELM"), "", "upgrade", "--install", "--reset-values", "waybill", chart, "--namespace", namespace,
 				"-f", filepath.Join(chart, "ci", step+"-values.yaml"))
 			require.True(t, ok, out)

@@ -1,8 +1,7 @@
-// Package check holds the chart, the plain manifests, the alert rules and the
-// dashboard to what they promise: nobody is root, nothing secret stands in clear,
-// each edge of the network is one that the settings name, and each setting and
-// metric is one that the binary knows.
+// Package check verifies the chart, the plain manifests, the alert rules and the dashboard: no
+// container runs as root, no secret is in clear text, every network edge matches a setting, and
+// every setting and metric exists in the binary.
 //
-// `make test` looks at the manifests that are committed. `make deploy-check` gives
-// HELM, and all value sets of the chart are looked at as well.
+// `make test` checks the committed manifests. `make deploy-check` sets HELM and also checks all
+// value sets of the chart.
 package check

@@ -38,7 +38,7 @@ type peer struct {
 	} `yaml:"ipBlock"`
 }
 
-// component is the peer's service in this release; empty for other peers.
+// component is the peer's service in this release; empty: an external peer.
 func (p peer) component() string {
 	if p.Pods == nil || p.Namespaces != nil {
 		return ""
@@ -63,7 +63,7 @@ type service struct {
 	} `yaml:"ports"`
 }
 
-// matches reports whether a selector matches labels; an empty one matches all.
+// matches reports whether a selector matches labels; an empty selector matches all.
 func matches(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {
@@ -73,7 +73,7 @@ func matches(selector, labels map[string]string) bool {
 	return true
 }
 
-// lists returns the settings of a service, as it parses them.
+// lists are the settings of a service, as the service parses them.
 func lists(t *testing.T, s set, service string) map[string][]string {
 	t.Helper()
 	for _, o := range s.of("ConfigMap") {
@@ -96,7 +96,7 @@ func lists(t *testing.T, s set, service string) map[string][]string {
 	return nil
 }
 
-// settings returns the settings with one value.
+// settings are the settings with a single value.
 func settings(t *testing.T, s set, service string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -106,8 +106,8 @@ func settings(t *testing.T, s set, service string) map[string]string {
 	return out
 }
 
-// edges returns the calls between services according to the settings: a setting named after a
-// service is its address.
+// edges are the calls between services, derived from settings: a setting named after a service
+// holds its address.
 func edges(t *testing.T, s set) []string {
 	t.Helper()
 	var out []string
@@ -151,8 +151,8 @@ func TestNetwork_LetsThroughWhatTheSettingsNameAndNothingElse(t *testing.T) {
 	})
 }
 
-// The edges of the whole host, as docs/architecture.md draws them: the event log calls no service,
-// and no service calls the gateway.
+// The edges of the whole host, as in docs/architecture.md: the event log calls no service, and no
+// service calls the gateway.
 func TestNetwork_IsThatOfTheArchitecture(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
@@ -180,7 +180,7 @@ func TestNetwork_DeniesWhatIsNotNamed(t *testing.T) {
 	})
 }
 
-// Each port of a Service leads to a port of the pods that a policy opens.
+// Each port of a Service targets a pod port that a policy opens.
 func TestNetwork_OpensEachPortOfAService(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -210,7 +210,7 @@ func TestNetwork_OpensEachPortOfAService(t *testing.T) {
 			for _, p := range svc.Ports {
 				require.True(t, listens[p.Target], "%s: no pod listens at %s", o.name(), p.Target)
 				if p.Name == "metrics" && !open["metrics"] {
-					continue // no scraper: networkPolicy.metricsFrom is empty
+					continue // no scraping: networkPolicy.metricsFrom is empty
 				}
 				require.True(t, open[p.Target], "%s: no policy opens %s", o.name(), p.Target)
 			}
@@ -218,7 +218,7 @@ func TestNetwork_OpensEachPortOfAService(t *testing.T) {
 	})
 }
 
-// Callers use only ports that the callee serves.
+// Callers use exactly the port that the callee serves.
 func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -232,7 +232,7 @@ func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
 			conf := settings(t, s, o.service())
 			for _, name := range services {
 				if addr := conf[name]; addr != "" {
-					require.True(t, served[addr], "%s: no pod serves %s at %s", o.name(), name, addr)
+					require.True(t, served[addr], "%s: no service serves %s at %s", o.name(), name, addr)
 				}
 			}
 			for _, p := range spec[deployment](t, o).Template.Spec.Containers[0].Ports {
@@ -242,14 +242,14 @@ func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
 	})
 }
 
-// gRPC clients have to see all pods; only the gateway's clients are external.
+// gRPC clients must see all pods; only the gateway's clients are external.
 func TestServices_AreHeadlessBetweenThemselves(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
 		for _, o := range s.of("Service") {
 			svc := spec[service](t, o)
 			require.Equal(t, o.service() != "gateway" || strings.HasSuffix(o.Metadata.Name, "-metrics"), svc.ClusterIP == "None", o.name())
-			require.Equal(t, o.service() == "acceptor" || o.service() == "dispatcher", svc.NotReady, "%s: pods that are not ready must be listed only for readers", o.name())
+			require.Equal(t, o.service() == "acceptor" || o.service() == "dispatcher", svc.NotReady, "%s: publishes addresses that are not ready only for acceptor and dispatcher", o.name())
 			for _, p := range svc.Ports {
 				if o.service() == "gateway" && svc.ClusterIP != "None" {
 					require.NotEqual(t, "metrics", p.Name, "metrics and profiles must not be on the clients' Service")
@@ -259,8 +259,8 @@ func TestServices_AreHeadlessBetweenThemselves(t *testing.T) {
 	})
 }
 
-// Only services that call models and tools or send webhooks may leave the cluster, and these rules
-// do not open the inside of the cluster.
+// Only services that call models, tools or webhooks may leave the cluster, and these rules do not
+// open cluster addresses.
 func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -280,7 +280,7 @@ func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
 	})
 }
 
-// Only event logs with a shared read model may connect to its PostgreSQL.
+// Only event logs that share a read model can reach its PostgreSQL.
 func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -298,7 +298,7 @@ func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
 	})
 }
 
-// egress returns the ports of a service's policy without a specific address.
+// egress are the policy's ports without a specific address.
 func egress(t *testing.T, s set, service string) []string {
 	t.Helper()
 	var ports []string
@@ -318,8 +318,8 @@ func egress(t *testing.T, s set, service string) []string {
 	return ports
 }
 
-// A URL opens its port. An explicit port takes precedence, because policies use pod ports and a
-// Service may have others.
+// The port is the URL's port, unless another one is set: policies match pod ports, and a Service
+// may map them.
 func TestNetwork_OpensThePortsOfURLs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -353,7 +353,7 @@ func TestNetwork_OpensThePortsOfURLs(t *testing.T) {
 	}
 }
 
-// Clients that fetch assets must not reach the port for envelopes.
+// Clients that fetch assets must not be able to submit envelopes.
 func TestNetwork_OpensAssetsToTheirOwnPeersAlone(t *testing.T) {
 	t.Parallel()
 	envelopes := filepath.Join(chart, "ci", "envelopes-values.yaml")

@@ -147,10 +147,10 @@ func eachDeployment(t *testing.T, check func(*testing.T, set, *object, deploymen
 	})
 }
 
-// dataDir is the only writable folder, for the event log.
+// dataDir is the only writable path; the event log uses it.
 const dataDir = "/data"
 
-// Pods meet the pod security standard "restricted". Their file system is read-only, except the
+// Pods meet the pod security standard "restricted" and have a read-only file system, except for the
 // event log's read model.
 func TestPods_HaveNoPrivileges(t *testing.T) {
 	t.Parallel()
@@ -209,8 +209,8 @@ func TestPods_SayWhatTheyNeedAndTakeNoMore(t *testing.T) {
 	})
 }
 
-// The Go runtime gets its limits: a million bytes for each MiB, which leaves a twentieth for memory
-// outside Go.
+// The runtime's memory limit is a million bytes per MiB, which leaves five percent for memory
+// outside of Go's accounting.
 func TestPods_TellTheRuntimeItsLimits(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
@@ -237,8 +237,8 @@ func TestPods_RunAnImageThatStaysTheSame(t *testing.T) {
 	})
 }
 
-// Liveness depends on no other service, so an outage of the log restarts nothing; readiness does.
-// The gateway is probed on its serving port, with TLS if it has a certificate.
+// Liveness depends on no other service, so an unavailable log restarts no pod; readiness does. The
+// gateway answers on its public port, with TLS if it has a certificate.
 func TestPods_AreProbedForWhatEachProbeMeans(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
@@ -262,8 +262,8 @@ func TestPods_AreProbedForWhatEachProbeMeans(t *testing.T) {
 	})
 }
 
-// drain is how long the host may take to end: each of its parts has StopTimeout, and six of them
-// wait in turn.
+// drain is the host's maximum shutdown time: each part has StopTimeout, and six parts wait for
+// others.
 const drain = 6 * lifecycle.StopTimeout
 
 func TestPods_MayFinishWhatTheyHaveBegun(t *testing.T) {
@@ -278,7 +278,7 @@ func TestPods_MayFinishWhatTheyHaveBegun(t *testing.T) {
 	})
 }
 
-// Kubernetes' service variables would start with the same letters as settings.
+// Service environment variables of Kubernetes would have the prefix of settings.
 func TestPods_GetNoVariablesOfServices(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
@@ -287,7 +287,7 @@ func TestPods_GetNoVariablesOfServices(t *testing.T) {
 	})
 }
 
-// Secrets are references: none is in the chart, and their files are not world-readable, which the
+// Secrets are referenced: the chart contains none. Their files are not world-readable, which the
 // host would reject.
 func TestSecrets_AreReferredTo(t *testing.T) {
 	t.Parallel()
@@ -311,8 +311,8 @@ func TestSecrets_AreReferredTo(t *testing.T) {
 	})
 }
 
-// A host's secret is redacted only if the redactor has it as well, in the same variable. It finds
-// server secrets by the servers' names.
+// A secret of the host is redacted only if the redactor has it in the same variable. It finds the
+// secrets of servers by the servers' names.
 func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
@@ -346,7 +346,7 @@ func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
 	})
 }
 
-// The read model may use its whole volume: the pod's own disk limit is higher.
+// The read model can fill its volume: the pod's own ephemeral storage limit is above it.
 func TestEventLog_HasRoomForItsReadModel(t *testing.T) {
 	t.Parallel()
 	gib := func(amount string) int {
@@ -373,13 +373,13 @@ func TestEventLog_HasRoomForItsReadModel(t *testing.T) {
 	})
 }
 
-// secretName reports whether a variable's value is secret.
+// secretName reports whether a variable contains a secret.
 func secretName(name string) bool {
 	return slices.Contains([]string{"WAYBILL_NATS", "WAYBILL_API_KEY", "WAYBILL_ASSET_KEYS", "WAYBILL_INTERRUPT_KEYS"}, name) ||
 		strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") || strings.Contains(name, "_SECRET_") || strings.Contains(name, "PASSWORD")
 }
 
-// A change of the settings restarts the pods, which read them at start.
+// Settings are read at start, so a change restarts the pods.
 func TestSettings_AreInTheTemplateOfThePods(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {

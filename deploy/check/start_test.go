@@ -33,8 +33,8 @@ var (
 	listens = regexp.MustCompile(`(?m)^([a-z]+)-addr: ":[0-9]+"$`)
 )
 
-// node is the machine that runs the test's pods: one process each, with the settings, variables and
-// files that the chart gives to the pod.
+// node runs the pods of the test on one machine: one process each, with the settings, variables and
+// files that the chart gives the pod.
 type node struct {
 	t       *testing.T
 	set     set
@@ -55,7 +55,7 @@ type runningPod struct {
 	metrics string
 }
 
-// replicas is a Deployment's number of pods, or one if something else scales it.
+// replicas is the number of pods of a Deployment, or 1 if it is autoscaled.
 func replicas(t *testing.T, o *object) int {
 	t.Helper()
 	if n := spec[deployment](t, o).Replicas; n != nil {
@@ -84,7 +84,7 @@ func (n *node) start() []*runningPod {
 	return all
 }
 
-// pod starts a pod's process. Addresses and file paths are replaced by local ones; all other
+// pod starts one process. Cluster-specific values are replaced: addresses and file paths. All other
 // settings stay.
 func (n *node) pod(o *object, addr string) *runningPod {
 	n.t.Helper()
@@ -158,7 +158,7 @@ func (n *node) env(c container, at *strings.Replacer) []string {
 	return out
 }
 
-// mount writes the files of a Secret like its volume: not world-readable.
+// mount writes the files of a Secret as its volume has them: not world-readable.
 func (n *node) mount(dir, service, volume string) {
 	n.t.Helper()
 	require.NoError(n.t, os.MkdirAll(dir, 0o700))
@@ -192,7 +192,7 @@ func (n *node) mount(dir, service, volume string) {
 	}
 }
 
-// read requests a URL of a pod.
+// read sends a request to a pod.
 func (n *node) read(url string) string {
 	n.t.Helper()
 	req, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, http.NoBody)
@@ -260,8 +260,8 @@ func (n *node) lease() time.Duration {
 	return r.Duration()
 }
 
-// The services start with the chart's settings, each probe answers on the chart's port, a run
-// executes through the gateway, and each process ends in time.
+// The rendered chart starts the services, each probe answers, a run completes through the gateway,
+// and each process stops in time.
 func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -290,7 +290,7 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 				for _, ask := range []*probe{p.probes.Startup, p.probes.Readiness, p.probes.Liveness} {
 					require.JSONEq(t, `{"status": "ok"}`, n.read(base+ask.HTTP.Path), "%s %s", p.service, ask.HTTP.Path)
 				}
-				require.Contains(t, n.read(p.metrics+"/metrics"), "\nwaybill_serving 1\n", "%s: readiness must fail when it does not serve", p.service)
+				require.Contains(t, n.read(p.metrics+"/metrics"), "\nwaybill_serving 1\n", "%s: exports no waybill_serving metric", p.service)
 			}
 			for _, p := range pods {
 				switch p.service {

@@ -18,7 +18,7 @@ func source(t *testing.T, file string) string {
 	return string(b)
 }
 
-// configMapVolume is a dispatcher volume in the syntax of --set.
+// configMapVolume is a volume of the dispatcher in --set syntax.
 func configMapVolume(name, at string) string {
 	return fmt.Sprintf("dispatcher.configMapVolumes[0].name=%s,dispatcher.configMapVolumes[0].configMap=c,dispatcher.configMapVolumes[0].mountPath=%s", name, at)
 }
@@ -31,7 +31,7 @@ func secretEnv(service, name string) string {
 	return fmt.Sprintf("%[1]s.secretEnv[0].name=%[2]s,%[1]s.secretEnv[0].secretName=a,%[1]s.secretEnv[0].secretKey=k", service, name)
 }
 
-// Invalid values are rejected before anything is installed, with the value's name and what to do.
+// Invalid values are rejected before the installation, with the name of the value and a fix.
 func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want string }{
@@ -56,10 +56,10 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"common.resources.limits.memory=null", "gateway.resources.limits.memory: must be set"},
 		{"image.tag=latest", "image.tag: latest is another image tomorrow"},
 		{"nats.url=nats://user:pass@nats:4222", "nats.url: holds a user or password"},
-		{"nats.credsKey=a,nats.nkeyKey=b", "nats.credsKey, nats.nkeyKey: each says who connects"},
+		{"nats.credsKey=a,nats.nkeyKey=b", "nats.credsKey, nats.nkeyKey: both identify the client"},
 		{"nats.certKey=tls.crt", "nats.certKey, nats.certKeyKey: belong together"},
 		{"nats.logReplicas=1,nats.logInSync=2", "nats.logInSync: 2 is more than logReplicas 1"},
-		{"nats.monitor[0]=http://user:pass@nats:8222", "nats.monitor[0]: holds a user or password"},
+		{"nats.monitor[0]=http://user:pass@nats:8222", "nats.monitor[0]: must not contain a user or password"},
 		{"gateway.secretVolumes[0].name=token,gateway.secretVolumes[0].secret=a,gateway.secretVolumes[0].mountPath=/a", "gateway.secretVolumes: token is the name of a volume of the chart's own"},
 		{"gateway.secretVolumes[0].name=x,gateway.secretVolumes[0].secret=a,gateway.secretVolumes[0].mountPath=/a,dispatcher.secretVolumes[0].name=x," +
 			"dispatcher.secretVolumes[0].secret=b,dispatcher.secretVolumes[0].mountPath=/a", "dispatcher.secretVolumes: x is another one elsewhere"},
@@ -113,7 +113,7 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// All errors are reported together.
+// All problems are reported together.
 func TestValues_AreRefusedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	_, messages, ok := template(t, "--set", "image.tag=latest,gateway.ingress.enabled=true,nats.url=nats://u@h")
@@ -123,7 +123,7 @@ func TestValues_AreRefusedAllAtOnce(t *testing.T) {
 	}
 }
 
-// Numbers reach the host unchanged.
+// Numbers reach the host as written.
 func TestValues_OfSettingsKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	out, messages, ok := template(t, "--set-json", `acceptor.config={"max-inline-media-bytes": 8388608}`,
@@ -134,7 +134,7 @@ func TestValues_OfSettingsKeepTheirDigits(t *testing.T) {
 	require.Equal(t, "0.25", got["trace-ratio"])
 }
 
-// A gateway below a path, and without a console.
+// A gateway with a base path and without a console.
 func TestValues_OfTheGatewayReachItsFlags(t *testing.T) {
 	t.Parallel()
 	out, messages, ok := template(t, "--set", "gateway.basePath=/a/b,gateway.console.enabled=false,publicUrl=https://waybill.example/a/b")
@@ -145,7 +145,7 @@ func TestValues_OfTheGatewayReachItsFlags(t *testing.T) {
 	require.Equal(t, "https://waybill.example/a/b", got["public-url"])
 }
 
-// The schemas reject unknown members; otherwise passing them would prove nothing.
+// The schemas reject misspelt names; otherwise, passing them would prove nothing.
 func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	bin, schemas := os.Getenv("KUBECONFORM"), os.Getenv("KUBE_SCHEMAS")
@@ -178,7 +178,7 @@ func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
 	}
 }
 
-// The redactor gets every secret file that another service gets.
+// The redactor receives all secret files of the other services.
 func TestSecretVolumes_AreTheRedactorsAsWell(t *testing.T) {
 	t.Parallel()
 	s := render(t, filepath.Join(chart, "ci", "ha-values.yaml"))

@@ -68,37 +68,37 @@ var answers = map[Code]Row{
 	},
 	UnsupportedStreamMode: {
 		400, grpcInvalidArgument, false, Caller,
-		"streamMode names a mode this host does not serve, or combines values with another mode.",
-		"Ask for one of values, updates, messages, debug, or a list of them that does not mix values with another.",
+		"streamMode names a mode this host does not support, or combines values with another mode.",
+		"Use values, updates, messages or debug, or a list of them without values.",
 	},
 	UnsupportedMockProvider: {
 		400, grpcInvalidArgument, false, Caller,
 		"configurable.mockProvider.id is not in the catalogue.",
-		"Use a mock provider that the host's discovery document lists, or leave configurable.mockProvider out.",
+		"Use a mock provider that the host's discovery document lists, or omit configurable.mockProvider.",
 	},
 	UnsupportedForceEngine: {
 		400, grpcInvalidArgument, false, Caller,
-		"X-Force-Engine-Version lies outside the advertised range.",
-		"Leave the header out, or send a version within the range that the host advertises.",
+		"X-Force-Engine-Version is outside the advertised range.",
+		"Omit the header, or send a version within the advertised range.",
 	},
 	CapabilityRequired: {
 		400, grpcFailedPrecondition, false, Operator,
 		"The workflow uses a node type whose capability this host does not offer.",
-		"Switch the capability on that details name, or run the workflow on a host that offers it; `waybill capabilities` shows what this one does.",
+		"Enable the capability that details name, or use a host that offers it. `waybill capabilities` lists what this host offers.",
 	},
 	ResidencyUnavailable: {
 		400, grpcInvalidArgument, false, Caller,
-		"The asked data region is not offered.",
-		"Ask for a region that the discovery document lists, or leave the region out.",
+		"The requested data region is not available.",
+		"Use a region that the discovery document lists, or omit the region.",
 	},
 	WebhookURLRejected: {
 		400, grpcInvalidArgument, false, Caller,
-		"The URL of a webhook is not one this host calls: want https and a public address.",
+		"The webhook URL is not allowed: it needs https and a public address.",
 		"Give an https URL whose host has a public address.",
 	},
 	InvalidArgument: {
 		400, grpcInvalidArgument, false, Caller,
-		"A test seam was given a body it cannot use.",
+		"A test seam received an invalid body.",
 		"Send the body that the test seam documents; details name the member.",
 	},
 
@@ -110,12 +110,12 @@ var answers = map[Code]Row{
 	KeyExpired: {
 		401, grpcUnauthenticated, false, Caller,
 		"The key has expired.",
-		"Ask the operator for a new key and use it from now on.",
+		"Get a new key from the operator.",
 	},
 	KeyRevoked: {
 		401, grpcUnauthenticated, false, Caller,
 		"The key was revoked.",
-		"Ask the operator why, and for a new key.",
+		"Get a new key from the operator.",
 	},
 
 	Forbidden: {
@@ -131,142 +131,142 @@ var answers = map[Code]Row{
 	MockProviderForbidden: {
 		403, grpcPermissionDenied, false, Caller,
 		"mockProvider needs a test key.",
-		"Use a test key, or leave configurable.mockProvider out.",
+		"Use a test key, or omit configurable.mockProvider.",
 	},
 	ForceEngineForbidden: {
 		403, grpcPermissionDenied, false, Caller,
 		"X-Force-Engine-Version needs a test key.",
-		"Use a test key, or leave the header out.",
+		"Use a test key, or omit the header.",
 	},
 	CredentialForbidden: {
 		403, grpcFailedPrecondition, false, Caller,
-		"The provider takes no credential of the caller's own.",
-		"Leave the credential out, so that the host's own is used, or name a provider that takes one.",
+		"The provider does not accept the caller's own credential.",
+		"Omit the credential to use the host's own, or use a provider that accepts one.",
 	},
 	ProviderPolicyDenied: {
 		403, grpcPermissionDenied, false, Operator,
 		"The provider policy of the tenant forbids this call.",
-		"Allow the provider or model in the tenant's policy, or have the workflow name one that is allowed.",
+		"Allow the provider or model in the tenant's policy, or use an allowed one in the workflow.",
 	},
 	AuthElevationRequired: {
 		403, grpcPermissionDenied, false, Caller,
-		"The interrupt takes a credential with approvals:respond; its token is not enough.",
+		"The interrupt requires a credential with approvals:respond; its token is not sufficient.",
 		"Answer with a key that has the scope approvals:respond.",
 	},
 
 	NotFound: {
 		404, grpcNotFound, false, Caller,
-		"Nothing is at this address.",
+		"The address does not exist.",
 		"Check the address, and the host, base path and id in it.",
 	},
 	RunNotFound: {
 		404, grpcNotFound, false, Caller,
-		"No run of this id in your tenant.",
-		"Check the id, and that the key is of the tenant that owns the run; `waybill run list` shows its runs.",
+		"Your tenant has no run with this id.",
+		"Check the id and that the key belongs to the tenant of the run. `waybill run list` lists its runs.",
 	},
 	NotQuarantined: {
 		404, grpcNotFound, false, Caller,
-		"No quarantined run of this id in your tenant.",
-		"List the quarantined runs: `waybill run quarantine list`. Only those can be retried or ended so; `waybill run cancel RUN` ends any other.",
+		"Your tenant has no quarantined run with this id.",
+		"List the quarantined runs: `waybill run quarantine list`. End any other run with `waybill run cancel RUN`.",
 	},
 	WorkflowNotFound: {
 		404, grpcNotFound, false, Caller,
-		"No workflow of this id in your tenant.",
-		"Check the id: `waybill workflow list` shows those there are; register the workflow first, or have the operator load it with --workflows.",
+		"Your tenant has no workflow with this id.",
+		"Check the id with `waybill workflow list`. Register the workflow, or have the operator load it with --workflows.",
 	},
 	InterruptNotFound: {
 		404, grpcNotFound, false, Caller,
-		"The node has no interrupt, or the token is none of this host.",
-		"See which runs and nodes wait: `waybill interrupt list`; the link of a page for answers is good for a while only.",
+		"The node has no interrupt, or the token is not valid on this host.",
+		"List open interrupts with `waybill interrupt list`. Links to answer pages expire.",
 	},
 	MethodNotAllowed: {
 		405, grpcUnimplemented, false, Caller,
-		"The address is known but not with this method; see the Allow header.",
+		"The address does not support this method; see the Allow header.",
 		"Use one of the methods of the Allow header.",
 	},
 	SubscriptionNotFound: {
 		404, grpcNotFound, false, Caller,
-		"No webhook of this id in your tenant.",
-		"List the webhooks of the tenant, and use an id of that list.",
+		"Your tenant has no webhook with this id.",
+		"List the tenant's webhooks and use one of their ids.",
 	},
 
 	RunAlreadyActive: {
 		409, grpcAlreadyExists, true, Caller,
-		"X-Dedup: enforce, and a run of the scope is active; details name it.",
-		"Follow the run that details name, or try again when it has ended.",
+		"X-Dedup is enforce, and a run with the same scope is active; details name it.",
+		"Follow the run that details name, or retry after it has ended.",
 	},
 	IdempotencyKeyMismatch: {
 		409, grpcAborted, false, Caller,
 		"The Idempotency-Key was used with another request.",
-		"Use a new key for a new request; send the old request unchanged to have its answer again.",
+		"Use a new key for a new request; send the old request unchanged to get its answer again.",
 	},
 	IdempotencyInFlight: {
 		409, grpcAborted, true, Caller,
 		"The first request with this Idempotency-Key is still running.",
-		"Wait as long as Retry-After says and send the same request with the same key again.",
+		"Wait for Retry-After, then send the same request with the same key again.",
 	},
 	Conflict: {
 		409, grpcAborted, false, Caller,
 		"The resource is in a state that does not allow this.",
-		"Read the resource again, and decide by its present state.",
+		"Read the resource again and act on its current state.",
 	},
 	RunTerminal: {
 		409, grpcFailedPrecondition, false, Caller,
 		"The run has already ended.",
-		"Nothing is left to do with this run; fork it, or start a new one.",
+		"Fork the run, or start a new one.",
 	},
 	UntrustedBlocksApproval: {
 		409, grpcFailedPrecondition, false, WorkflowAuthor,
 		"Untrusted content never advances an approval.",
-		"Have a person review the content and reject or refine it, or take the untrusted source out of the way to this approval.",
+		"Have a person review the content and reject or refine it, or remove the untrusted source from the path to this approval.",
 	},
 	EnvelopeCorrelationClash: {
 		409, grpcAborted, false, Model,
 		"The correlationId was used in this run by an envelope of another type.",
-		"Give every emission a correlationId of its own; use one again only to repeat the same emission.",
+		"Use a unique correlationId for each emission; reuse one only to repeat the same emission.",
 	},
 
 	InterruptResolved: {
 		409, grpcAborted, false, Caller,
-		"The interrupt was resolved before.",
-		"Look at the run: somebody answered before. Nothing more is to be sent.",
+		"The interrupt was already resolved.",
+		"No further answer is needed. The run shows the recorded one.",
 	},
 	InterruptExpired: {
 		410, grpcFailedPrecondition, false, WorkflowAuthor,
-		"The time for an answer is over.",
+		"The deadline for an answer has passed.",
 		"Give the interrupt a longer timeoutMs, or fork the run from before the wait.",
 	},
 	InterruptGone: {
 		410, grpcFailedPrecondition, false, Caller,
-		"The run has ended, and its interrupts with it.",
-		"Look at how the run has ended; fork it to ask again.",
+		"The run has ended, so its interrupts are closed.",
+		"Check how the run ended; fork it to open the interrupt again.",
 	},
 	RunExpired: {
 		410, grpcFailedPrecondition, false, Caller,
-		"What the run's log has kept does not reach back far enough; details say how far it does.",
-		"Read from the sequence that details say is kept, or take the snapshot of the run instead.",
+		"The requested events are no longer retained; details give the first retained sequence.",
+		"Read from the sequence in details, or read the run's snapshot.",
 	},
 
 	PayloadTooLarge: {
 		413, grpcResourceExhausted, false, Caller,
 		"The body is larger than limits.maxRequestBodyBytes.",
-		"Send less, or put the large part where it can be named by a URL; the operator sets --max-request-body-bytes.",
+		"Send less, or reference large content by URL. The operator sets --max-request-body-bytes.",
 	},
 
 	CorrelationMismatch: {
 		422, grpcFailedPrecondition, false, Caller,
-		"The event from outside is not the one that the run waits for.",
+		"The external event is not the one that the run waits for.",
 		"Send the correlation id that the interrupt shows: `waybill interrupt show RUN NODE`.",
 	},
 	ForkInvalidSeq: {
 		422, grpcFailedPrecondition, false, Caller,
-		"fromSeq lies beyond what the run to fork has recorded.",
-		"Choose a fromSeq that the run has recorded: `waybill run events RUN` numbers them.",
+		"fromSeq is beyond the last recorded event of the source run.",
+		"Choose a recorded sequence; `waybill run events RUN` lists them.",
 	},
 	InvalidEnvelopeShape: {
 		422, grpcFailedPrecondition, false, Model,
 		"The document is not an AI envelope.",
-		"Emit type, schemaVersion, envelopeId, correlationId and payload as the kind's schema shows; `waybill envelope validate` says which is wrong.",
+		"Emit type, schemaVersion, envelopeId, correlationId and payload as the kind's schema shows; `waybill envelope validate` reports the problems.",
 	},
 	UnknownEnvelopeKind: {
 		422, grpcFailedPrecondition, false, Model,
@@ -281,27 +281,27 @@ var answers = map[Code]Row{
 	EnvelopeInvalid: {
 		422, grpcFailedPrecondition, false, Model,
 		"The payload does not satisfy the schema of its kind.",
-		"Correct the payload at the pointers that details name; if models keep failing, make the schema simpler.",
+		"Correct the payload at the pointers in details. If models keep failing, simplify the schema.",
 	},
 	EnvelopeContractViolation: {
 		422, grpcFailedPrecondition, false, WorkflowAuthor,
 		"The node's contract does not accept this kind.",
-		"Add the refused kind to the node's contract, or tell the model in the prompt which kinds are accepted.",
+		"Add the refused kind to the node's contract, or list the accepted kinds in the prompt.",
 	},
 	EnvelopeTruncationTerminal: {
 		422, grpcFailedPrecondition, false, WorkflowAuthor,
-		"The model was cut off on every attempt, also with a larger budget.",
-		"Raise the node's maxTokens, ask for less in one answer, or choose a model with a longer answer.",
+		"The answer was truncated on every attempt, even with a larger budget.",
+		"Raise the node's maxTokens, request a shorter answer, or use a model with a larger output limit.",
 	},
 	EnvelopeRefusal: {
 		422, grpcFailedPrecondition, false, WorkflowAuthor,
-		"The model refused; never retried.",
-		"Change the prompt or the input, or choose another model; the same question is refused again.",
+		"The model refused the request. Refusals are not retried.",
+		"Change the prompt or the input, or use another model; the same request will be refused again.",
 	},
 	HostCapabilityMissing: {
 		422, grpcFailedPrecondition, false, Operator,
-		"A pack, or a call of a node, needs a capability that this host does not offer.",
-		"Switch the capability on that details name, or remove the pack.",
+		"A pack or a node needs a capability that this host does not offer.",
+		"Enable the capability that details name, or remove the pack.",
 	},
 
 	ClientVersionUnsupported: {
@@ -312,7 +312,7 @@ var answers = map[Code]Row{
 	RateLimited: {
 		429, grpcResourceExhausted, true, Caller,
 		"Too many requests; wait Retry-After seconds.",
-		"Wait as long as Retry-After says; send fewer requests at a time.",
+		"Wait for Retry-After, and send fewer concurrent requests.",
 	},
 
 	LogDamaged: {
@@ -322,33 +322,33 @@ var answers = map[Code]Row{
 	},
 	InternalError: {
 		500, grpcInternal, true, Operator,
-		"Something failed inside; details.correlationId finds it in the logs.",
-		"Look for details.correlationId in the host's logs; a client may send the same request again with the same key.",
+		"An internal error occurred; find it in the logs by details.correlationId.",
+		"Search the host's logs for details.correlationId. A client may retry with the same key.",
 	},
 	CapabilityNotProvided: {
 		501, grpcFailedPrecondition, false, Operator,
 		"A capability the request or node needs is not provided by this host.",
-		"Configure what the message names, such as a provider's key or a model that has the capability, or change the workflow.",
+		"Configure what the message names, such as a provider key or a capable model, or change the workflow.",
 	},
 	ServiceUnavailable: {
 		503, grpcUnavailable, true, Operator,
-		"The host cannot take the request now; wait Retry-After seconds.",
-		"See readyz and `waybill doctor` for what is down; a client waits as long as Retry-After says.",
+		"The host cannot process the request now; wait Retry-After seconds.",
+		"Check /readyz and `waybill doctor`. Clients retry after Retry-After.",
 	},
 	EngineVersionMismatch: {
 		503, grpcUnavailable, true, Operator,
 		"The run was written by a newer engine than this one.",
-		"Finish the update: let a dispatcher of the newer version run.",
+		"Complete the upgrade: start a dispatcher of the newer version.",
 	},
 	PromptVariable: {
 		422, grpcFailedPrecondition, false, WorkflowAuthor,
-		"The prompt names a variable that has no value.",
-		"Give the variable a value, or a default in the template.",
+		"The prompt uses a variable without a value.",
+		"Set the variable, or give it a default in the template.",
 	},
 	TemplateNotFound: {
 		404, grpcNotFound, false, WorkflowAuthor,
-		"The host has no such prompt template, or not in this version.",
-		"Name a template and version that the host has, or have the operator load it with --prompts.",
+		"The host does not have this prompt template or version.",
+		"Use an available template and version, or have the operator load it with --prompts.",
 	},
 }
 

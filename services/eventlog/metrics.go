@@ -15,14 +15,14 @@ func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		counter("frames_total", "Frames of the run log applied to the read model.", func() int64 { return s.ingest.Stats().Frames }),
 		counter("batches_total", "Transactions of the read model.", func() int64 { return s.ingest.Stats().Batches }),
-		counter("damaged_frames_total", "Frames of the run log that could not be read.", func() int64 { return s.ingest.Stats().Damaged }),
-		counter("refused_frames_total", "Frames that did not fit their run.", func() int64 { return s.ingest.Stats().Refused }),
+		counter("damaged_frames_total", "Frames of the run log that failed to decode.", func() int64 { return s.ingest.Stats().Damaged }),
+		counter("refused_frames_total", "Frames rejected because they do not continue their run.", func() int64 { return s.ingest.Stats().Refused }),
 		counter("rebuilds_total", "Rebuilds of the read model from the run log.", func() int64 { return s.ingest.Stats().Rebuilds }),
-		counter("follower_lags_total", "Followers that fell behind and read on from the store.", s.hub.Lags),
-		gauge("applied_position", "Position of the run log up to which the read model goes.",
+		counter("follower_lags_total", "Followers that fell behind and continued from the store.", s.hub.Lags),
+		gauge("applied_position", "Last position of the run log applied to the read model.",
 			func() float64 { return float64(s.ingest.Stats().Applied) }),
-		gauge("followers_count", "Streams and waiting reads.", func() float64 { return float64(s.hub.Subscriptions()) }),
-		gauge("view_cache_bytes", "Memory for runs that are read.", func() float64 { return float64(s.views.size()) }),
-		gauge("hot_runs_bytes", "Memory for runs that are on their way.", func() float64 { return float64(s.ingest.Stats().HotBytes) }),
+		gauge("followers_count", "Open streams and waiting reads.", func() float64 { return float64(s.hub.Subscriptions()) }),
+		gauge("view_cache_bytes", "Memory used by cached run views.", func() float64 { return float64(s.views.size()) }),
+		gauge("hot_runs_bytes", "Memory used by active runs.", func() float64 { return float64(s.ingest.Stats().HotBytes) }),
 	}
 }

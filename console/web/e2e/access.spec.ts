@@ -5,7 +5,7 @@ const sizes = [
   { width: 1280, height: 800 },
 ];
 
-// The pages of runs; the others have theirs beside them.
+// The pages of runs; other pages have separate tests.
 const routes = ["", "?filter=status:failed", "?filter=workflow:nobody", "runs/RUN", "runs/RUN?view=table&e=2", "runs/RUN?view=data", "runs/RUN?view=cost", "runs/FAILED", "runs/no-such-run", "nowhere"];
 
 for (const theme of ["light", "dark"] as const) {
@@ -82,13 +82,13 @@ test("C10b single keys can be turned off", async ({ signedIn: page, host }) => {
   await page.goto(host.console);
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.keyboard.press("?");
-  await page.getByRole("checkbox", { name: /^Single keys/ }).uncheck();
+  await page.getByRole("checkbox", { name: /^Single-key/ }).uncheck();
   await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   await expect(page.getByRole("searchbox")).not.toBeFocused();
 });
 
-test("C10c a status is a word and a sign beside its colour", async ({ signedIn: page, host }) => {
+test("C10c a status is a word and an icon as well as a colour", async ({ signedIn: page, host }) => {
   await host.runUntil("fail", ["failed"]);
   await page.goto(host.console);
   const chip = page.locator(".status", { hasText: "Failed" }).first();

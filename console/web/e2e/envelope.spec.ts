@@ -37,17 +37,17 @@ test("C4 why an answer was refused is two clicks from the list of runs", async (
   const runId = await host.runUntil("c4-way", ["failed"]);
   await page.goto(`${host.console}?filter=workflow%3Ac4-way`);
   await page.locator(`a[href$="${runId}"]`).click();
-  await page.getByRole("link", { name: "See what became of the answer" }).click();
+  await page.getByRole("link", { name: "Show the model's answer" }).click();
   await expect(page.locator(".verdict")).toContainText("Stopped at gate 4 of 8, contract: media.image");
 
-  // A run that did not fail has the same way, and one that asked no model says so at its end.
-  await page.getByRole("navigation", { name: "Where this is" }).getByRole("link").click();
+  // A completed run has the same path; without model calls it ends with an explanation.
+  await page.getByRole("navigation", { name: "Breadcrumb" }).getByRole("link").click();
   await expect(page.getByRole("navigation", { name: "Views of this run" }).getByRole("link", { name: "Answers" })).toBeVisible();
   await page.goto(`${host.console}runs/${await host.runUntil("fail", ["failed"])}`);
   await expect(page.getByRole("button", { name: "Failed at fail" })).toBeVisible();
-  await expect(page.getByRole("link", { name: "See what became of the answer" })).toHaveCount(0);
+  await expect(page.getByRole("link", { name: "Show the model's answer" })).toHaveCount(0);
   await page.getByRole("link", { name: "Answers" }).click();
-  await expect(page.getByText("No model has been asked in this run so far")).toBeVisible();
+  await expect(page.getByText("No model has been called in this run yet")).toBeVisible();
 });
 
 test("C4b two schema violations and an acceptance are three attempts, with the failing places", async ({ signedIn: page, host }) => {
@@ -57,7 +57,7 @@ test("C4b two schema violations and an acceptance are three attempts, with the f
   const runId = await host.runUntil("c4b", ["completed"]);
   const accepted = (await host.events(runId)).find((e) => e.type === "artifact.created");
   await page.goto(`${host.console}runs/${runId}/envelopes`);
-  await expect(page.locator(".verdict")).toContainText("Taken on attempt 3 after two schema violations");
+  await expect(page.locator(".verdict")).toContainText("Accepted on attempt 3 after two schema violations");
   await expect(page.locator("table.ladder thead th a")).toHaveText([/Attempt 1 of 3/, /Attempt 2 of 3.*schema violation/s, /Attempt 3 of 3.*schema violation/s]);
   await expect(page.getByRole("link", { name: `#${accepted?.sequence} artifact.created` })).toHaveAttribute("href", new RegExp(`/runs/${runId}\\?e=${accepted?.sequence}$`));
 
@@ -71,8 +71,8 @@ test("C4b two schema violations and an acceptance are three attempts, with the f
   await page.locator("table.ladder thead th a").nth(1).click();
   const changed = section(page, "What changed");
   await expect(changed.getByRole("heading")).toHaveText("What changed since attempt 1");
-  await expect(changed.getByRole("row")).toHaveText([/place.*attempt 1.*attempt 2/, /\/category.*bills.*billing/, /\/summary.*nothing/]);
-  await expect(page.getByText("The model was told, in the host's words:")).toContainText("not one of the allowed values");
+  await expect(changed.getByRole("row")).toHaveText([/path.*attempt 1.*attempt 2/, /\/category.*bills.*billing/, /\/summary.*nothing/]);
+  await expect(page.getByText("Correction sent to the model:")).toContainText("not one of the allowed values");
   await expect(section(page, "Payload").locator(".missing")).toHaveText("summary is missing");
   await expect(section(page, "Schema").locator(".marked")).toContainText("summary");
   await page.reload();
@@ -89,7 +89,7 @@ test("C4c a truncated attempt has its tokens and more room, and no correction", 
   await expect(page.getByText("No correction was added")).toContainText("up to 128 tokens");
   await page.locator("table.ladder thead th a").first().click();
   await expect(section(page, "Truncated")).toContainText("Truncated after 64 tokens");
-  await expect(page.getByText("The model was told")).toHaveCount(0);
+  await expect(page.getByText("Correction sent to the model")).toHaveCount(0);
   expect(await states(page)).toEqual(Array.from({ length: 8 }, () => later));
 
   await program(host, "c4c", cut, cut, cut);
@@ -112,7 +112,7 @@ test("C4d a refusal is one attempt that is not retried", async ({ signedIn: page
   await expectAccessible(page);
 });
 
-test("C4e what an answer repeats has the outcome of before, and no new events", async ({ signedIn: page, host }) => {
+test("C4e a duplicate has the earlier outcome, and no new events", async ({ signedIn: page, host }) => {
   await asking(host, "c4e", { envelopeType: kind });
   const doubt = { type: "error", payload: { code: "ambiguous_intent", message: "two mails in one" } };
   const both = (payload: object): string => JSON.stringify([doubt, { type: kind, payload }]);
@@ -122,7 +122,7 @@ test("C4e what an answer repeats has the outcome of before, and no new events", 
   const repeated = page.locator("table.ladder tfoot td", { hasText: "cached outcome" });
   await expect(repeated).toHaveCount(1);
   await page.locator("table.ladder thead th a").nth(2).click();
-  await expect(page.getByRole("heading", { level: 2, name: "Repeated: the cached outcome, and no new events" })).toBeVisible();
+  await expect(page.getByRole("heading", { level: 2, name: "Duplicate: cached outcome, no new events" })).toBeVisible();
   await expect(page.locator("td.rung.chosen", { hasText: "no new events" })).toBeVisible();
 });
 
@@ -189,7 +189,7 @@ test("C4 a place that failed has a link of its own", async ({ signedIn: page, ho
   const runId = await host.runUntil("c4-place", ["completed"]);
   await page.goto(`${host.console}runs/${runId}/envelopes`);
   await page.locator("table.ladder thead th a").first().click();
-  const wrong = section(page, "2 things were wrong").or(section(page, "What was wrong")).getByRole("button", { pressed: false }).first();
+  const wrong = section(page, "2 things were wrong").or(section(page, "Problems")).getByRole("button", { pressed: false }).first();
   const words = (await wrong.textContent()) ?? "";
   await wrong.click();
   await page.reload();

@@ -3,7 +3,7 @@ import { expect, test } from "./fixtures";
 import { asking, envelope, kind, picture, program, triage } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
 
-test("C14 a debug bundle is opened again in the page, with its timeline, events and ladder, and nothing is asked about its run", async ({ signedIn: page, host }) => {
+test("C14 a debug bundle is opened again in the page, with its timeline, events and ladder, and without requests about its run", async ({ signedIn: page, host }) => {
   await asking(host, "c14-bundle", { envelopeContract: { accepts: [kind] } });
   await program(host, "c14-bundle", envelope("media.image", picture()));
   const runId = await host.runUntil("c14-bundle", ["failed"]);
@@ -106,41 +106,41 @@ test("C4e an outcome of the acceptor is shown on the ladder: cached, and in conf
   await expectAccessibleEverywhere(page);
 });
 
-test("an answer is held against the gates as the host would", async ({ signedIn: page, host }) => {
+test("an answer is validated like on the host", async ({ signedIn: page, host }) => {
   const sent: string[] = [];
   page.on("request", (r) => r.method() !== "GET" && sent.push(r.url()));
   await page.goto(`${host.console}try`);
   const answer = page.getByRole("textbox", { name: "Answer" });
   await answer.fill(`Of course:\n${envelope(kind, triage({ category: "bills" }))}`);
   await expect(page.locator(".verdict")).toContainText("Stopped at gate 3 of 8, payload");
-  await expect(page.getByRole("list", { name: "What was wrong" })).toContainText("/category choose one of");
+  await expect(page.getByRole("list", { name: "Problems" })).toContainText("/category choose one of");
   await expect(page.getByRole("region", { name: "Payload" }).locator(".marked")).toContainText("bills");
   await expectAccessibleEverywhere(page);
   await answer.fill(JSON.stringify(triage()));
   await expect(page.locator(".verdict code")).toHaveText("invalid_envelope_shape");
-  await page.getByLabel("Kind that the node asks for").selectOption(kind);
-  await expect(page.locator(".verdict")).toContainText("Nothing is wrong with it up to the contract");
-  await page.getByLabel("Kinds that its contract accepts, if not all").fill("media.image");
+  await page.getByLabel("Kind requested by the node").selectOption(kind);
+  await expect(page.locator(".verdict")).toContainText("Valid up to the contract gate");
+  await page.getByLabel("Kinds accepted by its contract (empty means all)").fill("media.image");
   await expect(page.locator(".verdict code")).toHaveText("envelope_contract_violation");
   expect(sent).toEqual([]);
 });
 
-test("a report tells what happened, and prints", async ({ signedIn: page, host }) => {
+test("a report shows the steps of a run, and prints", async ({ signedIn: page, host }) => {
   await asking(host, "report", { envelopeType: kind });
   await program(host, "report", JSON.stringify(triage({ category: "bills" })), JSON.stringify(triage()));
   const runId = await host.runUntil("report", ["completed"]);
   await page.goto(`${host.console}runs/${runId}`);
   await page.locator("details.menu summary").click();
   await page.getByRole("link", { name: "Report to print" }).click();
-  const chain = page.getByRole("table", { name: "The steps of the run, in their order" });
-  await expect(chain.getByRole("row")).toHaveText([/What/, /The run began/, /report.*Taken on attempt 2 after one schema violation.*→/, /The run was completed/]);
+  const chain = page.getByRole("table", { name: "Steps of the run, in order" });
+  await expect(chain.getByRole("row")).toHaveText([/Step/, /The run started/, /report.*Accepted on attempt 2 after one schema violation.*→/, /The run completed/]);
   await expectAccessibleEverywhere(page);
   await page.emulateMedia({ media: "print" });
   await expect(page.getByRole("banner")).toBeHidden();
   await expect(page.getByRole("button", { name: "Print" })).toBeHidden();
   await expect(chain).toBeVisible();
   await page.emulateMedia({ media: "screen" });
-  await chain.getByRole("link", { name: /^Taken on attempt 2/ }).click();
+  await chain.getByRole("link", { name: /^Accepted on attempt 2/ }).click();
   await expect(page.locator("table.ladder")).toBeVisible();
 });
 

@@ -11,8 +11,8 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   await expect(page.getByRole("heading", { level: 1 })).toContainText("c8a");
   await page.keyboard.press("f");
   const dialog = page.getByRole("dialog", { name: "Fork this run" });
-  await expect(dialog.getByRole("radio", { name: "Replay" })).toHaveAccessibleDescription(/no model is asked, nothing outside is reached, no webhook is sent\. Taken from the record: 1 model call/);
-  await expect(dialog.getByRole("radio", { name: "Branch" })).toHaveAccessibleDescription(/models are asked and paid for/);
+  await expect(dialog.getByRole("radio", { name: "Replay" })).toHaveAccessibleDescription(/no model calls, no external calls, no webhooks\. Taken from the record: 1 model call/);
+  await expect(dialog.getByRole("radio", { name: "Branch" })).toHaveAccessibleDescription(/models are called and billed/);
   await expect(dialog.getByRole("region", { name: "Inherited events" })).toContainText("Inherited: 2 events");
   await expect(dialog.getByLabel("configurable, as JSON")).toHaveCount(0);
   await expect(dialog.getByRole("region", { name: "The request" })).toContainText(`-d '{"mode":"replay","fromSeq":2}' ${host.url}/v1/runs/${runId}:fork`);
@@ -31,7 +31,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   await expect(page.getByRole("heading", { level: 1 })).toContainText("c8a");
   await page.keyboard.press("f");
   await dialog.getByRole("radio", { name: "Branch" }).check();
-  await dialog.getByLabel("tags, divided by commas").fill("second try");
+  await dialog.getByLabel("tags, separated by commas").fill("second try");
   await expect(dialog.getByRole("region", { name: "The request" })).toContainText('"runOptionsOverlay":{"tags":["second try"]}');
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Branch from #2" }).click();
@@ -44,7 +44,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   expect(own.slice(0, 2).map((e) => [e.type, e.nodeId])).toEqual(source.slice(0, 2).map((e) => [e.type, e.nodeId]));
 });
 
-test("C8b the comparison begins at the first divergence and says what the API says", async ({ signedIn: page, host }) => {
+test("C8b the comparison begins at the first divergence and matches the API", async ({ signedIn: page, host }) => {
   await asking(host, "c8b", { envelopeType: kind });
   await program(host, "c8b", JSON.stringify(triage()));
   const a = await host.runUntil("c8b", ["completed"]);

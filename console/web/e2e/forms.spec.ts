@@ -43,7 +43,7 @@ test("C7a seven components are seven widgets with their labels, in their order",
 });
 
 test("C7b a surface outside the catalogue is not rendered: the reason and its JSON are", async ({ signedIn: page, host }) => {
-  // A surface that stands under an approval is judged by nobody before the page.
+  // Only the page validates a surface under an approval.
   const odd = { catalogVersion: "0.9.2", surface: { components: [{ component: "field.text", id: "x", label: "Odd" }] } };
   await host.workflow(
     "c7b",
@@ -57,7 +57,7 @@ test("C7b a surface outside the catalogue is not rendered: the reason and its JS
   const runId = await host.runUntil("c7b", ["waiting-approval"]);
   await page.goto(`${host.console}runs/${runId}`);
   await expect(page.getByText("This form is not shown.")).toBeVisible();
-  await expect(page.getByText('/catalogVersion: "0.9.2", and this console shows 0.9.1')).toBeVisible();
+  await expect(page.getByText('/catalogVersion: "0.9.2", this console supports 0.9.1')).toBeVisible();
   await expect(page.getByLabel("Odd")).toHaveCount(0);
   await page.getByText("Its JSON").click();
   await expect(page.locator(".surface, .note").getByText("“0.9.2”")).toBeVisible();
@@ -93,7 +93,7 @@ test("C7c a surface is text, and its only way out is the answer", async ({ signe
 
 test("C7d a form that is still written cannot be sent; what was typed and the focus outlive its end", async ({ signedIn: page, host }) => {
   const { runId, interruptId } = await formed(host);
-  // This host asks only with whole forms; one that asks while it writes says so as an envelope does.
+  // This host sends only complete forms. Other hosts mark partial forms like partial envelopes.
   let written = 2;
   await page.route("**/v1/interrupts?*", async (route) => {
     const answer = await route.fetch();
@@ -126,7 +126,7 @@ test("C7d a form that is still written cannot be sent; what was typed and the fo
   expect((await host.json<{ status: string }>("GET", `/v1/runs/${runId}`)).status).toBe("waiting-external");
 });
 
-test("C7e a form of untrusted content cannot be accepted, and the page says why", async ({ page, basePath }) => {
+test("C7e a form of untrusted content cannot be accepted, and the page shows the reason", async ({ page, basePath }) => {
   const host = new Host(basePath, ["--mcp-server", `forms=stdio:${process.execPath} ${fileURLToPath(new URL("mcp.mjs", import.meta.url))}`]);
   try {
     await host.start();

@@ -22,7 +22,7 @@ export class Host {
   readonly #args: string[];
   #process: ChildProcess | undefined;
   url = "";
-  /** What it has printed. */
+  /** Its output so far. */
   output = "";
 
   constructor(basePath = "", args: string[] = []) {
@@ -57,7 +57,7 @@ export class Host {
     if (this.basePath && !this.url.endsWith(this.basePath)) this.url += this.basePath;
   }
 
-  /** Ends the process at once, as a crash does. */
+  /** Kills the process, as in a crash. */
   async kill(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null) return;
@@ -120,7 +120,7 @@ export class Host {
     }
   }
 
-  /** What the command line prints as JSON. */
+  /** The JSON output of a command. */
   command(...args: string[]): unknown {
     const env = { ...process.env, WAYBILL_URL: this.url, WAYBILL_TOKEN: key, XDG_CONFIG_HOME: this.dir, HOME: this.dir };
     return JSON.parse(execFileSync(binary, args, { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
@@ -158,7 +158,7 @@ export async function prepare(host: Host): Promise<void> {
   await host.workflow("echo", [{ id: "echo", typeId: "core.identity", inputs: { value: { type: "variable", variableName: "value" } } }], [{ name: "value", type: "object", defaultValue: {} }]);
 }
 
-/** Options of a run whose model says these pieces. */
+/** Options of a run whose model streams these tokens. */
 export function says(tokens: string[], more: object = {}): object {
   return { configurable: { mockProvider: { id: "stream-text", config: { tokens, ...more } } } };
 }

@@ -31,7 +31,7 @@ function answers(page: Page): unknown[] {
   return sent;
 }
 
-test("C6a three questions are three controls; what is wrong is said before anything is sent", async ({ signedIn: page, host }) => {
+test("C6a three questions are three controls; problems are shown before sending", async ({ signedIn: page, host }) => {
   await host.workflow("c6a", [
     {
       id: "ask",
@@ -93,7 +93,7 @@ test("C6b an approval offers exactly the actions of its gate, and shows what it 
   await host.until(runId, ["completed"]);
 });
 
-test("C6c votes are counted in every tab, and who comes late is told by whom it was answered", async ({ signedIn: page, host }) => {
+test("C6c votes are counted in every tab, and a late answer shows who answered before", async ({ signedIn: page, host }) => {
   await gate(host, "c6c", { actions: ["accept", "reject"], requiredApprovals: 3 });
   const { runId, interruptId } = await asked(host, "c6c");
   const url = `${host.console}inbox?i=${interruptId}`;
@@ -125,7 +125,7 @@ test("C6c an answer that loses the race is no error", async ({ signedIn: page, h
   await expect(page.getByText("Already answered")).toBeVisible();
   await expect(page.getByRole("alert")).toHaveCount(0);
   await page.goto(`${host.console}inbox?i=${interruptId}`);
-  await expect(page.getByText("This question is not open any more.")).toBeVisible();
+  await expect(page.getByText("This question is no longer open.")).toBeVisible();
 });
 
 test("C6d a key that may not answer sees why, and no bare 403", async ({ page, host }) => {
@@ -134,7 +134,7 @@ test("C6d a key that may not answer sees why, and no bare 403", async ({ page, h
   await signIn(page, host, readKey);
   await page.goto(`${host.console}inbox?i=${interruptId}`);
   await expect(page.getByRole("button", { name: "Accept" })).toBeDisabled();
-  await expect(page.getByText("Your key may not answer: it lacks the scope approvals:respond.")).toBeVisible();
+  await expect(page.getByText("Your key cannot answer: it lacks the scope approvals:respond.")).toBeVisible();
   await page.goto(`${host.console}runs/${runId}`);
   await expect(page.getByRole("button", { name: "Accept" })).toBeDisabled();
   await expect(page.locator("main")).not.toContainText("403");
@@ -150,7 +150,7 @@ test("C6e a double click, Enter twice and the way back send one answer", async (
   await expect(page.getByText("Answered: accept.")).toBeVisible();
   await page.goBack();
   await page.goForward();
-  await expect(page.getByText(/not open any more/)).toBeVisible();
+  await expect(page.getByText(/no longer open/)).toBeVisible();
   expect(sent).toHaveLength(1);
   await host.until(runId, ["completed"]);
 
@@ -164,7 +164,7 @@ test("C6e a double click, Enter twice and the way back send one answer", async (
   expect(sent).toHaveLength(2);
 });
 
-test("C6f a link that is looked at changes nothing, and answers without an account", async ({ page, host }) => {
+test("C6f opening a link changes nothing, and answers without an account", async ({ page, host }) => {
   await gate(host, "c6f", { actions: ["accept"] });
   const { runId, interruptToken } = await asked(host, "c6f");
   const urls: string[] = [];

@@ -3,7 +3,7 @@ import type { Host } from "./host";
 /** One answer of the scripted model: a text, or how it stops. */
 export type Answer = string | { content?: string; stopReason?: string; refusalText?: string; outputTokens?: number };
 
-/** Says what the next calls of a node are answered with. */
+/** Scripts the answers to the next calls of a node. */
 export async function program(host: Host, nodeId: string, ...answers: Answer[]): Promise<void> {
   await host.json("POST", "/v1/host/sample/test/mock-ai/program", { nodeId, program: answers.map((a) => (typeof a === "string" ? { content: a } : a)) });
 }

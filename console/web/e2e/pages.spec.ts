@@ -5,7 +5,7 @@ import { asking, envelope, kind, picture, program } from "./model";
 
 type Row = { meaning: string; next: string; owner: string };
 
-test("C11 an error is its code, what it means, and who does what next, as the table says", async ({ signedIn: page, host }) => {
+test("C11 an error shows its code, meaning, next step and owner from the table", async ({ signedIn: page, host }) => {
   for (const [code, row] of Object.entries(errors as Record<string, Row>)) {
     expect.soft(row.next, code).toMatch(/\S/);
     expect.soft(row.owner, code).toMatch(/^(model|workflow author|operator|caller)$/);
@@ -36,7 +36,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.goto(host.console + route);
       await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
       if (route === "api") await expect(page.locator(".opblock").first()).toBeVisible({ timeout: 20_000 });
-      if (route === "capabilities") for (const part of ["Kinds of envelopes", "What models can do", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
+      if (route === "capabilities") for (const part of ["Envelope kinds", "Model capabilities", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
       await expectAccessible(page);
       for (const width of [320, 1280]) {
         await page.setViewportSize({ width, height: 800 });
@@ -47,24 +47,24 @@ for (const colorScheme of ["light", "dark"] as const) {
   }
 }
 
-test("the capabilities say what is advertised, what is enforced, who has it, and what was replaced", async ({ signedIn: page, host }) => {
+test("the capabilities page shows advertised and enforced capabilities, models and substitutions", async ({ signedIn: page, host }) => {
   const { runs } = await host.json<{ runs: { runId: string }[] }>("GET", "/v1/runs?workflowId=demo-recovered");
   await host.until(runs[0]?.runId as string, ["completed"]);
   await page.goto(`${host.console}capabilities`);
-  const row = (name: string) => page.getByRole("region", { name: "Capabilities of models" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
+  const row = (name: string) => page.getByRole("region", { name: "Model capabilities" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
   await expect(row("structured-output").getByRole("cell")).toHaveText([/yes/, /yes/, /sample.*sample-1/]);
-  await expect(row("audio-output").getByRole("cell")).toHaveText(["no", "nothing requires it", "none that is known"]);
+  await expect(row("audio-output").getByRole("cell")).toHaveText(["no", "nothing requires it", "none known"]);
   await row("structured-output").getByText(/^by \d types?/).click();
   await expect(row("structured-output")).toContainText("vendor.waybill.demo.triage");
 
-  const replaced = page.getByRole("region", { name: "Models that were replaced" }).getByRole("row").filter({ hasText: "sample-plain" });
+  const replaced = page.getByRole("region", { name: "Model substitutions" }).getByRole("row").filter({ hasText: "sample-plain" });
   await expect(replaced).toContainText("sample·sample-stumbles");
   await expect(replaced).toContainText("structured-output");
   await replaced.getByRole("link").first().click();
   await expect(page.getByRole("heading", { level: 1 })).toContainText("demo-recovered");
 });
 
-test("C1a the API page asks nobody but the host, breaks no policy, and tries a request with the session", async ({ signedIn: page, host }) => {
+test("C1a the API page calls only the host, violates no policy, and tries a request with the session", async ({ signedIn: page, host }) => {
   test.setTimeout(60_000);
   const requests: string[] = [];
   page.on("request", (r) => requests.push(r.url()));

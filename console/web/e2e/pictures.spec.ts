@@ -32,7 +32,7 @@ async function shots(host: Host): Promise<Shot[]> {
   return [
     { name: "runs", path: "", ready: part(".run-link") },
     { name: "runs-phone", path: "", ready: part(".run-link"), width: 320 },
-    { name: "runs-words", path: "", ready: (page) => page.getByText("Words of the filter").click().then(() => page.getByRole("list", { name: "Values of kind" }).waitFor()) },
+    { name: "runs-words", path: "", ready: (page) => page.getByText("Filter syntax").click().then(() => page.getByRole("list", { name: "Values of kind" }).waitFor()) },
     { name: "runs-none", path: "?filter=tag%3Anobody", ready: part(".empty") },
     { name: "run-timeline", path: `runs/${recovered}`, ready: part("[role=grid]") },
     { name: "run-past", path: `runs/${recovered}?at=4`, ready: part(".scrubber .status") },
@@ -52,7 +52,7 @@ async function shots(host: Host): Promise<Shot[]> {
     { name: "inbox-form", path: `inbox?i=${form.interrupt.interruptId}`, ready: part(".question") },
     { name: "inbox-approval", path: `inbox?i=${approval.interrupt.interruptId}`, ready: part(".question") },
     { name: "answer", path: `answer#${form.interrupt.interruptToken}`, ready: part(".question") },
-    { name: "capabilities", path: "capabilities", ready: (page) => page.getByRole("heading", { name: "Kinds of envelopes" }).waitFor() },
+    { name: "capabilities", path: "capabilities", ready: (page) => page.getByRole("heading", { name: "Envelope kinds" }).waitFor() },
     { name: "system", path: "system", ready: part("dl, table") },
     { name: "api", path: "api", ready: part(".opblock") },
     { name: "not-found", path: "nowhere", ready: heading },

@@ -16,7 +16,7 @@ test("C3a ten thousand events are painted, scrolled and reached to the last", as
   const events = await host.events(runId);
   expect(events.length).toBeGreaterThan(10_000);
   await page.goto(`${host.console}runs/${runId}?view=table`);
-  await page.getByRole("checkbox", { name: "each piece of an answer" }).check();
+  await page.getByRole("checkbox", { name: "each answer chunk" }).check();
   await expect(page.getByRole("link", { name: /^Events/ })).toContainText(events.length.toLocaleString("en"));
   expect(await page.locator("table.events tbody tr").count()).toBeLessThanOrEqual(200);
 
@@ -80,7 +80,7 @@ test("C3b an event is on screen within 300 ms of being recorded, at the 95th of 
 async function watchDelays(page: Page, host: Host): Promise<number[]> {
   const runId = await host.run("talk", says(words(160), { delayMsPerToken: 50 }));
   await page.goto(`${host.console}runs/${runId}?view=table`);
-  await page.getByRole("checkbox", { name: "each piece of an answer" }).check();
+  await page.getByRole("checkbox", { name: "each answer chunk" }).check();
   // Who is at the end of the page stays there: from here on it scrolls by itself.
   await expect.poll(() => page.evaluate(() => (window.scrollTo(0, document.body.scrollHeight), window.scrollY))).toBeGreaterThan(0);
   const { from, seen } = await page.evaluate(watchRows);
@@ -123,8 +123,8 @@ test("C3d a run that has been silent for too long is called stalled, on its page
     const runId = await host.runUntil("talk", ["running"], says(["at last"], { delayMsPerToken: 5000 }));
     await open(page, `${host.console}runs/${runId}`);
     await expect(page.locator(".run-head .status")).toHaveText("Stalled");
-    await expect(page.getByText(/^No event for \d/)).toContainText("though the run counts as running");
-    await expect(page.getByText(/It stands at ai\. Held by the dispatcher [A-Z2-7]{26}\./)).toBeVisible();
+    await expect(page.getByText(/^No event for \d/)).toContainText("the run's status is running");
+    await expect(page.getByText(/Current node: ai\. Owned by the dispatcher [A-Z2-7]{26}\./)).toBeVisible();
     expect(host.command("run", "get", runId, "-o", "json")).toMatchObject({ waybill: { waits: { for: "node", nodeId: "ai", attempt: 1 } } });
     await expect(page.getByRole("link", { name: "Logs" })).toHaveAttribute("href", `https://logs.example/q?run=${runId}`);
     await expect(page.getByRole("link", { name: "Wiki" })).toHaveCount(0);
@@ -147,11 +147,11 @@ test("a run that waits for a limit names it, on its page and in the list, and is
     await host.runUntil("hourly", ["completed"]);
     const runId = await host.run("hourly");
     await open(page, `${host.console}runs/${runId}`);
-    await expect(page.getByText(/^Waits for the workflow's rate limit: 1 starts in 1 h 00 min, since .* It can start at /)).toBeVisible();
+    await expect(page.getByText(/^Waiting for the workflow's rate limit: 1 starts in 1 h 00 min, since .* It can start at /)).toBeVisible();
     await expect(page.locator(".run-head .status")).toHaveText("Queued");
     await expect.poll(() => host.command("run", "owner", runId, "-o", "json")).toMatchObject({ state: "none", limit: { reason: "rate", scope: "workflow", limit: 1 } });
     await page.goto(host.console);
-    const row = page.getByRole("row").filter({ hasText: "waits for the workflow's rate limit" });
+    const row = page.getByRole("row").filter({ hasText: "waiting for the workflow's rate limit" });
     await expect(row).toContainText("Queued");
   } finally {
     await host.remove();
@@ -176,7 +176,7 @@ test("C3 the timeline has a lane for each node, and the keyboard reaches all of 
   await expect(page.getByRole("table", { name: "Events" })).toBeVisible();
 });
 
-test("C3 who acts next is said", async ({ signedIn: page, host }) => {
+test("C3 the next actor is shown", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("gate", ["waiting-approval"]);
   await open(page, `${host.console}runs/${runId}`);
   await expect(page.locator(".run-head .status")).toHaveText("Needs approval");
@@ -188,14 +188,14 @@ test("C3 who acts next is said", async ({ signedIn: page, host }) => {
 
   // The demo asks for a form: by its status the run waits for something outside, and it is a person who acts.
   await page.goto(`${host.console}?filter=workflow%3Ademo-approval`);
-  await expect(page.getByText("waits for somebody to fill in a form at approve")).toBeVisible();
+  await expect(page.getByText("waiting for a form to be filled in at approve")).toBeVisible();
   await page.locator(".run-link").first().click();
   await expect(page.getByText("A person has to fill in the form at approve.")).toBeVisible();
   await page.goto(`${host.console}inbox`);
   await expect(page.getByRole("link", { name: "A form: Refund for order A-4711" })).toBeVisible();
 });
 
-test("C5a what the host has taken out is nowhere in the page, the clipboard or a file", async ({ signedIn: page, host, context }) => {
+test("C5a redacted values are nowhere in the page, the clipboard or a file", async ({ signedIn: page, host, context }) => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const bodies: Promise<string>[] = [];
   page.on("response", (response) => bodies.push(response.text().catch(() => "")));
@@ -242,7 +242,7 @@ test("C5b strings stay text and numbers stay exact, whatever they hold", async (
   expect(foreign).toEqual([]);
 });
 
-test("C9 tokens add up to what the providers said, and what is unknown is not zero", async ({ signedIn: page, host }) => {
+test("C9 tokens add up to the reported usage, and unknown is not zero", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("triage", ["completed"], { inputs: { mail: "I was charged twice for order 1234." } });
   const usage = (await host.events(runId)).filter((event) => event.type === "provider.usage").map((event) => event.payload as Record<string, number>);
   await open(page, `${host.console}runs/${runId}?view=cost`);
@@ -254,7 +254,7 @@ test("C9 tokens add up to what the providers said, and what is unknown is not ze
   await expect(page.getByText(/Cost is an estimate/)).toBeVisible();
 });
 
-test("C12 what cannot be done says why, and a reason is kept in the log", async ({ signedIn: page, host }) => {
+test("C12 unavailable actions show the reason, and a reason is kept in the log", async ({ signedIn: page, host }) => {
   const done = await host.runUntil("steps", ["completed"]);
   await open(page, `${host.console}runs/${done}`);
   const cancel = page.getByRole("button", { name: "Cancel", exact: true });
@@ -265,7 +265,7 @@ test("C12 what cannot be done says why, and a reason is kept in the log", async 
 
   const runId = await host.runUntil("gate", ["waiting-approval"]);
   await open(page, `${host.console}runs/${runId}`);
-  await expect(page.getByRole("button", { name: "Pause" })).toHaveAccessibleDescription("A run that waits for somebody cannot be paused.");
+  await expect(page.getByRole("button", { name: "Pause" })).toHaveAccessibleDescription("A waiting run cannot be paused.");
   await cancel.click();
   await page.getByLabel(/^Reason/).fill("no longer wanted");
   await page.getByRole("button", { name: "Cancel the run" }).click();
@@ -278,7 +278,7 @@ test("C12 a run is paused and resumed", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("wait", ["running"]);
   await open(page, `${host.console}runs/${runId}`);
   await page.getByRole("button", { name: "Pause" }).click();
-  await page.getByLabel(/^at once/).check();
+  await page.getByLabel(/^immediately/).check();
   await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
   await expect(page.locator(".run-head .status")).toHaveText("Paused");
   await page.getByRole("button", { name: "Resume" }).click();
@@ -294,7 +294,7 @@ test("C14 exports are the host's own bytes, and their words are repeated", async
   const answer = await (await host.call("GET", `/v1/runs/${runId}/events/poll?timeout=1`)).text();
   for (const line of lines) expect(answer).toContain(line);
   expect(lines.map((line) => (JSON.parse(line) as RunEventDoc).sequence)).toEqual(lines.map((_, i) => i));
-  await expect(page.locator(".menu .said")).toHaveText(`Saved: ${lines.length} events, as the host has recorded them.`);
+  await expect(page.locator(".menu .said")).toHaveText(`Saved: ${lines.length} events, exactly as recorded.`);
   const bundle = JSON.parse(await download(page, "Save the debug bundle")) as { run: { runId: string }; redactionMode: string };
   expect(bundle.run.runId).toBe(runId);
   await expect(page.locator(".menu .said")).toContainText(`mode ${bundle.redactionMode}`);
@@ -315,23 +315,23 @@ test("C3c a crash of the host is survived: reconnecting, then live, and every ev
   });
 });
 
-test("C3c a page that does not come says so, and comes when the host is back", async ({ page, basePath }) => {
+test("C3c a page that fails to load shows an error, and loads when the host is back", async ({ page, basePath }) => {
   test.setTimeout(60_000);
   await withMortal(page, basePath, "", async (host) => {
     await host.kill();
-    // Nobody knows whether an answer arrived that nobody has answered.
+    // Without a response, it is unknown whether the answer arrived.
     await page.getByRole("button", { name: "Accept" }).click();
-    await expect(page.getByRole("alert")).toContainText("Whether your answer has arrived is not known; sent again, it counts once.");
+    await expect(page.getByRole("alert")).toContainText("Your answer may have arrived. You can send it again; it counts once.");
     await page.getByRole("link", { name: "Capabilities" }).click();
-    await expect(page.getByRole("heading", { level: 1, name: "This page did not come" })).toBeVisible();
-    await page.getByRole("button", { name: "Load it again" }).click();
-    await expect(page.getByRole("alert")).toContainText("The host does not answer.");
+    await expect(page.getByRole("heading", { level: 1, name: "This page could not be loaded" })).toBeVisible();
+    await page.getByRole("button", { name: "Reload" }).click();
+    await expect(page.getByRole("alert")).toContainText("The host did not respond.");
     await page.goBack(); // what was open before still is
     await expect(page.getByText("A person has to decide at gate.")).toBeVisible();
     await page.goForward();
     await host.start();
-    await page.getByRole("button", { name: "Load it again" }).click();
-    await expect(page.getByRole("heading", { name: "Kinds of envelopes" })).toBeVisible();
+    await page.getByRole("button", { name: "Reload" }).click();
+    await expect(page.getByRole("heading", { name: "Envelope kinds" })).toBeVisible();
   });
 });
 
@@ -384,7 +384,7 @@ test("a run is looked back at as of any of its events, by slider, keys and addre
   await expect(page).not.toHaveURL(/[?&]at=/);
 });
 
-test("what a run had then is what the host says it had", async ({ signedIn: page, host }) => {
+test("a past state matches the host's", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("triage", ["completed"], { inputs: { mail: "hello" } });
   await page.goto(`${host.console}runs/${runId}?view=data&at=0`);
   await expect(page.getByRole("region", { name: "Inputs" })).toBeVisible();

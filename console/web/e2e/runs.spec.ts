@@ -2,7 +2,7 @@ import { expect, least, test, timePaint } from "./fixtures";
 import { asking, envelope, program } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
 
-test("C2a the list is filtered by the host, and its address says how", async ({ signedIn: page, host }) => {
+test("C2a the list is filtered by the host, and the URL contains the filter", async ({ signedIn: page, host }) => {
   await host.runUntil("fail", ["failed"]);
   await host.runUntil("steps", ["completed"]);
   await page.goto(host.console);
@@ -53,12 +53,12 @@ test("C2 a pasted id leads to its run, and its event", async ({ signedIn: page, 
   expect(new URL(page.url()).pathname).toBe(`${new URL(host.console).pathname}runs/${runId}`);
 });
 
-test("C2 a list without runs says how to start one, and a filter without runs is told apart", async ({ signedIn: page, host }) => {
+test("C2 an empty list explains how to start a run, and a filter without runs looks different", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}?filter=${encodeURIComponent("workflow:nobody-has-this")}`);
-  await expect(page.getByText("No run fits")).toBeVisible();
+  await expect(page.getByText("No runs match")).toBeVisible();
 });
 
-test("C2 from the list there is a way to every page that is about no run in particular", async ({ signedIn: page, host }) => {
+test("C2 the list links to every page that belongs to no run", async ({ signedIn: page, host }) => {
   for (const [link, title] of [["Compare runs…", "Compare runs"], ["Try an answer…", "Try an answer"], ["Open a file…", "Open a file"]] as const) {
     await page.goto(host.console);
     await page.getByRole("link", { name: link }).click();
@@ -66,20 +66,20 @@ test("C2 from the list there is a way to every page that is about no run in part
   }
 });
 
-test("C2 the words of the filter are told, and kinds and providers find their runs", async ({ signedIn: page, host }) => {
+test("C2 the filter syntax is listed, and kinds and providers find their runs", async ({ signedIn: page, host }) => {
   await asking(host, "asks", { envelopeType: "clarification.request" });
   await program(host, "asks", envelope("clarification.request", { questions: [{ id: "q", question: "Which colour?" }] }));
   const runId = await host.runUntil("asks", ["waiting-input"]);
   await host.runUntil("steps", ["completed"]);
   await page.goto(host.console);
-  await page.getByText("Words of the filter").click();
+  await page.getByText("Filter syntax").click();
   await expectAccessibleEverywhere(page);
   await page.getByRole("list", { name: "Values of kind" }).getByRole("link", { name: "clarification.request" }).click();
   expect(new URL(page.url()).searchParams.get("filter")).toBe("kind:clarification.request");
   await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
   await expect(page.getByRole("row").filter({ hasText: "steps" })).toHaveCount(0);
 
-  await page.getByText("Words of the filter").click();
+  await page.getByText("Filter syntax").click();
   await page.getByRole("button", { name: "provider:" }).click();
   await expect(page.getByRole("searchbox")).toBeFocused();
   await page.keyboard.type("mock");
@@ -87,7 +87,7 @@ test("C2 the words of the filter are told, and kinds and providers find their ru
   await expect(page.getByRole("list", { name: "Conditions" })).toContainText("provider: mock");
   await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
   await page.goto(`${host.console}?filter=${encodeURIComponent("provider:nobody")}`);
-  await expect(page.getByText("No run fits")).toBeVisible();
+  await expect(page.getByText("No runs match")).toBeVisible();
 });
 
 test("C2 a filter is saved under a name, kept in the browser, and forgotten", async ({ signedIn: page, host }) => {
@@ -107,14 +107,14 @@ test("C2 a filter is saved under a name, kept in the browser, and forgotten", as
   await expect(saved).toHaveCount(0);
 });
 
-test("C2 several runs are cancelled together, and each says what became of it", async ({ signedIn: page, host }) => {
+test("C2 several runs are cancelled together, and each shows its result", async ({ signedIn: page, host }) => {
   const ids: string[] = [];
   for (let i = 0; i < 3; i++) ids.push(await host.runUntil("gate", ["waiting-approval"], { tags: ["bulk"] }));
   await host.runUntil("steps", ["completed"], { tags: ["bulk"] });
   await page.goto(`${host.console}?filter=${encodeURIComponent("tag:bulk")}`);
   await page.getByRole("button", { name: "Select runs…" }).click();
   await expect(page.getByRole("checkbox")).toHaveCount(3);
-  await page.getByRole("button", { name: "Select all 3 that go on" }).click();
+  await page.getByRole("button", { name: "Select all 3 active" }).click();
   await page.getByRole("checkbox").first().uncheck();
   await expectAccessibleEverywhere(page);
   await page.getByRole("button", { name: "Cancel 2 runs…" }).click();
@@ -122,7 +122,7 @@ test("C2 several runs are cancelled together, and each says what became of it", 
   await expect(dialog.getByRole("list", { name: "Runs to cancel" }).getByRole("listitem")).toHaveCount(2);
   await dialog.getByLabel(/^Reason/).fill("not wanted");
   await expectAccessibleEverywhere(page);
-  // One of them ends while somebody thinks. The first of the list is the newest, and stays.
+  // One of them ends before the confirmation. The first of the list is the newest, and stays.
   const [left, ended] = [ids[2] as string, ids[1] as string];
   await host.json("POST", `/v1/runs/${ended}/interrupts/gate`, { resumeValue: { action: "accept" } });
   await host.until(ended, ["completed"]);

@@ -1,7 +1,7 @@
 import { key, readKey } from "./host";
 import { expect, expectAccessible, test, watch, withMortal } from "./fixtures";
 
-test("C1a only this host is asked, and the policy is never broken", async ({ signedIn: page, host }) => {
+test("C1a only this host is called, and the policy is never violated", async ({ signedIn: page, host }) => {
   const asked: string[] = [];
   page.on("request", (request) => asked.push(request.url()));
   const runId = await host.runUntil("steps", ["completed"]);
@@ -24,7 +24,7 @@ test("C1b without a credential there is a sign-in page and nothing of a run", as
   await expectAccessible(page);
   await page.getByLabel("API key").fill("no-such-key");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await expect(page.getByRole("alert")).toHaveText("The host does not know this key.");
+  await expect(page.getByRole("alert")).toHaveText("This key is not valid.");
   await page.getByLabel("API key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toContainText("steps");
@@ -81,10 +81,10 @@ test("C1b a session that the host no longer knows leads to the sign-in page, als
   });
 });
 
-test("C1c who signs out in one tab leaves nothing to read in another", async ({ signedIn: page, host, context }) => {
+test("C1c signing out in one tab clears the other tabs", async ({ signedIn: page, host, context }) => {
   const other = await context.newPage();
   await other.goto(`${host.console}capabilities`);
-  await expect(other.getByRole("heading", { name: "Kinds of envelopes" })).toBeVisible();
+  await expect(other.getByRole("heading", { name: "Envelope kinds" })).toBeVisible();
   await page.goto(host.console);
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(other.getByRole("heading", { name: "Sign in to Waybill" })).toBeVisible();

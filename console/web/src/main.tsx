@@ -3,7 +3,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Router } from "wouter";
 import { queryClient } from "./api/query";
-import { consolePath } from "./app/base";
+import { consolePath } from "./api/base";
 import { listenForKeys } from "./app/keys";
 import { Shell } from "./app/Shell";
 import { Session } from "./app/Session";

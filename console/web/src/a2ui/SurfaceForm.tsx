@@ -2,14 +2,14 @@ import { useId, useRef, useState, type ReactNode } from "react";
 import { stringifyJson, type Json } from "../api/json";
 import { JsonView } from "../ui/JsonView";
 import { Name, Text } from "../ui/Text";
-import { plain } from "../ui/plain";
+import { escapeHidden } from "../ui/escape";
 import { answerOf, checkValues, initialValues, isField, parseSurface, type Component, type Field, type Surface, type Values } from "./parse";
 import "./surface.css";
 import "../styles/form.css";
 
-/** Where a surface comes from, as its frame says. */
+/** The origin of a surface. */
 export interface Provenance {
-  /** A model wrote it, as the log says; else it may be the workflow's own. */
+  /** The log shows that a model wrote it; otherwise its workflow may have. */
   written?: boolean | undefined;
   nodeId?: string | undefined;
   model?: string | undefined;
@@ -19,20 +19,20 @@ export interface Provenance {
 type Props = {
   payload: unknown;
   provenance?: Provenance;
-  /** The surface's title stands above it already. */
+  /** The surface's title is already shown above it. */
   titled?: boolean;
-  /** A surface that is still being written offers no action. */
+  /** A partial surface has no actions. */
   partial?: boolean;
-  /** Why nothing may be sent now; undefined: it may. */
+  /** Why the form cannot be sent; undefined means it can. */
   blocked?: string | undefined;
-  /** Whether something is being sent. */
+  /** A request is in progress. */
   busy?: boolean;
   onResume?: (values: Values) => void;
 };
 
 /**
- * A form or card that a model wrote, out of the closed catalogue. It is data: nothing of it is run or fetched, and its
- * buttons lead to the one callback alone (OpenWOP envelope contract §18).
+ * A form or card of the closed catalogue, written by a model. It is data: nothing is executed or fetched, and its
+ * buttons only call onResume (OpenWOP envelope contract §18).
  */
 export function SurfaceForm(props: Props): ReactNode {
   const parsed = parseSurface(props.payload);
@@ -44,7 +44,7 @@ function Unshown({ reason, payload }: { reason: string; payload: unknown }): Rea
   return (
     <div className="note ask">
       <p>
-        <strong>This form is not shown.</strong> It is not of the catalogue that this console knows: <code>{reason}</code>
+        <strong>This form is not shown.</strong> It does not match the form catalogue of this console: <code>{reason}</code>
       </p>
       <details>
         <summary>Its JSON</summary>
@@ -59,7 +59,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const form = useRef<HTMLFormElement>(null);
   const prefix = useId();
-  // What was typed stays when the surface grows; a field that came later begins as it says.
+  // Typed values survive an update of the surface; new fields start with their defaults.
   const values: Values = Object.assign(initialValues(surface), pick(surface, typed));
   const reason = partial ? "The form is still being written." : blocked;
   const submit = (): void => {
@@ -82,7 +82,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
         ref={form}
         noValidate
         onSubmit={(event) => {
-          event.preventDefault(); // Enter sends nothing by itself: a button has to be meant
+          event.preventDefault(); // Enter does not submit; only a button does
         }}
       >
         {surface.title && !titled && (
@@ -92,7 +92,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
         )}
         {surface.components.map((c, i) => (
             <Part
-              // A surface has no ids for texts: their place is who they are.
+              // Texts have no ids, so their index is the key.
               key={"id" in c ? `id ${c.id}` : `at ${i}`}
               part={c}
               level={levels[i] ?? 3}
@@ -122,7 +122,7 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
   );
 }
 
-/** The level of each heading on the page: below that of the frame, and never more than one below the last. */
+/** Returns the level of each heading: below the frame's heading, and at most one below the previous heading. */
 export function headingLevels(s: Surface): number[] {
   const out: number[] = [];
   let last = s.title ? 3 : 2;
@@ -172,7 +172,7 @@ function Part({ part: c, level, reason, busy, inert, onPress, ...field }: PartPr
         </p>
       );
     case "action.button": {
-      const blocked = c.action.target === "exchange" ? "This host has no conversation to send it to." : reason;
+      const blocked = c.action.target === "exchange" ? "This host does not support conversations." : reason;
       return (
         <button type="button" className={c.action.target === "resume" ? "primary" : undefined} disabled={inert || busy || blocked !== undefined} title={blocked} onClick={onPress}>
           <Name text={c.label} />
@@ -215,7 +215,7 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
           <option value="">{required ? "Choose one" : "No choice"}</option>
           {c.options.map((o) => (
             <option key={o.value} value={o.value}>
-              {plain(o.label)}
+              {escapeHidden(o.label)}
             </option>
           ))}
         </select>
@@ -226,7 +226,7 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
           value={text}
           required={required}
           autoComplete="off"
-          {...(c.component === "field.text" && c.placeholder ? { placeholder: plain(c.placeholder) } : {})}
+          {...(c.component === "field.text" && c.placeholder ? { placeholder: escapeHidden(c.placeholder) } : {})}
           onChange={(e) => onChange(e.target.value)}
         />
       )}

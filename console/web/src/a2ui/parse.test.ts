@@ -30,22 +30,22 @@ test.each<[string, unknown, RegExp]>([
   ["no version", { surface: { components: [] } }, /^\/catalogVersion: missing/],
   ["an unknown component", form({ component: "image", url: "https://x" }), /^\/surface\/components\/0\/component: "image" is not in the catalogue$/],
   ["a component of the prototype", form({ component: "constructor" }), /not in the catalogue/],
-  ["an extra member", form({ ...field, href: "x" }), /^\/surface\/components\/0\/href: no member/],
+  ["an extra member", form({ ...field, href: "x" }), /^\/surface\/components\/0\/href: is not in the catalogue/],
   ["an extra member of the surface", { catalogVersion: "0.9.1", surface: { components: [], style: "x" } }, /^\/surface\/style/],
   ["an extra member of the payload", { ...(seven as object), script: "x" }, /^\/script/],
   ["an extra member of an action", form({ component: "action.button", id: "a", label: "b", action: { target: "resume", url: "x" } }), /action\/url/],
-  ["another target", form({ component: "action.button", id: "a", label: "b", action: { target: "https://x" } }), /want resume or exchange/],
+  ["another target", form({ component: "action.button", id: "a", label: "b", action: { target: "https://x" } }), /must be resume or exchange/],
   ["a duplicate id", form(field, { component: "action.button", id: "why", label: "b", action: { target: "resume" } }), /\/1\/id: component 0 has the same id/],
   ["the id action", form({ ...field, id: "action" }), /no component may have the id "action"/],
   ["the id __proto__", form(JSON.parse('{"component":"field.text","id":"__proto__","label":"x"}')), /__proto__/],
   ["no options", form({ component: "field.select", id: "x", label: "x", options: [] }), /at least one option/],
-  ["a member of another type", form({ component: "heading", text: 7 }), /\/text: want a text/],
+  ["a member of another type", form({ component: "heading", text: 7 }), /\/text: must be a string/],
   ["a level beyond six", form({ component: "heading", text: "x", level: 7 }), /level/],
   ["a missing member", form({ component: "text" }), /\/text: is missing/],
   ["201 components", form(...Array.from({ length: 201 }, () => ({ component: "text", text: "x" }))), /201 components/],
-  ["more than 64 kB", form({ component: "text", text: "x".repeat(65_536) }), /at most 65536/],
-  ["no object", "hello", /want an object/],
-  ["nothing", null, /want an object/],
+  ["more than 64 kB", form({ component: "text", text: "x".repeat(65_536) }), /limit is 65536/],
+  ["no object", "hello", /must be an object/],
+  ["nothing", null, /must be an object/],
 ])("%s is refused with its place", (_, payload, reason) => {
   expect(parseSurface(payload)).toEqual({ refused: expect.stringMatching(reason) });
 });
@@ -64,7 +64,7 @@ test("what is missing or impossible is said in words, by field", () => {
   const s = surfaceOf(seven);
   expect([...checkValues(s, { why: "", when: "31.1.2026", how: "pigeon", box: true })]).toEqual([
     ["why", "Why?: this is required"],
-    ["when", "When?: want a date, as 2026-01-31"],
+    ["when", "When?: enter a date such as 2026-01-31"],
     ["how", "How?: choose one of the options"],
   ]);
   expect(checkValues(s, { why: "x", when: "", how: "post", box: false }).size).toBe(0);

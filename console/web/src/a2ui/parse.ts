@@ -1,9 +1,9 @@
-// Reads an A2UI surface of the closed catalogue 0.9.1 (OpenWOP envelope contract §3.5, §18).
-// A document that is in any way more or other than the catalogue is not rendered at all.
+// Parses an A2UI surface of the closed catalogue 0.9.1 (OpenWOP envelope contract §3.5, §18). Documents that differ
+// from the catalogue in any way are not rendered.
 
 export const catalogVersion = "0.9.1";
 
-/** What a page shows at most of one surface. */
+/** Limits of one surface. */
 export const maxComponents = 200;
 export const maxBytes = 64 * 1024;
 
@@ -41,28 +41,28 @@ const refuse = (where: string, why: string): never => {
 type Check = (v: unknown, where: string) => void;
 
 const isText: Check = (v, where) => {
-  if (typeof v !== "string") refuse(where, "want a text");
+  if (typeof v !== "string") refuse(where, "must be a string");
 };
 const isFlag: Check = (v, where) => {
-  if (typeof v !== "boolean") refuse(where, "want true or false");
+  if (typeof v !== "boolean") refuse(where, "must be true or false");
 };
 const isID: Check = (v, where) => {
   isText(v, where);
   if (v === "") refuse(where, "must not be empty");
-  // The answer of some hosts names the button by this member: a field must not overwrite it.
+  // Some hosts store the button's name in this member of the answer; a field must not overwrite it.
   if (v === "action" || v === "__proto__") refuse(where, `no component may have the id "${String(v)}"`);
 };
 const isLevel: Check = (v, where) => {
-  if (!Number.isInteger(v) || Number(v) < 1 || Number(v) > 6) refuse(where, "want a level from 1 to 6");
+  if (!Number.isInteger(v) || Number(v) < 1 || Number(v) > 6) refuse(where, "must be a level from 1 to 6");
 };
 const isOptions: Check = (v, where) => {
-  if (!Array.isArray(v) || v.length === 0) return refuse(where, "want at least one option");
+  if (!Array.isArray(v) || v.length === 0) return refuse(where, "must have at least one option");
   v.forEach((o, i) => closed(o, `${where}/${i}`, { value: isText, label: isText }, {}));
 };
 const isAction: Check = (v, where) =>
   closed(v, where, {
     target: (t, at) => {
-      if (t !== "resume" && t !== "exchange") refuse(at, "want resume or exchange");
+      if (t !== "resume" && t !== "exchange") refuse(at, "must be resume or exchange");
     },
   }, {});
 
@@ -77,15 +77,15 @@ const catalogue: Record<Component["component"], [required: Record<string, Check>
 };
 
 function members(v: unknown, where: string): Record<string, unknown> {
-  if (typeof v !== "object" || v === null || Array.isArray(v)) return refuse(where || "/", "want an object");
+  if (typeof v !== "object" || v === null || Array.isArray(v)) return refuse(where || "/", "must be an object");
   return v as Record<string, unknown>;
 }
 
-/** Holds an object to its members: those it must have, those it may have, and no others. */
+/** Checks an object's required and optional members; others are rejected. */
 function closed(v: unknown, where: string, required: Record<string, Check>, optional: Record<string, Check>): void {
   const m = members(v, where);
   for (const name of Object.keys(m)) {
-    if (!Object.hasOwn(required, name) && !Object.hasOwn(optional, name)) refuse(`${where}/${name}`, "no member of the catalogue");
+    if (!Object.hasOwn(required, name) && !Object.hasOwn(optional, name)) refuse(`${where}/${name}`, "is not in the catalogue");
   }
   for (const [name, check] of Object.entries(required)) {
     if (!Object.hasOwn(m, name)) refuse(`${where}/${name}`, "is missing");
@@ -107,8 +107,8 @@ function isComponent(v: unknown, where: string): void {
 }
 
 const isComponents: Check = (v, where) => {
-  if (!Array.isArray(v)) return refuse(where, "want a list of components");
-  if (v.length > maxComponents) return refuse(where, `${v.length} components, and at most ${maxComponents} are shown`);
+  if (!Array.isArray(v)) return refuse(where, "must be a list of components");
+  if (v.length > maxComponents) return refuse(where, `${v.length} components, the limit is ${maxComponents}`);
   const ids = new Map<string, number>();
   v.forEach((c, i) => {
     isComponent(c, `${where}/${i}`);
@@ -120,13 +120,13 @@ const isComponents: Check = (v, where) => {
   });
 };
 
-/** Reads the payload of a ui.a2ui-surface envelope; what it refuses it refuses with a place. */
+/** Parses the payload of a ui.a2ui-surface envelope; errors contain the path. */
 export function parseSurface(payload: unknown): Parsed {
   try {
     const bytes = new TextEncoder().encode(JSON.stringify(payload) ?? "").length;
-    if (bytes > maxBytes) refuse("/", `${bytes} bytes, and at most ${maxBytes} are shown`);
+    if (bytes > maxBytes) refuse("/", `${bytes} bytes, the limit is ${maxBytes}`);
     const version = members(payload, "").catalogVersion;
-    if (version !== catalogVersion) refuse("/catalogVersion", `${JSON.stringify(version) ?? "missing"}, and this console shows ${catalogVersion}`);
+    if (version !== catalogVersion) refuse("/catalogVersion", `${JSON.stringify(version) ?? "missing"}, this console supports ${catalogVersion}`);
     closed(
       payload, "",
       { catalogVersion: isText, surface: (s, at) => closed(s, at, { components: isComponents }, { title: isText }) },
@@ -143,7 +143,7 @@ export const isField = (c: Component): c is Field => c.component.startsWith("fie
 
 export type Values = Record<string, string | boolean>;
 
-/** The values a surface begins with, in a map that has no names of its own. */
+/** Returns the initial values of a surface, in a map without a prototype. */
 export function initialValues(s: Surface): Values {
   const values = Object.create(null) as Values;
   for (const c of s.components) {
@@ -152,7 +152,7 @@ export function initialValues(s: Surface): Values {
   return values;
 }
 
-/** What is wrong with what was filled in, by the ids of the fields, in words for people. */
+/** Validates the values; returns messages by field id. */
 export function checkValues(s: Surface, values: Values): Map<string, string> {
   const wrong = new Map<string, string>();
   for (const c of s.components) {
@@ -160,12 +160,12 @@ export function checkValues(s: Surface, values: Values): Map<string, string> {
     const v = values[c.id];
     if (c.required && (v === "" || v === undefined)) wrong.set(c.id, `${c.label}: this is required`);
     else if (c.component === "field.select" && v && !c.options.some((o) => o.value === v)) wrong.set(c.id, `${c.label}: choose one of the options`);
-    else if (c.component === "field.date" && typeof v === "string" && v !== "" && !/^\d{4}-\d{2}-\d{2}$/.test(v)) wrong.set(c.id, `${c.label}: want a date, as 2026-01-31`);
+    else if (c.component === "field.date" && typeof v === "string" && v !== "" && !/^\d{4}-\d{2}-\d{2}$/.test(v)) wrong.set(c.id, `${c.label}: enter a date such as 2026-01-31`);
   }
   return wrong;
 }
 
-/** What is sent: the fields' values by their ids, without those that were left empty. */
+/** Returns the values to send by field id, without empty ones. */
 export function answerOf(s: Surface, values: Values): Values {
   const out = Object.create(null) as Values;
   for (const c of s.components) {

@@ -1,16 +1,16 @@
 import createClient, { type Middleware } from "openapi-fetch";
-import { hostURL } from "../app/base";
+import { hostURL } from "./base";
 import { errorOf, UnreachableError } from "./errors";
 import { parseJson, stringifyJson, type Json } from "./json";
 import type { paths } from "./schema";
 
-/** A key for a request that changes something, so that sending it twice does it once. */
+/** Returns an Idempotency-Key, so that a repeated write takes effect once. */
 export function idempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `console-${Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// The cookie of a session is sent by the browser. A write needs this header as well, which no other site can set.
+// The browser sends the session cookie. A write also needs this header, which other sites cannot set.
 const writes: Middleware = {
   onRequest({ request }) {
     if (request.method !== "GET") request.headers.set("X-Waybill-Console", "1");
@@ -32,7 +32,7 @@ const client = createClient<paths>({
 });
 client.use(writes);
 
-// Answers are read as text and parsed here, because numbers have to stay exact.
+// Responses are read as text and parsed here, to keep numbers exact.
 function exact<M>(method: M): M {
   const call = method as (path: unknown, init?: object) => Promise<{ data?: unknown; error?: unknown; response: Response }>;
   return (async (path: unknown, init?: object) => {
@@ -42,20 +42,20 @@ function exact<M>(method: M): M {
   }) as M;
 }
 
-/** The public API, typed by its own description. Every call throws ApiError or UnreachableError unless it succeeds. */
+/** The public API, typed by its description. A failed call throws ApiError or UnreachableError. */
 export const api = { GET: exact(client.GET), POST: exact(client.POST), DELETE: exact(client.DELETE) };
 
-/** The body of an answer, which is there because errors are thrown. */
+/** Returns the body of a successful response. */
 export async function body<T>(answer: Promise<{ data?: T }>): Promise<T> {
   return (await answer).data as T;
 }
 
-/** The same where the description leaves the document open. */
+/** Returns the body with a type that the API description does not define. */
 export async function bodyAs<T>(answer: Promise<{ data?: unknown }>): Promise<T> {
   return (await answer).data as T;
 }
 
-/** Asks for a document that the description does not have, such as the console's own. */
+/** Fetches a document outside the API description, such as the console's configuration. */
 export async function fetchJson<T = Json>(path: string, init: RequestInit = {}): Promise<T> {
   let response: Response;
   try {

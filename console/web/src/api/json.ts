@@ -1,6 +1,6 @@
-// JSON whose numbers stay what was written: 9007199254740993 and 1.10 have no equal among the numbers of JavaScript.
+// JSON with exact numbers: JavaScript numbers cannot represent 9007199254740993 or 1.10.
 
-/** A number that JavaScript would change, as it was written. */
+/** A number as written, because JavaScript would change it. */
 export class ExactNumber {
   readonly text: string;
   constructor(text: string) {
@@ -14,7 +14,7 @@ export class ExactNumber {
   }
 }
 
-/** A whole number as it was written, however large; undefined: it is none. */
+/** Returns an integer of any size; undefined if the value is not an integer. */
 export function integerOf(value: unknown): bigint | undefined {
   if (value instanceof ExactNumber && /^-?\d+$/.test(value.text)) return BigInt(value.text);
   const n = value instanceof ExactNumber ? value.valueOf() : value;
@@ -23,18 +23,19 @@ export function integerOf(value: unknown): bigint | undefined {
 
 export type Json = null | boolean | number | string | ExactNumber | Json[] | { [name: string]: Json };
 
-// JSON.parse is fast and gives a number's text to nobody, so a document with numbers that would change is read in two steps:
-// those numbers are made strings that begin with a mark, and then the marked strings numbers. A string that begins with the
-// mark by itself gets a second one.
+// JSON.parse drops a number's text, so such documents are parsed in two steps. First, numbers that would change become
+// strings with a marker prefix. Then the marked strings become ExactNumber. A string that already starts with the
+// marker gets a second one.
 const mark = "\ue000";
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
-// More digits than a double surely holds, zeros after the point, an exponent, the sign of zero; or the mark itself.
+// Matches numbers that may change: 16 or more digits, trailing fraction zeros, an exponent, negative zero; or the
+// marker itself.
 const delicate = /\d{16}|\d\.\d*0(?!\d)|\d\.\d{15}|\d[eE][-+\d]|-0|\ue000|\\u[eE]000/;
 
-/** Reads a document; numbers that would change become ExactNumber. */
+/** Parses a document; numbers that would change become ExactNumber. */
 export function parseJson(text: string): Json {
   if (!delicate.test(text)) return JSON.parse(text) as Json;
-  JSON.parse(text); // what is no JSON has to fail as it stands
+  JSON.parse(text); // reject invalid JSON before it is rewritten
   const marked = text.replace(token, (found, at: number) => {
     if (found.startsWith(`"${mark}`) || /^"\\u[eE]000/.test(found)) {
       const name = /^\s*:/.test(text.slice(at + found.length, at + found.length + 20));
@@ -48,22 +49,22 @@ export function parseJson(text: string): Json {
   }) as Json;
 }
 
-/** Writes a document as it was read. */
+/** Serialises a document with its numbers as written. */
 export function stringifyJson(value: unknown, indent?: number): string {
-  let some = false;
+  let hasExact = false;
   const text =
     JSON.stringify(
       value,
       (_name, v: unknown) => {
         if (v instanceof ExactNumber) {
-          some = true;
+          hasExact = true;
           return mark + v.text;
         }
         return typeof v === "string" && v.startsWith(mark) ? mark + v : v;
       },
       indent,
     ) ?? "null";
-  if (!some && !text.includes(mark)) return text;
+  if (!hasExact && !text.includes(mark)) return text;
   return text.replace(token, (found) => {
     if (found.startsWith(`"${mark}${mark}`)) return `"${found.slice(2)}`;
     return found.startsWith(`"${mark}`) ? found.slice(2, -1) : found;

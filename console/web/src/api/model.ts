@@ -1,11 +1,11 @@
-// The documents that the API's description leaves open, as far as pages read them. All members but the named ones may be absent.
+// Types of the documents that the API description leaves open, limited to what pages read.
 import type { Json } from "./json";
 import type { components } from "./schema";
 
 /** A row of the list of runs. */
 export type RunRow = components["schemas"]["RunSummary"];
 
-/** What this host adds to a snapshot: the time of the last event, what the run waits for, when it counts as stalled, why it is quarantined. */
+/** This host's additions to a snapshot: last event time, current wait, stall time and quarantine. */
 export type Standing = { lastEventAt?: string; waits?: RunWait; stallsAt?: string; quarantine?: components["schemas"]["QuarantinedRun"] };
 
 /** A slot or a limit that a run waits for. */

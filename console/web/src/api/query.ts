@@ -2,7 +2,7 @@ import { QueryCache, QueryClient } from "@tanstack/react-query";
 import { isStatus, UnreachableError } from "./errors";
 import { configKey, type ConsoleConfig } from "./session";
 
-// Nothing is asked for again by itself: what changes comes by the stream. Old data stays on screen when asking fails.
+// Queries do not refetch on their own, because changes arrive by stream. Old data stays visible if a refetch fails.
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError(error) {
@@ -19,12 +19,12 @@ export const queryClient: QueryClient = new QueryClient({
   },
 });
 
-/** What to do when the host no longer knows the session: the shell shows the sign-in page. */
+/** Marks the session as ended, so that the shell shows the sign-in page. */
 export function signedOut(): void {
   queryClient.setQueryData<ConsoleConfig>(configKey, (config) => config && { ...config, signedIn: false });
 }
 
-// All tabs of a browser have one session: who signs out in one leaves nothing to be read in another.
+// All tabs share one session: signing out in one tab clears the data of every tab.
 const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("waybill-session");
 tabs?.addEventListener("message", () => leave());
 
@@ -33,7 +33,7 @@ function leave(): void {
   signedOut();
 }
 
-/** What to do when somebody has signed out. */
+/** Clears the session in every tab. */
 export function leaveAllTabs(): void {
   tabs?.postMessage("signed out");
   leave();

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { fetchJson } from "./client";
 import { ApiError } from "./errors";
 
-/** What a page needs to know of the host before anybody has signed in. No secrets are in it. */
+/** The configuration of the console, available before sign-in. It contains no secrets. */
 export type ConsoleConfig = {
   basePath: string;
   mode: "dev" | "production";
@@ -11,29 +11,29 @@ export type ConsoleConfig = {
   links: { name: string; url: string }[];
   limits: { [name: string]: number };
   stalledAfterMs: number;
-  /** Whose session it is; absent before anybody has signed in. */
+  /** The session's identity; absent before sign-in. */
   session?: { tenant: string; keyId: string; scopes: string[]; user?: string };
 };
 
 export const configKey = ["console", "config"] as const;
 
-// A host without the console's own routes is still a host: then the page says nothing of them.
-const bare: ConsoleConfig = { basePath: "", mode: "production", signedIn: true, version: "", links: [], limits: {}, stalledAfterMs: 120_000 };
+// Defaults for hosts without the console's own routes.
+const defaults: ConsoleConfig = { basePath: "", mode: "production", signedIn: true, version: "", links: [], limits: {}, stalledAfterMs: 120_000 };
 
 export async function loadConfig(signal?: AbortSignal): Promise<ConsoleConfig> {
   try {
-    return { ...bare, ...(await fetchJson<Partial<ConsoleConfig>>("/console/config.json", signal ? { signal } : {})) };
+    return { ...defaults, ...(await fetchJson<Partial<ConsoleConfig>>("/console/config.json", signal ? { signal } : {})) };
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return bare;
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return defaults;
     throw error;
   }
 }
 
 export function useConfig(): ConsoleConfig {
-  return useQuery({ queryKey: configKey, queryFn: ({ signal }) => loadConfig(signal), staleTime: Number.POSITIVE_INFINITY }).data ?? bare;
+  return useQuery({ queryKey: configKey, queryFn: ({ signal }) => loadConfig(signal), staleTime: Number.POSITIVE_INFINITY }).data ?? defaults;
 }
 
-/** Whether the session has all of these scopes. The host decides in the end; this only says it beforehand. */
+/** Reports whether the session has all of these scopes. The host makes the final decision. */
 export function useMay(...scopes: string[]): boolean {
   const { session } = useConfig();
   return session === undefined || scopes.every((scope) => session.scopes.includes(scope));
@@ -41,7 +41,7 @@ export function useMay(...scopes: string[]): boolean {
 
 const write = { "Content-Type": "application/json", "X-Waybill-Console": "1" };
 
-/** Trades a key, or the one-time code that `waybill dev` prints, for the cookie of a session. */
+/** Exchanges a key, or the one-time code that `waybill dev` prints, for a session cookie. */
 export async function signIn(credential: { key: string } | { code: string }): Promise<void> {
   await fetchJson("/console/session", { method: "POST", headers: write, body: JSON.stringify(credential) });
 }
@@ -50,7 +50,7 @@ export async function signOut(): Promise<void> {
   await fetchJson("/console/session", { method: "DELETE", headers: write });
 }
 
-/** Takes a one-time code out of the address before anything else can see it. */
+/** Removes a one-time code from the address before any other code can read it. */
 export function takeCode(): string | undefined {
   const code = /^#code=([\w.~-]+)$/.exec(location.hash)?.[1];
   if (location.hash.startsWith("#code=")) history.replaceState(history.state, "", location.pathname + location.search);

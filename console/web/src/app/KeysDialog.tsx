@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Dialog } from "../ui/Dialog";
 import { currentShortcuts, setKeysEnabled, useKeysEnabled } from "./keys";
 
-/** The keys that are good on this page, and the switch that turns them off. */
+/** Lists the active keyboard shortcuts, with a switch to disable them. */
 export function KeysDialog({ open, onClose }: { open: boolean; onClose: () => void }): ReactNode {
   const enabled = useKeysEnabled();
   return (
@@ -23,7 +23,7 @@ export function KeysDialog({ open, onClose }: { open: boolean; onClose: () => vo
       )}
       <label className="check">
         <input type="checkbox" checked={enabled} onChange={(event) => setKeysEnabled(event.target.checked)} />
-        Single keys do something (never inside a field)
+        Single-key shortcuts (inactive in text fields)
       </label>
     </Dialog>
   );

@@ -6,11 +6,11 @@ import { ErrorNote } from "../ui/ErrorNote";
 import { SignInPage } from "../pages/signin/SignInPage";
 import { openPaths } from "./routes";
 
-// Taken when the script starts, before a page or the history could hold it.
+// Read at script start, before a page or the history can expose it.
 const code = takeCode();
 let traded: Promise<string | undefined> | undefined;
 
-// A code is good once, so it is traded once, whatever React renders twice.
+// A code works once, so it is exchanged once even if React renders twice.
 function trade(): Promise<string | undefined> {
   traded ??= code
     ? signIn({ code }).then(
@@ -21,7 +21,7 @@ function trade(): Promise<string | undefined> {
   return traded;
 }
 
-/** Shows its children to those who are signed in, and the sign-in page to others. */
+/** Shows its children with a session, otherwise the sign-in page. */
 export function Session({ children }: { children: ReactNode }): ReactNode {
   const client = useQueryClient();
   const [path] = useLocation();

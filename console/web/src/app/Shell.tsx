@@ -4,14 +4,14 @@ import { leaveAllTabs } from "../api/query";
 import { signOut, useConfig } from "../api/session";
 import { Mark } from "../ui/Mark";
 import { PageBoundary } from "../ui/PageBoundary";
-import { useAnnouncement } from "./announce";
+import { useAnnouncement } from "../ui/announce";
 import { KeysDialog } from "./KeysDialog";
 import { useShortcuts } from "./keys";
 import { navigation, routes } from "./routes";
 import { setTheme, useTheme, type Theme } from "./theme";
 import { NotFoundPage } from "../pages/NotFoundPage";
 
-/** What is around every page: how to get anywhere, and what can be set. */
+/** The frame of every page: navigation and settings. */
 export function Shell(): ReactNode {
   const [path, navigate] = useLocation();
   const config = useConfig();
@@ -20,7 +20,7 @@ export function Shell(): ReactNode {
   useFocusOnNavigation(path, main);
   useShortcuts([
     ...navigation.map((page) => ({ keys: page.key, does: `Go to ${page.name}`, run: () => navigate(page.path) })),
-    { keys: "?", does: "Show these keys", run: () => showKeys(true) },
+    { keys: "?", does: "Show keyboard shortcuts", run: () => showKeys(true) },
     { keys: ".", does: "Copy the link to this page", run: () => void navigator.clipboard?.writeText(location.href) },
   ]);
   return (
@@ -96,7 +96,7 @@ function isCurrent(page: string, path: string): boolean {
   return page === "/" ? path === "/" || path.startsWith("/runs") : path.startsWith(page);
 }
 
-// A new page is read from its start: focus goes to its main region, but not when the first page opens.
+// Moves focus to the main region after navigation, but not on the first page.
 function useFocusOnNavigation(path: string, main: { current: HTMLElement | null }): void {
   const before = useRef(path);
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
 
-/** A key, or two after each other, and what it does. No single key changes anything on the host. */
+/** A shortcut: one key or a sequence of two, and its action. No single key changes anything on the host. */
 export type Shortcut = { keys: string; does: string; run: () => void };
 
 const groups = new Set<{ current: readonly Shortcut[] }>();
@@ -21,7 +21,7 @@ export function setKeysEnabled(on: boolean): void {
   try {
     localStorage.setItem(storage, on ? "on" : "off");
   } catch {
-    // no storage: the choice lasts as long as the page
+    // Without storage, the choice lasts until the page is closed.
   }
   for (const listener of listeners) listener();
 }
@@ -36,7 +36,7 @@ export function useKeysEnabled(): boolean {
   );
 }
 
-/** Adds shortcuts while the calling component is there. */
+/** Registers shortcuts while the calling component is mounted. */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   const group = useRef(shortcuts);
   useEffect(() => {
@@ -50,7 +50,7 @@ export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   }, []);
 }
 
-/** All shortcuts that are good now, for the list of them. */
+/** Returns all active shortcuts, for their list. */
 export function currentShortcuts(): Shortcut[] {
   return [...groups].flatMap((group) => group.current);
 }

@@ -1,9 +1,9 @@
 import type { ComponentType, LazyExoticComponent } from "react";
-import { loaded } from "./load";
+import { loaded } from "../ui/load";
 
 type Page = LazyExoticComponent<ComponentType>;
 
-/** The pages, by the path below the console's own. The first that fits is shown. */
+/** The pages by path, relative to the console. The first match is shown. */
 export const routes: readonly { path: string; page: Page }[] = [
   { path: "/", page: loaded(() => import("../pages/runs/RunsPage")) },
   { path: "/runs/:runId", page: loaded(() => import("../pages/run/RunPage")) },
@@ -20,7 +20,7 @@ export const routes: readonly { path: string; page: Page }[] = [
   { path: "/api", page: loaded(() => import("../pages/api/ApiPage")) },
 ];
 
-/** The pages that need nobody signed in: what they show is named by a token of its own. */
+/** Pages that need no session, because a token or a file identifies their content. */
 export const openPaths = ["/answer"];
 
 export const navigation = [

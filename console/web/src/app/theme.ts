@@ -17,7 +17,7 @@ export function setTheme(theme: Theme): void {
     if (theme === "system") localStorage.removeItem(key);
     else localStorage.setItem(key, theme);
   } catch {
-    // no storage: the choice lasts as long as the page
+    // Without storage, the choice lasts until the page is closed.
   }
   for (const listener of listeners) listener();
 }

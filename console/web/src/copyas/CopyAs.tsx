@@ -1,5 +1,5 @@
 import { useRef, type ReactNode } from "react";
-import { announce } from "../app/announce";
+import { announce } from "../ui/announce";
 import { record, text } from "../ladder/events";
 import { useCapabilities } from "../ladder/ui/context";
 import { copyText } from "../ui/CopyButton";
@@ -7,7 +7,7 @@ import { asCurl, asGrpcurl, asWaybill, type HostRequest } from "./requests";
 import { Name } from "../ui/Text";
 import "./copyas.css";
 
-/** The request behind something on the page, as a command. */
+/** Copies a page's request as a command. */
 export function CopyAs({ request, label = "Copy as" }: { request: HostRequest; label?: string }): ReactNode {
   const grpc = record(useCapabilities().grpc);
   const box = useRef<HTMLDetailsElement>(null);
@@ -18,7 +18,7 @@ export function CopyAs({ request, label = "Copy as" }: { request: HostRequest; l
     ["grpcurl", address === undefined ? undefined : asGrpcurl(request, address)],
   ] as const;
   return (
-    // Escape closes it, wherever in it the focus is.
+    // Escape closes the menu from any focused element inside.
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions
     <details
       className="copyas"
@@ -37,7 +37,7 @@ export function CopyAs({ request, label = "Copy as" }: { request: HostRequest; l
               type="button"
               className="quiet"
               onClick={() => {
-                void copyText(command).then((ok) => announce(ok ? `Copied the ${name} command` : "The browser refused to copy"));
+                void copyText(command).then((ok) => announce(ok ? `Copied the ${name} command` : "The browser blocked copying"));
                 if (box.current) box.current.open = false;
               }}
             >

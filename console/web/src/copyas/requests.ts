@@ -1,20 +1,20 @@
-// A request to the host as commands to copy. Credentials are a name of the environment, never a value.
-import { hostURL } from "../app/base";
+// Requests to the host as shell commands. Credentials are an environment variable, never a value.
+import { hostURL } from "../api/base";
 
 export interface HostRequest {
   method: "GET" | "POST";
-  /** The path below the host's address. */
+  /** The path relative to the host's URL. */
   path: string;
   body?: unknown;
-  /** The same for the command line of Waybill, without the first word. */
+  /** The arguments of the waybill command. */
   waybill?: string;
-  /** The method of the gRPC API, and its message. */
+  /** The gRPC method and its message. */
   grpc?: { method: string; message: unknown };
-  /** The request needs no credential: a token in its path is one. */
+  /** The request needs no credential, because its path contains a token. */
   open?: boolean;
 }
 
-/** A word of a shell: in single quotes, unless it is a plain one. */
+/** Quotes a shell word unless it is plain. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -4,7 +4,7 @@ import { explain, ownerInWords } from "./explain";
 import { Name, Text } from "../ui/Text";
 import "./explain.css";
 
-/** An error in three parts: its code, what it means, and who does what next. */
+/** An error code with its meaning and the next step. */
 export function Explanation({ code, message }: { code: string; message?: string | undefined }): ReactNode {
   const row = explain(code);
   return (
@@ -19,24 +19,24 @@ export function Explanation({ code, message }: { code: string; message?: string 
       {row ? (
         <dl>
           <div>
-            <dt>Means</dt>
+            <dt>Meaning</dt>
             <dd>{row.meaning}</dd>
           </div>
           <div>
-            <dt>Next</dt>
+            <dt>Next step</dt>
             <dd>
               <Steps text={row.next} /> <span className="dim">For {ownerInWords(row.owner)}.</span>
             </dd>
           </div>
         </dl>
       ) : (
-        <p className="dim">A code of the workflow or of a node of its own: this host's table does not have it.</p>
+        <p className="dim">This code comes from the workflow or one of its nodes. The host's error table does not list it.</p>
       )}
     </div>
   );
 }
 
-/** A sentence of the table, in which commands stand between backticks. */
+/** A sentence of the table; text in backticks is a command. */
 function Steps({ text }: { text: string }): ReactNode {
   return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
 }

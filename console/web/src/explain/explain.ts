@@ -1,10 +1,10 @@
-// What an error code means and who does what about it: the table of the host itself, generated from protocol/fault.
+// The host's error table, generated from protocol/fault.
 import table from "../gen/errors.json";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 export interface Explanation {
   code: string;
-  /** The HTTP status; 0 for a code that only a run or a node has. */
+  /** The HTTP status; 0 for codes of runs and nodes only. */
   http: number;
   grpc: string;
   retry: boolean;
@@ -15,20 +15,20 @@ export interface Explanation {
 
 const rows = table as Record<string, Omit<Explanation, "code">>;
 
-/** Codes of workflows' and vendors' own are in no table. */
+/** Returns the row of a code; undefined for codes of workflows and vendors. */
 export function explain(code: string): Explanation | undefined {
-  const row = own(rows, code);
+  const row = lookup(rows, code);
   return row && { code, ...row };
 }
 
 export const codes = (): string[] => Object.keys(rows);
 
 const owners: Record<string, string> = {
-  model: "the model, when it is asked again",
+  model: "the model, on retry",
   "workflow author": "the workflow's author",
-  operator: "whoever runs the host",
-  caller: "whoever sent the request",
+  operator: "the host's operator",
+  caller: "the caller",
 };
 
-/** Who acts, as a part of a sentence. */
-export const ownerInWords = (owner: string): string => own(owners, owner) ?? owner;
+/** Names the owner of the next step. */
+export const ownerInWords = (owner: string): string => lookup(owners, owner) ?? owner;

@@ -17,7 +17,7 @@ import "../styles/form.css";
 type Mode = "replay" | "branch";
 type Props = { snapshot: RunSnapshot; log: RunLog; seq: number; open: boolean; onClose: () => void };
 
-/** The dialog that makes another run out of the start of this one. */
+/** The dialog to fork a run. */
 export function ForkDialog({ snapshot, log, seq, open, onClose }: Props): ReactNode {
   return (
     <Dialog open={open} onClose={onClose} title="Fork this run" wide>
@@ -39,7 +39,7 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
   const fromSeq = /^\d+$/.test(from) ? Number(from) : undefined;
   const overlay = mode === "branch" ? overlayOf(snapshot, configurable, tags, metadata) : {};
   const most = log.ended ? Math.max(0, log.last) : log.events.length;
-  const wrong = fromSeq === undefined || fromSeq > most ? `Want a number from 0 to ${most}.` : undefined;
+  const wrong = fromSeq === undefined || fromSeq > most ? `Enter a number from 0 to ${most}.` : undefined;
   const request = fromSeq === undefined ? undefined : { mode, fromSeq, ...(overlay.value ? { runOptionsOverlay: overlay.value } : {}) };
   const effects = effectsInWords(effectsFrom(log.events, fromSeq ?? 0));
   const submit = (): void => {
@@ -74,35 +74,35 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
           mode="replay"
           chosen={mode}
           onChoose={setMode}
-          says={`From the record: no model is asked, nothing outside is reached, no webhook is sent.${effects.length > 0 ? ` Taken from the record: ${effects.join(", ")}.` : ""}`}
+          effect={`Uses recorded results: no model calls, no external calls, no webhooks.${effects.length > 0 ? ` Taken from the record: ${effects.join(", ")}.` : ""}`}
         />
         <Choice
           name={id}
           mode="branch"
           chosen={mode}
           onChoose={setMode}
-          says={`For real from here on: models are asked and paid for, tools are called, people are asked, webhooks are sent.${effects.length > 0 ? ` The source did from here: ${effects.join(", ")}.` : ""}`}
+          effect={`Executes again from here: models are called and billed, tools run, people are asked, webhooks are sent.${effects.length > 0 ? ` The source run did this from here: ${effects.join(", ")}.` : ""}`}
         />
       </fieldset>
       <div className="field">
-        <label htmlFor={`${id}from`}>First event that is made anew</label>
+        <label htmlFor={`${id}from`}>First new event</label>
         <input id={`${id}from`} inputMode="numeric" value={from} autoComplete="off" aria-invalid={wrong !== undefined} onChange={(e) => setFrom(e.target.value)} />
         {wrong && <p className="wrong">{wrong}</p>}
       </div>
       {fromSeq !== undefined && !wrong && <Prefix log={log} fromSeq={fromSeq} />}
       {mode === "branch" ? (
         <fieldset className="overlay">
-          <legend>Changed for the branch</legend>
+          <legend>Changes for the branch</legend>
           <Area id={`${id}c`} label="configurable, as JSON" value={configurable} onChange={setConfigurable} />
           <div className="field">
-            <label htmlFor={`${id}t`}>tags, divided by commas</label>
+            <label htmlFor={`${id}t`}>tags, separated by commas</label>
             <input id={`${id}t`} value={tags} autoComplete="off" onChange={(e) => setTags(e.target.value)} />
           </div>
           <Area id={`${id}m`} label="metadata, as JSON" value={metadata} onChange={setMetadata} />
           {overlay.wrong && <p className="wrong">{overlay.wrong}</p>}
         </fieldset>
       ) : (
-        <p className="dim small">A replay takes no changes: it plays what was recorded.</p>
+        <p className="dim small">A replay has no changes: it uses the recorded results.</p>
       )}
       {request && (
         <section aria-label="The request" className="fork-request">
@@ -130,15 +130,15 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
   );
 }
 
-function Choice({ name, mode, chosen, onChoose, says }: { name: string; mode: Mode; chosen: Mode; onChoose: (m: Mode) => void; says: string }): ReactNode {
+function Choice({ name, mode, chosen, onChoose, effect }: { name: string; mode: Mode; chosen: Mode; onChoose: (m: Mode) => void; effect: string }): ReactNode {
   const id = `${name}${mode}`;
   return (
     <div className="fork-mode">
-      <input type="radio" id={id} name={name} value={mode} checked={chosen === mode} aria-describedby={`${id}says`} onChange={() => onChoose(mode)} />
+      <input type="radio" id={id} name={name} value={mode} checked={chosen === mode} aria-describedby={`${id}effect`} onChange={() => onChoose(mode)} />
       <div>
         <label htmlFor={id}>{mode === "replay" ? "Replay" : "Branch"}</label>
-        <p className="dim" id={`${id}says`}>
-          {says}
+        <p className="dim" id={`${id}effect`}>
+          {effect}
         </p>
       </div>
     </div>
@@ -154,13 +154,13 @@ function Area({ id, label, value, onChange }: { id: string; label: string; value
   );
 }
 
-/** The events that the fork begins with. */
+/** Lists the inherited events. */
 function Prefix({ log, fromSeq }: { log: RunLog; fromSeq: number }): ReactNode {
   const shown = 6;
   const before = log.events.slice(Math.max(0, fromSeq - shown), fromSeq);
   return (
     <section aria-label="Inherited events" className="prefix">
-      <h3>{fromSeq === 0 ? "Nothing is inherited: it begins anew" : `Inherited: ${fromSeq} event${fromSeq === 1 ? "" : "s"}`}</h3>
+      <h3>{fromSeq === 0 ? "Nothing is inherited: the fork starts from the beginning" : `Inherited: ${fromSeq} event${fromSeq === 1 ? "" : "s"}`}</h3>
       {before.length > 0 && (
         <ol start={before[0]?.sequence ?? 0}>
           {fromSeq > before.length && <li className="dim">… {fromSeq - before.length} before</li>}
@@ -175,7 +175,7 @@ function Prefix({ log, fromSeq }: { log: RunLog; fromSeq: number }): ReactNode {
   );
 }
 
-/** What a branch changes of its source's options; only what differs is sent. */
+/** Returns the overlay of a branch: only the options that differ from the source. */
 export function overlayOf(source: Pick<RunSnapshot, "configurable" | "tags" | "metadata">, configurable: string, tags: string, metadata: string): { value?: Record<string, unknown>; wrong?: string } {
   const value: Record<string, unknown> = {};
   for (const [name, written, was] of [
@@ -186,9 +186,9 @@ export function overlayOf(source: Pick<RunSnapshot, "configurable" | "tags" | "m
     try {
       now = JSON.parse(written);
     } catch {
-      return { wrong: `${name} is not JSON yet.` };
+      return { wrong: `${name} is not valid JSON.` };
     }
-    if (typeof now !== "object" || now === null || Array.isArray(now)) return { wrong: `${name} has to be an object.` };
+    if (typeof now !== "object" || now === null || Array.isArray(now)) return { wrong: `${name} must be an object.` };
     if (stringifyJson(now) !== stringifyJson(was ?? {})) value[name] = now;
   }
   const list = tags.split(",").map((t) => t.trim()).filter(Boolean);

@@ -1,11 +1,11 @@
 import type { RunEvent } from "../api/model";
 import { text } from "../ladder/events";
 
-/** What a source did from an event on: what a branch does again for real, and a replay takes from the record. */
+/** The effects of the source from an event on: a branch executes them again, a replay uses the recorded results. */
 export interface Effects {
   modelCalls: number;
   questions: number;
-  /** Nodes that reach something outside, by their types. */
+  /** Nodes with external effects, by type. */
   outside: Map<string, number>;
 }
 
@@ -24,7 +24,7 @@ export function effectsFrom(events: readonly RunEvent[], seq: number): Effects {
 
 const many = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s"}`;
 
-/** The effects as the rest of a sentence. */
+/** Describes the effects. */
 export function effectsInWords(x: Effects): string[] {
   const out: string[] = [];
   if (x.modelCalls > 0) out.push(many(x.modelCalls, "model call"));

@@ -23,6 +23,6 @@ test("an overlay holds what differs from the source", () => {
   const source = { configurable: { "ai.model": "a" }, tags: ["x"], metadata: {} };
   expect(overlayOf(source, '{"ai.model":"a"}', "x", "{}")).toEqual({});
   expect(overlayOf(source, '{"ai.model":"b"}', "x, y", "{}")).toEqual({ value: { configurable: { "ai.model": "b" }, tags: ["x", "y"] } });
-  expect(overlayOf(source, "{", "x", "{}")).toEqual({ wrong: "configurable is not JSON yet." });
-  expect(overlayOf(source, "[]", "x", "{}")).toEqual({ wrong: "configurable has to be an object." });
+  expect(overlayOf(source, "{", "x", "{}")).toEqual({ wrong: "configurable is not valid JSON." });
+  expect(overlayOf(source, "[]", "x", "{}")).toEqual({ wrong: "configurable must be an object." });
 });

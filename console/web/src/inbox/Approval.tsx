@@ -5,12 +5,11 @@ import { record, text, texts } from "../ladder/events";
 import { Payload } from "../media/Payload";
 import { Explanation } from "../explain/Explanation";
 import { Text } from "../ui/Text";
-import { offered, type Action } from "./question";
-import type { KindProps } from "./QuestionCard";
+import { offered, type Action, type KindProps } from "./question";
 
 const names: Record<Action, string> = { accept: "Accept", reject: "Reject", refine: "Refine…", "edit-accept": "Edit and accept…", ask: "Ask…" };
 
-/** Something to decide: what it is about stands above the decisions that its gate offers. */
+/** An approval: the content under review, then the decisions of its gate. */
 export function Approval({ question, blocked, busy, untrusted, answer }: KindProps): ReactNode {
   const { data } = question;
   const prefix = useId();
@@ -24,7 +23,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
   const approverNames = texts(data.approversList);
   const votes = question.votes !== undefined || approverNames.length > 0;
   const surface = isSurface(data.artifactData, text(data.artifactType));
-  // What a model wrote for somebody to press decides nothing, whoever presses it (OpenWOP envelope contract §12, §18).
+  // Actions of a model-written surface do not decide an approval (OpenWOP envelope contract §12, §18).
   const tainted = untrusted === true && surface;
   const role = text(record(data.override).requiredRole);
   const send = (action: Action, more: Record<string, unknown> = {}): void => {
@@ -45,12 +44,12 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
       try {
         send("edit-accept", { editedArtifactData: JSON.parse(edited) as unknown });
       } catch {
-        setWrong("This is not JSON yet.");
+        setWrong("This is not valid JSON.");
       }
       return;
     }
     if (words.trim() === "") {
-      setWrong(panel === "ask" ? "Write a question." : "Say what should be better.");
+      setWrong(panel === "ask" ? "Write a question." : "Describe what to improve.");
       return;
     }
     if (panel === "ask") send("ask", { question: words });
@@ -66,7 +65,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
         </p>
       )}
       {data.artifactData === undefined || data.artifactData === null ? (
-        <p className="dim">Nothing to look at comes with this question.</p>
+        <p className="dim">This question has no content to review.</p>
       ) : (
         <section className="artifact" aria-label="Under review">
           <p className="dim small">
@@ -104,7 +103,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
       )}
       {tainted && (
         <div className="note ask" id={`${prefix}tainted`}>
-          <Explanation code="untrusted_content_blocks_approval" message="What is under review was made of untrusted content: it cannot be accepted." />
+          <Explanation code="untrusted_content_blocks_approval" message="This content is untrusted and cannot be accepted." />
         </div>
       )}
       <fieldset className="decisions" aria-describedby={tainted ? `${prefix}tainted` : undefined}>
@@ -125,7 +124,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
       {panel && (
         <div className="panel">
           <div className="field">
-            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : panel === "refine" ? "What should be better" : "Edited, as JSON"}</label>
+            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : panel === "refine" ? "What to improve" : "Edited, as JSON"}</label>
             {panel === "edit-accept" ? (
               <textarea id={`${prefix}panel`} className="mono" rows={10} spellCheck={false} value={edited} aria-invalid={wrong !== undefined} onChange={(e) => setEdited(e.target.value)} />
             ) : (

@@ -2,9 +2,9 @@ import { useId, useRef, useState, type ReactNode } from "react";
 import { record, text } from "../ladder/events";
 import { Field, valueOf, type Draft } from "./Fields";
 import { violations } from "./schema";
-import type { KindProps } from "./QuestionCard";
+import type { KindProps } from "./question";
 
-/** Questions with an answer each: checked here in words, sent as a map by their ids. */
+/** Questions with one answer each, validated here and sent as a map by question id. */
 export function Clarification({ question, blocked, busy, places, answer }: KindProps): ReactNode {
   const prefix = useId();
   const list = Array.isArray(question.data.questions) ? question.data.questions.map(record) : [];

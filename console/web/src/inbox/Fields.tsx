@@ -1,14 +1,14 @@
 import type { ReactNode } from "react";
 import { Text } from "../ui/Text";
 import { controlOf } from "./schema";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
-/** What somebody has filled in so far: undefined is nothing yet. Numbers and JSON are kept as they are typed. */
+/** The typed value of a field; undefined means empty. Numbers and JSON are kept as typed. */
 export type Draft = string | boolean | string[] | undefined;
 
 type Props = { id: string; label: string; hint?: string | undefined; schema: unknown; draft: Draft; wrong: string | undefined; disabled: boolean; onChange: (d: Draft) => void };
 
-/** One labelled control for an answer with a schema. */
+/** A labelled control for a schema. */
 export function Field({ id, label, hint, schema, draft, wrong, disabled, onChange }: Props): ReactNode {
   const control = controlOf(schema);
   const described = [hint ? `${id}-hint` : "", wrong ? `${id}-wrong` : ""].filter(Boolean).join(" ");
@@ -73,8 +73,8 @@ export function Field({ id, label, hint, schema, draft, wrong, disabled, onChang
         </select>
       ) : control.form === "number" ? (
         <input id={id} inputMode={control.whole ? "numeric" : "decimal"} value={text} disabled={disabled} autoComplete="off" {...aria} onChange={(e) => onChange(e.target.value)} />
-      ) : control.form === "text" && control.format !== undefined && own(inputs, control.format) ? (
-        <input id={id} type={own(inputs, control.format)} value={text} disabled={disabled} autoComplete="off" {...aria} onChange={(e) => onChange(e.target.value)} />
+      ) : control.form === "text" && control.format !== undefined && lookup(inputs, control.format) ? (
+        <input id={id} type={lookup(inputs, control.format)} value={text} disabled={disabled} autoComplete="off" {...aria} onChange={(e) => onChange(e.target.value)} />
       ) : (
         <textarea
           id={id}
@@ -102,7 +102,7 @@ const inputs: Record<string, string> = { date: "date", email: "email", uri: "url
 
 const written = (o: unknown): string => (typeof o === "string" ? o : JSON.stringify(o));
 
-/** The value that a draft stands for; wrong says why it is none. */
+/** Converts a draft to its value; wrong has the validation error. */
 export function valueOf(schema: unknown, draft: Draft): { value?: unknown; wrong?: string } {
   const control = controlOf(schema);
   switch (control.form) {
@@ -120,16 +120,16 @@ export function valueOf(schema: unknown, draft: Draft): { value?: unknown; wrong
       const t = String(draft ?? "").trim();
       if (t === "") return { wrong: "write a number" };
       const n = Number(t);
-      if (!Number.isFinite(n)) return { wrong: "want a number" };
-      return control.whole && !Number.isInteger(n) ? { wrong: "want a whole number" } : { value: n };
+      if (!Number.isFinite(n)) return { wrong: "enter a number" };
+      return control.whole && !Number.isInteger(n) ? { wrong: "enter a whole number" } : { value: n };
     }
     case "text":
-      return draft === undefined || draft === "" ? { wrong: "write an answer" } : { value: String(draft) };
+      return draft === undefined || draft === "" ? { wrong: "enter an answer" } : { value: String(draft) };
     case "json":
       try {
         return { value: JSON.parse(String(draft ?? "")) as unknown };
       } catch {
-        return { wrong: "want JSON" };
+        return { wrong: "enter valid JSON" };
       }
   }
 }

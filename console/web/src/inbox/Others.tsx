@@ -1,4 +1,4 @@
-// The questions that are no approval and no clarification: events from outside, doubts of an agent, forms, and the host's own.
+// Forms for all kinds except approvals and clarifications: external events, low confidence, surfaces and custom kinds.
 import { useId, useState, type ReactNode } from "react";
 import { SurfaceForm } from "../a2ui/SurfaceForm";
 import { stringifyJson, type Json } from "../api/json";
@@ -6,31 +6,31 @@ import { number, record, text } from "../ladder/events";
 import { JsonView } from "../ui/JsonView";
 import { Text } from "../ui/Text";
 import { Field, valueOf, type Draft } from "./Fields";
-import type { KindProps } from "./QuestionCard";
+import type { KindProps } from "./question";
 import { violations } from "./schema";
 
-/** A form that a model made, or the workflow's author. */
+/** A form written by a model or by the workflow's author. */
 export function Form({ question, blocked, busy, provenance, answer }: KindProps): ReactNode {
   return <SurfaceForm payload={question.data.payload} provenance={provenance} titled partial={question.partial} blocked={blocked} busy={busy} onResume={answer} />;
 }
 
-/** Something that another system says; a person can say it in its place. */
+/** An event of another system; a person can send it instead. */
 export function External({ question, ...props }: KindProps): ReactNode {
   return (
     <div className="question-form">
       <p>
-        The run goes on when an event <code>{text(question.data.eventType)}</code> arrives that repeats these members:
+        The run continues when an event <code>{text(question.data.eventType)}</code> arrives with these members:
       </p>
       <JsonView value={record(question.data.correlation) as Json} />
       <details>
-        <summary>Send the event by hand</summary>
+        <summary>Send the event manually</summary>
         <Raw question={question} {...props} initial={stringifyJson(question.data.correlation ?? {}, 2)} name="Event" send="Send the event" />
       </details>
     </div>
   );
 }
 
-/** A decision that somebody made without being sure enough. */
+/** A decision of an agent with low confidence. */
 export function LowConfidence({ question, ...props }: KindProps): ReactNode {
   const { data } = question;
   const observed = number(data.observed) ?? 0;
@@ -38,7 +38,7 @@ export function LowConfidence({ question, ...props }: KindProps): ReactNode {
   return (
     <div className="question-form">
       <p>
-        <code>{text(data.agentId)}</code> was sure to {percent(observed)}, and {percent(threshold)} are needed.
+        <code>{text(data.agentId)}</code> reported a confidence of {percent(observed)}; the threshold is {percent(threshold)}.
       </p>
       <meter className="confidence" min={0} max={1} low={threshold} value={observed} aria-label="Confidence">
         {percent(observed)}
@@ -50,7 +50,7 @@ export function LowConfidence({ question, ...props }: KindProps): ReactNode {
 
 const percent = (n: number): string => `${Math.round(n * 100)} %`;
 
-/** A question of another kind: fields where its schema has some, else JSON. */
+/** A question of a custom kind: fields if its schema has any, otherwise JSON. */
 export function Custom({ question, ...props }: KindProps): ReactNode {
   const schema = record(question.resumeSchema);
   const shown = question.data.payload as Json | undefined;
@@ -137,7 +137,7 @@ function Raw({ question, blocked, busy, places, answer, initial, name, send }: K
           setWrong(why && `${why[0]} ${why[1]}`.trim());
           if (!why) answer(value);
         } catch {
-          setWrong("This is not JSON yet.");
+          setWrong("This is not valid JSON.");
         }
       }}
     >

@@ -10,25 +10,11 @@ import { Name, Text } from "../ui/Text";
 import { Approval } from "./Approval";
 import { Clarification } from "./Clarification";
 import { Custom, External, Form, LowConfidence } from "./Others";
-import { approvers, isForm, kindLook, titleOf, votesInWords, type Question } from "./question";
+import { approvers, isForm, kindLook, titleOf, votesInWords, type KindProps, type Question } from "./question";
 import { useAnswer, type Answering, type Elsewhere, type Send } from "./useAnswer";
 import { When } from "./When";
 import "./inbox.css";
 import "../styles/form.css";
-
-/** What the part of a kind gets. */
-export interface KindProps {
-  question: Question;
-  /** Why nobody may answer here; undefined: somebody may. */
-  blocked: string | undefined;
-  busy: boolean;
-  /** What the host found wrong, by pointers into the answer. */
-  places: Map<string, string>;
-  /** What is asked was made of untrusted content. */
-  untrusted?: boolean | undefined;
-  provenance: Provenance;
-  answer: (resumeValue: unknown) => void;
-}
 
 type Props = {
   question: Question;
@@ -36,28 +22,28 @@ type Props = {
   blocked?: string | undefined;
   untrusted?: boolean | undefined;
   provenance?: Provenance;
-  /** The run has an answer already, as the page sees it. */
+  /** The answer found in the run, if there is one. */
   resolved?: Elsewhere | undefined;
   runPath?: string | undefined;
   find?: (() => Promise<Elsewhere | undefined>) | undefined;
   onDone?: () => void;
-  /** What else stands in the card's head. */
+  /** Additional content of the card's header. */
   extra?: ReactNode;
   /** Level of the card's heading. */
   level?: 2 | 3;
 };
 
-/** One question to a person: what is asked, by whom, until when, and the ways to answer it. */
+/** A question with its context and the form to answer it. */
 export function QuestionCard(props: Props): ReactNode {
   const { question, send, find, onDone, resolved, runPath, extra, level = 2 } = props;
   const { answering, answer } = useAnswer({ send, find, onDone });
   const look = kindLook(question);
   const Heading = `h${level}` as "h2";
-  const said = useRef<HTMLDivElement>(null);
+  const outcome = useRef<HTMLDivElement>(null);
   const over = answering.state === "answered" || answering.state === "elsewhere";
-  // What was pressed is gone: whoever pressed it reads on at what became of it.
+  // The pressed button is removed, so focus moves to the outcome.
   useEffect(() => {
-    if (over) said.current?.focus();
+    if (over) outcome.current?.focus();
   }, [over]);
   const votes = answering.state === "counted" && answering.votes ? answering.votes : question.votes;
   return (
@@ -93,7 +79,7 @@ export function QuestionCard(props: Props): ReactNode {
         </p>
       </header>
       {over || (resolved && answering.state !== "sending") ? (
-        <div ref={said} tabIndex={-1} className="question-over">
+        <div ref={outcome} tabIndex={-1} className="question-over">
           <Over answering={answering} resolved={resolved} runPath={runPath} />
         </div>
       ) : (
@@ -157,13 +143,13 @@ function Over({ answering, resolved, runPath }: { answering: Answering; resolved
   return (
     <div className="note idle">
       <p>
-        <strong>{code === "interrupt_expired" ? "The time for an answer is over." : "This is not asked any more."}</strong> {explain(code)?.meaning} {link}
+        <strong>{code === "interrupt_expired" ? "The deadline for an answer has passed." : "This question is closed."}</strong> {explain(code)?.meaning} {link}
       </p>
     </div>
   );
 }
 
-/** A refusal in words; the bare 403 of a key is never shown as it is. */
+/** Explains a rejected answer; a plain 403 is never shown alone. */
 function Refused({ error }: { error: unknown }): ReactNode {
   if (error instanceof ApiError) {
     return (
@@ -176,8 +162,8 @@ function Refused({ error }: { error: unknown }): ReactNode {
   return (
     <p className="note bad" role="alert">
       {error instanceof UnreachableError
-        ? "The host does not answer. Whether your answer has arrived is not known; sent again, it counts once."
-        : `${error instanceof Error ? error.message : "The answer could not be sent."} Nothing was answered; try again.`}
+        ? "The host did not respond. Your answer may have arrived. You can send it again; it counts once."
+        : `${error instanceof Error ? error.message : "The answer could not be sent."} The answer was not recorded. Try again.`}
     </p>
   );
 }

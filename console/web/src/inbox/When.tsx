@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { ago, dateTime, useNow } from "../ui/time";
 
-/** A moment before or after now, in one unit; the moment itself is its title. */
+/** Shows the distance to a time in one unit; the title has the exact time. */
 export function When({ at }: { at: string }): ReactNode {
   const past = useNow() - Date.parse(at);
   if (!Number.isFinite(past)) return <span>{at}</span>;

@@ -1,4 +1,4 @@
-// What the pages ask the host about questions, and how they tell each other of answers.
+// Requests about questions, and the channel that notifies other tabs of answers.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, bodyAs, fetchJson } from "../api/client";
@@ -6,7 +6,7 @@ import type { Provenance } from "../a2ui/SurfaceForm";
 import { isStatus } from "../api/errors";
 import type { Json } from "../api/json";
 import type { RunEvent } from "../api/model";
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 import { record, text } from "../ladder/events";
 import { openStream } from "../live/link";
 import type { RunLog } from "../live/runLog";
@@ -22,7 +22,7 @@ export interface Item {
 type Page = { interrupts?: { runId: string; workflowId: string; interrupt?: Json }[]; nextCursor?: string };
 
 const key = ["interrupts"] as const;
-// Votes make no event, so a question that takes several is asked for again; so is everything where a feed does not come through.
+// Votes create no event, so questions with a quorum are polled. Without a feed, all questions are polled.
 const refresh = 5000;
 
 const itemsOf = (page: Page): Item[] => (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt) }));
@@ -38,20 +38,20 @@ async function list(query: string, signal: AbortSignal): Promise<Item[]> {
 }
 
 export interface Inbox {
-  /** All questions of the tenant's runs; undefined: not known yet. */
+  /** All questions of the tenant's runs; undefined until loaded. */
   items: Item[] | undefined;
-  /** Those that this key may answer. */
+  /** Interrupt ids that this key may answer. */
   mine: Set<string>;
-  /** The key lacks the scope to answer anything. */
+  /** The key lacks the scope for answers. */
   reader: boolean;
-  /** It is known which of them this key may answer, or that nobody can tell. */
+  /** Loading of the answerable questions has finished or failed. */
   settled: boolean;
   error: Error | null;
   at: number;
   refetch: () => void;
 }
 
-/** The open questions, kept fresh while somebody looks. */
+/** Returns the open questions, updated while the page is visible. */
 export function useInbox(live: boolean): Inbox {
   const client = useQueryClient();
   const fed = useFeed(live);
@@ -65,7 +65,7 @@ export function useInbox(live: boolean): Inbox {
   const waiting = useQuery({ queryKey: [...key, "waiting"], queryFn: ({ signal }) => waitingRuns(signal), enabled: reader, refetchInterval: reader ? interval : false, staleTime: 1000 });
   useEffect(
     () =>
-      heard(() => {
+      onAnswerElsewhere(() => {
         void client.invalidateQueries({ queryKey: key });
       }),
     [client],
@@ -81,7 +81,7 @@ export function useInbox(live: boolean): Inbox {
   };
 }
 
-/** Reads the list anew when a run changes; false: the feed of runs does not come through. */
+/** Reloads the list when a run changes; returns false if the feed is unavailable. */
 function useFeed(live: boolean): boolean {
   const client = useQueryClient();
   const [fed, setFed] = useState(true);
@@ -111,7 +111,7 @@ function useFeed(live: boolean): boolean {
   return fed;
 }
 
-// A key that may only read finds the questions where every reader does: in the logs of the runs that wait.
+// A key without the scope reads the questions from the logs of the waiting runs.
 async function waitingRuns(signal: AbortSignal): Promise<Item[]> {
   const out: Item[] = [];
   for (const status of ["waiting-approval", "waiting-input", "waiting-external"]) {
@@ -135,7 +135,7 @@ async function eventsOf(runId: string, signal?: AbortSignal): Promise<RunEvent[]
   }
 }
 
-/** The questions that a log says are asked and not answered. */
+/** Returns the open questions of a log. */
 export function openIn(events: readonly RunEvent[]): Question[] {
   const open = new Map<unknown, Question>();
   for (const e of events) {
@@ -149,7 +149,7 @@ export function openIn(events: readonly RunEvent[]): Question[] {
   return [...open.values()];
 }
 
-/** Sends an answer by the run and the node that asks. */
+/** Sends an answer by run and node. */
 export function sendTo(runId: string, nodeId: string): Send {
   return async (resumeValue, idempotencyKey) => {
     const sent = await bodyAs<Json>(
@@ -159,25 +159,25 @@ export function sendTo(runId: string, nodeId: string): Send {
         body: { resumeValue, runId: undefined, nodeId: undefined } as never,
       }),
     );
-    tell();
+    notifyTabs();
     return sent;
   };
 }
 
 const channel = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("waybill-answers");
 
-/** Tells the other tabs that something was answered. */
-function tell(): void {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel is of one origin
+/** Notifies the other tabs of an answer. */
+function notifyTabs(): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a broadcast channel has one origin
   channel?.postMessage("answered");
 }
 
-function heard(listener: () => void): () => void {
+function onAnswerElsewhere(listener: () => void): () => void {
   channel?.addEventListener("message", listener);
   return () => channel?.removeEventListener("message", listener);
 }
 
-/** How a question was resolved, as the events of its run say. */
+/** Returns the resolution of a question from the run's events. */
 export function resolutionIn(events: readonly RunEvent[], interruptId: string): Elsewhere | undefined {
   const e = events.findLast((x) => x.type === "interrupt.resolved" && record(x.payload).interruptId === interruptId);
   if (!e) return undefined;
@@ -185,16 +185,16 @@ export function resolutionIn(events: readonly RunEvent[], interruptId: string): 
   return { by: text(p.resolvedBy), action: text(record(p.resumeValue).action) ?? text(p.outcome), at: text(p.resolvedAt) ?? e.timestamp };
 }
 
-/** Whether what is asked was made of untrusted content. */
+/** Reports whether a question contains untrusted content. */
 export const isUntrusted = (log: RunLog, interruptId: string): boolean =>
   log.events.some((e) => e.type === "interrupt.requested" && e.contentTrust === "untrusted" && record(e.payload).interruptId === interruptId);
 
-/** Looks the resolution up in the log of the run, read anew. */
+/** Reads the log of the run and returns the resolution. */
 export async function findResolution(runId: string, interruptId: string): Promise<Elsewhere | undefined> {
   return resolutionIn(await eventsOf(runId), interruptId);
 }
 
-/** Where a form comes from: the model that wrote the run's last surface, if one did. */
+/** Returns the origin of a form: the model that wrote the run's last surface, if any. */
 export function provenanceIn(events: readonly RunEvent[], nodeId: string): Provenance {
   const e = events.findLast((x) => x.type === "artifact.created" && record(x.payload).artifactType === "ui.a2ui-surface");
   if (!e) return { nodeId, written: false };

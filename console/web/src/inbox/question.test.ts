@@ -13,6 +13,6 @@ it.each([
   ["the start of a long text", form({ component: "text", text: "x".repeat(200) }), `A form: ${"x".repeat(80)}`],
   ["nothing, where it has only fields", form({ component: "field.text", id: "why", label: "Why?" }), "A form to fill in"],
   ["nothing, where it cannot be read", { kind: "custom", payload: { data: { customKind: "ui.a2ui-surface", payload: { surface: { components: "none" } } } } }, "A form to fill in"],
-])("of several forms in a list each is told by %s", (_, interrupt, want) => {
+])("of several forms in a list each is shown for %s", (_, interrupt, want) => {
   expect(titleOf(questionOf(interrupt))).toBe(want);
 });

@@ -1,7 +1,8 @@
-// What a run asks of somebody outside, as the pages read it (OpenWOP host contract §6).
+// Questions of a run, as the pages read them (OpenWOP host contract §6).
+import type { Provenance } from "../a2ui/SurfaceForm";
 import { number, record, text, texts } from "../ladder/events";
 import type { IconName } from "../ui/Icon";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 export interface Votes {
   accepts: number;
@@ -16,15 +17,29 @@ export interface Question {
   data: Record<string, unknown>;
   resumeSchema?: Record<string, unknown> | boolean | undefined;
   requestedAt?: string | undefined;
-  /** When the time for an answer is over; undefined: never. */
+  /** Deadline of the answer; undefined means none. */
   dueAt?: string | undefined;
   votes?: Votes | undefined;
   level: number;
-  /** What is asked is still being written. */
+  /** The question is incomplete: its surface is still being written. */
   partial: boolean;
 }
 
-/** Reads the interrupt of a snapshot or of the list of questions. */
+/** The props of the form for one kind of question. */
+export interface KindProps {
+  question: Question;
+  /** Why the question cannot be answered here; undefined means it can. */
+  blocked: string | undefined;
+  busy: boolean;
+  /** The host's validation errors, by JSON Pointer into the answer. */
+  places: Map<string, string>;
+  /** The question contains untrusted content. */
+  untrusted?: boolean | undefined;
+  provenance: Provenance;
+  answer: (resumeValue: unknown) => void;
+}
+
+/** Parses the interrupt of a snapshot or of the list of questions. */
 export function questionOf(interrupt: unknown): Question {
   const i = record(interrupt);
   const p = record(i.payload);
@@ -42,7 +57,7 @@ export function questionOf(interrupt: unknown): Question {
   };
 }
 
-/** Reads what the inspection of a token shows. */
+/** Parses the inspection of a token. */
 export function questionOfToken(shown: unknown): Question & { resolved: boolean; expiresAt: string | undefined } {
   const s = record(shown);
   const data = record(s.data);
@@ -62,7 +77,7 @@ export function questionOfToken(shown: unknown): Question & { resolved: boolean;
   };
 }
 
-/** A surface that comes in pieces says so as its envelope does (OpenWOP envelope contract §2, §18). */
+/** A partial surface is marked like its envelope (OpenWOP envelope contract §2, §18). */
 const isPartial = (data: unknown): boolean => record(record(data).partial).isPartial === true;
 
 function schemaOf(v: unknown): Question["resumeSchema"] {
@@ -74,7 +89,7 @@ function due(requestedAt: string | undefined, timeoutMs: number | undefined): st
   return new Date(Date.parse(requestedAt) + timeoutMs).toISOString();
 }
 
-/** How far a quorum is. A host that does not say is only known to require some. */
+/** Returns the votes of a quorum. If the host does not report them, only the required number is known. */
 function votesOf(votes: unknown, data: Record<string, unknown>): Votes | undefined {
   const required = number(data.requiredApprovals) ?? 1;
   if (votes === undefined) return required > 1 ? { accepts: -1, rejects: 0, required } : undefined;
@@ -88,10 +103,10 @@ export const votesInWords = (v: Votes): string =>
 export const actions = ["accept", "reject", "refine", "edit-accept", "ask"] as const;
 export type Action = (typeof actions)[number];
 
-/** The actions that a gate offers, in the protocol's order. */
+/** Returns the actions of a gate, in the protocol's order. */
 export const offered = (q: Question): Action[] => actions.filter((a) => texts(q.data.actions).includes(a));
 
-/** Who may answer, in words; undefined: whoever has the scope. */
+/** Names the approvers; undefined if any key with the scope may answer. */
 export function approvers(data: Record<string, unknown>): string | undefined {
   const named = [
     ...texts(data.approversList),
@@ -106,20 +121,20 @@ type Look = { word: string; icon: IconName };
 const kinds: Record<string, Look> = {
   approval: { word: "Approval", icon: "shield" },
   clarification: { word: "Questions", icon: "question" },
-  "external-event": { word: "Event from outside", icon: "swap" },
+  "external-event": { word: "External event", icon: "swap" },
   "low-confidence": { word: "Low confidence", icon: "bang" },
   custom: { word: "Answer", icon: "question" },
 };
 
-export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (own(kinds, q.kind) ?? { word: q.kind, icon: "question" }));
+export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (lookup(kinds, q.kind) ?? { word: q.kind, icon: "question" }));
 
 export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.customKind === "ui.a2ui-surface";
 
-/** What is asked, in one line. */
+/** Returns the title of a question. */
 export function titleOf(q: Question): string {
   if (q.kind === "approval") return text(q.data.title) ?? "Approval";
   if (q.kind === "external-event") return `Waiting for the event ${text(q.data.eventType) ?? ""}`.trim();
-  if (q.kind === "low-confidence") return `${text(q.data.agentId) ?? "An agent"} was not sure enough`;
+  if (q.kind === "low-confidence") return `${text(q.data.agentId) ?? "An agent"} reported low confidence`;
   if (q.kind === "clarification") {
     const list = Array.isArray(q.data.questions) ? q.data.questions : [];
     const first = text(record(list[0]).question) ?? "Questions";

@@ -1,4 +1,4 @@
-// From the JSON Schema of an answer: which control takes it, and in words what is wrong with it.
+// Controls and validation messages from the JSON Schema of an answer.
 import { Validator, type OutputUnit, type Schema } from "@cfworker/json-schema";
 import { number, record, text } from "../ladder/events";
 
@@ -10,7 +10,7 @@ export type Control =
   | { form: "several"; options: unknown[] }
   | { form: "json" };
 
-/** The control for a schema; whatever is not simple is written as JSON. */
+/** Returns the control for a schema; complex schemas use JSON. */
 export function controlOf(schema: unknown): Control {
   const s = record(schema);
   if (schema === undefined) return { form: "text", maxLength: undefined, format: undefined };
@@ -32,7 +32,7 @@ export function controlOf(schema: unknown): Control {
   return { form: "json" };
 }
 
-/** Why a value does not satisfy a schema, by the pointers into the value; empty: it does. */
+/** Validates a value; returns messages by JSON Pointer, empty if valid. */
 export function violations(schema: unknown, value: unknown): Map<string, string> {
   const out = new Map<string, string>();
   if (schema === undefined || schema === true) return out;
@@ -40,7 +40,7 @@ export function violations(schema: unknown, value: unknown): Map<string, string>
   try {
     found = new Validator(schema as Schema, "2020-12", false).validate(value).errors;
   } catch {
-    return out; // a schema that cannot be read here is the host's to judge
+    return out; // the host validates schemas that cannot be read here
   }
   for (const e of found) {
     const at = e.instanceLocation.replace(/^#/, "");
@@ -50,7 +50,7 @@ export function violations(schema: unknown, value: unknown): Map<string, string>
   return out;
 }
 
-// Keywords that only say that a part below them failed.
+// Keywords that only report a failure of a subschema.
 const wrappers = new Set(["properties", "items", "prefixItems", "allOf", "$ref", "if", "then", "else", "patternProperties", "contains"]);
 
 function inWords(e: OutputUnit, schema: Record<string, unknown>, value: unknown): string | undefined {
@@ -61,15 +61,15 @@ function inWords(e: OutputUnit, schema: Record<string, unknown>, value: unknown)
     case "enum":
       return `choose one of ${list(rule)}`;
     case "const":
-      return `it has to be ${JSON.stringify(rule)}`;
+      return `must be ${JSON.stringify(rule)}`;
     case "type":
-      return `want ${Array.isArray(rule) ? rule.join(" or ") : article(limit)}`;
+      return `must be ${Array.isArray(rule) ? rule.join(" or ") : article(limit)}`;
     case "maxLength": {
       const given = atPointer(value, e.instanceLocation.replace(/^#/, ""));
       return `at most ${limit} characters${typeof given === "string" ? `, this has ${[...given].length}` : ""}`;
     }
     case "minLength":
-      return limit === "1" ? "write something" : `at least ${limit} characters`;
+      return limit === "1" ? "must not be empty" : `at least ${limit} characters`;
     case "minimum":
       return `at least ${limit}`;
     case "maximum":
@@ -85,13 +85,13 @@ function inWords(e: OutputUnit, schema: Record<string, unknown>, value: unknown)
     case "maxItems":
       return `choose at most ${limit}`;
     case "pattern":
-      return `it has to match ${limit}`;
+      return `must match ${limit}`;
     case "format":
-      return `want the form of ${article(limit)}`;
+      return `must be ${article(limit)}`;
     case "required":
-      return e.error.replace(/^Instance does not have required property/, "it lacks the member").replace(/\.$/, "");
+      return e.error.replace(/^Instance does not have required property/, "missing member").replace(/\.$/, "");
     case "additionalProperties":
-      return "it has a member too many";
+      return "has an unknown member";
     case "false":
       return undefined;
   }

@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from "react";
 import { idempotencyKey } from "../api/client";
 import { ApiError, UnreachableError } from "../api/errors";
-import { announce } from "../app/announce";
+import { announce } from "../ui/announce";
 import { number, record, text } from "../ladder/events";
 import type { Votes } from "./question";
 
-/** Sends an answer; the key makes sending it twice the same as sending it once. */
+/** Sends an answer; with the same key, a repeated request counts once. */
 export type Send = (resumeValue: unknown, key: string) => Promise<unknown>;
 
-/** Who answered a question instead, as far as its run says. */
+/** The answer of another person, if the run has it. */
 export interface Elsewhere {
   by?: string | undefined;
   action?: string | undefined;
@@ -25,14 +25,14 @@ export type Answering =
 
 type Options = {
   send: Send;
-  /** Looks up who was faster. */
+  /** Finds the answer of another person. */
   find?: (() => Promise<Elsewhere | undefined>) | undefined;
   onDone?: (() => void) | undefined;
 };
 
 const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired"]);
 
-/** One answer to one question: sent once, whatever is clicked how often, and told what became of it. */
+/** Sends one answer to a question, only once regardless of repeated clicks, and tracks its outcome. */
 export function useAnswer({ send, find, onDone }: Options): { answering: Answering; answer: (value: unknown) => void } {
   const [answering, set] = useState<Answering>({ state: "open" });
   const busy = useRef(false);
@@ -47,7 +47,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
   const answer = (value: unknown): void => {
     if (busy.current) return;
     busy.current = true;
-    // One that may have arrived is the same when it is sent again.
+    // A retry after a lost response uses the same key.
     const sending = JSON.stringify(value);
     const key = lost.current?.value === sending ? lost.current.key : idempotencyKey();
     lost.current = undefined;
@@ -59,7 +59,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
         const i = record(r.interrupt);
         const status = text(r.status);
         const outcome = text(i.outcome);
-        // A vote of several, and a question that was asked back, leave it open.
+        // The question stays open after a vote of a quorum or a counter-question.
         if (outcome === "counted" || outcome === "asked") {
           busy.current = false;
           const required = number(i.required);
@@ -86,7 +86,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
   return { answering, answer };
 }
 
-/** The places of an answer that the host found wrong, by their pointers into the answer. */
+/** Returns the host's validation errors by JSON Pointer into the answer. */
 export function placesOf(error: unknown): Map<string, string> {
   const out = new Map<string, string>();
   if (!(error instanceof ApiError)) return out;

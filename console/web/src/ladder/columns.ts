@@ -1,9 +1,9 @@
 import type { Json } from "../api/json";
 import type { Call, Envelope, Execution } from "./model";
-import { documentIn } from "./said";
+import { documentIn } from "./documentIn";
 import { callKey } from "./story";
 
-/** One way down the ladder: a document, or an attempt that gave none. */
+/** A column of the ladder: a document, or an attempt without one. */
 export interface Column {
   key: string;
   call: Call;
@@ -16,13 +16,13 @@ export function columnsOf(x: Execution): Column[] {
   );
 }
 
-/** The column that a reader wants to see first: the one that decided. */
+/** Returns the column to select first: the deciding one. */
 export function decisive(x: Execution, columns: Column[]): Column | undefined {
   const last = columns.at(-1);
   return x.result === "completed" ? last : (columns.findLast((c) => c.envelope?.outcome === "refused") ?? last);
 }
 
-/** The document of a column, as far as the run has it: what was taken, or what the model said. Without a kind, that of its envelope. */
+/** Returns the document of a column: the recorded payload or the model's output. Without a kind, it uses the envelope's kind. */
 export function documentOf({ call, envelope }: Column, kind = envelope?.kind): Json | undefined {
   const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
   return taken ? (envelope.payload as Json | undefined) : documentIn(call.text, kind);

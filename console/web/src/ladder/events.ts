@@ -1,7 +1,7 @@
 import { ExactNumber } from "../api/json";
 import type { EventRef, NodeError, Rendering } from "./model";
 
-/** An event of a run, as far as the ladder reads it (OpenWOP host contract §4). */
+/** The members of a run event that the ladder reads (OpenWOP host contract §4). */
 export interface RunEvent {
   eventId: string;
   runId?: string;
@@ -18,7 +18,7 @@ export type Json = Record<string, unknown>;
 
 export const record = (v: unknown): Json => (typeof v === "object" && v !== null && !Array.isArray(v) ? (v as Json) : {});
 export const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
-/** A number to count with, also one that was kept as its digits. */
+/** Returns a number, also from an exact number. */
 export const number = (v: unknown): number | undefined => (typeof v === "number" ? v : v instanceof ExactNumber ? v.valueOf() : undefined);
 export const texts = (v: unknown): string[] => (Array.isArray(v) ? v.filter((x): x is string => typeof x === "string") : []);
 export const numbers = (v: unknown): number[] => (Array.isArray(v) ? v.filter((x): x is number => typeof x === "number") : []);
@@ -36,7 +36,7 @@ export function errorOf(payload: unknown): NodeError | undefined {
   return { code, message: text(error.message) ?? "", details: error.details ? record(error.details) : undefined };
 }
 
-/** What an event says of the envelope it records; undefined for one that records none. */
+/** The envelope that an event records; undefined if it records none. */
 export interface Recorded {
   kind: string;
   envelopeId: string;
@@ -46,7 +46,7 @@ export interface Recorded {
   answer: { size: number | undefined; index: number | undefined; with: number[] };
 }
 
-/** The envelope behind an event (OpenWOP envelope contract §10). */
+/** Returns the envelope of an event (OpenWOP envelope contract §10). */
 export function recordedBy(e: RunEvent): Recorded | undefined {
   const p = record(e.payload);
   if (e.type === "artifact.created") {

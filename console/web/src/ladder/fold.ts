@@ -2,13 +2,13 @@ import { errorOf, nodeOf, number, record, recordedBy, refOf, text, texts, type R
 import type { Call, Cause, Envelope, EventRef, Execution, Failure, NodeError } from "./model";
 import { gateOf, ofValue, passed, refusalOf, refused, type Refusal } from "./rungs";
 import { integerOf } from "../api/json";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
 const structured = "core.ai.structuredOutput";
 
 /**
- * What the models of a run were asked and what became of their answers, in the order in which
- * nodes were executed. It reads nothing but the run's events, in their order.
+ * Returns the model calls of a run and their outcomes, in the order of node execution. It reads only the run's events,
+ * in order.
  */
 export function executionsOf(events: readonly RunEvent[]): Execution[] {
   const all: Execution[] = [];
@@ -24,18 +24,18 @@ export function executionsOf(events: readonly RunEvent[]): Execution[] {
   return all.filter((x) => x.calls.length > 0 || x.substitution || x.insufficient || x.typeId?.startsWith("core.ai."));
 }
 
-/** The history of one node while the log is read. */
+/** State of one node while the log is folded. */
 class Node {
   private current: Execution | undefined;
   private number = 0;
   private waiting = false;
   private handedIn = false;
-  /** Which call recorded which sequence: an answer that repeats an envelope names it so. */
+  /** The call that recorded each sequence, to resolve duplicate envelopes. */
   private readonly recordedAt = new Map<number, { call: Call; envelope: Envelope }>();
 
   constructor(private readonly nodeId: string) {}
 
-  /** Takes an event of the node, and returns the execution that it begins. */
+  /** Applies an event of the node, and returns the execution that it starts. */
   take(e: RunEvent): Execution | undefined {
     const before = this.current;
     this.read(e);
@@ -103,7 +103,7 @@ class Node {
     this.current.error = error;
   }
 
-  /** The call that is being made; what follows the end of one begins the next. */
+  /** Returns the open call, or starts one if the last call has ended. */
   private call(e: RunEvent, closed: (c: Call) => boolean, cause?: Cause): Call {
     const x = this.current ?? this.begin(e);
     const last = x.calls.at(-1);
@@ -154,8 +154,8 @@ class Node {
         };
         return;
       case "envelope.refusal": {
-        const said = text(p.refusalText);
-        this.last(e).refusal = { withheld: said === undefined, text: said, category: text(p.safetyCategory) };
+        const refusal = text(p.refusalText);
+        this.last(e).refusal = { withheld: refusal === undefined, text: refusal, category: text(p.safetyCategory) };
         return;
       }
       case "envelope.recovery.applied":
@@ -174,8 +174,8 @@ class Node {
         return;
       }
       case "envelope.nlToFormat.engaged": {
-        // Only an answer without any document is prose: the event says no more of why it failed.
-        const why: Failure = { reason: "parse-error", detail: "it holds no JSON document" };
+        // Only an answer without a document counts as prose; the event has no further cause.
+        const why: Failure = { reason: "parse-error", detail: "the answer contains no JSON document" };
         this.fails(this.last(e), why);
         if (this.current) this.open(this.current, e, "prose-fallback", undefined, why);
         return;
@@ -188,12 +188,12 @@ class Node {
     }
   }
 
-  /** The call that an event of the host's speaks of: the last one. */
+  /** Returns the last call, which an event of the host refers to. */
   private last(e: RunEvent): Call {
     return this.call(e, () => false);
   }
 
-  /** A call whose answer was not taken. */
+  /** Ends a call whose answer was rejected. */
   private fails(c: Call, why: Failure): void {
     c.failure = why;
     if (why.reason === "truncation" || why.reason === "refusal" || why.reason === "parse-error") return;
@@ -217,14 +217,14 @@ class Node {
   private breached(e: RunEvent): void {
     const p = record(e.payload);
     const breach = { kind: text(p.kind) ?? "", limit: number(p.limit) ?? 0, observed: number(p.observed) ?? 0 };
-    if (!this.current) return; // one of the run, not of a model
+    if (!this.current) return; // a limit of the run, not of a model
     if (this.current.exhausted || !["envelopes", "schema", "clarification"].includes(breach.kind)) {
       this.current.capBreached = breach;
       return;
     }
     const c = this.last(e);
     this.refuses(c, {
-      gate: "limits", code: "cap_breached", reason: `${own(words, breach.kind) ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
+      gate: "limits", code: "cap_breached", reason: `${lookup(words, breach.kind) ?? breach.kind}: ${breach.observed} exceeds the limit of ${breach.limit}`,
     }, { events: [refOf(e)], correlationId: e.causationId });
   }
 
@@ -244,7 +244,7 @@ class Node {
       return;
     }
     const cause: Cause | undefined = this.current ? undefined : "handed-in";
-    // Without a node.started the run was opened by an executor outside: each envelope stands for itself.
+    // Without node.started, an external executor opened the run: each envelope stands alone.
     if (cause) this.handedIn = true;
     const c = this.call(e, () => this.handedIn, this.handedIn ? "handed-in" : cause);
     this.repeats(c, r.answer.with);
@@ -258,7 +258,7 @@ class Node {
     this.recordedAt.set(e.sequence, { call: c, envelope });
   }
 
-  /** Envelopes that an answer repeats were recorded by an earlier call: their outcome is the one of before. */
+  /** Duplicate envelopes were recorded by an earlier call and have its outcome. */
   private repeats(c: Call, sequences: number[]): void {
     for (const sequence of sequences) {
       const before = this.recordedAt.get(sequence);
@@ -270,7 +270,7 @@ class Node {
     }
   }
 
-  /** Further events of an envelope that was recorded: a clarification also asks. */
+  /** Adds further events of a recorded envelope, such as the interrupt of a clarification. */
   private companion(e: RunEvent): void {
     if (e.causationId === undefined) return;
     for (const c of this.current?.calls ?? []) {
@@ -316,12 +316,12 @@ class Node {
   }
 }
 
-/** A call is over for what a model says next once its usage is known. */
+/** A call has ended once its usage is recorded. */
 const answeredBefore = (c: Call): boolean => c.usage !== undefined;
 
-const words: Record<string, string> = { envelopes: "envelopes of the turn", schema: "rounds for the schema", clarification: "questions of the node" };
+const words: Record<string, string> = { envelopes: "envelopes per turn", schema: "schema rounds", clarification: "questions per node" };
 
-/** A node that gives a value had values refused, too, and no envelopes. */
+/** Failures of a node with an outputSchema are values, too, and not envelopes. */
 function asValue(x: Envelope): Envelope {
   const stop = x.rungs.find((r) => r.state === "refused");
   if (x.form === "value" || !stop) return x;
@@ -333,7 +333,7 @@ function failureOf(reason: unknown, detail: unknown): Failure {
   return { reason: text(reason) ?? "unknown", detail: text(detail) };
 }
 
-/** Counts the markers that stand for secrets. */
+/** Counts the redaction markers. */
 export function redactions(v: unknown): number {
   if (typeof v === "string") return v.match(/\[REDACTED:[^\]]*\]/g)?.length ?? 0;
   if (Array.isArray(v)) return v.reduce<number>((n, x) => n + redactions(x), 0);
@@ -343,7 +343,7 @@ export function redactions(v: unknown): number {
 
 function redactionNote(payload: unknown, trust: string | undefined): string {
   const n = redactions(payload);
-  const taken = n === 0 ? "nothing to take out" : n === 1 ? "1 secret taken out" : `${n} secrets taken out`;
+  const taken = n === 0 ? "nothing redacted" : n === 1 ? "1 secret redacted" : `${n} secrets redacted`;
   return trust === "untrusted" ? `${taken}; tagged untrusted` : taken;
 }
 

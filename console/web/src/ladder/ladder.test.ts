@@ -11,13 +11,13 @@ import { gateOf, instanceOf, problemsOf } from "./rungs";
 import { endOf, findEnvelope, roomOf, storyOfExecution } from "./story";
 
 const corpus = join(import.meta.dirname, "../../../../test/golden/corpus");
-const own = join(import.meta.dirname, "logs");
+const logsDir = join(import.meta.dirname, "logs");
 
 function read(folder: string, name: string): RunEvent[] {
   return (parseJson(readFileSync(join(folder, name), "utf8")) as unknown as { events: RunEvent[] }).events;
 }
 
-const ladder = (name: string): Execution[] => executionsOf(read(own, `${name}.json`));
+const ladder = (name: string): Execution[] => executionsOf(read(logsDir, `${name}.json`));
 const only = (name: string): Execution => {
   const all = ladder(name);
   expect(all).toHaveLength(1);
@@ -25,7 +25,7 @@ const only = (name: string): Execution => {
 };
 const marks: Record<Rung["state"], string> = { passed: "+", refused: "x", "not-reached": ".", "not-applicable": " " };
 const drawn = (rungs: Rung[]): string => rungs.map((r) => marks[r.state]).join("");
-/** An execution in a few lines: the attempts with the ends of their calls, and the gates of each document. */
+/** Summarises an execution: attempts, ends of calls, and gates. */
 const picture = (x: Execution): string[] => x.calls.map((c) => [`${c.attempt}`, c.cause, endOf(c, x.result === "open").word, ...c.envelopes.map((v) => drawn(v.rungs))].join(" | "));
 
 describe("the golden corpus", () => {
@@ -47,33 +47,33 @@ describe("the golden corpus", () => {
       }
       expect(storyOfExecution(x).headline).not.toBe("");
     }
-    // Whatever recorded an envelope is on a ladder, once.
+    // Every recorded envelope appears once.
     const recording = events.filter((e) => e.causationId && (e.type === "artifact.created" || e.type === "clarification.requested"));
     const shown = all.flatMap((x) => x.calls.flatMap((c) => c.envelopes.filter((v) => v.outcome === "accepted" && v.form === "envelope").flatMap((v) => v.events[0]!.eventId)));
     expect(shown).toEqual(expect.arrayContaining(recording.map((e) => e.eventId)));
     expect(new Set(shown).size).toBe(shown.length);
-    // Each call that was paid for is one.
+    // Every billed call appears once.
     expect(all.flatMap((x) => x.calls).filter((c) => c.usage)).toHaveLength(events.filter((e) => e.type === "provider.usage").length);
   });
 });
 
 test.each<[string, string[], string]>([
   ["contract", ["1 | first | refused | +++x...."], "Stopped at gate 4 of 8, contract: media.image"],
-  ["discard", ["1 | first | accepted | +++x.... | ++++++++"], "Taken at once"],
-  ["corrected", ["1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | accepted | ++++++++"], "Taken on attempt 3 after two schema violations"],
+  ["discard", ["1 | first | accepted | +++x.... | ++++++++"], "Accepted on the first attempt"],
+  ["corrected", ["1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | accepted | ++++++++"], "Accepted on attempt 3 after two schema violations"],
   ["exhausted", ["1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | schema violation | ++x....."], "Given up after three attempts: three schema violations"],
-  ["truncated", ["1 | first | truncated", "2 | retry | accepted | ++++++++"], "Taken on attempt 2 after one truncation"],
+  ["truncated", ["1 | first | truncated", "2 | retry | accepted | ++++++++"], "Accepted on attempt 2 after one truncation"],
   ["truncated-out", ["1 | first | truncated", "2 | retry | truncated", "3 | retry | truncated"], "Given up after three attempts: three truncations"],
-  ["refusal", ["1 | first | declined"], "The model declined, which is final"],
-  ["unknown-kind", ["1 | first | wrong kind or version | +x......", "2 | retry | accepted | ++++++++"], "Taken on attempt 2 after one wrong kind or version"],
-  ["shape", ["1 | first | schema violation | x.......", "2 | retry | schema violation | x.......", "3 | retry | accepted | ++++++++"], "Taken on attempt 3 after two schema violations"],
-  ["version", ["1 | first | wrong kind or version | ++x.....", "2 | retry | accepted | ++++++++"], "Taken on attempt 2 after one wrong kind or version"],
-  ["dedup", ["1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"], "Taken on attempt 2 after one schema violation"],
+  ["refusal", ["1 | first | declined"], "The model declined; this is final"],
+  ["unknown-kind", ["1 | first | wrong kind or version | +x......", "2 | retry | accepted | ++++++++"], "Accepted on attempt 2 after one wrong kind or version"],
+  ["shape", ["1 | first | schema violation | x.......", "2 | retry | schema violation | x.......", "3 | retry | accepted | ++++++++"], "Accepted on attempt 3 after two schema violations"],
+  ["version", ["1 | first | wrong kind or version | ++x.....", "2 | retry | accepted | ++++++++"], "Accepted on attempt 2 after one wrong kind or version"],
+  ["dedup", ["1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"], "Accepted on attempt 2 after one schema violation"],
   ["limits", ["1 | first | refused | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++x..."], "Stopped at gate 5 of 8, limits"],
-  ["cantsay", ["1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | accepted | ++++++++"], "Put into the schema by one further call after three answers without JSON"],
-  ["fence", ["1 | first | accepted | ++++++++"], "Taken at once"],
+  ["cantsay", ["1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | accepted | ++++++++"], "Converted to the schema by one further call after three answers without JSON"],
+  ["fence", ["1 | first | accepted | ++++++++"], "Accepted on the first attempt"],
   ["clarify", ["1 | first | accepted | ++++++++"], "Waiting for an answer to the model's question"],
-  ["schema-request", ["1 | first | accepted | ++++++++", "2 | next-turn | accepted | ++++++++"], "Taken on attempt 2"],
+  ["schema-request", ["1 | first | accepted | ++++++++", "2 | next-turn | accepted | ++++++++"], "Accepted on attempt 2"],
 ])("%s", (name, lines, headline) => {
   const x = only(name);
   expect(picture(x)).toEqual(lines);
@@ -112,7 +112,7 @@ test("a refusal has what the host kept of it", () => {
   expect(storyOfExecution(x)).toMatchObject({ code: "envelope_refusal", detail: expect.stringContaining("not retried") });
 });
 
-test("what an answer repeats has the outcome of before, and no new events", () => {
+test("what an answer repeats has the earlier outcome, and no new events", () => {
   const x = only("dedup");
   const [first, second] = [x.calls[0]!.envelopes[0]!, x.calls[1]!.envelopes[0]!];
   expect(second).toMatchObject({ outcome: "cached", envelopeId: first.envelopeId, correlationId: first.correlationId });

@@ -1,38 +1,37 @@
-// The words of the ladder: what became of each document that a model gave, gate by gate
-// (OpenWOP envelope contract §6).
+// Types of the ladder: the outcome of each document of a model, gate by gate (OpenWOP envelope contract §6).
 
-/** The gates an envelope passes, in the contract's order. */
+/** The gates in the contract's order. */
 export const gates = ["shape", "kind", "payload", "contract", "limits", "redaction", "dedup", "routing"] as const;
 
 export type Gate = (typeof gates)[number];
 
-/** What each gate asks, for people who have not read the contract. */
+/** The question of each gate, without contract terms. */
 export const asks: Record<Gate, string> = {
   shape: "Is it an envelope, with these members and no others?",
-  kind: "Does this host know the kind?",
+  kind: "Does this host support the kind?",
   payload: "Does the payload satisfy the schema of its kind?",
   contract: "May this node emit the kind?",
-  limits: "Has the turn room for one more?",
-  redaction: "Secrets are taken out, and the content is tagged trusted or not.",
-  dedup: "Has this correlation id had an outcome before?",
-  routing: "Which events follow, recorded all or none?",
+  limits: "Is the turn within its limits?",
+  redaction: "Secrets are removed, and the content is tagged as trusted or untrusted.",
+  dedup: "Is this correlation id new?",
+  routing: "Which events does it cause? All or none are recorded.",
 };
 
 export type RungState = "passed" | "refused" | "not-reached" | "not-applicable";
 
-/** One thing that was wrong. It never carries a value of the model's. */
+/** One validation error. It never contains a value of the model. */
 export interface Problem {
   message: string;
-  /** JSON Pointer into the schema, when a rule of the schema was broken. */
+  /** JSON Pointer into the schema, if a schema rule was violated. */
   schemaPointer?: string | undefined;
-  /** JSON Pointer into the payload; `*` stands for any element of an array. */
+  /** JSON Pointer into the payload; `*` matches any array element. */
   instancePointer?: string | undefined;
 }
 
 export interface Rung {
   gate: Gate;
   state: RungState;
-  /** What is worth saying of a gate that was passed. */
+  /** Note on a passed gate. */
   note?: string | undefined;
   code?: string | undefined;
   reason?: string | undefined;
@@ -47,25 +46,25 @@ export interface EventRef {
   type: string;
 }
 
-/** accepted: recorded; cached: the outcome of before, nothing new; discarded: refused, and the node went on. */
+/** accepted: recorded; cached: earlier outcome, no new events; discarded: rejected, and the node continued. */
 export type Outcome = "accepted" | "cached" | "refused" | "discarded";
 
-/** One document that a model gave, and how far it came. */
+/** One document of a model, with the gates it passed. */
 export interface Envelope {
-  /** Stable within the run, also for a document that never got an id. */
+  /** Stable within the run, also for a document without an id. */
   key: string;
-  /** envelope: the eight gates; value: an answer that only has to satisfy the node's outputSchema. */
+  /** envelope: all eight gates; value: only the node's outputSchema. */
   form: "envelope" | "value";
   outcome: Outcome;
   kind?: string | undefined;
   envelopeId?: string | undefined;
   correlationId?: string | undefined;
-  /** The version of the kind by which the payload was judged. */
+  /** The kind's version used for validation. */
   version?: string | undefined;
   trust?: string | undefined;
   payload?: unknown | undefined;
   rendering?: Rendering | undefined;
-  /** Its place in an answer that held several. */
+  /** Its index in an answer with several documents. */
   index?: number | undefined;
   size?: number | undefined;
   rungs: Rung[];
@@ -88,7 +87,7 @@ export interface Usage {
   costUsd?: number | undefined;
 }
 
-/** Why a call was made. */
+/** The cause of a call. */
 export type Cause = "first" | "retry" | "prose-fallback" | "next-turn" | "after-answer" | "handed-in";
 
 export interface Failure {
@@ -96,24 +95,24 @@ export interface Failure {
   detail?: string | undefined;
 }
 
-/** One call of the model. */
+/** One model call. */
 export interface Call {
   /** Number of the call within the execution, from 1. */
   ordinal: number;
-  /** Number of the attempt; a further turn begins a call and no attempt. */
+  /** Number of the attempt; a further turn starts a call but no attempt. */
   attempt: number;
   cause: Cause;
-  /** What made the host ask again, for a retry: the failure of the call before. */
+  /** The failure that caused a retry. */
   because?: Failure | undefined;
   usage?: Usage | undefined;
   truncated?: { stopReason: string; outputTokens?: number | undefined; partial: boolean };
   refusal?: { text?: string | undefined; category?: string | undefined; withheld: boolean };
   recovery?: { path: string; byteOffset?: number | undefined };
   failure?: Failure | undefined;
-  /** What the model said, as far as it was streamed; secrets are out of it. */
+  /** The streamed output, without secrets. */
   text?: string | undefined;
   envelopes: Envelope[];
-  /** Sequences of the first and last event that belong to the call. */
+  /** Sequences of the first and last event of the call. */
   from: number;
   to: number;
 }
@@ -122,7 +121,7 @@ export interface Substitution {
   from: { provider: string; model: string };
   to: { provider: string; model: string };
   missing: string[];
-  /** The host keeps from readers what was asked instead. */
+  /** The host does not disclose the fallback model. */
   hidden: boolean;
   event: EventRef;
 }
@@ -143,11 +142,11 @@ export interface NodeError {
 
 export type Result = "open" | "waiting" | "completed" | "failed" | "retried" | "cancelled";
 
-/** One time that a node was executed: all that its model was asked. */
+/** One execution of a node, with its model calls. */
 export interface Execution {
   nodeId: string;
   typeId?: string | undefined;
-  /** 1 for the first; the node's own retries make further ones. */
+  /** 1 for the first; node retries add further ones. */
   number: number;
   substitution?: Substitution | undefined;
   insufficient?: Insufficiency | undefined;
@@ -155,7 +154,7 @@ export interface Execution {
   result: Result;
   error?: NodeError | undefined;
   exhausted?: { totalAttempts: number; reason: string };
-  /** The breach that exhaustion also is; a breach by an envelope stands at its gate. */
+  /** A limit breach without an envelope. A breach by an envelope is at its gate. */
   capBreached?: { kind: string; limit: number; observed: number };
   outputs?: Record<string, unknown> | undefined;
   from: number;

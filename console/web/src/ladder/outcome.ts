@@ -1,9 +1,9 @@
 import { record, text, texts } from "./events";
 import type { Gate, Problem, Rung } from "./model";
 import { passed, refused } from "./rungs";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
-/** The codes of the accept pipeline, and the gates that give them. */
+/** The gate of each code of the accept pipeline. */
 const gateOfCode: Record<string, Gate> = {
   capability_required: "shape",
   invalid_envelope_shape: "shape",
@@ -17,19 +17,19 @@ const gateOfCode: Record<string, Gate> = {
 };
 
 export function gateForCode(code: string): Gate | undefined {
-  return own(gateOfCode, code);
+  return lookup(gateOfCode, code);
 }
 
-/** The gates behind an EnvelopeOutcome, as the acceptor itself answers (OpenWOP envelope contract §2). */
+/** Returns the gates of an EnvelopeOutcome, the acceptor's response (OpenWOP envelope contract §2). */
 export function rungsOfOutcome(outcome: unknown, cached = false): Rung[] {
   const o = record(outcome);
   if (text(o.status) === "accepted") {
     const events = texts(o.recordedEventIds);
-    return passed(cached ? { dedup: "the outcome of before", routing: "no new events" } : { routing: events.join(", ") });
+    return passed(cached ? { dedup: "the earlier outcome", routing: "no new events" } : { routing: events.join(", ") });
   }
   const reason = text(o.reason) ?? "";
   const [code = ""] = reason.split(":", 1);
-  const gate = own(gateOfCode, code) ?? "payload";
+  const gate = lookup(gateOfCode, code) ?? "payload";
   const listed = record(o.gate);
   return refused({
     gate, code, reason: reason.slice(code.length).replace(/^: /, "") || reason, problems: detailsOf(o.details),
@@ -42,7 +42,7 @@ function detailsOf(details: unknown): Problem[] {
   return details.map((d) => {
     const { message, schemaPath, instancePath } = record(d);
     return {
-      message: text(message) ?? "not as it should be",
+      message: text(message) ?? "is invalid",
       schemaPointer: text(schemaPath) || undefined, instancePointer: text(instancePath)?.replace(/^\/payload(?=\/|$)/, ""),
     };
   });

@@ -1,10 +1,10 @@
-// JSON Pointers (RFC 6901), as far as a page follows them.
+// JSON Pointers (RFC 6901).
 import { isObject, type Json } from "../api/json";
 
 const steps = (pointer: string): string[] => pointer.split("/").slice(1).map((s) => s.replaceAll("~1", "/").replaceAll("~0", "~"));
 const written = (all: string[]): string => all.map((s) => `/${s.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 
-/** The value at a pointer; undefined where there is none. */
+/** Returns the value at a pointer; undefined if it is missing. */
 export function at(document: Json | undefined, pointer: string): Json | undefined {
   let here = document;
   for (const step of steps(pointer)) {
@@ -15,7 +15,7 @@ export function at(document: Json | undefined, pointer: string): Json | undefine
   return here;
 }
 
-/** Where a schema has a rule; of a list of required members, the one that is missing. */
+/** Returns the pointer of a schema rule; for `required`, of the missing member. */
 export function ruleAt(schema: Json | undefined, pointer: string, message: string): string {
   const found = nearest(schema, pointer).pointer;
   const list = at(schema, found);
@@ -25,8 +25,8 @@ export function ruleAt(schema: Json | undefined, pointer: string, message: strin
 }
 
 /**
- * The nearest place of a document that a pointer leads to: the place itself, the first element where `*` stands for
- * any, or the parent of a member that is missing.
+ * Returns the closest existing position of a pointer: itself, the first element for `*`, or the parent of a missing
+ * member.
  */
 export function nearest(document: Json | undefined, pointer: string): { pointer: string; exact: boolean } {
   const found: string[] = [];

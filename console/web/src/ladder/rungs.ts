@@ -1,15 +1,15 @@
 import { texts } from "./events";
 import { gates, type Gate, type Problem, type Rung } from "./model";
 
-/** What is known of the gate that refused. */
+/** Details of the gate that refused. */
 export type Refusal = Omit<Rung, "gate" | "state"> & { gate: Gate };
 
-/** All gates of an envelope that was taken, with what each has to say. */
+/** Returns the gates of an accepted envelope, with their notes. */
 export function passed(notes: Partial<Record<Gate, string>> = {}): Rung[] {
   return gates.map((gate) => ({ gate, state: "passed", note: notes[gate] }));
 }
 
-/** The gates of one that was refused: passed before, refused there, not reached after. */
+/** Returns the gates of a rejected envelope: passed, rejected, not reached. */
 export function refused({ gate, ...why }: Refusal): Rung[] {
   const at = gates.indexOf(gate);
   return gates.map((name, i) => {
@@ -18,12 +18,12 @@ export function refused({ gate, ...why }: Refusal): Rung[] {
   });
 }
 
-/** The gates of an answer that never became a document. */
+/** Returns the gates of an answer without a document. */
 export function unreached(): Rung[] {
   return gates.map((gate) => ({ gate, state: "not-reached" }));
 }
 
-/** A value is no envelope: it is only held to the node's schema. */
+/** Returns the gate of a value, which is only validated against the node's schema. */
 export function ofValue(wrong?: Omit<Refusal, "gate">): Rung[] {
   return gates.map((gate): Rung => {
     if (gate !== "payload") return { gate, state: "not-applicable" };
@@ -31,15 +31,15 @@ export function ofValue(wrong?: Omit<Refusal, "gate">): Rung[] {
   });
 }
 
-/** The gate at which an envelope was stopped. */
+/** Returns the gate that rejected an envelope. */
 export function stoppedAt(rungs: Rung[]): Rung | undefined {
   return rungs.find((r) => r.state === "refused");
 }
 
-/** The members an envelope may have: what the shape gate says of a closed object names them all. */
+/** The members of an envelope, which the shape gate lists in its error. */
 const members = ["correlationId", "envelopeId", "meta", "nodeId", "partial", "payload", "schemaVersion", "type"];
 
-/** A validator's rule, put into words by the host: `message (/schema/pointer)`, several of them divided by `; `. */
+/** Parses a validation error of the host: `message (/schema/pointer)`, several separated by `; `. */
 export function problemsOf(detail: string | undefined): Problem[] {
   if (!detail) return [];
   return detail.split(/; (?!allowed: )/).map((part) => {
@@ -50,7 +50,7 @@ export function problemsOf(detail: string | undefined): Problem[] {
   });
 }
 
-/** Where in a payload a rule of its schema applies. `*` is any element. */
+/** Returns the payload pointer of a schema rule; `*` is any element. */
 export function instanceOf(schemaPointer: string, message = ""): string {
   const steps = schemaPointer.split("/").slice(1);
   let at = "";
@@ -85,8 +85,8 @@ export function instanceOf(schemaPointer: string, message = ""): string {
 }
 
 /**
- * The gate at which an answer failed that was asked for again. The event has the reason and the
- * validator's words, and no code: the words tell which gate spoke.
+ * Returns the gate that caused a retry. The event has the reason and the validator's message, but no code; the message
+ * identifies the gate.
  */
 export function gateOf(reason: string, detail: string | undefined): Refusal {
   const text = detail ?? "";
@@ -113,7 +113,7 @@ function misshapen(text: string): boolean {
   return /^(the object has two members of this name|must be an ISO 8601|it is a fragment of an envelope|it is not a valid envelope)/.test(text);
 }
 
-/** The refusal that the error of a node stands for, if an envelope was refused by it. */
+/** Returns the rejection behind a node's error, if an envelope caused it. */
 export function refusalOf(error: { code: string; message: string; details?: Record<string, unknown> | undefined }): Refusal | undefined {
   const { code, message: reason, details = {} } = error;
   switch (code) {

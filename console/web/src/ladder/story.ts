@@ -1,13 +1,13 @@
 import { gates, type Call, type Envelope, type Execution, type Gate } from "./model";
 import { stoppedAt } from "./rungs";
 import type { IconName } from "../ui/Icon";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
-/** What became of an execution or an envelope, in one sentence, and who goes on. */
+/** The outcome of an execution or envelope in one sentence. */
 export interface Story {
   tone: "good" | "bad" | "open" | "note";
   headline: string;
-  /** The code that explains it, if it is an error's. */
+  /** The error code, if it failed. */
   code?: string | undefined;
   detail?: string | undefined;
 }
@@ -22,7 +22,7 @@ export const reasonWords: Record<string, string> = {
   unknown: "unknown stop",
 };
 
-export const inWords = (reason: string): string => own(reasonWords, reason) ?? reason;
+export const inWords = (reason: string): string => lookup(reasonWords, reason) ?? reason;
 
 const counted: Record<string, readonly [one: string, more: string]> = {
   "type-drift": ["wrong kind or version", "wrong kinds or versions"],
@@ -37,52 +37,52 @@ const plural = (n: number, one: string, more = `${one}s`): string => `${spelled(
 /** The number of a gate, from 1. */
 export const gateNumber = (gate: Gate): number => gates.indexOf(gate) + 1;
 
-/** The failures before a call, counted by their reason: "two schema violations, one truncation". */
+/** Counts the earlier failures by reason: "two schema violations, one truncation". */
 export function failuresBefore(calls: Call[]): string {
   const counts = new Map<string, number>();
   for (const c of calls) if (c.failure) counts.set(c.failure.reason, (counts.get(c.failure.reason) ?? 0) + 1);
-  return [...counts].map(([reason, n]) => plural(n, ...(own(counted, reason) ?? ([inWords(reason), `${inWords(reason)}s`] as const)))).join(", ");
+  return [...counts].map(([reason, n]) => plural(n, ...(lookup(counted, reason) ?? ([inWords(reason), `${inWords(reason)}s`] as const)))).join(", ");
 }
 
-/** What became of one envelope. */
+/** Describes the outcome of an envelope. */
 export function storyOf(x: Envelope, within: Call): Story {
   const stop = stoppedAt(x.rungs);
   if (x.form === "value") {
     return stop
-      ? { tone: "bad", headline: "The value breaks the schema that the node asks for", code: stop.code }
-      : { tone: "good", headline: "The value satisfies the schema that the node asks for" };
+      ? { tone: "bad", headline: "The value violates the node's schema", code: stop.code }
+      : { tone: "good", headline: "The value satisfies the node's schema" };
   }
-  if (x.outcome === "cached") return { tone: "note", headline: "Repeated: the cached outcome, and no new events" };
+  if (x.outcome === "cached") return { tone: "note", headline: "Duplicate: cached outcome, no new events" };
   if (!stop) return { tone: "good", headline: `Accepted on attempt ${within.attempt}: all eight gates passed` };
   const what = stop.refusedKind ?? x.kind;
   return {
     tone: x.outcome === "discarded" ? "note" : "bad",
     headline: `Stopped at gate ${gateNumber(stop.gate)} of ${gates.length}, ${stop.gate}${what ? `: ${what}` : ""}`,
-    code: stop.code, detail: x.outcome === "discarded" ? "Discarded with a warning; the node went on." : undefined,
+    code: stop.code, detail: x.outcome === "discarded" ? "Discarded with a warning; the node continued." : undefined,
   };
 }
 
-/** What became of all that a node's model was asked. */
+/** Describes the outcome of a node execution. */
 export function storyOfExecution(x: Execution): Story {
   if (x.insufficient) {
     const { provider, model, missing } = x.insufficient;
-    return { tone: "bad", code: "capability_not_provided", headline: `Not asked: ${provider}/${model} lacks ${missing.join(", ")}`, detail: x.insufficient.fallbackAttempted ? "The fallback could not be asked either." : "No fallback could be asked." };
+    return { tone: "bad", code: "capability_not_provided", headline: `Not called: ${provider}/${model} lacks ${missing.join(", ")}`, detail: x.insufficient.fallbackAttempted ? "The fallback model was unavailable as well." : "No fallback model was available." };
   }
   const last = x.calls.at(-1);
   if (!last) {
-    return x.error ? { tone: "bad", code: x.error.code, headline: "No answer came", detail: x.error.message } : { tone: "open", headline: "The model is being asked" };
+    return x.error ? { tone: "bad", code: x.error.code, headline: "No answer received", detail: x.error.message } : { tone: "open", headline: "Waiting for the model" };
   }
-  if (last.refusal) return { tone: "bad", code: "envelope_refusal", headline: "The model declined, which is final", detail: "One attempt. A refusal is not retried, by any layer." };
+  if (last.refusal) return { tone: "bad", code: "envelope_refusal", headline: "The model declined; this is final", detail: "One attempt. Refusals are not retried." };
   const before = failuresBefore(x.calls);
   const after = before ? ` after ${before}` : "";
   if (x.exhausted) {
     const total = x.exhausted.totalAttempts;
     return { tone: "bad", code: x.error?.code, headline: `Given up after ${plural(total, "attempt")}: ${before}` };
   }
-  if (x.result === "open") return { tone: "open", headline: `Attempt ${last.attempt} is under way${after}` };
+  if (x.result === "open") return { tone: "open", headline: `Attempt ${last.attempt} is in progress${after}` };
   if (x.result === "waiting") return { tone: "open", headline: "Waiting for an answer to the model's question" };
   if (x.result === "completed") {
-    const how = last.cause === "prose-fallback" ? "Put into the schema by one further call" : x.calls.length === 1 ? "Taken at once" : `Taken on attempt ${last.attempt}`;
+    const how = last.cause === "prose-fallback" ? "Converted to the schema by one further call" : x.calls.length === 1 ? "Accepted on the first attempt" : `Accepted on attempt ${last.attempt}`;
     return { tone: "good", headline: `${how}${after}` };
   }
   const refusedBy = x.calls.flatMap((c) => c.envelopes.map((v) => ({ c, v }))).findLast(({ v }) => v.outcome === "refused");
@@ -90,7 +90,7 @@ export function storyOfExecution(x: Execution): Story {
   return { tone: x.result === "failed" ? "bad" : "note", headline: x.error?.message ?? `The node was ${x.result}`, code: x.error?.code };
 }
 
-/** How a call ended, in a word or two. */
+/** Describes how a call ended. */
 export function endOf(c: Call, open: boolean): { word: string; tone: Story["tone"]; icon: IconName } {
   if (c.refusal) return { word: "declined", tone: "bad", icon: "ban" };
   if (c.truncated) return { word: "truncated", tone: "bad", icon: "minus" };
@@ -101,7 +101,7 @@ export function endOf(c: Call, open: boolean): { word: string; tone: Story["tone
   return open ? { word: "asking", tone: "open", icon: "dot" } : { word: "no answer", tone: "bad", icon: "cross" };
 }
 
-/** Where an envelope of a run is: by its id, its correlation id, or its key. */
+/** Finds an envelope by id, correlation id or key. */
 export function findEnvelope(all: Execution[], id: string): { execution: Execution; call: Call; envelope?: Envelope } | undefined {
   let first: { execution: Execution; call: Call; envelope: Envelope } | undefined;
   for (const execution of all) {
@@ -113,7 +113,7 @@ export function findEnvelope(all: Execution[], id: string): { execution: Executi
     }
   }
   if (first) return first;
-  // node.execution.call: an attempt that gave no document has no envelope to name.
+  // node.execution.call: an attempt without a document has no envelope.
   for (const execution of all) {
     for (const call of execution.calls) if (callKey(execution, call) === id) return { execution, call };
   }
@@ -122,7 +122,7 @@ export function findEnvelope(all: Execution[], id: string): { execution: Executi
 
 export const callKey = (x: Execution, c: Call): string => `${x.nodeId}.${x.number}.${c.ordinal}`;
 
-/** The tokens that a truncated call had and the most that the next one has (OpenWOP envelope contract §14.3). */
+/** Returns the token limits of a truncated call and of the next one (OpenWOP envelope contract §14.3). */
 export function roomOf(c: Call, first: number, multiplier: number, calls: Call[]): number {
   const cuts = calls.filter((x) => x.ordinal < c.ordinal && x.truncated).length;
   return first * multiplier ** cuts;

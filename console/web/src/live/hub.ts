@@ -1,42 +1,42 @@
 import type { ApiError } from "../api/errors";
 import { follow, type Frame, type LiveState } from "./sse";
 
-// A browser opens six connections to a host that speaks HTTP/1.1, whatever number of tabs it has. So all tabs share one
-// hub, in a worker, and the hub keeps some of the six for everything else.
+// A browser opens six connections to an HTTP/1.1 host, regardless of the number of tabs. All tabs therefore share one
+// hub in a worker. The hub leaves some connections for other requests.
 export const mostStreams = 4;
 
-export type Ask = { do: "open"; key: number; url: string; lastId: string | undefined } | { do: "close"; key: number } | { do: "alive" } | { do: "bye" };
+export type HubRequest = { do: "open"; key: number; url: string; lastId: string | undefined } | { do: "close"; key: number } | { do: "alive" } | { do: "bye" };
 
-export type Tell =
+export type HubMessage =
   | { key: number; frames: Frame[] }
   | { key: number; state: LiveState }
   | { key: number; closed: number }
-  /** The tab has to ask for what there is itself: it came late to a stream of other tabs, or there are too many. */
+  /** The tab has to poll for earlier events: it joined an open stream. */
   | { key: number; joined: true }
   | { key: number; refused: Pick<ApiError, "status" | "code" | "message"> };
 
-export type Port = { postMessage: (message: Tell) => void };
+export type Port = { postMessage: (message: HubMessage) => void };
 
 type Listener = { port: Port; key: number };
 
-/** Streams that several tabs may share, the most wanted ones connected and the others asked for in turns. */
+/** Shares streams between tabs. Only the most recently opened ones are connected. */
 export class Hub {
   readonly #streams = new Map<string, Stream>();
-  readonly #heard = new Map<Port, number>();
+  readonly #lastMessageAt = new Map<Port, number>();
   readonly #now: () => number;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  take(port: Port, ask: Ask): void {
-    this.#heard.set(port, this.#now());
-    switch (ask.do) {
+  handle(port: Port, request: HubRequest): void {
+    this.#lastMessageAt.set(port, this.#now());
+    switch (request.do) {
       case "open":
-        this.#open({ port, key: ask.key }, ask.url, ask.lastId);
+        this.#open({ port, key: request.key }, request.url, request.lastId);
         break;
       case "close":
-        this.#drop((l) => l.port === port && l.key === ask.key);
+        this.#drop((l) => l.port === port && l.key === request.key);
         break;
       case "bye":
         this.#forget(port);
@@ -46,9 +46,9 @@ export class Hub {
     }
   }
 
-  /** Forgets tabs that have gone without a word. */
+  /** Removes tabs without a recent keep-alive. */
   sweep(silence: number): void {
-    for (const [port, at] of this.#heard) if (this.#now() - at > silence) this.#forget(port);
+    for (const [port, at] of this.#lastMessageAt) if (this.#now() - at > silence) this.#forget(port);
   }
 
   get connected(): number {
@@ -56,13 +56,13 @@ export class Hub {
   }
 
   #forget(port: Port): void {
-    this.#heard.delete(port);
+    this.#lastMessageAt.delete(port);
     this.#drop((l) => l.port === port);
   }
 
   #open(listener: Listener, url: string, lastId: string | undefined): void {
     const known = this.#streams.get(url);
-    // The stream asked for last is the one somebody looks at: it goes to the end of the map and is the last to lose its connection.
+    // The latest stream is probably the visible one. It moves to the end of the map and loses its connection last.
     this.#streams.delete(url);
     const stream = known ?? new Stream(url, lastId);
     this.#streams.set(url, stream);
@@ -83,9 +83,9 @@ export class Hub {
 
   #share(): void {
     const all = [...this.#streams.values()];
-    const most = Math.max(0, all.length - mostStreams);
-    for (const stream of all.slice(0, most)) stream.park();
-    for (const stream of all.slice(most)) stream.connect();
+    const excess = Math.max(0, all.length - mostStreams);
+    for (const stream of all.slice(0, excess)) stream.park();
+    for (const stream of all.slice(excess)) stream.connect();
   }
 }
 
@@ -134,21 +134,21 @@ class Stream {
       lastId: () => this.#lastId,
       onFrames: (frames) => {
         this.#lastId = frames.findLast((f) => f.id)?.id ?? this.#lastId;
-        this.#tell((key) => ({ key, frames }));
+        this.#post((key) => ({ key, frames }));
       },
       onState: (state) => this.#setState(state),
-      onClosed: (failures) => this.#tell((key) => ({ key, closed: failures })),
-      onRefused: ({ status, code, message }) => this.#tell((key) => ({ key, refused: { status, code, message } })),
+      onClosed: (failures) => this.#post((key) => ({ key, closed: failures })),
+      onRefused: ({ status, code, message }) => this.#post((key) => ({ key, refused: { status, code, message } })),
       signal: this.#abort.signal,
     });
   }
 
   #setState(state: LiveState): void {
     this.#state = state;
-    this.#tell((key) => ({ key, state }));
+    this.#post((key) => ({ key, state }));
   }
 
-  #tell(message: (key: number) => Tell): void {
+  #post(message: (key: number) => HubMessage): void {
     for (const { port, key } of this.#listeners) port.postMessage(message(key));
   }
 }

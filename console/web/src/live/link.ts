@@ -1,63 +1,63 @@
 import workerURL from "./worker?sharedworker&url";
-import { Hub, type Ask, type Port, type Tell } from "./hub";
+import { Hub, type HubRequest, type Port, type HubMessage } from "./hub";
 import type { Frame, LiveState } from "./sse";
 
 export type StreamHandlers = {
   onFrames: (frames: Frame[]) => void;
   onState: (state: LiveState) => void;
-  /** The stream has closed after so many failures; or this tab has to catch up by itself (-1). */
+  /** The stream closed after this many failures; -1: this tab has to catch up by polling. */
   onClosed: (failures: number) => void;
   onRefused: (error: { status: number; code: string; message: string }) => void;
 };
 
 const open = new Map<number, StreamHandlers>();
 let nextKey = 1;
-let ask: ((ask: Ask) => void) | undefined;
+let send: ((request: HubRequest) => void) | undefined;
 
-function hear(tell: Tell): void {
-  const handlers = open.get(tell.key);
+function deliver(message: HubMessage): void {
+  const handlers = open.get(message.key);
   if (!handlers) return;
-  if ("frames" in tell) handlers.onFrames(tell.frames);
-  else if ("state" in tell) handlers.onState(tell.state);
-  else if ("refused" in tell) handlers.onRefused(tell.refused);
-  else handlers.onClosed("closed" in tell ? tell.closed : -1);
+  if ("frames" in message) handlers.onFrames(message.frames);
+  else if ("state" in message) handlers.onState(message.state);
+  else if ("refused" in message) handlers.onRefused(message.refused);
+  else handlers.onClosed("closed" in message ? message.closed : -1);
 }
 
 type Policy = { createScriptURL: (url: string) => string };
 type TrustedTypes = { createPolicy: (name: string, rules: Policy) => Policy };
 
-// Only this one address is ever trusted as a script (require-trusted-types-for 'script').
+// The only script URL that is trusted (require-trusted-types-for 'script').
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as unknown as { trustedTypes?: TrustedTypes };
   return trustedTypes?.createPolicy("waybill-worker", { createScriptURL: (u) => u }).createScriptURL(url) ?? url;
 }
 
-// Where there are no shared workers, a tab has a hub of its own.
-function alone(): (ask: Ask) => void {
+// Without shared workers, each tab has its own hub.
+function localHub(): (request: HubRequest) => void {
   const hub = new Hub();
-  const port: Port = { postMessage: (tell) => queueMicrotask(() => hear(tell)) };
-  return (a) => hub.take(port, a);
+  const port: Port = { postMessage: (message) => queueMicrotask(() => deliver(message)) };
+  return (request) => hub.handle(port, request);
 }
 
-function connect(): (ask: Ask) => void {
-  if (typeof SharedWorker === "undefined") return alone();
+function connect(): (request: HubRequest) => void {
+  if (typeof SharedWorker === "undefined") return localHub();
   const worker = new SharedWorker(trusted(new URL(workerURL, location.href).href), { type: "module", name: "waybill" });
   const { port } = worker;
-  port.addEventListener("message", ({ data }: MessageEvent<Tell>) => hear(data));
+  port.addEventListener("message", ({ data }: MessageEvent<HubMessage>) => deliver(data));
   port.start();
-  setInterval(() => port.postMessage({ do: "alive" } satisfies Ask), 20_000);
-  addEventListener("pagehide", () => port.postMessage({ do: "bye" } satisfies Ask));
-  return (a) => port.postMessage(a);
+  setInterval(() => port.postMessage({ do: "alive" } satisfies HubRequest), 20_000);
+  addEventListener("pagehide", () => port.postMessage({ do: "bye" } satisfies HubRequest));
+  return (request) => port.postMessage(request);
 }
 
-/** Opens a stream after an event, shared with other tabs that have the same. The answer closes it. */
+/** Opens a stream after an event, shared with other tabs of the same URL. The returned function closes it. */
 export function openStream(url: string, lastId: string | undefined, handlers: StreamHandlers): () => void {
-  ask ??= connect();
+  send ??= connect();
   const key = nextKey++;
   open.set(key, handlers);
-  ask({ do: "open", key, url, lastId });
+  send({ do: "open", key, url, lastId });
   return () => {
     open.delete(key);
-    ask?.({ do: "close", key });
+    send?.({ do: "close", key });
   };
 }

@@ -3,13 +3,13 @@ import { ApiError, isStatus } from "../api/errors";
 import { parseJson } from "../api/json";
 import type { RunEvent } from "../api/model";
 import { signedOut } from "../api/query";
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 import { openStream } from "./link";
 import { delay, type Frame, type LiveState } from "./sse";
 
 const terminalTypes = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
-// A tab in the background keeps its stream so long.
+// How long a background tab keeps its stream.
 const hiddenFor = 60_000;
 const pollPage = 1000;
 const pollPause = 2000;
@@ -17,15 +17,15 @@ const pollPause = 2000;
 type PollAnswer = { events: RunEvent[] };
 
 /**
- * The event log of a run as far as it has come: events 0..n without a hole. It is read once as a stream, goes on
- * where the stream broke, and asks by poll for what a stream has left out.
+ * The event log of a run: events 0..n without a gap. It is read as a stream, which continues after a disconnect.
+ * Missing events are fetched by polling.
  */
 export class RunLog {
   readonly runId: string;
   readonly events: RunEvent[] = [];
   state: LiveState = "connecting";
   error: ApiError | undefined;
-  /** Grows with every change, for those who compare. */
+  /** Incremented with every change, for comparisons. */
   version = 0;
 
   readonly #listeners = new Set<() => void>();
@@ -34,7 +34,7 @@ export class RunLog {
   #scheduled = false;
   #filling = false;
 
-  /** With events that were recorded elsewhere the host is asked for nothing. */
+  /** With given events, nothing is requested from the host. */
   constructor(runId: string, recorded?: readonly RunEvent[]) {
     this.runId = runId;
     this.#recorded = recorded !== undefined;
@@ -62,7 +62,7 @@ export class RunLog {
     return last !== undefined && terminalTypes.has(last.type);
   }
 
-  // While somebody looks. A tab that nobody has looked at for a minute lets go of its stream.
+  // Follows the run while the page is visible. A tab hidden for a minute closes its stream.
   #attend(): void {
     const leaving = new AbortController();
     this.#leave = () => {
@@ -102,7 +102,7 @@ export class RunLog {
     abort.signal.addEventListener("abort", close);
   }
 
-  // The host will tell no more; the run may go on. One who is signed out sees that, and not this page.
+  // The host rejected the stream; the run may continue. After a sign-out, the sign-in page replaces this page.
   #refuse(error: ApiError): void {
     if (isStatus(error, 401)) signedOut();
     this.error = error;
@@ -129,7 +129,7 @@ export class RunLog {
     this.#grown();
   }
 
-  // An event is taken if it is the next one. An older one is known; a later one says that some were lost.
+  // Appends an event if it is the next one. Earlier events are duplicates; later ones mean a gap.
   #add(event: RunEvent): void {
     const next = this.events.length;
     if (event.sequence === next) this.events.push(event);
@@ -144,13 +144,13 @@ export class RunLog {
     this.#changed();
   }
 
-  // Asks for what is missing; and goes on asking as long as nothing comes by itself.
+  // Polls for missing events, and continues while the stream delivers none.
   #fill(signal: AbortSignal): void {
     if (this.#filling) return;
     this.#filling = true;
     void this.#poll(signal)
       .catch((error: unknown) => {
-        if (!isStatus(error, 401)) return delay(pollPause, signal); // the next one may be answered
+        if (!isStatus(error, 401)) return delay(pollPause, signal); // the next poll may succeed
         this.#refuse(error as ApiError);
         return undefined;
       })
@@ -173,16 +173,16 @@ export class RunLog {
     }
   }
 
-  // Those who look are told once a frame, or once a while if nobody looks.
+  // Notifies subscribers once per frame, or at intervals in a hidden tab.
   #changed(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    const tell = (): void => {
+    const notify = (): void => {
       this.#scheduled = false;
       this.version++;
       for (const listener of this.#listeners) listener();
     };
-    if (document.visibilityState === "visible") requestAnimationFrame(tell);
-    else setTimeout(tell, 250);
+    if (document.visibilityState === "visible") requestAnimationFrame(notify);
+    else setTimeout(notify, 250);
   }
 }

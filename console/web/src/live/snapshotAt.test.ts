@@ -5,7 +5,7 @@ import { snapshotAt } from "./snapshotAt";
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** A host that answers a stream with these pieces; the last is followed by silence if it stays open. */
+/** A host that streams these chunks; with `open`, it then stays silent. */
 function host(pieces: string[], { status = 200, open = false } = {}) {
   const asked = vi.fn(async (_url: string, _init: RequestInit) => {
     const body = new ReadableStream<Uint8Array>({
@@ -33,7 +33,7 @@ test("the first state of a stream that goes on from an event is the state as of 
 
 test("the state as of another event is not taken for it", async () => {
   host(['id: 4\nevent: state.snapshot\ndata: {"runId":"r"}\n\n']);
-  await expect(snapshotAt("r", 3, never)).rejects.toThrow("does not tell the state as of event 3");
+  await expect(snapshotAt("r", 3, never)).rejects.toThrow("does not provide the state as of event 3");
 });
 
 test("a host without streams of states says so", async () => {

@@ -2,9 +2,9 @@ import { createParser } from "eventsource-parser";
 import { errorOf } from "../api/errors";
 import { parseJson } from "../api/json";
 import type { RunSnapshot } from "../api/model";
-import { hostURL } from "../app/base";
+import { hostURL } from "../api/base";
 
-/** The state of a run as of one of its events: what a stream of states begins with that goes on from there. */
+/** Returns the state of a run as of an event: the first item of a state stream that continues after it. */
 export async function snapshotAt(runId: string, seq: number, signal: AbortSignal): Promise<RunSnapshot> {
   const over = new AbortController();
   try {
@@ -25,9 +25,9 @@ export async function snapshotAt(runId: string, seq: number, signal: AbortSignal
       const { done, value } = await reader.read();
       if (value !== undefined) parser.feed(value);
       if (found !== undefined) return parseJson(found) as unknown as RunSnapshot;
-      if (done) throw new Error(`The host does not tell the state as of event ${seq}.`);
+      if (done) throw new Error(`The host does not provide the state as of event ${seq}.`);
     }
   } finally {
-    over.abort(); // one state is all that is wanted
+    over.abort(); // only the first state is needed
   }
 }

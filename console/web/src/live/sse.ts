@@ -3,18 +3,18 @@ import { ApiError, errorOf } from "../api/errors";
 
 export type Frame = { id: string | undefined; event: string | undefined; data: string };
 
-/** What a stream is doing. Polling means that streaming does not work here, for now; refused that the host tells no more. */
+/** The state of a stream. Polling: streaming is not available for now. Refused: the host rejected the stream for good. */
 export type LiveState = "connecting" | "live" | "reconnecting" | "polling" | "ended" | "refused";
 
 export type StreamOptions = {
   url: string;
-  /** The id after which to go on; undefined: from the start. */
+  /** The id to continue after; undefined starts from the beginning. */
   lastId: () => string | undefined;
   onFrames: (frames: Frame[]) => void;
   onState: (state: LiveState) => void;
-  /** Called when the host has ended the stream, or a try has failed, before the next one. */
+  /** Called after the host closed the stream or an attempt failed, before the next attempt. */
   onClosed: (failures: number) => void;
-  /** Called when the host refuses for good. */
+  /** Called when the host rejects the stream for good. */
   onRefused: (error: ApiError) => void;
   signal: AbortSignal;
 };
@@ -24,8 +24,8 @@ const longestDelay = 15_000;
 const pollAfter = 3;
 
 /**
- * Follows a stream of events until it is refused or aborted. It is fetch and not EventSource, which says
- * nothing of an answer's status and asks again by rules of its own.
+ * Follows an event stream until it is rejected or aborted. Uses fetch, because EventSource hides the response status
+ * and retries by its own rules.
  */
 export async function follow(options: StreamOptions): Promise<void> {
   const { signal, onState } = options;
@@ -52,7 +52,7 @@ export async function follow(options: StreamOptions): Promise<void> {
   }
 }
 
-// The host sends a comment every 15 seconds. Silence for longer means that something in between keeps what it sends.
+// The host sends a comment every 15 seconds. A longer silence means that a proxy buffers the stream.
 const silence = 40_000;
 
 async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: () => void): Promise<void> {
@@ -84,7 +84,7 @@ async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: ()
   }
 }
 
-/** Waits, but not longer than the signal lets it. */
+/** Waits until the timeout or the abort of the signal. */
 export function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(done, ms);

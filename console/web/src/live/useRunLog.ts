@@ -1,9 +1,9 @@
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { RunLog } from "./runLog";
 
-// A log is kept for the last few runs, so that going back to one shows it at once.
+// Caches the logs of the last runs, so that returning to one shows it immediately.
 const kept = new Map<string, RunLog>();
-const most = 4;
+const maxLogs = 4;
 
 export function runLog(runId: string): RunLog {
   let log = kept.get(runId);
@@ -11,18 +11,18 @@ export function runLog(runId: string): RunLog {
   else log = new RunLog(runId);
   kept.set(runId, log);
   for (const old of kept.keys()) {
-    if (kept.size <= most) break;
+    if (kept.size <= maxLogs) break;
     kept.delete(old);
   }
   return log;
 }
 
-/** The log that was read from a file, where a page shows one. Nothing can be done to its run. */
+/** The log read from a file, if the page shows one. Its run cannot be changed. */
 export const RecordedLog = createContext<RunLog | undefined>(undefined);
 
 export const useIsRecorded = (): boolean => useContext(RecordedLog) !== undefined;
 
-/** The event log of a run, live. The log is the same object for a run; its version tells that it has grown. */
+/** Returns the live event log of a run. The object stays the same; its version changes as it grows. */
 export function useRunLog(runId: string): RunLog {
   const recorded = useContext(RecordedLog);
   const log = recorded?.runId === runId ? recorded : runLog(runId);

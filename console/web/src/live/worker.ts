@@ -1,14 +1,14 @@
-import { Hub, type Ask } from "./hub";
+import { Hub, type HubRequest } from "./hub";
 
-// The shared worker: one hub for all tabs of a browser.
+// The shared worker runs one hub for all tabs.
 const hub = new Hub();
-// A tab in the background may say only once a minute that it is there.
+// Background tabs may send their keep-alive only once a minute.
 const silence = 200_000;
 
 addEventListener("connect", (event) => {
   const port = (event as MessageEvent).ports[0];
   if (!port) return;
-  port.addEventListener("message", ({ data }: MessageEvent<Ask>) => hub.take(port, data));
+  port.addEventListener("message", ({ data }: MessageEvent<HubRequest>) => hub.handle(port, data));
   port.start();
 });
 setInterval(() => hub.sweep(silence), 60_000);

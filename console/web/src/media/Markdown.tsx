@@ -4,7 +4,7 @@ import ReactMarkdown, { type Components } from "react-markdown";
 import { Text } from "../ui/Text";
 import "./markdown.css";
 
-/** Prose of a model as it meant it. Markup of HTML stays text, no link leads anywhere, and no image is asked for: their addresses are told. */
+/** Renders model prose. HTML stays text. Links and images are not loaded; their addresses are shown. */
 export default function Markdown({ text }: { text: string }): ReactNode {
   return (
     <div className="markdown" dir="auto">
@@ -15,7 +15,7 @@ export default function Markdown({ text }: { text: string }): ReactNode {
   );
 }
 
-// Every text goes through Text, which shows what one would not see; so does HTML, which is a text here.
+// All text, including HTML, goes through Text, which shows hidden characters.
 function asTexts() {
   return (tree: Root): void => wrap(tree);
 }
@@ -23,7 +23,7 @@ function asTexts() {
 function wrap(node: Nodes): void {
   if (!("children" in node)) return;
   node.children = node.children.map((child) => {
-    if (child.type === "text" && child.value.trim() === "") return child; // between the items of a list stands nothing
+    if (child.type === "text" && child.value.trim() === "") return child; // whitespace between list items
     if (child.type === "text" || child.type === "raw") return { type: "element", tagName: "samp", properties: {}, children: [{ type: "text", value: child.value }] } satisfies Element;
     wrap(child);
     return child;
@@ -38,7 +38,7 @@ function Address({ of, children }: { of: string | undefined; children?: ReactNod
   );
 }
 
-// The page's own headings are not for a model to add to.
+// Model headings must not appear as headings of the page.
 const Heading = ({ children }: { children?: ReactNode }): ReactNode => (
   <p>
     <strong>{children}</strong>

@@ -7,7 +7,7 @@ import "./media.css";
 
 type Form = "image" | "audio" | "file";
 
-/** An image, a sound or a file of a model's. What it does not serve itself the page names and does not load. */
+/** An image, sound or file of a model. Content that the host does not serve is named but not loaded. */
 export function Media({ form, payload, rendering }: { form: Form; payload: Json | undefined; rendering?: Rendering | undefined }): ReactNode {
   const asset = assetOf(payload, rendering, location.origin);
   if ("foreign" in asset.source) {
@@ -25,12 +25,12 @@ export function Media({ form, payload, rendering }: { form: Form; payload: Json 
 
 function Picture({ asset }: { asset: Asset }): ReactNode {
   const element = useBytes<HTMLImageElement>("src", asset);
-  const said = asset.alt ?? "image, no description from the model";
+  const description = asset.alt ?? "image, no description from the model";
   return (
     <figure className="media">
-      <img ref={element} alt={said} />
+      <img ref={element} alt={description} />
       <figcaption className={asset.alt === undefined ? "dim" : undefined}>
-        <Text text={said} /> <Measures asset={asset} />
+        <Text text={description} /> <Measures asset={asset} />
       </figcaption>
     </figure>
   );
@@ -38,14 +38,14 @@ function Picture({ asset }: { asset: Asset }): ReactNode {
 
 function Sound({ asset }: { asset: Asset }): ReactNode {
   const element = useBytes<HTMLAudioElement>("src", asset);
-  const said = asset.alt ?? asset.name ?? "sound, no description from the model";
+  const description = asset.alt ?? asset.name ?? "sound, no description from the model";
   return (
     <figure className="media">
-      {/* A model's sound comes without a track of captions; its description stands beside it. */}
+      {/* Model audio has no captions; its description is shown next to it. */}
       {/* oxlint-disable-next-line jsx-a11y/media-has-caption */}
-      <audio ref={element} controls preload="metadata" aria-label={said} />
+      <audio ref={element} controls preload="metadata" aria-label={description} />
       <figcaption>
-        <Text text={said} /> <Measures asset={asset} />
+        <Text text={description} /> <Measures asset={asset} />
       </figcaption>
     </figure>
   );
@@ -56,7 +56,7 @@ function File({ asset }: { asset: Asset }): ReactNode {
   const name = asset.name ?? "file without a name";
   return (
     <p className="media-file">
-      {/* The address is set once its bytes have one. */}
+      {/* href is set when the bytes are available. */}
       {/* oxlint-disable-next-line jsx-a11y/anchor-is-valid */}
       <a ref={element} download={asset.name ?? "file"}>
         {name}
@@ -81,19 +81,19 @@ function Measures({ asset, typed }: { asset: Asset; typed?: boolean }): ReactNod
   return <span className="dim small">{parts.join(" · ")}</span>;
 }
 
-/** Gives an element the address of its bytes: the host's, or one of the page's own for those within the payload. */
+/** Sets an element's source: the host's URL, or a blob URL for inline bytes. */
 function useBytes<E extends HTMLElement>(attribute: "src" | "href", { source, mimeType }: Asset): RefObject<E | null> {
   const element = useRef<E>(null);
-  const own = "bytes" in source ? source.bytes : undefined;
+  const inline = "bytes" in source ? source.bytes : undefined;
   const served = "load" in source ? source.load : undefined;
   useEffect(() => {
     const e = element.current;
     if (served !== undefined) e?.setAttribute(attribute, served);
-    const bytes = own === undefined ? undefined : bytesOf(own);
+    const bytes = inline === undefined ? undefined : bytesOf(inline);
     if (!bytes) return;
     const url = URL.createObjectURL(new Blob([bytes], { type: isPicture(mimeType) || isSound(mimeType) ? (mimeType ?? "") : "application/octet-stream" }));
     e?.setAttribute(attribute, url);
     return () => URL.revokeObjectURL(url);
-  }, [attribute, own, served, mimeType]);
+  }, [attribute, inline, served, mimeType]);
   return element;
 }

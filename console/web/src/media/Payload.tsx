@@ -9,7 +9,7 @@ import { Media } from "./Media";
 
 type View = "rendered" | "tree" | "raw";
 
-/** A payload as its kind or its rendering hint wants it shown, as a tree, and as it was written. */
+/** Shows a payload: rendered by its kind or rendering hint, as a tree, and raw. */
 export function Payload({ kind, payload, rendering }: { kind: string | undefined; payload: unknown; rendering?: Rendering | undefined }): ReactNode {
   const value = payload as Json;
   const shown = rendered(kind, value, rendering);
@@ -77,13 +77,13 @@ function rendered(kind: string | undefined, value: Json, hint: Rendering | undef
   return undefined;
 }
 
-/** What the model says of its own failing is another thing than an error of the host. */
+/** An error reported by the model, which is not an error of the host. */
 function ModelError({ payload }: { payload: Json }): ReactNode {
   const p = isObject(payload) ? payload : {};
   return (
     <div className="note idle">
       <p>
-        <strong>The model says that it could not.</strong> {typeof p.code === "string" && <code><Name text={p.code} /></code>}
+        <strong>The model reported an error.</strong> {typeof p.code === "string" && <code><Name text={p.code} /></code>}
       </p>
       {typeof p.message === "string" && (
         <p>
@@ -110,8 +110,8 @@ function Questions({ payload }: { payload: Json }): ReactNode {
 
 const Markdown = lazy(() => import("./Markdown"));
 
-// More than anybody reads set, and slow to set.
-const longest = 100_000;
+// Longer texts are shown unformatted, because formatting them is slow.
+const maxShown = 100_000;
 
 const Prose = ({ text }: { text: string }): ReactNode => (
   <Suspense fallback={<Text text={text} />}>
@@ -119,9 +119,9 @@ const Prose = ({ text }: { text: string }): ReactNode => (
   </Suspense>
 );
 
-/** A text of the payload, set as the hint says; markup in it stays text. */
+/** A text rendered by its hint; markup in it stays text. */
 function Written({ value, hint }: { value: Json; hint: Rendering }): ReactNode {
-  const said = typeof value === "string" ? value : isObject(value) ? ([value.text, value.content, value.markdown, value.code].find((v) => typeof v === "string") as string | undefined) : undefined;
+  const text = typeof value === "string" ? value : isObject(value) ? ([value.text, value.content, value.markdown, value.code].find((v) => typeof v === "string") as string | undefined) : undefined;
   return (
     <div className={hint.display === "card" ? "card" : undefined}>
       {hint.title && (
@@ -132,7 +132,7 @@ function Written({ value, hint }: { value: Json; hint: Rendering }): ReactNode {
         </p>
       )}
       {hint.display === "code" && hint.lang && <p className="dim small">{hint.lang}</p>}
-      {said === undefined ? <JsonView value={value} /> : hint.display === "code" ? <pre><Text text={said} /></pre> : hint.display === "markdown" && said.length <= longest ? <Prose text={said} /> : <Text text={said} />}
+      {text === undefined ? <JsonView value={value} /> : hint.display === "code" ? <pre><Text text={text} /></pre> : hint.display === "markdown" && text.length <= maxShown ? <Prose text={text} /> : <Text text={text} />}
     </div>
   );
 }

@@ -1,5 +1,5 @@
-// Which bytes of a payload may be shown: those within it, and those that this host serves itself. Nothing else is
-// ever fetched, whatever a model writes (OpenWOP envelope contract §12, §17).
+// Payload media that may be shown: inline bytes and bytes served by this host. Nothing else is fetched (OpenWOP
+// envelope contract §12, §17).
 import { isObject, type Json } from "../api/json";
 
 export type Source = { load: string } | { bytes: string } | { foreign: string } | { missing: true };
@@ -16,7 +16,7 @@ export interface Asset {
 const text = (v: Json | undefined): string | undefined => (typeof v === "string" && v !== "" ? v : undefined);
 const count = (v: Json | undefined): number | undefined => (typeof v === "number" ? v : undefined);
 
-/** Reads the payload of a media envelope; origin is that of the page. */
+/** Parses the payload of a media envelope; origin is the page's. */
 export function assetOf(payload: Json | undefined, hint: { mimeType?: string | undefined; alt?: string | undefined; title?: string | undefined } | undefined, origin: string): Asset {
   const p = isObject(payload) ? payload : {};
   return {
@@ -39,14 +39,14 @@ function sourceOf(p: { [name: string]: Json }, origin: string): Source {
   return ours ? { load: parsed.href } : { foreign: url };
 }
 
-// What a browser draws without running anything.
+// Image types that execute no code.
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
 const sounds = /^audio\/[\w.+-]+$/;
 
 export const isPicture = (mimeType: string | undefined): boolean => mimeType !== undefined && pictures.has(mimeType);
 export const isSound = (mimeType: string | undefined): boolean => mimeType !== undefined && sounds.test(mimeType);
 
-/** A number of bytes for people. */
+/** Formats a number of bytes. */
 export function inBytes(n: number): string {
   if (n < 1000) return `${n} bytes`;
   const units = ["kB", "MB", "GB"];
@@ -54,7 +54,7 @@ export function inBytes(n: number): string {
   return `${(n / 1000 ** power).toFixed(n / 1000 ** power < 10 ? 1 : 0)} ${units[power - 1]}`;
 }
 
-/** The bytes of a text in base64; undefined for one that is none. */
+/** Decodes base64; undefined if invalid. */
 export function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { useTitle } from "../app/title";
+import { useTitle } from "../ui/title";
 
 export function NotFoundPage(): ReactNode {
   useTitle("No such page");

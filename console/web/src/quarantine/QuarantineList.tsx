@@ -8,7 +8,7 @@ import { dateTime } from "../ui/time";
 import { useQuarantine } from "./host";
 import "./quarantine.css";
 
-/** The quarantined runs of the tenant. */
+/** Lists the tenant's quarantined runs. */
 export function QuarantineList(): ReactNode {
   const { data, error, refetch } = useQuarantine();
   if (error) return <ErrorNote error={error} onRetry={() => void refetch()} />;

@@ -20,7 +20,7 @@ function show(scopes: string[], reason = run.reason): void {
   );
 }
 
-test("the note says why a run is quarantined and offers what the key may do", () => {
+test("the note shows the reason and the actions that the key allows", () => {
   show(["runs:read", "runs:cancel"]);
   expect(screen.getByText("definition_missing")).toBeTruthy();
   expect(screen.getByText(/workflow definition is missing/)).toBeTruthy();

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { api, idempotencyKey } from "../api/client";
 import { useMay } from "../api/session";
-import { announce } from "../app/announce";
+import { announce } from "../ui/announce";
 import { Ago } from "../ui/Ago";
 import { Dialog } from "../ui/Dialog";
 import { ErrorNote } from "../ui/ErrorNote";
@@ -10,7 +10,7 @@ import { dateTime } from "../ui/time";
 import { damagedLog, quarantineKey, reasonWords, type QuarantinedRun } from "./host";
 import "./quarantine.css";
 
-/** Says that a run is quarantined, why, and what can be done. */
+/** Shows the quarantine of a run, its reason and the available actions. */
 export function QuarantineNote({ run }: { run: QuarantinedRun }): ReactNode {
   const client = useQueryClient();
   const may = useMay("runs:cancel");

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, body } from "../api/client";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 import type { components } from "../api/schema";
 
 export type QuarantinedRun = components["schemas"]["QuarantinedRun"];
@@ -9,7 +9,7 @@ export const quarantineKey = ["quarantine"] as const;
 
 const interval = 30_000;
 
-/** The quarantined runs of the tenant, one page of them. */
+/** Returns one page of the tenant's quarantined runs. */
 export function useQuarantine() {
   return useQuery({
     queryKey: [...quarantineKey, "all"],
@@ -18,7 +18,7 @@ export function useQuarantine() {
   });
 }
 
-/** Why a run is quarantined; undefined if it is not, or if the host does not say. */
+/** Returns the quarantine of a run; undefined if there is none or the host does not report it. */
 export function useQuarantined(runId: string, enabled: boolean): QuarantinedRun | undefined {
   const { data } = useQuery({
     queryKey: [...quarantineKey, runId],
@@ -29,7 +29,7 @@ export function useQuarantined(runId: string, enabled: boolean): QuarantinedRun 
   return enabled ? data?.runs[0] : undefined;
 }
 
-/** The reason of a run whose log is damaged. */
+/** The reason code of a damaged log. */
 export const damagedLog = "log_damaged";
 
 const reasons: { [reason: string]: string } = {
@@ -40,7 +40,7 @@ const reasons: { [reason: string]: string } = {
   cannot_continue: "The dispatcher cannot continue the run. The dispatcher's log has the error.",
 };
 
-/** A reason in words: what is wrong and what helps. */
+/** Describes a reason and its fix. */
 export function reasonWords(reason: string): string {
-  return own(reasons, reason) ?? reason;
+  return lookup(reasons, reason) ?? reason;
 }

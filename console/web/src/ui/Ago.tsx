@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { ago, dateTime, useNow } from "./time";
 
-/** How long ago something was; the moment itself is its title. */
+/** Shows an age; the title has the exact time. */
 export function Ago({ at }: { at: string }): ReactNode {
   const now = useNow();
   return (

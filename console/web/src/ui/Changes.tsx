@@ -6,14 +6,14 @@ import { Name } from "./Text";
 
 type Props = { list: readonly Change[]; /** What the two are called. */ names: readonly [a: string, b: string]; /** What is said where nothing differs. */ same: string };
 
-/** The places at which two documents differ, with what stands there in each. */
+/** Lists the paths at which two documents differ, with both values. */
 export function Changes({ list, names: [a, b], same }: Props): ReactNode {
   if (list.length === 0) return <p className="dim">{same}</p>;
   return (
     <table className="changes">
       <thead>
         <tr>
-          <th scope="col">place</th>
+          <th scope="col">path</th>
           <th scope="col">{a}</th>
           <th scope="col">{b}</th>
         </tr>

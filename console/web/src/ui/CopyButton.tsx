@@ -1,13 +1,13 @@
 import { useState, type ReactNode } from "react";
-import { announce } from "../app/announce";
+import { announce } from "./announce";
 import { Icon, type IconName } from "./Icon";
-import { plain } from "./plain";
+import { escapeHidden } from "./escape";
 
 type Props = { text: string | (() => string); what: string; icon?: IconName; children?: ReactNode };
 
-/** Copies a text; what it copies is its name. */
+/** A button that copies a text; its name states the content. */
 export function CopyButton({ text, what: named, icon = "copy", children }: Props): ReactNode {
-  const what = plain(named);
+  const what = escapeHidden(named);
   const [done, setDone] = useState(false);
   return (
     <button
@@ -17,7 +17,7 @@ export function CopyButton({ text, what: named, icon = "copy", children }: Props
       title={`Copy ${what}`}
       onClick={() => {
         void copyText(typeof text === "string" ? text : text()).then((ok) => {
-          announce(ok ? `Copied ${what}` : `The browser refused to copy ${what}`);
+          announce(ok ? `Copied ${what}` : `The browser blocked copying ${what}`);
           setDone(ok);
           setTimeout(() => setDone(false), 1500);
         });
@@ -29,7 +29,7 @@ export function CopyButton({ text, what: named, icon = "copy", children }: Props
   );
 }
 
-/** Copies; false when the browser does not allow it, as on plain http that is not loopback. */
+/** Copies a text; returns false if the browser denies it, as on non-loopback http. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -3,7 +3,7 @@ import { Icon } from "./Icon";
 
 type Props = { open: boolean; onClose: () => void; title: string; children: ReactNode; wide?: boolean };
 
-/** A modal dialog of the browser: it keeps focus inside and gives it back when it closes. */
+/** A native modal dialog: it traps focus and restores it on close. */
 export function Dialog({ open, onClose, title, children, wide }: Props): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();

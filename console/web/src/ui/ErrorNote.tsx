@@ -4,7 +4,7 @@ import { Name } from "./Text";
 
 type Props = { error: unknown; onRetry?: () => void };
 
-/** Says what failed, with the host's own code, and what to do next. */
+/** Shows an error with the host's code and a retry button. */
 export function ErrorNote({ error, onRetry }: Props): ReactNode {
   const code = error instanceof ApiError ? error.code : undefined;
   return (
@@ -17,7 +17,7 @@ export function ErrorNote({ error, onRetry }: Props): ReactNode {
         )}
         <Name text={error instanceof Error ? error.message : String(error)} />
       </p>
-      {error instanceof UnreachableError && <p className="dim">Is it running? The page asks again when you do.</p>}
+      {error instanceof UnreachableError && <p className="dim">Check that it is running, then try again.</p>}
       {onRetry && (
         <button type="button" onClick={onRetry}>
           Try again

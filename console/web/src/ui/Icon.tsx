@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-// Signs drawn in a square of 16, since fonts differ in which of them they have.
+// Icons drawn in a 16 × 16 grid, because fonts differ in the glyphs they contain.
 const paths = {
   check: "M3 8.5l3.2 3.2L13 5",
   cross: "M4 4l8 8M12 4l-8 8",
@@ -28,7 +28,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** A sign that stands beside a word, or on a button that has a name. */
+/** A decorative icon next to a text or in a labelled button. */
 export function Icon({ name }: { name: IconName }): ReactNode {
   return (
     <svg className="icon" viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">

@@ -4,15 +4,15 @@ import { Name, Text } from "./Text";
 
 type Props = {
   value: Json;
-  /** Levels that are open at first. */
+  /** Number of levels that are initially open. */
   open?: number;
-  /** A JSON pointer to draw attention to. */
+  /** JSON Pointer of the value to highlight. */
   mark?: string;
-  /** Drawn after a value; gets its pointer. */
+  /** Rendered after a value; receives its pointer. */
   after?: (pointer: string, value: Json) => ReactNode;
 };
 
-/** A JSON value as a tree. Strings are text whatever they hold; numbers are what was written. */
+/** Shows a JSON value as a tree. Strings are plain text; numbers are shown as written. */
 export function JsonView({ value, open = 3, mark, after }: Props): ReactNode {
   return (
     <div className="json">

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** The sign of Waybill. */
+/** The Waybill logo. */
 export function Mark(): ReactNode {
   return (
     <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true" className="mark">

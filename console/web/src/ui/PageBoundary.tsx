@@ -1,10 +1,10 @@
 import { Component, useState, type ReactNode } from "react";
 import { loadConfig } from "../api/session";
-import { NotLoadedError } from "../app/load";
-import { useTitle } from "../app/title";
+import { NotLoadedError } from "./load";
+import { useTitle } from "./title";
 import { ErrorNote } from "./ErrorNote";
 
-/** Keeps a page that fails from taking the others with it. */
+/** Confines a rendering error to one page. */
 export class PageBoundary extends Component<{ children: ReactNode }, { error?: Error }> {
   override state: { error?: Error } = {};
 
@@ -24,21 +24,21 @@ export class PageBoundary extends Component<{ children: ReactNode }, { error?: E
   }
 }
 
-// What did not come once is not asked for again by the browser: the whole page has to be, and only where somebody answers.
+// Browsers do not retry a failed module import, so the page has to reload. It reloads only after the host responds.
 function NotLoaded(): ReactNode {
   const [error, setError] = useState<unknown>();
-  useTitle("This page did not come");
+  useTitle("This page could not be loaded");
   const again = (): void => {
     loadConfig().then(() => location.reload(), setError);
   };
   return (
     <>
-      <h1>This page did not come</h1>
+      <h1>This page could not be loaded</h1>
       {error === undefined ? (
         <div className="note ask" role="alert">
-          <p>The host is away, or was updated since you opened the console. Pages that you have seen before still open.</p>
+          <p>The host is unreachable, or was updated since you opened the console. Pages you have already opened still work.</p>
           <button type="button" onClick={again}>
-            Load it again
+            Reload
           </button>
         </div>
       ) : (

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./Icon";
-import { own } from "../api/own";
-import { plain } from "./plain";
+import { lookup } from "../api/lookup";
+import { escapeHidden } from "./escape";
 
-// The glyph is for titles, where nothing can be drawn.
+// The glyph is for document titles, which cannot contain icons.
 type Look = { word: string; glyph: string; icon: IconName; tone: string };
 
 const looks: { [status: string]: Look } = {
@@ -11,7 +11,7 @@ const looks: { [status: string]: Look } = {
   running: { word: "Running", glyph: "▶", icon: "play", tone: "run" },
   "waiting-approval": { word: "Needs approval", glyph: "?", icon: "shield", tone: "ask" },
   "waiting-input": { word: "Needs an answer", glyph: "?", icon: "question", tone: "ask" },
-  "waiting-external": { word: "Waiting for outside", glyph: "⇄", icon: "swap", tone: "ask" },
+  "waiting-external": { word: "Waiting (external)", glyph: "⇄", icon: "swap", tone: "ask" },
   paused: { word: "Paused", glyph: "‖", icon: "pause", tone: "hold" },
   cancelling: { word: "Cancelling", glyph: "⊘", icon: "ban", tone: "idle" },
   cancelled: { word: "Cancelled", glyph: "⊘", icon: "ban", tone: "idle" },
@@ -19,17 +19,17 @@ const looks: { [status: string]: Look } = {
   failed: { word: "Failed", glyph: "✕", icon: "cross", tone: "bad" },
   quarantined: { word: "Quarantined", glyph: "!", icon: "bang", tone: "bad" },
   stalled: { word: "Stalled", glyph: "!", icon: "bang", tone: "bad" },
-  // Nodes know two more.
+  // Nodes have two more statuses.
   skipped: { word: "Skipped", glyph: "↷", icon: "skip", tone: "idle" },
   suspended: { word: "Waiting", glyph: "?", icon: "question", tone: "ask" },
 };
 
-/** How a status looks: always a word and a sign, the colour is the third. */
+/** Returns the word, glyph, icon and colour of a status. */
 export function lookOf(status: string): Look {
-  return own(looks, status) ?? { word: plain(status), glyph: "·", icon: "dot", tone: "idle" };
+  return lookup(looks, status) ?? { word: escapeHidden(status), glyph: "·", icon: "dot", tone: "idle" };
 }
 
-/** The chip of a status. An outline says that the host derived it. */
+/** A status chip. An outline marks a status that the host derived. */
 export function Status({ status, stalled, quarantined }: { status: string; stalled?: boolean; quarantined?: boolean }): ReactNode {
   const look = lookOf(quarantined ? "quarantined" : stalled ? "stalled" : status);
   return (

@@ -2,7 +2,7 @@
 import { render, screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import { countRedactions, Name, Text } from "./Text";
-import { plain } from "./plain";
+import { escapeHidden } from "./escape";
 
 describe("a text from outside", () => {
   it("stays text when it looks like markup", () => {
@@ -16,7 +16,7 @@ describe("a text from outside", () => {
     expect(container.textContent).toBe("abcU+202Ecba\ndU+200BeU+0007");
   });
 
-  it("names the rule of a redaction and gives its length away to nobody", () => {
+  it("names the rule of a redaction and hides its length", () => {
     const { container } = render(<Text text="key [REDACTED:stripe] and [REDACTED]" />);
     expect([...container.querySelectorAll(".redacted")].map((e) => e.textContent)).toEqual(["redacted: stripe", "redacted"]);
     expect(countRedactions("key [REDACTED:stripe] and [REDACTED]")).toBe(2);
@@ -27,7 +27,7 @@ describe("a text from outside", () => {
     const { container } = render(<Name text={odd} />);
     expect(container.textContent).toBe("exeU+202EgnpU+2066U+0000");
     expect(container.querySelector("bdi")).not.toBeNull();
-    expect(plain(odd)).toBe(container.textContent);
+    expect(escapeHidden(odd)).toBe(container.textContent);
     expect(render(<Name text={"x".repeat(3000)} />).container.textContent).toHaveLength(2001);
   });
 

@@ -1,20 +1,20 @@
 import { useState, type ReactNode } from "react";
-import { hidden, numbered } from "./plain";
+import { hiddenChars, codePoint } from "./escape";
 
-// What the host puts in the place of what it has taken out.
+// The host's placeholder for redacted text.
 const redaction = /\[REDACTED(?::([^\]\s]+))?\]/g;
 
-const longest = 2000;
+const maxShown = 2000;
 
-/** How often the host has taken something out of a text. */
+/** Counts the redactions in a text. */
 export function countRedactions(text: string): number {
   return text.match(redaction)?.length ?? 0;
 }
 
-/** A text from outside, never markup: hidden characters are shown by their number, redactions as a chip, and a long text in part. */
+/** Shows untrusted text, never as markup. Hidden characters appear as code points, redactions as chips, long texts truncated. */
 export function Text({ text, quoted }: { text: string; quoted?: boolean }): ReactNode {
   const [all, setAll] = useState(false);
-  const shown = all || text.length <= longest ? text : text.slice(0, longest);
+  const shown = all || text.length <= maxShown ? text : text.slice(0, maxShown);
   return (
     <bdi className="text" dir="auto">
       {quoted && "“"}
@@ -24,7 +24,7 @@ export function Text({ text, quoted }: { text: string; quoted?: boolean }): Reac
         <>
           …{" "}
           <button type="button" className="quiet" onClick={() => setAll(true)}>
-            {(text.length - longest).toLocaleString("en")} more characters
+            {(text.length - maxShown).toLocaleString("en")} more characters
           </button>
         </>
       )}
@@ -32,9 +32,9 @@ export function Text({ text, quoted }: { text: string; quoted?: boolean }): Reac
   );
 }
 
-/** A name, an id or a sentence from outside in the middle of other words: it can hide nothing, and turn nothing around. */
+/** Shows an untrusted name, id or sentence inline. It cannot hide characters or change the text direction. */
 export function Name({ text }: { text: string }): ReactNode {
-  return <bdi dir="auto">{visible(text.length <= longest ? text : `${text.slice(0, longest)}…`, 0)}</bdi>;
+  return <bdi dir="auto">{visible(text.length <= maxShown ? text : `${text.slice(0, maxShown)}…`, 0)}</bdi>;
 }
 
 function pieces(text: string): ReactNode[] {
@@ -52,11 +52,11 @@ function pieces(text: string): ReactNode[] {
 function visible(text: string, offset: number): ReactNode[] {
   const out: ReactNode[] = [];
   let from = 0;
-  for (const match of text.matchAll(hidden)) {
+  for (const match of text.matchAll(hiddenChars)) {
     if (match.index > from) out.push(text.slice(from, match.index));
     out.push(
       <span key={offset + match.index} className="hidden-char">
-        {numbered(match[0])}
+        {codePoint(match[0])}
       </span>,
     );
     from = match.index + match[0].length;
@@ -65,7 +65,7 @@ function visible(text: string, offset: number): ReactNode[] {
   return out;
 }
 
-/** Says that the host has taken something out here. There is nothing to reveal: it was never stored. */
+/** Marks redacted text. The original was never stored. */
 export function Redacted({ rule }: { rule?: string }): ReactNode {
   return <span className="redacted">redacted{rule ? `: ${rule}` : ""}</span>;
 }

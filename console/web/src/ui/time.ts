@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from "react";
-import { plain } from "./plain";
+import { escapeHidden } from "./escape";
 
-/** A length of time in the two largest units that say something. */
+/** Formats a duration in its two largest units. */
 export function duration(ms: number): string {
   if (!Number.isFinite(ms)) return "–";
   if (ms < 0) return `−${duration(-ms)}`;
@@ -17,7 +17,7 @@ function pad(n: number): string {
   return String(Math.floor(n)).padStart(2, "0");
 }
 
-/** How long ago something was, in one unit. */
+/** Formats an age in one unit. */
 export function ago(ms: number): string {
   const s = Math.max(0, ms) / 1000;
   if (s < 5) return "just now";
@@ -30,25 +30,25 @@ export function ago(ms: number): string {
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false });
 
-/** The time of day to the millisecond, where this browser is. */
+/** Formats the local time of day with milliseconds. */
 export function clock(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.valueOf()) ? plain(iso) : clockFormat.format(at);
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : clockFormat.format(at);
 }
 
-/** Day and time, where this browser is. */
+/** Formats the local date and time. */
 export function dateTime(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.valueOf()) ? plain(iso) : `${day.format(at)}, ${clockFormat.format(at).slice(0, 8)}`;
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${day.format(at)}, ${clockFormat.format(at).slice(0, 8)}`;
 }
 
-/** The time of day, and the day unless it is today. */
+/** Formats the local time of day, with the date unless it is today. */
 export function dayTime(iso: string): string {
   const at = new Date(iso);
   return day.format(at.valueOf() || 0) === day.format(Date.now()) ? clock(iso).slice(0, 8) : dateTime(iso);
 }
 
-// One clock for the page: it ticks each second while somebody looks at something that grows.
+// One clock for the page. It ticks every second while a component subscribes.
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;
 const listeners = new Set<() => void>();
@@ -69,7 +69,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time, again each second. */
+/** Returns the current time, updated every second. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }

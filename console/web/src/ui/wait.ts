@@ -1,43 +1,43 @@
 import type { RunLimit, RunWait } from "../api/model";
 import { dayTime, duration } from "./time";
-import { own } from "../api/own";
+import { lookup } from "../api/lookup";
 
-const whom: { [what: string]: string } = {
+const waitReasons: { [what: string]: string } = {
   dispatcher: "for a free dispatcher",
   timer: "for a timer",
   approval: "for a decision",
   input: "for an answer",
-  form: "for somebody to fill in a form",
-  external: "for word from outside",
-  run: "for a run of its own",
-  resume: "until somebody resumes it",
-  cancellation: "for what still runs to stop",
+  form: "for a form to be filled in",
+  external: "for an external event",
+  run: "for a child run",
+  resume: "until it is resumed",
+  cancellation: "for running nodes to stop",
 };
 
-/** What a run waits for, in words. */
+/** Describes what a run waits for. */
 export function waitWords(wait: RunWait): string {
   const at = wait.nodeId ? ` at ${wait.nodeId}` : "";
   const attempt = wait.attempt !== undefined && wait.attempt > 1 ? `, attempt ${wait.attempt}` : "";
-  if (wait.limit) return `waits for ${limitWords(wait.limit)}`;
+  if (wait.limit) return `waiting for ${limitWords(wait.limit)}`;
   const due = wait.dueAt ? `, until ${dayTime(wait.dueAt)}` : "";
-  if (wait.for === "node") return `works${at}${attempt}`;
+  if (wait.for === "node") return `executing${at}${attempt}`;
   const many = wait.questions !== undefined && wait.questions > 1 ? ` (${wait.questions} questions)` : "";
-  return `waits ${own(whom, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
+  return `waiting ${lookup(waitReasons, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
 }
 
-/** A limit in words: its kind, its value and where it is set. */
+/** Describes a limit: its kind, value and scope. */
 export function limitWords(limit: RunLimit): string {
-  const whose = limit.scope === "tenant" ? "the tenant's" : "the workflow's";
+  const scope = limit.scope === "tenant" ? "the tenant's" : "the workflow's";
   const each = limit.keyed ? " for each key" : "";
   switch (limit.reason) {
     case "capacity":
       return `a free slot of a dispatcher (--max-runs ${limit.limit ?? "–"})`;
     case "concurrency":
-      return `${whose} concurrency limit: ${limit.limit ?? "–"} at a time${each}`;
+      return `${scope} concurrency limit: ${limit.limit ?? "–"} at a time${each}`;
     case "rate":
-      return `${whose} rate limit: ${limit.limit ?? "–"} starts in ${duration(limit.periodMs ?? Number.NaN)}${each}`;
+      return `${scope} rate limit: ${limit.limit ?? "–"} starts in ${duration(limit.periodMs ?? Number.NaN)}${each}`;
     case "retry":
-      return "the next try, after one that failed";
+      return "the next attempt after a failure";
     default:
       return limit.reason;
   }

@@ -1,4 +1,4 @@
-{{/* What the schema cannot say of values that belong together. */}}
+{{/* Checks across values that the schema cannot express. */}}
 {{- define "waybill.check" -}}
 {{- $v := .Values -}}
 {{- $problems := list -}}
@@ -29,7 +29,7 @@
 {{- $problems = append $problems "dispatcher.keda.natsMonitoringEndpoint: must be set for mode keda, such as nats-headless.nats.svc.cluster.local:8222" -}}
 {{- end -}}
 {{- if and (eq $name "redactor") (ne $a.mode "none") -}}
-{{- $problems = append $problems "redactor.autoscaling.mode: must be none: whenever the number of redactors changes, tenants move to one that has to be told their secrets; set redactor.replicas" -}}
+{{- $problems = append $problems "redactor.autoscaling.mode: must be none: a change of the number of redactors moves tenants to a redactor without their secrets; set redactor.replicas" -}}
 {{- end -}}
 {{- range $kind := list "requests" "limits" -}}
 {{- range $what := list "cpu" "memory" -}}
@@ -92,7 +92,7 @@
 {{- $problems = append $problems "gateway.ingress.host: must be set when the ingress is enabled" -}}
 {{- end -}}
 {{- if and $v.nats.credsKey $v.nats.nkeyKey -}}
-{{- $problems = append $problems "nats.credsKey, nats.nkeyKey: each says who connects; give one of them" -}}
+{{- $problems = append $problems "nats.credsKey, nats.nkeyKey: both identify the client; set only one of them" -}}
 {{- end -}}
 {{- if ne (empty $v.nats.certKey) (empty $v.nats.certKeyKey) -}}
 {{- $problems = append $problems "nats.certKey, nats.certKeyKey: belong together; give both or neither" -}}
@@ -102,7 +102,7 @@
 {{- end -}}
 {{- range $i, $url := $v.nats.monitor -}}
 {{- if contains "@" $url -}}
-{{- $problems = append $problems (printf "nats.monitor[%d]: holds a user or password; monitoring asks for none" $i) -}}
+{{- $problems = append $problems (printf "nats.monitor[%d]: must not contain a user or password" $i) -}}
 {{- end -}}
 {{- end -}}
 {{- if contains "@" $v.nats.url -}}

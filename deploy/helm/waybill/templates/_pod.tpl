@@ -211,8 +211,8 @@ containers:
       runAsGroup: 65532
       capabilities: {drop: [ALL]}
       seccompProfile: {type: RuntimeDefault}
-    # Two minutes to begin: the log's server may be on its way as well. Liveness
-    # asks nobody else, so that a log that is away restarts nothing.
+    # Two minutes to start, because NATS may be starting as well. Liveness
+    # depends on no other service, so an unavailable log restarts no pod.
     startupProbe:
       httpGet: {{ printf $asks "/healthz" }}
       periodSeconds: 2

@@ -19,7 +19,7 @@ import { useSchema, type LadderContext } from "./context";
 
 type Props = { runId: string; execution: Execution; column: Column; context: LadderContext };
 
-/** Everything there is to say of one way down the ladder. */
+/** The details of a selected column. */
 export function Detail({ runId, execution, column, context }: Props): ReactNode {
   const { call, envelope } = column;
   const stop = envelope && stoppedAt(envelope.rungs);
@@ -40,8 +40,8 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
       {envelope && <Facts runId={runId} column={column} context={context} />}
       {call.text !== undefined && envelope?.outcome !== "accepted" && (
         <details className="said-text">
-          <summary>What the model said</summary>
-          <p className="dim small">As it was streamed; secrets are taken out. Nothing of it was recorded as an envelope.</p>
+          <summary>Model output</summary>
+          <p className="dim small">Streamed output with secrets removed. It was not recorded as an envelope.</p>
           <pre>
             <Text text={call.text} />
           </pre>
@@ -51,7 +51,7 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
   );
 }
 
-/** What the model gave otherwise than before, where both are known. */
+/** Shows the changes to the previous attempt, if both documents are known. */
 function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode {
   const given = (c: Column): Json | undefined => documentOf(c, c.envelope?.kind ?? context.askedKind);
   const now = given(column);
@@ -61,39 +61,39 @@ function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode 
   return (
     <section aria-label="What changed">
       <h3>What changed since attempt {before.call.attempt}</h3>
-      <Changes list={list} names={[`attempt ${before.call.attempt}`, `attempt ${column.call.attempt}`]} same="Nothing: the model gave the same document." />
+      <Changes list={list} names={[`attempt ${before.call.attempt}`, `attempt ${column.call.attempt}`]} same="Nothing: the model returned the same document." />
     </section>
   );
 }
 
-/** What happened to the call itself: cut off, declined, freed, asked again with or without a correction. */
+/** Notes on the call: truncation, refusal, recovery and retry. */
 function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId">): ReactNode {
   const room = roomOf(call, context.room, context.multiplier, execution.calls);
   return (
     <>
       {call.because && call.cause === "retry" && (
         <p className="ladder-note">
-          <strong>Asked again</strong> because of {inWords(call.because.reason)}.{" "}
+          <strong>Retried</strong> because of {inWords(call.because.reason)}.{" "}
           {call.because.reason === "truncation" ? (
-            <>No correction was added: a cut answer needs room, not advice. Its room is up to {room.toLocaleString("en")} tokens.</>
+            <>No correction was added, because a truncated answer needs more tokens. Its limit is up to {room.toLocaleString("en")} tokens.</>
           ) : call.because.detail ? (
             <>
-              The model was told, in the host's words: <q>{call.because.detail}</q>
+              Correction sent to the model: <q>{call.because.detail}</q>
             </>
           ) : null}
         </p>
       )}
       {call.cause === "prose-fallback" && (
         <p className="ladder-note">
-          <strong>One extra call</strong> that asks to put the prose of the last attempt into the schema. The prose went in as untrusted content.
+          <strong>One extra call</strong> converts the prose of the last attempt to the schema. The prose is sent as untrusted content.
         </p>
       )}
       {call.truncated && (
         <section aria-label="Truncated">
           <h3>Truncated{call.truncated.outputTokens === undefined ? "" : ` after ${call.truncated.outputTokens} tokens`}</h3>
           <p>
-            The model stopped for <code><Name text={String(call.truncated.stopReason)} /></code>; it had room for up to {room.toLocaleString("en")} tokens.{" "}
-            {call.truncated.partial ? "A part of its answer could be read and was not taken." : "Nothing of its answer was taken."}
+            The model stopped for <code><Name text={String(call.truncated.stopReason)} /></code>; its limit was {room.toLocaleString("en")} tokens.{" "}
+            {call.truncated.partial ? "Part of the answer was readable but not used." : "The answer was not used."}
           </p>
           {execution.exhausted && execution.error && call === execution.calls.at(-1) && <Explanation code={execution.error.code} message={execution.error.message} />}
         </section>
@@ -112,7 +112,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
               </div>
             )}
             <div>
-              <dt>Its words</dt>
+              <dt>Refusal text</dt>
               <dd>{call.refusal.text === undefined ? <em>withheld by policy</em> : <Text text={call.refusal.text} quoted />}</dd>
             </div>
           </dl>
@@ -124,13 +124,13 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
           {execution.exhausted && execution.error && call === execution.calls.at(-1) ? (
             <Explanation code={execution.error.code} message={execution.error.message} />
           ) : (
-            <p>The answer was complete and held no document, so no gate was reached.</p>
+            <p>The answer was complete but contained no document, so no gate was reached.</p>
           )}
         </section>
       )}
       {call.recovery && (
         <p className="ladder-note">
-          <strong>Freed from its wrapping</strong> ({call.recovery.path}
+          <strong>Extracted from surrounding text</strong> ({call.recovery.path}
           {call.recovery.byteOffset === undefined ? "" : `, JSON begins at byte ${call.recovery.byteOffset}`}): no attempt was used.
         </p>
       )}
@@ -171,19 +171,19 @@ function linkTo(p: Problem): string {
   return url.href;
 }
 
-/** Payload and schema beside each other, with the place that failed in both. */
+/** Payload and schema side by side, with the invalid positions highlighted. */
 function Judged({ column, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
   const { envelope } = column;
   const [search, setSearch] = useSearchParams();
   const recorded = useIsRecorded();
-  // Which place one looks at is in the address, so that a copied link shows the same.
+  // The selected problem is part of the URL, so that a copied link shows the same.
   const chosen = Math.max(0, problems.findIndex((p) => placeOf(p) === search.get("at")));
   const choose = (p: Problem): void => setSearch({ at: placeOf(p) }, { replace: true });
   const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
   const form = envelope?.form ?? "envelope";
   const kind = envelope?.kind ?? (taken ? undefined : context.askedKind);
   const of = useSchema(kind, context.config, form);
-  // What another gate refused is no matter of the schema.
+  // Problems of other gates have no position in the schema.
   const schema = taken || problems.some((p) => p.schemaPointer !== undefined) ? of : undefined;
   const payload = documentOf(column, kind);
   const problem = problems[chosen];
@@ -193,8 +193,8 @@ function Judged({ column, context, problems }: { column: Column; context: Ladder
   return (
     <>
       {problems.length > 0 && (
-        <section aria-label="What was wrong">
-          <h3>{problems.length === 1 ? "What was wrong" : `${problems.length} things were wrong`}</h3>
+        <section aria-label="Problems">
+          <h3>{problems.length === 1 ? "1 problem" : `${problems.length} problems`}</h3>
           <ol className="problems">
             {problems.map((p, i) => (
               <li key={`${p.schemaPointer ?? ""} ${p.message}`}>
@@ -216,11 +216,11 @@ function Judged({ column, context, problems }: { column: Column; context: Ladder
       <div className={schema === undefined ? "judged alone-payload" : "judged"}>
         <section aria-label="Payload">
           <h3>
-            {taken ? "Payload" : "What the model gave"}
+            {taken ? "Payload" : "Model output"}
             {kind && <span className="dim"> · <Name text={kind} /></span>}
           </h3>
           {payload === undefined ? (
-            <p className="dim">The document of a refused answer is not recorded, and this node's answers are not streamed: only what was wrong is known.</p>
+            <p className="dim">Rejected documents are not recorded, and this node does not stream its answers. Only the problems are known.</p>
           ) : taken ? (
             <Payload kind={envelope.kind} payload={payload} rendering={envelope.rendering} />
           ) : (
@@ -253,7 +253,7 @@ function Judged({ column, context, problems }: { column: Column; context: Ladder
   );
 }
 
-/** Says at a place of the payload what is not there. */
+/** Marks a missing member in the payload. */
 const missingAt = (place: string, wanted: string | undefined) => (pointer: string) =>
   pointer === place ? <span className="missing">{wanted?.split("/").at(-1)} is missing</span> : null;
 

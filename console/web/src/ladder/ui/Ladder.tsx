@@ -6,21 +6,21 @@ import { asks, gates, type Execution, type Rung } from "../model";
 import { endOf } from "../story";
 import { Icon, type IconName } from "../../ui/Icon";
 import { LadderHead } from "./LadderHead";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 
 type Props = {
   runId: string;
   execution: Execution;
-  /** Key of the column that is shown below. */
+  /** Key of the selected column. */
   chosen: string | undefined;
-  /** The most attempts there may be. */
+  /** Maximum number of attempts. */
   attempts: number | undefined;
 };
 
-/** The address of an envelope, or of an attempt that gave none. */
+/** Returns the path of an envelope, or of an attempt without one. */
 export const envelopePath = (runId: string, key: string): string => `/runs/${encodeURIComponent(runId)}/envelopes/${encodeURIComponent(key)}`;
 
-/** All that a model was asked in one execution of a node, each attempt a way down the eight gates. */
+/** The model calls of one node execution, with the eight gates of each attempt. */
 export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode {
   const columns = columnsOf(execution);
   if (columns.length === 0) return null;
@@ -40,9 +40,9 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
           </ul>
         </nav>
       )}
-      {/* A scrolling region has to be reachable by keys. */}
+      {/* A scrollable region must be reachable by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <section className="ladder-scroll" aria-label={`Ladder of ${plain(execution.nodeId)}`} tabIndex={0}>
+      <section className="ladder-scroll" aria-label={`Ladder of ${escapeHidden(execution.nodeId)}`} tabIndex={0}>
         <table className={columns.length <= 3 ? "ladder wide" : "ladder"}>
           <caption className="unseen">Gates from shape to routing, one column for each attempt and document</caption>
           <thead>
@@ -132,7 +132,7 @@ export function Cell({ rung }: { rung: Rung }): ReactNode {
   );
 }
 
-/** Before the gates: was the answer whole, and was there a document in it? */
+/** The state of the answer before the gates: complete, and with a document or not. */
 function Ramp({ column: { call }, open }: { column: Column; open: boolean }): ReactNode {
   if (call.refusal) return <span className="ramp-text bad">the model declined</span>;
   if (call.truncated) {
@@ -142,10 +142,10 @@ function Ramp({ column: { call }, open }: { column: Column; open: boolean }): Re
       </span>
     );
   }
-  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, no JSON in it</span>;
+  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, no JSON</span>;
   if (call.recovery) return <span className="ramp-text">complete, JSON freed ({call.recovery.path})</span>;
-  if (call.cause === "handed-in") return <span className="ramp-text">handed in</span>;
-  if (!call.usage) return <span className="ramp-text">{open ? "on its way" : "none came"}</span>;
+  if (call.cause === "handed-in") return <span className="ramp-text">submitted</span>;
+  if (!call.usage) return <span className="ramp-text">{open ? "in progress" : "no answer"}</span>;
   return <span className="ramp-text">{call.envelopes.length > 0 ? "complete" : "complete, plain text"}</span>;
 }
 

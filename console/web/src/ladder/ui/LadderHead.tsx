@@ -7,16 +7,16 @@ import { Name } from "../../ui/Text";
 
 const causes: Record<Call["cause"], string> = {
   first: "",
-  retry: "asked again",
-  "prose-fallback": "put into the schema",
+  retry: "retry",
+  "prose-fallback": "schema conversion",
   "next-turn": "next turn",
   "after-answer": "after the answer",
-  "handed-in": "from outside",
+  "handed-in": "external",
 };
 
 type Props = { column: Column; columns: Column[]; path: string; chosen: boolean; attempts: number | undefined };
 
-/** The head of a column: which attempt it is, why it was made, who answered and for how many tokens. */
+/** The header of a column: attempt, cause, model and tokens. */
 export function LadderHead({ column, columns, path, chosen, attempts }: Props): ReactNode {
   const { call, envelope } = column;
   const first = columns.find((c) => c.call === call) === column;

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { asks, type Rung } from "../model";
 import { Cell, cellClass } from "./Ladder";
 
-/** One way down the gates, by itself. */
+/** The gates of a single document. */
 export function Rungs({ rungs, name }: { rungs: Rung[]; name: string }): ReactNode {
   return (
     <table className="ladder wide">

@@ -3,12 +3,12 @@ import { Link } from "wouter";
 import { Name, Redacted } from "../../ui/Text";
 import type { Execution } from "../model";
 
-/** Which model was asked instead of which, and for want of what. */
+/** Shows a model substitution and its cause. */
 export function Substitution({ runId, execution: { substitution: s } }: { runId: string; execution: Execution }): ReactNode {
   if (!s) return null;
   return (
     <p className="note swap substitution">
-      <strong>Another model was asked.</strong>{" "}
+      <strong>Another model was called.</strong>{" "}
       <span className="models">
         <code>
           <Name text={`${s.from.provider}·${s.from.model}`} />
@@ -22,7 +22,7 @@ export function Substitution({ runId, execution: { substitution: s } }: { runId:
           {m}
         </code>
       ))}
-      {s.hidden && <span className="dim"> The host keeps from readers which one it was.</span>}{" "}
+      {s.hidden && <span className="dim"> The host does not disclose which model.</span>}{" "}
       <Link href={`/runs/${encodeURIComponent(runId)}?e=${s.event.sequence}`}>#{s.event.sequence}</Link>
     </p>
   );

@@ -6,7 +6,7 @@ import { Name } from "../../ui/Text";
 const signs: Record<Story["tone"], IconName> = { good: "check", bad: "cross", open: "play", note: "dot" };
 const tones: Record<Story["tone"], string> = { good: "good", bad: "bad", open: "run", note: "idle" };
 
-/** What became of it, in one line that is read first. */
+/** The outcome in one line. */
 export function Verdict({ story }: { story: Story }): ReactNode {
   return (
     <p className={`verdict ${tones[story.tone]}`}>

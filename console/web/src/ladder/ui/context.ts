@@ -4,22 +4,22 @@ import type { Json } from "../../api/json";
 import type { RunSnapshot } from "../../api/model";
 import { number, record, text } from "../events";
 
-/** What a ladder shows beside the log: what the node was set to, what the host advertises. All of it may be missing. */
+/** Context of a ladder outside the log: the node's settings and the host's capabilities. Any of it may be missing. */
 export interface LadderContext {
-  /** The node's config, of its workflow. */
+  /** The node's config in its workflow. */
   config: Record<string, unknown>;
-  /** The kind that the node asks its model for. */
+  /** The kind that the node requests. */
   askedKind: string | undefined;
-  /** The most calls of one answer. */
+  /** Maximum calls per answer. */
   attempts: number | undefined;
-  /** The tokens that a first call may take, and by what they grow after a cut. */
+  /** Token limit of the first call, and its multiplier after a truncation. */
   room: number;
   multiplier: number;
-  /** Versions of the kinds that the host has. */
+  /** Schema versions of the host's kinds. */
   versions: Record<string, unknown>;
 }
 
-// The first call's room where neither node nor run says (docs/models.md).
+// Default token limit of the first call (docs/models.md).
 const hostRoom = 4000;
 
 export function useCapabilities(): Record<string, unknown> {
@@ -38,7 +38,7 @@ export function useLadderContext(snapshot: RunSnapshot | undefined, nodeId: stri
     queryKey: ["workflow", workflowId],
     queryFn: ({ signal }) => fetchJson(`/v1/workflows/${encodeURIComponent(workflowId ?? "")}`, { signal }),
     enabled: workflowId !== undefined,
-    retry: false, // a workflow may be gone, or belong to a key with another scope
+    retry: false, // the workflow may be deleted, or need another scope
   });
   const nodes = record(workflow).nodes;
   const node = Array.isArray(nodes) ? record(nodes.find((n) => record(n).id === nodeId)) : {};
@@ -54,7 +54,7 @@ export function useLadderContext(snapshot: RunSnapshot | undefined, nodeId: stri
   };
 }
 
-/** The schema that a payload was held to: of its kind, or the node's own for a value. */
+/** Returns the schema of a payload: of its kind, or the node's own for a value. */
 export function useSchema(kind: string | undefined, config: Record<string, unknown>, form: "envelope" | "value"): Json | undefined {
   const { data } = useQuery({
     queryKey: ["schema", kind],

@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { fetchJson } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import type { Json } from "../../api/json";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { questionOfToken, titleOf } from "../../inbox/question";
 import { QuestionCard } from "../../inbox/QuestionCard";
@@ -12,10 +12,10 @@ import { stringifyJson } from "../../api/json";
 import { text } from "../../ladder/events";
 import { ErrorNote } from "../../ui/ErrorNote";
 
-// The token stands behind the #, which no browser sends and no server logs.
+// The token is in the URL fragment, which browsers do not send and servers do not log.
 const tokenOf = (): string => decodeURIComponent(location.hash.slice(1));
 
-/** A question for whoever holds its token. Looking at it changes nothing; only a button answers. */
+/** A question for the holder of its token. Viewing it changes nothing; only a button answers. */
 export default function AnswerPage(): ReactNode {
   const [token] = useState(tokenOf);
   const path = `/v1/interrupts/${encodeURIComponent(token)}`;
@@ -33,7 +33,7 @@ export default function AnswerPage(): ReactNode {
   return (
     <div className="answer-page">
       <h1>Waybill asks you</h1>
-      {token === "" && <p>The link to this page is cut off: what names the question, behind the #, is missing. Ask whoever sent it for the whole link.</p>}
+      {token === "" && <p>The link is incomplete: the part after # is missing. Ask the sender for the full link.</p>}
       {error && (error instanceof ApiError && error.status < 500 ? <Refused error={error} /> : <ErrorNote error={error} onRetry={() => void refetch()} />)}
       {question && (
         <QuestionCard
@@ -46,7 +46,7 @@ export default function AnswerPage(): ReactNode {
               body: stringifyJson({ resumeValue }),
             })
           }
-          blocked={elevated ? "This question takes a credential of your own: sign in to the console and answer it there." : undefined}
+          blocked={elevated ? "This question requires your own credential. Sign in to the console and answer it there." : undefined}
           provenance={{ written: false }}
           resolved={question.resolved ? {} : undefined}
           onDone={() => void refetch()}
@@ -67,7 +67,7 @@ function Refused({ error }: { error: ApiError }): ReactNode {
   return (
     <div className="note idle">
       <p>
-        <strong>{error.code === "interrupt_not_found" ? "There is no such question." : "This link does not open a question any more."}</strong>
+        <strong>{error.code === "interrupt_not_found" ? "There is no such question." : "This link is no longer valid."}</strong>
       </p>
       <Explanation code={error.code} message={error.message} />
     </div>

@@ -1,18 +1,18 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import styles from "swagger-ui-dist/swagger-ui.css?url";
-import { hostURL } from "../../app/base";
+import { hostURL } from "../../api/base";
 import type { Plugin } from "swagger-ui-dist/swagger-ui-bundle.js";
 import { useTheme } from "../../app/theme";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
 import "./api.css";
 
-// The operations alone: what is said of the whole API stands above already, and the credential is the session's. Descriptions
-// are text here: as Markdown they would be set as markup, which the page's policy forbids.
-const plain: Plugin = () => ({
+// Shows only the operations: the page already has the title and the server, and the session is the credential.
+// Descriptions are plain text, because rendered Markdown violates the content security policy.
+const plainTextPlugin: Plugin = () => ({
   components: {
     Operations: ({ getComponent, getSystem }) => {
       const { createElement } = getSystem().React;
@@ -25,7 +25,7 @@ const plain: Plugin = () => ({
   },
 });
 
-/** The description of the REST API, to read and to try, with the session that the reader has. */
+/** The REST API's description, with requests that use the session. */
 export default function ApiPage(): ReactNode {
   useTitle("API");
   const [error, setError] = useState<Error>();
@@ -44,15 +44,15 @@ export default function ApiPage(): ReactNode {
         SwaggerUI({
           domNode: place.current,
           url: `${hostURL}/v1/openapi.json`,
-          validatorUrl: null, // the description is shown to nobody else
+          validatorUrl: null, // no external validator
           docExpansion: "list",
           defaultModelsExpandDepth: -1,
           persistAuthorization: false,
-          plugins: [plain],
+          plugins: [plainTextPlugin],
           layout: "Operations",
           requestInterceptor: (request) => {
             request.credentials = "same-origin";
-            // A write with the session's cookie needs what no other site can set.
+            // Writes with the session cookie need this header, which other sites cannot set.
             if (request.method && request.method.toUpperCase() !== "GET") request.headers["X-Waybill-Console"] = "1";
             return request;
           },
@@ -104,11 +104,11 @@ export default function ApiPage(): ReactNode {
       </dl>
       {grpcurl && (
         <p className="dim">
-          grpcurl asks the host for its description: <code>waybill dev</code> tells it, a gateway of its own if it was started with{" "}
+          grpcurl uses server reflection. <code>waybill dev</code> enables it; a separate gateway must be started with{" "}
           <code>--grpc-reflection</code>.
         </p>
       )}
-      <p className="dim">Requests that you try from here are sent with your session, and do what they say.</p>
+      <p className="dim">Requests sent from this page use your session and have real effects.</p>
       {error && <ErrorNote error={error} />}
       {!shown && !error && <p className="loading">Loading the description…</p>}
       <h2>Operations</h2>

@@ -1,4 +1,4 @@
-// The parts of Swagger UI that the page uses; the package has no types of its own.
+// Types of the Swagger UI parts that the page uses; the package has none.
 declare module "swagger-ui-dist/swagger-ui-bundle.js" {
   export interface Request {
     url: string;
@@ -6,7 +6,7 @@ declare module "swagger-ui-dist/swagger-ui-bundle.js" {
     headers: Record<string, string>;
     credentials?: RequestCredentials;
   }
-  /** Swagger UI brings a React of its own: what it draws is made by that one. */
+  /** Swagger UI bundles its own React, which must create its elements. */
   interface System {
     React: { createElement: (type: unknown, props: object, ...children: unknown[]) => unknown };
   }

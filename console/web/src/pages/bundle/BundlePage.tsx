@@ -2,9 +2,9 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, useId, useMemo, useState, type DragEvent, type ReactNode } from "react";
 import { Link, Route, Router, Switch } from "wouter";
 import { memoryLocation } from "wouter/memory-location";
-import { announce } from "../../app/announce";
-import { consolePath } from "../../app/base";
-import { useTitle } from "../../app/title";
+import { announce } from "../../ui/announce";
+import { consolePath } from "../../api/base";
+import { useTitle } from "../../ui/title";
 import { RunLog } from "../../live/runLog";
 import { RecordedLog } from "../../live/useRunLog";
 import { largest, readRecorded, type Recorded } from "./read";
@@ -17,7 +17,7 @@ const EnvelopePage = lazy(() => import("../envelope/EnvelopePage"));
 
 type Opened = Recorded & { name: string };
 
-/** A run out of a file, as its page would show it. The file stays in the browser. */
+/** Shows a run from a file like a run page. The file stays in the browser. */
 export default function BundlePage(): ReactNode {
   const [opened, open] = useState<Opened>();
   return opened ? <Shown key={opened.name} opened={opened} onClose={() => open(undefined)} /> : <Ask onOpen={open} />;
@@ -50,9 +50,9 @@ function Ask({ onOpen }: { onOpen: (opened: Opened) => void }): ReactNode {
     <>
       <h1>Open a file</h1>
       <div className="file-drop card" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
-        <label htmlFor={id}>A debug bundle, or events as JSON lines, as the page of a run exports them</label>
+        <label htmlFor={id}>A debug bundle or events as JSON lines, exported from a run page</label>
         <input id={id} type="file" accept=".json,.jsonl,.ndjson,application/json" onChange={(event) => read(event.target.files?.[0])} />
-        <p className="dim small">The file is read in this browser and sent nowhere.</p>
+        <p className="dim small">The file is read in this browser and is not sent anywhere.</p>
         {wrong && (
           <p className="note bad" role="alert">
             {wrong}
@@ -70,7 +70,7 @@ function Shown({ opened, onClose }: { opened: Opened; onClose: () => void }): Re
     const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY, retry: false } } });
     queries.setQueryData(["run", snapshot.runId], snapshot);
     for (const over of [true, false]) queries.setQueryData(["run", snapshot.runId, "of-envelope", over], snapshot);
-    // The workflow of this name on this host may be another than the file's.
+    // The host's workflow of this name may differ from the file's.
     queries.setQueryData(["workflow", snapshot.workflowId], {});
     return { queries, log: new RunLog(snapshot.runId, events), location: memoryLocation({ path }) };
   }, [snapshot, events, path]);
@@ -87,7 +87,7 @@ function Shown({ opened, onClose }: { opened: Opened; onClose: () => void }): Re
           Close the file
         </button>
       </div>
-      {/* Where one is in the file is in no address: nobody else could follow it. */}
+      {/* The position in the file is not part of the URL, because the link would not work elsewhere. */}
       <Router hook={inside.location.hook} searchHook={inside.location.searchHook} hrefs={(href) => consolePath + href}>
         <QueryClientProvider client={inside.queries}>
           <RecordedLog value={inside.log}>
@@ -111,7 +111,7 @@ function Elsewhere({ back }: { back: string }): ReactNode {
     <>
       <h1>Not in the file</h1>
       <p>
-        The file holds one run. <Link href={back}>Back to it</Link>
+        The file holds one run. <Link href={back}>Back to the file</Link>
       </p>
     </>
   );

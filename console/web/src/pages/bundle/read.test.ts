@@ -8,7 +8,7 @@ test("a bundle is its run and its events", () => {
   const read = readRecorded(JSON.stringify({ run, events: [event(0, "run.started"), event(1, "run.completed")], generatedAt: "2026-11-22T11:00:00Z", redactionApplied: true, redactionMode: "omit" }));
   expect(read.snapshot).toMatchObject(run);
   expect(read.events.map((e) => e.type)).toEqual(["run.started", "run.completed"]);
-  expect(read.notes.join(" ")).toBe("Exported at 2026-11-22T11:00:00Z. Its content was taken out (mode omit): what the run was about is not in it.");
+  expect(read.notes.join(" ")).toBe("Exported at 2026-11-22T11:00:00Z. Its content was redacted (mode omit).");
 });
 
 test("a bundle that was cut says where, and how it ended", () => {

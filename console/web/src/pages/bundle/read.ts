@@ -1,19 +1,19 @@
-// What was exported of a run, read back: a debug bundle, or its events as JSON lines.
+// Parses exported runs: a debug bundle, or events as JSON lines.
 import { isObject, parseJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot, RunStatus } from "../../api/model";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 export type Recorded = {
   snapshot: RunSnapshot;
-  /** Events 0..n without a hole. */
+  /** Events 0..n without a gap. */
   events: RunEvent[];
-  /** What a reader should know of the file, in words. */
+  /** Notes on the file. */
   notes: string[];
 };
 
 export const largest = 64 * 1024 * 1024;
 
-/** Reads a file. Throws an Error that says what is wrong with it. */
+/** Parses a file; throws an Error with the problem. */
 export function readRecorded(text: string): Recorded {
   const whole = tryParse(text);
   if (isObject(whole) && isObject(whole.run) && Array.isArray(whole.events)) return ofBundle(whole);
@@ -35,7 +35,7 @@ const isEvent = (v: Json | undefined): boolean => isObject(v) && typeof v.type =
 function ofBundle(bundle: { [name: string]: Json }): Recorded {
   const run = bundle.run as { [name: string]: Json };
   const listed = (bundle.events as Json[]).filter(isEvent) as unknown as RunEvent[];
-  if (typeof run.runId !== "string" || typeof run.status !== "string") throw new Error("The bundle does not say of which run it is.");
+  if (typeof run.runId !== "string" || typeof run.status !== "string") throw new Error("The bundle does not contain a run id.");
   const events = unbroken(listed);
   const notes: string[] = [];
   if (typeof bundle.generatedAt === "string") notes.push(`Exported at ${bundle.generatedAt}.`);
@@ -43,7 +43,7 @@ function ofBundle(bundle: { [name: string]: Json }): Recorded {
     const last = listed.at(-1);
     notes.push(`The log is cut after #${events.length - 1}${last && last.sequence >= events.length ? `; it ended with #${last.sequence}, ${last.type}` : ""}.`);
   }
-  notes.push(bundle.redactionApplied === true ? `Its content was taken out (mode ${String(bundle.redactionMode)}): what the run was about is not in it.` : "Nothing was taken out of it.");
+  notes.push(bundle.redactionApplied === true ? `Its content was redacted (mode ${String(bundle.redactionMode)}).` : "Nothing was redacted.");
   return { snapshot: { workflowId: "unknown", ...run } as unknown as RunSnapshot, events, notes };
 }
 
@@ -52,18 +52,18 @@ function ofEvents(listed: RunEvent[]): Recorded {
   const first = events[0];
   if (!first || events.some((e) => e.runId !== first.runId)) throw new Error("The events are not those of one run from its start.");
   const started = events.find((e) => e.type === "run.started");
-  const end = events.findLast((e) => own(ended, e.type) !== undefined);
+  const end = events.findLast((e) => lookup(ended, e.type) !== undefined);
   const error = end?.payload.error;
   const snapshot: RunSnapshot = {
     runId: first.runId,
     workflowId: typeof started?.payload.workflowId === "string" ? started.payload.workflowId : "unknown",
-    status: (end && own(ended, end.type)) ?? "running",
+    status: (end && lookup(ended, end.type)) ?? "running",
     createdAt: first.timestamp,
   };
   if (started) snapshot.startedAt = started.timestamp;
   if (end) snapshot.completedAt = end.timestamp;
   if (isObject(error) && typeof error.code === "string") snapshot.error = { code: error.code, message: String(error.message ?? "") };
-  return { snapshot, events, notes: ["The file has the events alone: what follows is folded out of them."] };
+  return { snapshot, events, notes: ["The file contains only events. The run's state is computed from them."] };
 }
 
 const ended: { [type: string]: RunStatus | undefined } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };

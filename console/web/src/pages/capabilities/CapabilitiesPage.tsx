@@ -2,8 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { fetchJson } from "../../api/client";
 import { isObject, type Json } from "../../api/json";
-import { hostURL } from "../../app/base";
-import { useTitle } from "../../app/title";
+import { hostURL } from "../../api/base";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
@@ -14,7 +14,7 @@ import "./capabilities.css";
 import { ModelGate, Substitutions } from "./ModelGate";
 import { families, inWords, type Family } from "./families";
 
-/** What the host advertises of itself, for people. */
+/** The host's advertised capabilities. */
 export default function CapabilitiesPage(): ReactNode {
   useTitle("Capabilities");
   const { data, error, refetch } = useQuery({
@@ -32,11 +32,11 @@ export default function CapabilitiesPage(): ReactNode {
       {isObject(data) && (
         <>
           <p className="lead">
-            This host advertises what it can do to every client, at{" "}
+            This host advertises its capabilities to every client at{" "}
             <a href={`${hostURL}/.well-known/openwop`} target="_blank" rel="noreferrer">
               /.well-known/openwop
             </a>
-            . That is computed from what is configured: what is not there is not to be had. Who has what nodes require of models, and what was replaced, it tells those who have signed in.
+            . The list is computed from the configuration. Model capabilities and substitutions are shown to signed-in users only.
           </p>
           <ModelGate document={data} />
           <Substitutions />
@@ -47,7 +47,7 @@ export default function CapabilitiesPage(): ReactNode {
             ))}
           </div>
           <details className="whole-document">
-            <summary>The whole document</summary>
+            <summary>Full document</summary>
             <JsonView value={data} open={1} />
           </details>
         </>
@@ -56,14 +56,14 @@ export default function CapabilitiesPage(): ReactNode {
   );
 }
 
-/** The kinds of envelopes, with their versions and schemas. */
+/** Envelope kinds with versions and schemas. */
 function Kinds({ document }: { document: { [name: string]: Json } }): ReactNode {
   const kinds = Array.isArray(document.supportedEnvelopes) ? document.supportedEnvelopes.filter((k) => typeof k === "string") : [];
   const versions = isObject(document.schemaVersions) ? document.schemaVersions : {};
   if (kinds.length === 0) return null;
   return (
     <section aria-labelledby="kinds">
-      <h2 id="kinds">Kinds of envelopes</h2>
+      <h2 id="kinds">Envelope kinds</h2>
       <table className="kinds-table">
         <thead>
           <tr>

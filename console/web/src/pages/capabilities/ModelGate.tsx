@@ -9,9 +9,9 @@ import { Icon } from "../../ui/Icon";
 import { shortId } from "../../ui/Id";
 import { Name, Redacted } from "../../ui/Text";
 import { clock } from "../../ui/time";
-import { capabilities, untold, withheld, type Capability, type Models, type Substitution } from "./gate";
+import { capabilities, missingReason, withheld, type Capability, type Models, type Substitution } from "./gate";
 
-/** What nodes may require of models: whether it is advertised, whether it is enforced, and who has it. */
+/** Model capabilities: advertised, enforced, and the models that have them. */
 export function ModelGate({ document }: { document: Json }): ReactNode {
   const { data, error, refetch } = useQuery({
     queryKey: ["model-capabilities"],
@@ -20,14 +20,14 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
     retry: false,
   });
   const rows = capabilities(document, data?.capabilities);
-  const silent = untold(error, "manifest:read");
+  const silent = missingReason(error, "manifest:read");
   if (rows.length === 0 && (silent || !error)) return null;
   return (
     <section aria-labelledby="model-gate">
-      <h2 id="model-gate">What models can do</h2>
+      <h2 id="model-gate">Model capabilities</h2>
       {error && !silent && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {rows.length > 0 && (
-        <div className="scroll" role="region" aria-label="Capabilities of models" tabIndex={0}>
+        <div className="scroll" role="region" aria-label="Model capabilities" tabIndex={0}>
           <table className="gate-table">
             <thead>
               <tr>
@@ -48,7 +48,7 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
                   <td>
                     <YesNo yes={c.advertised} words={["yes", "no"]} />
                   </td>
-                  {data && <Told capability={c} />}
+                  {data && <CapabilityRow capability={c} />}
                 </tr>
               ))}
             </tbody>
@@ -57,8 +57,8 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
       )}
       {data && (
         <p className="dim small">
-          Models are those that are known to have it and that you may ask. What is not known of a model{" "}
-          {data.trustsUnknown ? "counts as there" : "counts as lacking"}.
+          Lists the models that you may use and that are known to have the capability. Unknown capabilities{" "}
+          {data.trustsUnknown ? "count as present" : "count as missing"}.
         </p>
       )}
       {silent && rows.length > 0 && <p className="dim small">Which of these are enforced, and which models have them: {silent}.</p>}
@@ -66,26 +66,26 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
   );
 }
 
-function Told({ capability: { id, told } }: { capability: Capability }): ReactNode {
-  if (!told) {
+function CapabilityRow({ capability: { id, details } }: { capability: Capability }): ReactNode {
+  if (!details) {
     return (
       <>
-        <td className="dim">not told</td>
-        <td className="dim">not told</td>
+        <td className="dim">not published</td>
+        <td className="dim">not published</td>
       </>
     );
   }
   return (
     <>
       <td>
-        <YesNo yes={told.enforced} words={["yes", "nothing requires it"]} />
-        {told.requiredBy.length > 0 && (
+        <YesNo yes={details.enforced} words={["yes", "nothing requires it"]} />
+        {details.requiredBy.length > 0 && (
           <details>
             <summary>
-              by {told.requiredBy.length === 1 ? "1 type" : `${told.requiredBy.length} types`} of nodes<span className="unseen"> that require {id}</span>
+              by {details.requiredBy.length === 1 ? "1 type" : `${details.requiredBy.length} types`} of nodes<span className="unseen"> that require {id}</span>
             </summary>
             <ul>
-              {told.requiredBy.map((type) => (
+              {details.requiredBy.map((type) => (
                 <li key={type}>
                   <code>
                     <Name text={type} />
@@ -96,12 +96,12 @@ function Told({ capability: { id, told } }: { capability: Capability }): ReactNo
           </details>
         )}
       </td>
-      <td>{told.by.length === 0 ? <span className="dim">none that is known</span> : told.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
+      <td>{details.by.length === 0 ? <span className="dim">none known</span> : details.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
     </>
   );
 }
 
-/** So many models of a provider are shown at once. */
+/** Number of models initially shown per provider. */
 const few = 3;
 
 function Provider({ id, models: { provider, models, ownKey } }: { id: string; models: Models }): ReactNode {
@@ -141,7 +141,7 @@ function YesNo({ yes, words: [good, other] }: { yes: boolean; words: [string, st
 
 const hour = 3_600_000;
 
-/** Which models were asked instead of others in the last hour. A host that does not tell has no such part. */
+/** Model substitutions of the last hour. Hidden if the host does not publish them. */
 export function Substitutions(): ReactNode {
   const { data, error, refetch, isFetching, dataUpdatedAt } = useQuery({
     queryKey: ["model-substitutions"],
@@ -149,20 +149,20 @@ export function Substitutions(): ReactNode {
     staleTime: 10_000,
     retry: false,
   });
-  const silent = untold(error, "runs:read");
+  const silent = missingReason(error, "runs:read");
   if (!data && !error) return null;
   return (
     <section aria-labelledby="substitutions">
       <h2 id="substitutions">Substitutions in the last hour</h2>
-      {silent ? <p className="dim small">Which models were asked instead of others: {silent}.</p> : error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {silent ? <p className="dim small">Substituted models: {silent}.</p> : error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {data && (
         <>
-          {data.substitutions.length === 0 ? <p>No model was asked instead of another.</p> : <SubstitutionTable rows={data.substitutions} />}
+          {data.substitutions.length === 0 ? <p>No substitutions.</p> : <SubstitutionTable rows={data.substitutions} />}
           <p className="dim small">
-            {/* The host counts the latest of very many, and says from when on. */}
-            {Date.parse(data.since) > dataUpdatedAt - hour + 60_000 ? "There were more than the host counts. These are" : "Counted"} since {clock(data.since).slice(0, 8)}.{" "}
+            {/* The host limits the number of counted substitutions and reports the start of the period. */}
+            {Date.parse(data.since) > dataUpdatedAt - hour + 60_000 ? "The host counts only the latest substitutions. Counted" : "Counted"} since {clock(data.since).slice(0, 8)}.{" "}
             <button type="button" className="quiet" disabled={isFetching} onClick={() => void refetch()}>
-              Count again
+              Refresh
             </button>
           </p>
         </>
@@ -173,15 +173,15 @@ export function Substitutions(): ReactNode {
 
 function SubstitutionTable({ rows }: { rows: readonly Substitution[] }): ReactNode {
   return (
-    <div className="scroll" role="region" aria-label="Models that were replaced" tabIndex={0}>
+    <div className="scroll" role="region" aria-label="Model substitutions" tabIndex={0}>
       <table className="gate-table">
         <thead>
           <tr>
-            <th scope="col">was to be asked</th>
-            <th scope="col">was asked instead</th>
-            <th scope="col">the first lacks</th>
+            <th scope="col">requested model</th>
+            <th scope="col">used model</th>
+            <th scope="col">missing capability</th>
             <th scope="col" className="num">
-              how often
+              count
             </th>
             <th scope="col">last</th>
             <th scope="col">runs</th>

@@ -1,7 +1,7 @@
 import { isObject, type Json } from "../../api/json";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
-/** One family of capabilities: a member at the root of the discovery document. */
+/** A capability family: a member at the root of the discovery document. */
 export interface Family {
   name: string;
   title: string;
@@ -12,11 +12,11 @@ export interface Family {
 const titles: Record<string, string> = {
   aiProviders: "Model providers",
   modelCapabilities: "Model capabilities",
-  envelopes: "Answers of models",
+  envelopes: "Model answers",
   envelopeContracts: "Envelope contracts",
   limits: "Limits",
   interrupts: "Questions to people",
-  interrupt: "Routing of approvals",
+  interrupt: "Approval routing",
   replay: "Fork and replay",
   runs: "Runs",
   webhooks: "Webhooks",
@@ -35,24 +35,24 @@ const titles: Record<string, string> = {
   testing: "Testing",
 };
 
-// Those that a table of their own shows, and the order of the first ones; the rest follow as they stand.
+// Families with their own table, and the order of the first ones. The rest follow in document order.
 const elsewhere = new Set(["supportedEnvelopes", "schemaVersions"]);
 const order = ["host", "limits", "aiProviders", "modelCapabilities", "envelopes", "envelopeContracts", "interrupts", "interrupt", "replay", "runs", "webhooks"];
 
-/** The families of a document, in the order people ask for them. What stands alone at the root makes the first. */
+/** Returns the families of a document in display order. Plain members at the root form the first. */
 export function families(document: { [name: string]: Json }): Family[] {
   const host: { [name: string]: Json } = {};
   const out: Family[] = [];
   for (const [name, value] of Object.entries(document)) {
     if (elsewhere.has(name)) continue;
     if (!isObject(value) || name === "implementation") host[name] = value;
-    else out.push({ name, title: own(titles, name) ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
+    else out.push({ name, title: lookup(titles, name) ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
   }
   const rank = (f: Family): number => (order.includes(f.name) ? order.indexOf(f.name) : order.length);
   return [{ name: "host", title: "This host", supported: undefined, value: host }, ...out].sort((a, b) => rank(a) - rank(b));
 }
 
-/** A member's name in words: maxRunDurationMs is "max run duration ms". */
+/** Splits a member name into words: maxRunDurationMs becomes "max run duration ms". */
 export function inWords(name: string): string {
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2");
   return words.replace(/\b[A-Z][a-z]*\b/g, (w) => w.toLowerCase());

@@ -2,22 +2,25 @@ import type { components } from "../../api/schema";
 import { ApiError } from "../../api/errors";
 import { isObject, type Json } from "../../api/json";
 
-type Told = components["schemas"]["ModelCapability"];
+type ModelCapability = components["schemas"]["ModelCapability"];
 export type Substitution = components["schemas"]["ModelSubstitution"];
 
-/** The models of a provider that have a capability. */
+/** The models of a provider with a capability. */
 export type Models = { provider: string; models: string[]; ownKey: boolean };
 
-/** A capability of models: what the discovery document says of it, and, where the host tells, who requires it and which models have it. */
-export type Capability = { id: string; advertised: boolean; told: { requiredBy: string[]; enforced: boolean; by: Models[] } | undefined };
+/**
+ * A model capability from the discovery document. details has the requiring node types and the models, if the host
+ * publishes them.
+ */
+export type Capability = { id: string; advertised: boolean; details: { requiredBy: string[]; enforced: boolean; by: Models[] } | undefined };
 
-/** The capabilities that the host advertises or tells of, in the order in which it does. */
-export function capabilities(document: Json | undefined, told: readonly Told[] | undefined): Capability[] {
+/** Returns the advertised and published capabilities, in the host's order. */
+export function capabilities(document: Json | undefined, details: readonly ModelCapability[] | undefined): Capability[] {
   const advertised = advertisedIn(document);
-  const ids = [...new Set([...(told ?? []).map((c) => c.id), ...advertised])];
+  const ids = [...new Set([...(details ?? []).map((c) => c.id), ...advertised])];
   return ids.map((id): Capability => {
-    const c = told?.find((t) => t.id === id);
-    return { id, advertised: advertised.includes(id), told: c && { requiredBy: c.requiredBy, enforced: c.enforced, by: byProvider(c) } };
+    const c = details?.find((t) => t.id === id);
+    return { id, advertised: advertised.includes(id), details: c && { requiredBy: c.requiredBy, enforced: c.enforced, by: byProvider(c) } };
   });
 }
 
@@ -27,7 +30,7 @@ function advertisedIn(document: Json | undefined): string[] {
   return Array.isArray(list) ? list.filter((id) => typeof id === "string") : [];
 }
 
-function byProvider(c: Told): Models[] {
+function byProvider(c: ModelCapability): Models[] {
   const out = new Map<string, Models>();
   for (const { provider, model, ownKey } of c.models) {
     const one = out.get(provider) ?? { provider, models: [], ownKey };
@@ -37,12 +40,12 @@ function byProvider(c: Told): Models[] {
   return [...out.values()];
 }
 
-/** Why the host does not tell something, in short: it is another host's addition, or not this key's to read. */
-export function untold(error: unknown, scope: string): string | undefined {
+/** Explains missing data: the host has no such endpoint, or the key lacks a scope. */
+export function missingReason(error: unknown, scope: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  if ([404, 405, 501].includes(error.status)) return "this host does not tell";
-  return error.status === 403 ? `it takes a key with the scope ${scope}` : undefined;
+  if ([404, 405, 501].includes(error.status)) return "this host does not publish it";
+  return error.status === 403 ? `requires a key with the scope ${scope}` : undefined;
 }
 
-/** Whether the host keeps from readers which model was asked instead. */
+/** Reports whether the host hides the fallback model. */
 export const withheld = (s: Substitution): boolean => s.fallbackProvider === "[REDACTED]";

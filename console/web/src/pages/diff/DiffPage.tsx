@@ -5,7 +5,7 @@ import { fetchJson } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import { isObject, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { diffRequest } from "../../copyas/requests";
 import { Explanation } from "../../explain/Explanation";
@@ -48,7 +48,7 @@ export default function DiffPage(): ReactNode {
   );
 }
 
-/** The two runs, to be named. */
+/** A form for the two run ids. */
 function Pair({ a, b }: { a: string; b: string }): ReactNode {
   const id = useId();
   const [, navigate] = useLocation();
@@ -116,7 +116,7 @@ function Shown({ report }: { report: Report }): ReactNode {
         )}
         <CopyAs request={diffRequest(report.a, report.b)} />
       </div>
-      {report.truncated && <p className="note ask">Not all was compared, or not all that differs is told: a run still goes on, or there is more than a report holds.</p>}
+      {report.truncated && <p className="note ask">The diff is incomplete: a run is still active, or the diff exceeds the report limit.</p>}
       {report.eventDiffs.length > 0 && (
         <section aria-labelledby="events">
           <h2 id="events">Events</h2>

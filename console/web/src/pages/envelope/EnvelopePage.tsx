@@ -3,7 +3,7 @@ import { useMemo, type ReactNode } from "react";
 import { Link, useParams } from "wouter";
 import { fetchJson } from "../../api/client";
 import type { RunSnapshot } from "../../api/model";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { envelopeRequest } from "../../copyas/requests";
 import { Explanation } from "../../explain/Explanation";
@@ -26,7 +26,7 @@ import "../../styles/form.css";
 export default function EnvelopePage(): ReactNode {
   const { runId = "", envelope: wanted } = useParams<{ runId: string; envelope?: string }>();
   const log = useRunLog(runId);
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one object, its version tells that it has grown
+  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
   const executions = useMemo(() => executionsOf(log.events), [log, log.version]);
   const { data: snapshot } = useQuery({
     queryKey: ["run", runId, "of-envelope", log.ended],
@@ -42,7 +42,7 @@ export default function EnvelopePage(): ReactNode {
   const read = log.ended || log.state === "live" || log.events.length > 0;
   return (
     <div className="envelope-page">
-      <nav aria-label="Where this is" className="crumbs">
+      <nav aria-label="Breadcrumb" className="crumbs">
         <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
         {execution && <span> › <Name text={execution.nodeId} /></span>}
         {execution && execution.number > 1 && <span className="dim">, execution {execution.number}</span>}
@@ -77,7 +77,7 @@ export default function EnvelopePage(): ReactNode {
       )}
       {!execution && read && !log.error && (
         <p className="empty">
-          {executions.length === 0 ? "No model has been asked in this run so far: an envelope appears here when one answers." : "This run has no envelope of that name."}
+          {executions.length === 0 ? "No model has been called in this run yet. Envelopes appear here when a model answers." : "This run has no such envelope."}
         </p>
       )}
       <Others runId={runId} executions={executions.filter((x) => x !== execution)} />
@@ -87,12 +87,12 @@ export default function EnvelopePage(): ReactNode {
 
 const stoppedKind = (x: Envelope | undefined): string | undefined => x && stoppedAt(x.rungs)?.refusedKind;
 
-/** The other times that a model was asked in the run. */
+/** Lists the other model calls of the run. */
 function Others({ runId, executions }: { runId: string; executions: Execution[] }): ReactNode {
   if (executions.length === 0) return null;
   return (
     <section aria-labelledby="others" className="others">
-      <h2 id="others">Also asked in this run</h2>
+      <h2 id="others">Other model calls in this run</h2>
       <ul>
         {executions.map((x) => {
           const to = decisive(x, columnsOf(x));

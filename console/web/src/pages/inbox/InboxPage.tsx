@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { Link, useSearchParams } from "wouter";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { answerRequest } from "../../copyas/requests";
 import { findResolution, isUntrusted, provenanceIn, resolutionIn, sendTo, useInbox, type Inbox, type Item } from "../../inbox/host";
@@ -19,7 +19,7 @@ export default function InboxPage(): ReactNode {
   const wanted = search.get("i");
   const items = inbox.items ?? [];
   const listed = items.find((i) => i.question.interruptId === wanted) ?? (wanted === null && inbox.settled ? (items.find((i) => inbox.mine.has(i.question.interruptId)) ?? items[0]) : undefined);
-  // What is open stays on the page after it was answered and has left the list.
+  // An opened question stays visible after it is answered and removed from the list.
   const [held, hold] = useState<Item>();
   if (listed && listed !== held && (held === undefined || wanted !== null || held.question.interruptId === listed.question.interruptId)) hold(listed);
   const shown = wanted === null ? (held ?? listed) : (listed ?? (held?.question.interruptId === wanted ? held : undefined));
@@ -33,15 +33,15 @@ export default function InboxPage(): ReactNode {
       </div>
       {inbox.reader && (
         <p className="note idle">
-          This key may read runs and not answer them: it lacks the scope <code>approvals:respond</code>.
+          This key can read runs but not answer questions: it lacks the scope <code>approvals:respond</code>.
         </p>
       )}
       {inbox.error && !inbox.items && <ErrorNote error={inbox.error} onRetry={inbox.refetch} />}
       {inbox.items && items.length === 0 && !shown && wanted === null && (
         <div className="empty">
-          <p>Nobody is asked anything.</p>
+          <p>No open questions.</p>
           <p>
-            A question appears here when a run comes to a gate, or when its model asks one: <code>core.approvalGate</code>, <code>core.clarificationGate</code>, <code>core.interrupt</code>.
+            A question appears here when a run reaches a gate or its model asks one: <code>core.approvalGate</code>, <code>core.clarificationGate</code>, <code>core.interrupt</code>.
           </p>
         </div>
       )}
@@ -52,7 +52,7 @@ export default function InboxPage(): ReactNode {
               <Entry key={i.question.interruptId} item={i} current={i.question.interruptId === shown?.question.interruptId} mine={inbox.mine.has(i.question.interruptId)} />
             ))}
           </nav>
-          {shown ? <Opened item={shown} inbox={inbox} key={shown.question.interruptId} /> : <p className="empty">This question is not open any more.</p>}
+          {shown ? <Opened item={shown} inbox={inbox} key={shown.question.interruptId} /> : <p className="empty">This question is no longer open.</p>}
         </div>
       )}
     </>
@@ -85,9 +85,9 @@ function Opened({ item: { runId, workflowId, question }, inbox }: { item: Item; 
   const log = useRunLog(runId);
   const path = `/runs/${encodeURIComponent(runId)}`;
   const blocked = inbox.reader
-    ? "Your key may not answer: it lacks the scope approvals:respond."
+    ? "Your key cannot answer: it lacks the scope approvals:respond."
     : inbox.mine.size > 0 && !inbox.mine.has(question.interruptId) && approvers(question.data) !== undefined
-      ? `Your key may not answer this one: it is for ${approvers(question.data) ?? "others"}.`
+      ? `Your key cannot answer this question: it is for ${approvers(question.data) ?? "others"}.`
       : undefined;
   return (
     <div>

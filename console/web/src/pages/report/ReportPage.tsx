@@ -1,6 +1,6 @@
 import { useMemo, type ReactNode } from "react";
 import { Link, useLocation, useParams } from "wouter";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { envelopePath } from "../../ladder/ui/Ladder";
 import { useRunLog } from "../../live/useRunLog";
@@ -15,19 +15,19 @@ import { useSnapshot } from "../run/useRun";
 import { chainOf, type Step } from "./chain";
 import "./report.css";
 
-/** What became of a run and why, on one page that prints. */
+/** A printable page with the outcome of a run and its causes. */
 export default function ReportPage(): ReactNode {
   const { runId = "" } = useParams<{ runId: string }>();
   const [, navigate] = useLocation();
   const log = useRunLog(runId);
   const { data: snapshot, error } = useSnapshot(runId, log);
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one object, its version tells that it has grown
+  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
   const steps = useMemo(() => chainOf(log.events), [log, log.version]);
   const title = `Report of ${snapshot?.workflowId ?? "run"} ${shortId(runId)}`;
   useTitle(title);
   return (
     <article className="report">
-      <nav aria-label="Where this is" className="crumbs">
+      <nav aria-label="Breadcrumb" className="crumbs">
         <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
       </nav>
       <div className="page-head">
@@ -81,15 +81,15 @@ function Fact({ name, value }: { name: string; value: string | undefined }): Rea
   );
 }
 
-// A run that loops has thousands of steps, of which the first and the last tell how it began and ended.
-const most = 400;
+// Long runs show only their first and last steps.
+const maxSteps = 400;
 
 function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
-  const shown = steps.length <= most ? steps : [...steps.slice(0, most / 2), ...steps.slice(-most / 2)];
+  const shown = steps.length <= maxSteps ? steps : [...steps.slice(0, maxSteps / 2), ...steps.slice(-maxSteps / 2)];
   const zero = Date.parse(steps[0]?.at ?? "");
   return (
     <table>
-      <caption className="unseen">The steps of the run, in their order</caption>
+      <caption className="unseen">Steps of the run, in order</caption>
       <thead>
         <tr>
           <th scope="col" className="num">
@@ -99,7 +99,7 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
             Since start
           </th>
           <th scope="col">Node</th>
-          <th scope="col">What</th>
+          <th scope="col">Step</th>
           <th scope="col" className="num">
             Tokens
           </th>
@@ -107,7 +107,7 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
       </thead>
       <tbody>
         {shown.map((s, i) => (
-          <tr key={s.sequence} className={i === most / 2 && steps.length > most ? "after-gap" : undefined}>
+          <tr key={s.sequence} className={i === maxSteps / 2 && steps.length > maxSteps ? "after-gap" : undefined}>
             <td className="num nowrap">
               <Link href={`/runs/${encodeURIComponent(runId)}?e=${s.sequence}`}>#{s.sequence}</Link>
             </td>
@@ -134,10 +134,10 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
           </tr>
         ))}
       </tbody>
-      {steps.length > most && (
+      {steps.length > maxSteps && (
         <tfoot>
           <tr>
-            <td colSpan={5}>{(steps.length - most).toLocaleString("en")} steps in the middle are left out.</td>
+            <td colSpan={5}>{(steps.length - maxSteps).toLocaleString("en")} steps in the middle are left out.</td>
           </tr>
         </tfoot>
       )}

@@ -19,17 +19,17 @@ test("who was asked, and what the answer was, are steps; what carries them out i
     event(6, "run.failed", { error: { code: "approval_rejected", message: "no" } }),
   ];
   expect(chainOf(log).map((s) => `${s.sequence} ${s.words}${s.code ? ` ${s.code}` : ""}`)).toEqual([
-    "0 The run began",
-    "3 Somebody was asked (approval)",
-    "4 The answer came from ann: reject",
-    "5 It failed: no approval_rejected",
+    "0 The run started",
+    "3 Input was requested (approval)",
+    "4 Answered by ann: reject",
+    "5 Failed: no approval_rejected",
     "6 The run failed: no approval_rejected",
   ]);
 });
 
 test.each([
-  ["a refusal", refusal, /^The model declined, which is final$/, "bad"],
-  ["an answer that was corrected", corrected, /^Taken on attempt \d after /, "good"],
+  ["a refusal", refusal, /^The model declined; this is final$/, "bad"],
+  ["an answer that was corrected", corrected, /^Accepted on attempt \d after /, "good"],
 ])("of a model's node the ladder tells: %s", (_, log, words, tone) => {
   const events = (Array.isArray(log) ? log : (log as { events: unknown }).events) as RunEvent[];
   const step = chainOf(events).find((s) => s.envelope !== undefined);

@@ -1,4 +1,4 @@
-// How a run came to where it is, one step after the other, out of its log.
+// The steps of a run, from its log.
 import { executionsOf } from "../../ladder/fold";
 import { columnsOf, decisive } from "../../ladder/columns";
 import { record, text } from "../../ladder/events";
@@ -9,17 +9,17 @@ export type Step = {
   sequence: number;
   at: string;
   nodeId?: string | undefined;
-  /** What happened, in one sentence. */
+  /** The step in one sentence. */
   words: string;
   tone: Story["tone"];
   code?: string | undefined;
-  /** Tokens that models took for it, in and out; undefined: none was asked, or nobody says. */
+  /** Input and output tokens; undefined without model calls or reported usage. */
   tokens?: readonly [bigint, bigint] | undefined;
-  /** Key of the attempt that decided. */
+  /** Key of the deciding attempt. */
   envelope?: string | undefined;
 };
 
-/** The steps that somebody who was not there has to know; what only carries them out is left out. */
+/** Returns the steps that matter to a reader; technical events are omitted. */
 export function chainOf(events: readonly RunEvent[]): Step[] {
   const models = new Set<string>();
   const steps: Step[] = executionsOf(events).map((x) => {
@@ -28,7 +28,7 @@ export function chainOf(events: readonly RunEvent[]): Step[] {
     const usages = x.calls.flatMap((c) => (c.usage ? [c.usage] : []));
     const from = events[x.from];
     const s = x.substitution;
-    const instead = s ? `${s.from.provider}/${s.from.model} lacks ${s.missing.join(", ")}, so ${s.hidden ? "another model" : `${s.to.provider}/${s.to.model}`} was asked. ` : "";
+    const instead = s ? `${s.from.provider}/${s.from.model} lacks ${s.missing.join(", ")}, so ${s.hidden ? "another model" : `${s.to.provider}/${s.to.model}`} was called. ` : "";
     return {
       sequence: x.from, at: from?.timestamp ?? "", nodeId: x.nodeId, words: `${instead}${story.headline}`, tone: story.tone, code: story.code,
       tokens: usages.length === 0 ? undefined : [sum(usages.map((u) => u.inputTokens)), sum(usages.map((u) => u.outputTokens))],
@@ -36,8 +36,8 @@ export function chainOf(events: readonly RunEvent[]): Step[] {
     };
   });
   for (const e of events) {
-    const said = wordsOf(e, models);
-    if (said) steps.push({ sequence: e.sequence, at: e.timestamp, nodeId: e.nodeId, ...said });
+    const words = wordsOf(e, models);
+    if (words) steps.push({ sequence: e.sequence, at: e.timestamp, nodeId: e.nodeId, ...words });
   }
   return steps.toSorted((a, b) => a.sequence - b.sequence);
 }
@@ -50,9 +50,9 @@ function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" |
   const because = text(p.reason) ? `: ${text(p.reason)}` : "";
   switch (e.type) {
     case "run.started":
-      return { words: "The run began", tone: "note" };
+      return { words: "The run started", tone: "note" };
     case "run.completed":
-      return { words: "The run was completed", tone: "good" };
+      return { words: "The run completed", tone: "good" };
     case "run.failed":
       return { words: `The run failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
     case "run.cancelled":
@@ -62,23 +62,23 @@ function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" |
     case "run.resumed":
       return { words: "The run was resumed", tone: "note" };
     case "interrupt.requested":
-      return { words: `Somebody was asked (${text(p.kind) ?? "a question"})`, tone: "open" };
+      return { words: `Input was requested (${text(p.kind) ?? "a question"})`, tone: "open" };
     case "interrupt.resolved": {
       const did = text(record(p.resumeValue).action) ?? text(p.outcome);
-      return { words: `The answer came${text(p.resolvedBy) ? ` from ${text(p.resolvedBy)}` : ""}${did ? `: ${did}` : ""}`, tone: "good" };
+      return { words: `Answered${text(p.resolvedBy) ? ` by ${text(p.resolvedBy)}` : ""}${did ? `: ${did}` : ""}`, tone: "good" };
     }
     case "cap.breached":
       return { words: `A limit was reached (${text(p.kind) ?? text(p.capKind) ?? "cap"})`, tone: "bad", code: "cap_breached" };
     case "node.failed":
-      // Of a model's node the ladder tells.
-      return models.has(e.nodeId ?? "") ? undefined : { words: `It failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
+      // The ladder covers nodes with model calls.
+      return models.has(e.nodeId ?? "") ? undefined : { words: `Failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
     case "node.retried":
-      return { words: "It is tried again", tone: "note" };
+      return { words: "Retried", tone: "note" };
     case "node.completed":
-      return models.has(e.nodeId ?? "") ? undefined : { words: "It was completed", tone: "good" };
+      return models.has(e.nodeId ?? "") ? undefined : { words: "Completed", tone: "good" };
     case "node.cancelled":
     case "node.skipped":
-      return { words: `It was ${e.type.slice("node.".length)}${because}`, tone: "note" };
+      return { words: `${e.type === "node.skipped" ? "Skipped" : "Cancelled"}${because}`, tone: "note" };
   }
   return undefined;
 }

@@ -9,19 +9,19 @@ import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { lookOf } from "../../ui/Status";
 import { Exports } from "./Exports";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
 type Verb = "pause" | "resume" | "cancel";
 
-/** What can be done to a run. What cannot be done now is there as well, with the reason. */
+/** The actions of a run. Unavailable actions are shown with the reason. */
 export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunSnapshot; log: RunLog; quarantined: boolean; onFork: () => void }): ReactNode {
   const [asked, ask] = useState<Verb>();
   const capabilities = useCapabilities();
   const may = useMay("runs:cancel");
   const mayFork = useMay("runs:create", "runs:read");
   const refused = (v: Verb): string | undefined => {
-    if (!may) return "Your key may not do this: it lacks the scope runs:cancel.";
-    if (quarantined) return "The run is quarantined: the note below says what can be done.";
+    if (!may) return "Your key lacks the scope runs:cancel.";
+    if (quarantined) return "The run is quarantined. See the note below for options.";
     return whyNot(v, snapshot, capabilities);
   };
   const verb: Verb = snapshot.status === "paused" ? "resume" : "pause";
@@ -29,7 +29,7 @@ export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunS
     <div className="run-actions">
       <Action word={verb === "pause" ? "Pause" : "Resume"} refused={refused(verb)} onClick={() => ask(verb)} />
       <Action word="Cancel" refused={refused("cancel")} onClick={() => ask("cancel")} danger />
-      <Action word="Fork…" refused={mayFork ? undefined : "Your key may not do this: it lacks the scope runs:create."} onClick={onFork} />
+      <Action word="Fork…" refused={mayFork ? undefined : "Your key lacks the scope runs:create."} onClick={onFork} />
       <Exports snapshot={snapshot} log={log} />
       {asked && <Ask verb={asked} snapshot={snapshot} capabilities={capabilities} onClose={() => ask(undefined)} />}
     </div>
@@ -46,12 +46,12 @@ function useCapabilities(): Capabilities {
   }).data;
 }
 
-/** Why something cannot be done to a run now; undefined if it can. */
+/** Returns why an action is unavailable; undefined if it is available. */
 export function whyNot(verb: Verb, run: RunSnapshot, capabilities: Capabilities): string | undefined {
-  if (verb !== "cancel" && capabilities && !pauses(capabilities)) return "This host does not pause runs.";
+  if (verb !== "cancel" && capabilities && !pauses(capabilities)) return "This host does not support pausing.";
   if (isTerminal(run.status)) return `The run has ended: ${lookOf(run.status).word.toLowerCase()}.`;
   if (run.status === "cancelling") return "The run is being cancelled.";
-  if (verb === "pause" && run.status.startsWith("waiting")) return "A run that waits for somebody cannot be paused.";
+  if (verb === "pause" && run.status.startsWith("waiting")) return "A waiting run cannot be paused.";
   return undefined;
 }
 
@@ -66,7 +66,7 @@ function policies(capabilities: Capabilities): string[] {
   return Array.isArray(list) ? list.map(String) : [];
 }
 
-// It can be reached and its reason heard, which a disabled button cannot.
+// aria-disabled keeps the button focusable, so that screen readers announce the reason.
 function Action({ word, refused, onClick, danger }: { word: string; refused: string | undefined; onClick: () => void; danger?: boolean }): ReactNode {
   const id = useId();
   return (
@@ -91,14 +91,14 @@ function Action({ word, refused, onClick, danger }: { word: string; refused: str
 }
 
 const words: { [verb in Verb]: { title: string; effect: string; do: string } } = {
-  pause: { title: "Pause this run", effect: "No further node starts until somebody resumes it.", do: "Pause" },
-  resume: { title: "Resume this run", effect: "It goes on from where it stands.", do: "Resume" },
-  cancel: { title: "Cancel this run", effect: "It ends for good, with its children. What has been done stays done.", do: "Cancel the run" },
+  pause: { title: "Pause this run", effect: "No further node starts until the run is resumed.", do: "Pause" },
+  resume: { title: "Resume this run", effect: "The run continues from its current state.", do: "Resume" },
+  cancel: { title: "Cancel this run", effect: "The run and its child runs end permanently. Completed effects are not undone.", do: "Cancel the run" },
 };
 
 const policyWords: { [policy: string]: string } = {
-  "drain-current-node": "when the node that works now is done",
-  immediate: "at once; that node starts over when the run is resumed",
+  "drain-current-node": "after the current node completes",
+  immediate: "immediately; the current node restarts when the run is resumed",
 };
 
 function Ask({ verb, snapshot, capabilities, onClose }: { verb: Verb; snapshot: RunSnapshot; capabilities: Capabilities; onClose: () => void }): ReactNode {
@@ -125,11 +125,11 @@ function Ask({ verb, snapshot, capabilities, onClose }: { verb: Verb; snapshot: 
         <p>{words[verb].effect}</p>
         {verb === "pause" && offered.length > 1 && (
           <fieldset>
-            <legend>It stops</legend>
+            <legend>When to stop</legend>
             {offered.map((p) => (
               <label key={p} className="check">
                 <input type="radio" name="policy" value={p} checked={policy === p} onChange={() => setPolicy(p)} />
-                {own(policyWords, p) ?? p}
+                {lookup(policyWords, p) ?? p}
               </label>
             ))}
           </fieldset>
@@ -139,7 +139,7 @@ function Ask({ verb, snapshot, capabilities, onClose }: { verb: Verb; snapshot: 
         {send.error && <ErrorNote error={send.error} />}
         <div className="form-end">
           <button type="button" onClick={onClose}>
-            Leave it
+            Go back
           </button>
           <button type="submit" className={verb === "cancel" ? "primary destructive" : "primary"} disabled={send.isPending}>
             {words[verb].do}

@@ -3,10 +3,10 @@ import type { RunLog } from "../../live/runLog";
 import { callsOf, count, money, sumOf, type Call } from "./usage";
 import { Name } from "../../ui/Text";
 
-/** What a run's calls of models used. Nothing that is unknown counts as zero. */
+/** Usage of the run's model calls. Unknown values never count as zero. */
 export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: number) => void }): ReactNode {
   const calls = callsOf(log.events);
-  if (calls.length === 0) return <p className="empty">No model was asked{log.ended ? "." : " yet."}</p>;
+  if (calls.length === 0) return <p className="empty">No model was called{log.ended ? "." : " yet."}</p>;
   const sum = sumOf(calls);
   const again = sumOf(calls.filter((c) => c.again));
   const currency = calls.find((c) => c.currency)?.currency ?? "USD";
@@ -15,11 +15,11 @@ export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: numbe
   return (
     <section aria-label="Tokens and cost">
       <p className="dim">
-        Cost is an estimate, from the prices of the host&apos;s model catalogue; what the provider bills may differ.
-        {again.calls > 0 && ` ${again.calls} of ${sum.calls} calls were further tries: ${Math.round(share * 100)} % of the ${priced ? "cost" : "tokens"}.`}
-        {sum.unknown > 0 && ` ${sum.unknown} ${sum.unknown === 1 ? "call" : "calls"} of which the provider said nothing: shown as “–” and in no sum.`}
+        Cost is an estimate, based on the prices in the host&apos;s model catalogue. The provider&apos;s bill may differ.
+        {again.calls > 0 && ` ${again.calls} of ${sum.calls} calls were retries: ${Math.round(share * 100)} % of the ${priced ? "cost" : "tokens"}.`}
+        {sum.unknown > 0 && ` ${sum.unknown} ${sum.unknown === 1 ? "call" : "calls"} without reported usage: shown as “–” and not included in sums.`}
       </p>
-      <div className="scroll" tabIndex={0} role="region" aria-label="Calls of models">
+      <div className="scroll" tabIndex={0} role="region" aria-label="Model calls">
         <table>
           <thead>
             <tr>
@@ -68,7 +68,7 @@ function CallRow({ call, onSelect }: { call: Call; onSelect: (seq: number) => vo
         <button type="button" className="quiet link" onClick={() => onSelect(call.seq)}>
           <Name text={call.nodeId || "run"} />
         </button>
-        {call.again && <span className="dim small"> further try</span>}
+        {call.again && <span className="dim small"> retry</span>}
       </td>
       <td>
         <Name text={[call.provider, call.model].filter(Boolean).join(" · ") || "–"} />

@@ -14,9 +14,9 @@ const parts = [
   ["metadata", "Metadata"],
 ] as const;
 
-/** What a run was given and what it has. */
+/** Shows the inputs, outputs and state of a run. */
 export function DataView({ snapshot, untold }: { snapshot: RunSnapshot | undefined; untold: boolean }): ReactNode {
-  if (untold) return <p className="empty">What the run had then is not known.</p>;
+  if (untold) return <p className="empty">The state at that event is not available.</p>;
   if (!snapshot) return <p className="loading">Loading…</p>;
   const shown = parts.filter(([name]) => snapshot[name] && Object.keys(snapshot[name]).length > 0);
   if (shown.length === 0) return <p className="empty">This run has neither inputs nor variables.</p>;

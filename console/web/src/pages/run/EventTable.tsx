@@ -1,24 +1,24 @@
 import { useWindowVirtualizer, type Range } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from "react";
 import type { RunEvent } from "../../api/model";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import type { RunLog } from "../../live/runLog";
 import { Name, Text } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 import { clock, duration } from "../../ui/time";
 import { addRows, detailOf, everything, groupOf, groups, type Group, type Row, type RowFilter } from "./events";
 
-// What is above has another height while somebody looks back.
+// The content above changes its height while a past state is shown.
 type Props = { log: RunLog; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
 
-// Rows have one height each, so that a place in ten thousand of them is a multiplication.
+// All rows have the same height, so that a scroll position is a multiplication.
 const narrow = "(max-width: 48rem)";
 const heights = { wide: 30, narrow: 52 };
-// Rows come and go so many at a time. Who follows a run at its end scrolls by a row for each event, and each time that
-// rows go at the top the browser lays out the whole table again.
+// Rows are added and removed in blocks of this size. While following a run, each removal at the top makes the browser
+// lay out the whole table again.
 const block = 10;
 
-/** All events in their order, as a table of which the visible part is drawn. */
+/** All events in order, as a virtualised table. */
 export function EventTable({ log, lookingBack, selected, onSelect }: Props): ReactNode {
   const [filter, setFilter] = useState<RowFilter>(everything);
   const rows = useRows(log, filter);
@@ -36,12 +36,12 @@ export function EventTable({ log, lookingBack, selected, onSelect }: Props): Rea
 }
 
 function Nothing({ log }: { log: RunLog }): ReactNode {
-  if (log.events.length > 0) return <p className="empty">No event fits.</p>;
+  if (log.events.length > 0) return <p className="empty">No matching events.</p>;
   if (log.state === "connecting") return <p className="loading">Loading events…</p>;
   return <p className="empty">Nothing has happened yet. Events appear here as they are recorded.</p>;
 }
 
-// The rows grow with the log; another filter makes them anew.
+// Rows grow with the log; a new filter rebuilds them.
 function useRows(log: RunLog, filter: RowFilter): Row[] {
   const kept = useMemo(() => ({ log, filter, rows: [] as Row[], upTo: 0 }), [log, filter]);
   if (kept.upTo < log.events.length) {
@@ -73,12 +73,12 @@ function Filters({ log, filter, onChange }: { log: RunLog; filter: RowFilter; on
           <option value="">All nodes</option>
           {nodes.map((node) => (
             <option key={node} value={node}>
-              {plain(node)}
+              {escapeHidden(node)}
             </option>
           ))}
         </select>
       )}
-      <div className="choices" role="group" aria-label="Kinds of events">
+      <div className="choices" role="group" aria-label="Event groups">
         {groups
           .filter((group) => counts.has(group))
           .map((group) => (
@@ -90,7 +90,7 @@ function Filters({ log, filter, onChange }: { log: RunLog; filter: RowFilter; on
       {counts.has("model") && (
         <label className="check small">
           <input type="checkbox" checked={filter.chunks} onChange={(event) => onChange({ ...filter, chunks: event.target.checked })} />
-          each piece of an answer
+          each answer chunk
         </label>
       )}
     </search>
@@ -115,7 +115,7 @@ function useCounts(log: RunLog): Map<Group, number> {
   return kept.counts;
 }
 
-// Whether the log still grows was asked when the rows were made: by now it may have ended with events that are not among them.
+// live was computed with the rows. Meanwhile, the log may have ended with further events.
 type RowsProps = Props & { live: boolean; rows: Row[]; table: RefObject<HTMLTableElement | null> };
 
 function Rows({ log, live, lookingBack, rows, table, selected, onSelect }: RowsProps): ReactNode {
@@ -126,7 +126,7 @@ function Rows({ log, live, lookingBack, rows, table, selected, onSelect }: RowsP
     const body = table.current?.tBodies[0];
     if (body) setMargin(body.getBoundingClientRect().top + window.scrollY);
   }, [table, height, lookingBack]);
-  // The row that has focus is always there, however far it has been scrolled away.
+  // The focused row stays rendered, even when scrolled away.
   const rangeExtractor = useCallback(
     (range: Range) => {
       const shown = inBlocks(range);
@@ -213,7 +213,7 @@ function Rows({ log, live, lookingBack, rows, table, selected, onSelect }: RowsP
   );
 }
 
-// The rows in sight and a few around them, from the start of one block to the end of another.
+// The visible rows and a margin, aligned to blocks.
 function inBlocks({ startIndex, endIndex, overscan, count }: Range): number[] {
   const from = Math.max(0, Math.floor((startIndex - overscan) / block) * block);
   const to = Math.min(count, Math.ceil((endIndex + 1 + overscan) / block) * block);
@@ -226,7 +226,7 @@ function Spacer({ height }: { height: number }): ReactNode {
 
 type RowProps = { row: Row; index: number; log: RunLog; zero: number; selected: boolean; onFocus: (index: number) => void; onSelect: (seq: number) => void };
 
-// A row that has not changed is not drawn again when another comes.
+// Unchanged rows are not rendered again.
 const EventRow = memo(function EventRow({ row, index, log, zero, selected, onFocus, onSelect }: RowProps): ReactNode {
   const event = log.events[row.from] as RunEvent;
   const many = row.to - row.from + 1;
@@ -250,7 +250,7 @@ const EventRow = memo(function EventRow({ row, index, log, zero, selected, onFoc
   );
 });
 
-// The beginning of an answer, put together from its pieces.
+// Joins the first chunks of an answer.
 function joined(log: RunLog, row: Row): string {
   let out = "";
   for (let at = row.from; at <= row.to && out.length < 300; at++) out += String(log.events[at]?.payload.chunk ?? "");
@@ -258,7 +258,7 @@ function joined(log: RunLog, row: Row): string {
 }
 
 function focusRow(table: RefObject<HTMLTableElement | null>, index: number): void {
-  // Twice, because the row may have to be drawn first.
+  // Two frames, because the row may have to be rendered first.
   requestAnimationFrame(() =>
     requestAnimationFrame(() => table.current?.querySelector<HTMLElement>(`[data-row="${index}"] button`)?.focus({ preventScroll: true })),
   );
@@ -275,7 +275,7 @@ function useRowHeight(): number {
   return isNarrow ? heights.narrow : heights.wide;
 }
 
-// The same function all the time, which calls the one of now.
+// A stable function that calls the latest handler.
 function useSame(call: (seq: number) => void): (seq: number) => void {
   const latest = useRef(call);
   useEffect(() => {
@@ -286,7 +286,7 @@ function useSame(call: (seq: number) => void): (seq: number) => void {
 
 type Scroller = { scrollToIndex: (index: number, options: { align: "auto" | "end" | "center" }) => void };
 
-// The chosen event is brought into view when another is chosen, not when rows come.
+// Scrolls to the selected event when the selection changes, not when rows are added.
 function useKeepInView(virtual: Scroller, rows: readonly Row[], selected: number | undefined): void {
   const shown = useRef<number>(undefined);
   useEffect(() => {
@@ -298,7 +298,7 @@ function useKeepInView(virtual: Scroller, rows: readonly Row[], selected: number
   });
 }
 
-// Who is at the end stays there as the log grows; who has scrolled up is told how much has come since.
+// Follows the end of a growing log. After scrolling up, returns the number of new rows.
 function useFollow(length: number, live: boolean): number {
   const atEnd = useRef(false);
   const grown = useRef(length);
@@ -310,12 +310,12 @@ function useFollow(length: number, live: boolean): number {
       atEnd.current = root.scrollHeight - window.innerHeight - window.scrollY < 60;
       setLeft((at) => (atEnd.current ? undefined : (at ?? grown.current)));
     };
-    // Before the table draws other rows: asked after that, the browser would have to lay them out to answer.
+    // Measured before the table renders new rows, to avoid a forced layout.
     window.addEventListener("scroll", onScroll, { passive: true, capture: true });
     return () => window.removeEventListener("scroll", onScroll, { capture: true });
   }, []);
   useEffect(() => {
-    const followed = wasLive.current; // to the last event as well, after which it no longer is
+    const followed = wasLive.current; // includes the last event, after which live is false
     wasLive.current = live;
     if (grown.current === length) return;
     grown.current = length;

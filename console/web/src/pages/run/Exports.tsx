@@ -3,8 +3,8 @@ import { Link } from "wouter";
 import { errorOf } from "../../api/errors";
 import { isObject, parseJson } from "../../api/json";
 import type { RunSnapshot } from "../../api/model";
-import { announce } from "../../app/announce";
-import { hostURL } from "../../app/base";
+import { announce } from "../../ui/announce";
+import { hostURL } from "../../api/base";
 import type { RunLog } from "../../live/runLog";
 import { copyText } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
@@ -12,24 +12,24 @@ import { Icon } from "../../ui/Icon";
 import { rawEvents, save } from "./export";
 import { text } from "./events";
 
-type Said = { words: string } | { error: unknown };
+type Status = { words: string } | { error: unknown };
 
-/** What can be taken away from a run: its debug bundle, its events, and commands that ask for the same. */
+/** Exports of a run: debug bundle, events, and the equivalent commands. */
 export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): ReactNode {
-  const [said, say] = useState<Said>();
+  const [status, setStatus] = useState<Status>();
   const { runId } = snapshot;
   const run = (what: Promise<string>): void => {
-    say({ words: "Asking the host…" });
+    setStatus({ words: "Loading…" });
     what.then(
       (words) => {
-        say({ words });
+        setStatus({ words });
         announce(words);
       },
-      (error: unknown) => say({ error }),
+      (error: unknown) => setStatus({ error }),
     );
   };
   const copy = (what: string, command: string): void =>
-    run(copyText(command).then((ok) => (ok ? `Copied as ${what}.` : "The browser does not let this page copy.")));
+    run(copyText(command).then((ok) => (ok ? `Copied as ${what}.` : "The browser blocked copying.")));
   return (
     <details className="menu" onKeyDown={closeByKey} onBlur={closeWhenLeft}>
       <summary className="button">
@@ -51,13 +51,13 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
         <button type="button" className="quiet" onClick={() => copy("a command", `waybill run ${log.ended ? "get" : "watch"} ${runId}`)}>
           Copy as waybill command
         </button>
-        {said && ("words" in said ? <p className="said small dim">{said.words}</p> : <ErrorNote error={said.error} />)}
+        {status && ("words" in status ? <p className="said small dim">{status.words}</p> : <ErrorNote error={status.error} />)}
       </div>
     </details>
   );
 }
 
-// A menu closes by Esc, which gives focus back to what opened it, and when one goes on elsewhere.
+// Escape closes the menu and restores focus; moving focus elsewhere closes it, too.
 function closeByKey(event: KeyboardEvent<HTMLDetailsElement>): void {
   if (event.key !== "Escape" || !event.currentTarget.open) return;
   event.currentTarget.open = false;
@@ -98,5 +98,5 @@ async function saveEvents(runId: string): Promise<string> {
     if (events.length < pageSize) break;
   }
   save(`waybill-${runId}-events.jsonl`, "application/x-ndjson", [lines.map((line) => `${line}\n`).join("")]);
-  return `Saved: ${lines.length.toLocaleString("en")} events, as the host has recorded them.`;
+  return `Saved: ${lines.length.toLocaleString("en")} events, exactly as recorded.`;
 }

@@ -7,8 +7,8 @@ import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
 import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
-import { ErrorCode } from "../../ui/ErrorCode";
-import { Live } from "../../ui/Live";
+import { Explanation } from "../../explain/Explanation";
+import { Live } from "../../live/Live";
 import { shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
 import { ago, dateTime, dayTime, duration, useNow } from "../../ui/time";
@@ -20,7 +20,7 @@ import { nextActor } from "./nextActor";
 import { OwnerWords, useOwner, type Owner } from "./Owner";
 import { useStalled } from "./useStalled";
 import { Name } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 import { useQuarantined } from "../../quarantine/host";
 import { QuarantineNote } from "../../quarantine/QuarantineNote";
 
@@ -28,13 +28,13 @@ type Props = {
   runId: string;
   snapshot: RunSnapshot | undefined;
   log: RunLog;
-  /** The host could not read the run, as one with a damaged log. */
+  /** The host could not load the run, for example because of a damaged log. */
   unreadable: boolean;
   onFork: () => void;
   onOpen: (seq: number) => void;
 };
 
-/** What a run is, how it stands, who acts next, and what can be done. */
+/** The run's identity, status, next actor and actions. */
 export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Props): ReactNode {
   const recorded = useIsRecorded();
   const active = !recorded && snapshot !== undefined && !isTerminal(snapshot.status);
@@ -81,7 +81,7 @@ export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Pro
 function Limited({ limit }: { limit: RunLimit }): ReactNode {
   return (
     <>
-      Waits for <Name text={limitWords(limit)} />, since <Ago at={limit.since} />.{limit.until && ` It can start at ${dayTime(limit.until)} at the earliest.`}
+      Waiting for <Name text={limitWords(limit)} />, since <Ago at={limit.since} />.{limit.until && ` It can start at ${dayTime(limit.until)} at the earliest.`}
     </>
   );
 }
@@ -92,16 +92,16 @@ function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }):
   const at = waits?.nodeId ?? currentNodeId;
   return (
     <>
-      No event for {duration(useNow() - since)}, though the run counts as {snapshot.status}.{" "}
-      {at ? `It stands at ${at}. ` : ""}
+      No event for {duration(useNow() - since)}; the run's status is {snapshot.status}.{" "}
+      {at ? `Current node: ${at}. ` : ""}
       {waits?.heldBy ? (
         <>
-          Held by the dispatcher <code>{waits.heldBy}</code>.
+          Owned by the dispatcher <code>{waits.heldBy}</code>.
         </>
       ) : waits?.for === "dispatcher" ? (
-        "No dispatcher holds it."
+        "No dispatcher owns it."
       ) : (
-        "The host does not say who holds it."
+        "The host does not report the owner."
       )}
     </>
   );
@@ -155,7 +155,7 @@ function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; o
         </Fact>
       )}
       {links.length > 0 && (
-        <Fact name="Elsewhere">
+        <Fact name="External links">
           {links.map((link) => (
             <a key={link.name} href={link.url} target="_blank" rel="noopener noreferrer">
               {link.name}
@@ -180,7 +180,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }): ReactN
 function Moment({ at }: { at: string }): ReactNode {
   const since = useNow() - Date.parse(at);
   return (
-    <time dateTime={at} title={plain(at)}>
+    <time dateTime={at} title={escapeHidden(at)}>
       {dateTime(at)} {Number.isFinite(since) && <span className="dim">({ago(since)})</span>}
     </time>
   );
@@ -197,7 +197,7 @@ function Growing({ from }: { from: number }): ReactNode {
   return `${duration(Math.max(0, useNow() - from))} so far`;
 }
 
-// A fork names its source in its snapshot; hosts differ in where.
+// The snapshot of a fork names its source; hosts use different members.
 function forkOf(snapshot: RunSnapshot): { runId: string; seq: number; mode: string } | undefined {
   const source = [snapshot.forkedFrom, snapshot.fork, snapshot].find((s) => isObject(s) && (s.sourceRunId ?? (s === snapshot ? undefined : s.runId)));
   if (!isObject(source)) return undefined;
@@ -210,12 +210,12 @@ function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog
   if (!snapshot.error) return null;
   return (
     <div className="note bad failure">
-      <ErrorCode code={snapshot.error.code} message={snapshot.error.message} />
+      <Explanation code={snapshot.error.code} message={snapshot.error.message} />
       {failed && (
         <span className="ways">
           {modelAsked(log.events, failed.nodeId) && (
             <Link href={`/runs/${encodeURIComponent(log.runId)}/envelopes`} className="button primary">
-              See what became of the answer
+              Show the model's answer
             </Link>
           )}
           <button type="button" onClick={() => onOpen(failed.sequence)}>

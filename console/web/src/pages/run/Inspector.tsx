@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 
 import { Link } from "wouter";
 import { stringifyJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot } from "../../api/model";
-import { hostURL } from "../../app/base";
+import { hostURL } from "../../api/base";
 import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
 import { CopyButton } from "../../ui/CopyButton";
@@ -21,10 +21,10 @@ type Props = {
   onFork: (seq: number) => void;
 };
 
-// Above this, a payload is drawn when it is asked for.
+// Larger payloads are rendered on request.
 const large = 256 * 1024;
 
-/** One event whole: what it says, as it was recorded. */
+/** Shows one event in full, as recorded. */
 export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: Props): ReactNode {
   const heading = useFocusAndReturn();
   const recorded = useIsRecorded();
@@ -110,7 +110,7 @@ function Cause({ id, log }: { id: string; log: RunLog }): ReactNode {
   return cause ? <Link href={`/runs/${cause.runId}?e=${cause.sequence}`}>#{cause.sequence}</Link> : <code className="small"><Name text={id} /></code>;
 }
 
-// Focus goes to what has been opened, and back to where it was. Not when the page opens with it.
+// Moves focus to the opened event, and back on close. Not on page load.
 function useFocusAndReturn(): { current: HTMLHeadingElement | null } {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

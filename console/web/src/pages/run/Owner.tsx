@@ -10,7 +10,7 @@ export type Owner = components["schemas"]["GetRunOwnerResponse"];
 
 const interval = 15_000;
 
-/** The dispatcher that owns a run, or what the run waits for; undefined if not known. */
+/** Returns the owner of a run, or its current wait; undefined if unknown. */
 export function useOwner(runId: string, enabled: boolean): Owner | undefined {
   const { data } = useQuery({
     queryKey: ["run-owner", runId],
@@ -21,7 +21,7 @@ export function useOwner(runId: string, enabled: boolean): Owner | undefined {
   return enabled ? data : undefined;
 }
 
-/** Which dispatcher owns a run, since when and until when. */
+/** Shows the owner of a run and its lease. */
 export function OwnerWords({ owner }: { owner: Owner }): ReactNode {
   if (owner.state === "none" || !owner.owner) return "none";
   return (

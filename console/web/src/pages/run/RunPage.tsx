@@ -1,9 +1,9 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
 import { isStatus } from "../../api/errors";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import { useShortcuts } from "../../app/keys";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { useIsRecorded, useRunLog } from "../../live/useRunLog";
 import type { RunLog } from "../../live/runLog";
 import { ErrorNote } from "../../ui/ErrorNote";
@@ -31,7 +31,7 @@ const views = [
 ] as const;
 type View = (typeof views)[number]["name"];
 
-// Above so many events, the table says more than the picture.
+// Above this number of events, the table is the default view.
 const manyEvents = 5000;
 
 export default function RunPage(): ReactNode {
@@ -64,8 +64,8 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
     ...(recorded
       ? []
       : [
-          { keys: "[", does: "The run as of an event earlier", run: () => past.move(Math.max(0, Math.min(past.at ?? log.last, log.last) - 1)) },
-          { keys: "]", does: "The run as of an event later", run: () => past.at !== undefined && past.move(Math.min(log.last, past.at + 1)) },
+          { keys: "[", does: "Show the run one event earlier", run: () => past.move(Math.max(0, Math.min(past.at ?? log.last, log.last) - 1)) },
+          { keys: "]", does: "Show the run one event later", run: () => past.at !== undefined && past.move(Math.min(log.last, past.at + 1)) },
         ]),
     { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
   ]);
@@ -121,7 +121,7 @@ function address(runId: string, { view, e, at }: Place): string {
   return `/runs/${encodeURIComponent(runId)}${query ? `?${query}` : ""}`;
 }
 
-// What is looked at is in the address, so that a copied link shows the same.
+// The view is part of the URL, so that a copied link shows the same.
 function useRunAddress(log: RunLog): { view: View; selected: number | undefined; at: number | undefined; go: (to: Place) => void } {
   const params = new URLSearchParams(useSearch());
   const [, navigate] = useLocation();
@@ -141,7 +141,7 @@ function useRunAddress(log: RunLog): { view: View; selected: number | undefined;
   return { view, selected, at, go };
 }
 
-// The same timeline takes what is new as the log grows.
+// Adds new events to the same timeline as the log grows.
 function useTimeline(log: RunLog, createdAt: string | undefined): Timeline {
   const created = createdAt ?? log.events[0]?.timestamp;
   const kept = useMemo(() => ({ log, timeline: new Timeline(created) }), [log, created]);
@@ -156,7 +156,7 @@ function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {
     <>
       <h1>{title}</h1>
       <p>
-        {gone ? "The host has let go of its log." : "The host knows no run with this id, or it is not yours to see."} <code>{runId}</code>
+        {gone ? "The host no longer keeps its log." : "No run with this id exists, or you do not have access to it."} <code>{runId}</code>
       </p>
       <Link href="/">All runs</Link>
     </>

@@ -8,28 +8,28 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Status } from "../../ui/Status";
 import { clock, duration } from "../../ui/time";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 
-// The address and the host are told where the slider has come to rest.
+// Delay before the slider's position goes to the URL and the host.
 const rest = 200;
 
-/** A run as of one of its events, or as it is: undefined and the last event are the latter. */
+/** A run as of one of its events. undefined and the last event mean the current state. */
 export type Past = {
-  /** The event that the page shows the run as of; undefined: nobody looks back. */
+  /** The selected event; undefined shows the current state. */
   at: number | undefined;
-  /** What of the log was there then. */
+  /** The log up to that event. */
   log: RunLog;
-  /** It shows less than there is. */
+  /** The page shows an earlier state. */
   past: boolean;
-  /** The state as of then, once the host has told it. */
+  /** The state as of that event, once loaded. */
   snapshot: RunSnapshot | undefined;
   error: unknown;
   move: (to: number | undefined) => void;
 };
 
-/** Lets a page look at a run as of an event that its address names. */
+/** Shows a run as of an event that the URL names. */
 export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number | undefined, go: (at: number | undefined) => void): Past {
-  // Where the slider is, while the address names another place.
+  // The slider's position while the URL still has another one.
   const [moved, setMoved] = useState<{ to: number | undefined }>();
   const at = moved ? moved.to : named;
   const goes = useRef(go);
@@ -50,17 +50,17 @@ export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number
     queryKey: ["run", log.runId, "at", named],
     queryFn: ({ signal }) => snapshotAt(log.runId, named ?? 0, signal),
     enabled: past && at === named,
-    staleTime: Number.POSITIVE_INFINITY, // the past stays what it was
+    staleTime: Number.POSITIVE_INFINITY, // past states never change
     gcTime: 60_000,
     retry: false,
   });
-  const told = past && at === named;
-  return { at, log: shown, past, snapshot: past ? (told ? data : undefined) : now, error: told ? error : undefined, move: (to) => setMoved({ to }) };
+  const loaded = past && at === named;
+  return { at, log: shown, past, snapshot: past ? (loaded ? data : undefined) : now, error: loaded ? error : undefined, move: (to) => setMoved({ to }) };
 }
 
 type Props = { log: RunLog; past: Past; createdAt: string | undefined };
 
-/** Begins to look back. Its place does not change, so that what is below it does not move. */
+/** Opens the slider. It keeps its place, so that the content below does not move. */
 export function LookBack({ log, past: { at, move } }: { log: RunLog; past: Past }): ReactNode {
   return (
     <button type="button" className="quiet" disabled={log.last < 1 || at !== undefined} onClick={() => move(log.last)}>
@@ -69,13 +69,13 @@ export function LookBack({ log, past: { at, move } }: { log: RunLog; past: Past 
   );
 }
 
-/** Goes back and forth over the events of a run. */
+/** A slider over the events of a run. */
 export function Scrubber({ log, past: { at, past, snapshot, error, move }, createdAt }: Props): ReactNode {
   if (at === undefined || log.last < 1) return null;
   const here = Math.min(at, log.last);
   const event = log.events[here];
   const since = event && createdAt ? Math.max(0, Date.parse(event.timestamp) - Date.parse(createdAt)) : undefined;
-  const words = event ? `#${here} of ${log.last}, ${plain(event.type)}${since === undefined ? "" : `, ${duration(since)} after the run was created`}` : `#${here}`;
+  const words = event ? `#${here} of ${log.last}, ${escapeHidden(event.type)}${since === undefined ? "" : `, ${duration(since)} after the run was created`}` : `#${here}`;
   return (
     <section className="scrubber" aria-label="Look back">
       <div className="scrub-line">
@@ -83,7 +83,7 @@ export function Scrubber({ log, past: { at, past, snapshot, error, move }, creat
           <Icon name="left" />
         </button>
         <input type="range" min={0} max={log.last} value={here} aria-label="Show the run as of event" aria-valuetext={words} onChange={(e) => move(Number(e.target.value))} />
-        <button type="button" className="quiet" aria-label="One event on" disabled={here === log.last} onClick={() => move(here + 1)}>
+        <button type="button" className="quiet" aria-label="One event forward" disabled={here === log.last} onClick={() => move(here + 1)}>
           <Icon name="right" />
         </button>
         <button type="button" onClick={() => move(undefined)}>
@@ -94,9 +94,9 @@ export function Scrubber({ log, past: { at, past, snapshot, error, move }, creat
         <span>{words}</span>
         {event && <span className="dim">{clock(event.timestamp)}</span>}
         {snapshot && <Status status={snapshot.status} />}
-        {past && <span className="dim">Below is the run as of this event; above it stands as it is now.</span>}
+        {past && <span className="dim">The views below show the run as of this event. The header shows its current state.</span>}
       </p>
-      {error !== undefined && error !== null && (isStatus(error, 400, 404, 501) ? <p className="dim small">This host does not tell states of the past; the events below are those until then.</p> : <ErrorNote error={error} />)}
+      {error !== undefined && error !== null && (isStatus(error, 400, 404, 501) ? <p className="dim small">This host does not provide past states. Only the events up to this one are shown.</p> : <ErrorNote error={error} />)}
     </section>
   );
 }

@@ -7,14 +7,14 @@ import { lookOf } from "../../ui/Status";
 import { duration, useNow } from "../../ui/time";
 import { Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
 import { Name } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 
 type Props = { timeline: Timeline; log: RunLog; past: boolean; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
 
 const rowHeight = 34;
 const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
 
-/** What can be reached in a lane: its bars and its marks, in the order of time. */
+/** Focusable items of a lane: bars and marks, in time order. */
 type Item = { kind: "bar"; bar: Bar; at: number; seq: number } | { kind: "mark"; mark: Mark; at: number; seq: number };
 
 function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
@@ -23,7 +23,7 @@ function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
   return [...bars, ...marks].sort((a, b) => a.at - b.at || a.seq - b.seq);
 }
 
-/** The run as lanes of time: one a node, a bar an attempt. The same is in the table of events. */
+/** The timeline: a lane per node, a bar per attempt. The events table has the same data. */
 export function TimelineView({ timeline, log, past, lookingBack, selected, onSelect }: Props): ReactNode {
   const [zoom, setZoom] = useState(0);
   const [fold, setFold] = useState(true);
@@ -58,7 +58,7 @@ export function TimelineView({ timeline, log, past, lookingBack, selected, onSel
         </label>
         <Legend />
         <span id={help} className="unseen">
-          Arrow keys move between nodes and bars, Enter opens one. The table of events has the same in words.
+          Arrow keys move between nodes and bars, Enter opens one. The events table shows the same data as text.
         </span>
       </div>
       <Lanes timeline={timeline} lookingBack={lookingBack} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected} onSelect={onSelect} describedBy={help} />
@@ -68,11 +68,11 @@ export function TimelineView({ timeline, log, past, lookingBack, selected, onSel
 
 const legend = [
   { part: "wait", word: "waiting" },
-  { part: "call", word: "asking a model" },
+  { part: "call", word: "model call" },
   { part: "work", word: "working" },
 ] as const;
 
-// A bar has the colour of its status; the legend is about patterns.
+// Bars use the colour of their status; the legend explains patterns.
 function Legend(): ReactNode {
   return (
     <ul className="legend" aria-label="Legend">
@@ -85,12 +85,12 @@ function Legend(): ReactNode {
   );
 }
 
-// Names take the rest.
+// The rest of the width is for names.
 const laneShare = 0.75;
 
 type LanesProps = {
   timeline: Timeline;
-  lookingBack: boolean; // what is above has another height then
+  lookingBack: boolean; // the content above changes its height
   scale: Scale;
   total: number;
   zoom: number;
@@ -223,7 +223,7 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
   const look = lookOf(lane.status);
   return (
     <div role="row" aria-rowindex={index + 1} className={index === 0 ? "tl-row whole" : "tl-row"} style={{ transform: `translateY(${top}px)` }}>
-      <div role="rowheader" className="tl-name" title={plain(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
+      <div role="rowheader" className="tl-name" title={escapeHidden(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
         <span className={look.tone}>
           <Icon name={look.icon} />
           <span className="unseen">{look.word}: </span>
@@ -244,9 +244,9 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
             role="gridcell"
             data-cell={`${index}-${i}`}
             tabIndex={here ? 0 : -1}
-            aria-label={plain(wordsOf(lane, item, total))}
+            aria-label={escapeHidden(wordsOf(lane, item, total))}
             aria-selected={selected === item.seq}
-            title={plain(wordsOf(lane, item, total))}
+            title={escapeHidden(wordsOf(lane, item, total))}
             className={`${item.kind} ${tone}`}
             style={{ "--x": left, "--w": width } as CSSProperties}
             onFocus={() => onFocus({ row: index, item: i })}
@@ -286,7 +286,7 @@ function wordsOf(lane: Lane, item: Item, total: number): string {
   const when = `${duration(item.at)} after the run was created`;
   if (item.kind === "mark") return `${lane.nodeId}: ${item.mark.words}, ${when}`;
   const { bar } = item;
-  const word = bar.status === "retried" ? "to be tried again" : lookOf(bar.status).word.toLowerCase();
+  const word = bar.status === "retried" ? "retry scheduled" : lookOf(bar.status).word.toLowerCase();
   const attempt = bar.attempt > 0 ? `, attempt ${bar.attempt + 1}` : "";
   const took = bar.to === undefined ? `for ${duration(total - bar.from)} so far` : duration(bar.to - bar.from);
   return `${lane.nodeId}${attempt}: ${word}, ${took}, ${when}`;
@@ -294,7 +294,7 @@ function wordsOf(lane: Lane, item: Item, total: number): string {
 
 type Tick = { at: number; x: number; word: string; folded: boolean };
 
-// A word on the axis takes about this much of a lane, which is narrower on a phone.
+// Approximate share of a lane that a tick label needs; narrower on a phone.
 const wordWidth = 72;
 
 function axisOf(scale: Scale, total: number, zoom: number, width: number): Tick[] {

@@ -1,8 +1,8 @@
 import { ExactNumber, isObject, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
-/** What an event is about, for filters. Types that this page does not know are "other" and are shown as any other. */
+/** The group of an event, for filters. Unknown types are "other". */
 export const groups = ["run", "node", "interrupt", "envelope", "model", "tool", "memory", "artifact", "data", "log", "other"] as const;
 export type Group = (typeof groups)[number];
 
@@ -38,7 +38,7 @@ const byPrefix: { [prefix: string]: Group } = {
 };
 
 export function groupOf(type: string): Group {
-  return own(byPrefix, type.slice(0, type.indexOf("."))) ?? "other";
+  return lookup(byPrefix, type.slice(0, type.indexOf("."))) ?? "other";
 }
 
 export function text(value: Json | undefined): string {
@@ -56,7 +56,7 @@ function words(...parts: (string | false | undefined)[]): string {
 
 type Payload = RunEvent["payload"];
 
-// One human detail of each type: what somebody who scans the list wants to know of it.
+// The most useful detail of each event type.
 const details: { [type: string]: (p: Payload) => string } = {
   "run.started": (p) => words(text(p.workflowId), p.transport ? `by ${text(p.transport)}` : ""),
   "run.failed": (p) => error(p.error),
@@ -82,7 +82,7 @@ const details: { [type: string]: (p: Payload) => string } = {
   "log.appended": (p) => words(text(p.level), text(p.message)),
   "cap.breached": (p) => `${text(p.kind)}: ${text(p.observed)} of at most ${text(p.limit)}`,
   "provider.usage": (p) => words(`${text(p.provider)}/${text(p.model)}`, `${tokens(p.inputTokens)} in`, `${tokens(p.outputTokens)} out`),
-  "model.capability.substituted": (p) => `${text(p.originalModel)} → ${text(p.fallbackModel)}${list(p.missingCapabilities, " for want of ")}`,
+  "model.capability.substituted": (p) => `${text(p.originalModel)} → ${text(p.fallbackModel)}${list(p.missingCapabilities, ", missing ")}`,
   "model.capability.insufficient": (p) => `${text(p.model)}${list(p.missingCapabilities, " lacks ")}`,
   "envelope.retry.attempted": (p) => words(`attempt ${text(p.attempt)}`, text(p.reason), text(p.previousError)),
   "envelope.retry.exhausted": (p) => words(`after ${text(p.totalAttempts)}`, text(p.finalReason), text(p.finalError)),
@@ -95,23 +95,23 @@ const details: { [type: string]: (p: Payload) => string } = {
 
 function tokens(value: Json | undefined): string {
   const n = value === undefined || value === null ? Number.NaN : Number(value);
-  return Number.isSafeInteger(n) ? n.toLocaleString("en") : text(value) || "–"; // what is too large is not rounded
+  return Number.isSafeInteger(n) ? n.toLocaleString("en") : text(value) || "–"; // large numbers are not rounded
 }
 
 function list(value: Json | undefined, before: string): string {
   return Array.isArray(value) && value.length > 0 ? before + value.map(text).join(", ") : "";
 }
 
-const longest = 300;
+const maxShown = 300;
 
-/** The one line that stands for an event's payload. */
+/** Summarises an event's payload in one line. */
 export function detailOf(event: RunEvent): string {
-  const say = own(details, event.type);
-  const line = say ? say(event.payload) : firstText(event.payload);
-  return line.length > longest ? `${line.slice(0, longest)}…` : line;
+  const detail = lookup(details, event.type);
+  const line = detail ? detail(event.payload) : firstText(event.payload);
+  return line.length > maxShown ? `${line.slice(0, maxShown)}…` : line;
 }
 
-// Of a type that nobody here knows, the first text it carries.
+// For unknown types, returns the first text of the payload.
 function firstText(payload: Payload): string {
   if (!isObject(payload)) return text(payload);
   for (const [name, value] of Object.entries(payload)) {
@@ -122,7 +122,7 @@ function firstText(payload: Payload): string {
   return "";
 }
 
-/** A row of the table: one event, or several pieces of an answer that follow each other. */
+/** A row of the table: one event, or consecutive chunks of an answer. */
 export type Row = { from: number; to: number };
 
 export type RowFilter = { groups: ReadonlySet<Group>; node: string; text: string; chunks: boolean };
@@ -136,7 +136,7 @@ function fits(event: RunEvent, filter: RowFilter, needle: string): boolean {
   return `${event.type} ${event.nodeId ?? ""} ${event.eventId} ${event.causationId ?? ""} ${detailOf(event)}`.toLowerCase().includes(needle);
 }
 
-/** Adds the rows of the events from a place on. Pieces of one answer make one row, unless each is asked for. */
+/** Adds rows for the events from an index on. Chunks of one answer share a row, unless the filter separates them. */
 export function addRows(rows: Row[], events: readonly RunEvent[], from: number, filter: RowFilter): void {
   const needle = filter.text.trim().toLowerCase();
   for (let at = from; at < events.length; at++) {
@@ -150,7 +150,7 @@ export function addRows(rows: Row[], events: readonly RunEvent[], from: number, 
   }
 }
 
-/** Whether a model was asked: then there is a ladder to look at. With a node: whether it was asked for that one. */
+/** Reports whether a model was called, so that a ladder exists; with a node, only for that node. */
 export function modelAsked(events: readonly RunEvent[], nodeId?: string): boolean {
   return events.some((e) => /^(provider\.usage$|envelope\.|model\.capability\.)/.test(e.type) && (nodeId === undefined || (e.nodeId ?? e.payload.nodeId) === nodeId));
 }

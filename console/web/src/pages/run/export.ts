@@ -1,6 +1,6 @@
-// Exports are the bytes that the host sends: what it has taken out is not in them, and nothing is put in.
+// Exports contain the host's bytes unchanged, with its redactions.
 
-/** The raw texts of the documents in the array `events` of an answer, as they stand in it. */
+/** Returns the raw texts of the documents in the array `events` of a response. */
 export function rawEvents(answer: string): string[] {
   const start = /"events"\s*:\s*\[/.exec(answer);
   if (!start) return [];
@@ -24,7 +24,7 @@ export function rawEvents(answer: string): string[] {
   return out;
 }
 
-/** Hands a file to the browser. */
+/** Starts a download. */
 export function save(name: string, type: string, content: BlobPart[]): void {
   const url = URL.createObjectURL(new Blob(content, { type }));
   const link = document.createElement("a");

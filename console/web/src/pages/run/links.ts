@@ -4,10 +4,10 @@ type Link = { name: string; url: string };
 
 const places = ["runId", "workflowId", "status", "startedAt", "completedAt"] as const;
 
-/** Whether a link is about a run. */
+/** Reports whether a link has run placeholders. */
 export const ofRun = (link: Link): boolean => places.some((name) => link.url.includes(`{${name}}`));
 
-/** The links of the host's operator that are about a run, for this one. What a run does not have yet stays empty. */
+/** Returns the operator's links for this run. Missing values stay empty. */
 export function linksOf(links: readonly Link[], run: RunSnapshot): Link[] {
   return links.filter(ofRun).map(({ name, url }) => ({ name, url: places.reduce((to, place) => to.replaceAll(`{${place}}`, encodeURIComponent(run[place] ?? "")), url) }));
 }

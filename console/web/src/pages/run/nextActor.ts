@@ -3,13 +3,13 @@ import type { RunEvent, RunSnapshot } from "../../api/model";
 import { dayTime, duration } from "../../ui/time";
 import { text } from "./events";
 
-/** Who acts next, in one sentence. */
+/** Describes who acts next. */
 export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string {
   const at = run.currentNodeId ?? run.interrupt?.nodeId ?? "";
   const node = at ? ` at ${at}` : "";
   switch (run.status) {
     case "pending":
-      return "Waits for a free dispatcher to take it.";
+      return "Waiting for a free dispatcher.";
     case "running":
       return running(run);
     case "waiting-approval":
@@ -18,30 +18,30 @@ export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string
       return `A person has to answer${node}.`;
     case "waiting-external":
       if (run.waybill?.waits?.for === "form") return `A person has to fill in the form${node}.`;
-      return `Something outside has to report back${node}.`;
+      return `An external system has to respond${node}.`;
     case "paused":
-      return `Nobody acts until somebody resumes it.${because(events, "run.paused")}`;
+      return `Paused until it is resumed.${because(events, "run.paused")}`;
     case "cancelling":
-      return "The host is stopping what still runs.";
+      return "The host is stopping running nodes.";
     case "cancelled":
-      return `Nobody acts any more.${because(events, "run.cancelled")}`;
+      return `The run was cancelled.${because(events, "run.cancelled")}`;
     case "completed":
       return took(run);
     case "failed":
-      return "Nobody acts any more. A fork can go on from before the fault.";
+      return "The run failed. Fork it to retry from an earlier step.";
   }
 }
 
 function running(run: RunSnapshot): string {
   const { waits } = run.waybill ?? {};
-  if (waits?.for === "dispatcher") return "Waits for a free dispatcher to go on with it.";
-  if (waits?.for === "timer") return `Nobody acts until the timer of ${waits.nodeId ?? "a node"} fires${waits.dueAt ? `, at ${dayTime(waits.dueAt)}` : ""}.`;
-  if (waits?.for === "run") return `Waits for the run that ${waits.nodeId ?? "a node"} has started.`;
+  if (waits?.for === "dispatcher") return "Waiting for a free dispatcher to continue.";
+  if (waits?.for === "timer") return `Waiting for the timer of ${waits.nodeId ?? "a node"}${waits.dueAt ? `, due at ${dayTime(waits.dueAt)}` : ""}.`;
+  if (waits?.for === "run") return `Waiting for the child run of ${waits.nodeId ?? "a node"}.`;
   const active = Object.entries(run.nodeStates ?? {}).filter(([, n]) => n.status === "running");
   if (active.length === 0) return "The host is choosing the next node.";
   const [name, state] = active[0] as [string, { attempts?: number }];
   const attempt = state.attempts !== undefined && state.attempts > 1 ? `, attempt ${state.attempts}` : "";
-  return active.length === 1 ? `The host works at ${name}${attempt}.` : `The host works at ${active.length} nodes: ${active.slice(0, 4).map(([n]) => n).join(", ")}${active.length > 4 ? ", …" : ""}.`;
+  return active.length === 1 ? `The host is executing ${name}${attempt}.` : `The host is executing ${active.length} nodes: ${active.slice(0, 4).map(([n]) => n).join(", ")}${active.length > 4 ? ", …" : ""}.`;
 }
 
 function votes(run: RunSnapshot, events: readonly RunEvent[]): string {
@@ -58,6 +58,6 @@ function because(events: readonly RunEvent[], type: string): string {
 }
 
 function took(run: RunSnapshot): string {
-  if (!run.startedAt || !run.completedAt) return "Nobody acts any more: the run is done.";
-  return `Done in ${duration(Date.parse(run.completedAt) - Date.parse(run.startedAt))}.`;
+  if (!run.startedAt || !run.completedAt) return "The run completed.";
+  return `Completed in ${duration(Date.parse(run.completedAt) - Date.parse(run.startedAt))}.`;
 }

@@ -1,9 +1,12 @@
 import type { RunSnapshot } from "../../api/model";
 
-/** Since when a run is silent that should not be, in ms; undefined: it is not, or its host does not say. */
+/**
+ * Returns the time of the last activity of a stalled run, in ms; undefined if the run is not stalled or the host does
+ * not report it.
+ */
 export function stalledSince(snapshot: RunSnapshot | undefined, lastEvent: string | undefined, afterMs: number, now: number): number | undefined {
   const standing = snapshot?.waybill;
   if (snapshot === undefined || standing?.stallsAt === undefined) return undefined;
-  const heard = Math.max(...[lastEvent, standing.lastEventAt, snapshot.createdAt].map((at) => Date.parse(at ?? "") || 0));
-  return now > Math.max(Date.parse(standing.stallsAt), heard + afterMs) ? heard : undefined;
+  const lastActivity = Math.max(...[lastEvent, standing.lastEventAt, snapshot.createdAt].map((at) => Date.parse(at ?? "") || 0));
+  return now > Math.max(Date.parse(standing.stallsAt), lastActivity + afterMs) ? lastActivity : undefined;
 }

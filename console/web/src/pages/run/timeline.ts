@@ -1,15 +1,15 @@
 import type { Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
 import { text } from "./events";
-import { own } from "../../api/own";
+import { lookup } from "../../api/lookup";
 
-/** A sign on a bar: something that a person who looks at the run should not miss. */
+/** A mark for a notable event on a bar. */
 export type Mark = { seq: number; at: number; sign: string; words: string; tone: string };
 
-/** What a piece of a bar was spent on. */
+/** The activity of a part of a bar. */
 export type Part = { kind: "wait" | "call" | "work"; from: number; to: number | undefined };
 
-/** One attempt of a node. Times are milliseconds since the run was created. */
+/** One attempt of a node. Times are milliseconds since the run's creation. */
 export type Bar = { attempt: number; seq: number; from: number; to: number | undefined; status: string; parts: Part[] };
 
 export type Lane = { nodeId: string; typeId: string; bars: Bar[]; marks: Mark[]; status: string };
@@ -17,18 +17,18 @@ export type Lane = { nodeId: string; typeId: string; bars: Bar[]; marks: Mark[];
 type Rule = (p: { [name: string]: Json }) => Omit<Mark, "seq" | "at">;
 
 const marks: { [type: string]: Rule } = {
-  "node.retried": (p) => ({ sign: `↻${Number(p.attempt) + 1}`, words: `tried again, attempt ${Number(p.attempt) + 1}`, tone: "ask" }),
-  "envelope.retry.attempted": (p) => ({ sign: `↻${text(p.attempt)}`, words: `asked again, attempt ${text(p.attempt)}: ${text(p.reason)}`, tone: "ask" }),
+  "node.retried": (p) => ({ sign: `↻${Number(p.attempt) + 1}`, words: `retry, attempt ${Number(p.attempt) + 1}`, tone: "ask" }),
+  "envelope.retry.attempted": (p) => ({ sign: `↻${text(p.attempt)}`, words: `model retry, attempt ${text(p.attempt)}: ${text(p.reason)}`, tone: "ask" }),
   "envelope.retry.exhausted": (p) => ({ sign: "↻✕", words: `gave up after ${text(p.totalAttempts)} attempts: ${text(p.finalReason)}`, tone: "bad" }),
-  "envelope.truncated": () => ({ sign: "…|", words: "the answer was cut off", tone: "ask" }),
+  "envelope.truncated": () => ({ sign: "…|", words: "answer truncated", tone: "ask" }),
   "envelope.refusal": () => ({ sign: "✋", words: "the model refused", tone: "bad" }),
   "envelope.recovery.applied": (p) => ({ sign: "⌁", words: `recovered from a malformed answer: ${text(p.path)}`, tone: "swap" }),
-  "envelope.nlToFormat.engaged": () => ({ sign: "NL", words: "plain language was turned into the format", tone: "swap" }),
+  "envelope.nlToFormat.engaged": () => ({ sign: "NL", words: "plain text converted to the schema", tone: "swap" }),
   "model.capability.substituted": (p) => ({ sign: "A→B", words: `${text(p.originalModel)} was substituted by ${text(p.fallbackModel)}`, tone: "swap" }),
   "model.capability.insufficient": (p) => ({ sign: "∅", words: `${text(p.model)} lacks what the node needs`, tone: "bad" }),
   "cap.breached": (p) => ({ sign: `cap ${text(p.kind)}`, words: `limit of ${text(p.kind)} breached: ${text(p.observed)} of at most ${text(p.limit)}`, tone: "bad" }),
-  "interrupt.requested": (p) => ({ sign: "?", words: `waits for ${text(p.kind)}`, tone: "ask" }),
-  "replay.diverged": () => ({ sign: "≠", words: "went another way than the run it repeats", tone: "bad" }),
+  "interrupt.requested": (p) => ({ sign: "?", words: `waiting for ${text(p.kind)}`, tone: "ask" }),
+  "replay.diverged": () => ({ sign: "≠", words: "diverged from the source run", tone: "bad" }),
   "node.dispatched": (p) => ({ sign: "⑂", words: `started the run ${text(p.childRunId)}`, tone: "run" }),
 };
 
@@ -39,7 +39,7 @@ const ends: { [type: string]: string } = {
   "node.cancelled": "cancelled",
   "node.suspend-failed": "failed",
 };
-// What the run itself waits for, as its own lane shows it.
+// Waits of the run, shown on its own lane.
 const turns: { [type: string]: string } = {
   "interrupt.requested": "suspended",
   "interrupt.resolved": "running",
@@ -48,14 +48,14 @@ const turns: { [type: string]: string } = {
 };
 const runEnds: { [type: string]: string } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };
 
-/** The lanes of a run: its nodes in the order of their first start, and on each a bar for every attempt. It is fed event by event. */
+/** The lanes of a run: one per node in order of the first start, with a bar per attempt. Built event by event. */
 export class Timeline {
   readonly lanes: Lane[] = [];
   readonly run: Bar = { attempt: 0, seq: 0, from: 0, to: undefined, status: "pending", parts: [] };
   readonly marks: Mark[] = [];
-  /** The moment that counts as zero. */
+  /** The time origin. */
   readonly zero: number;
-  /** The last moment that is known, since zero. */
+  /** The latest known time since the origin. */
   last = 0;
   taken = 0;
 
@@ -73,7 +73,7 @@ export class Timeline {
     for (; this.taken < events.length; this.taken++) this.#add(events[this.taken] as RunEvent);
   }
 
-  /** All moments between which something happened, in order, for finding where nothing did. */
+  /** All event times in order, to find idle gaps. */
   busy(now: number): [number, number][] {
     const spans: [number, number][] = [];
     for (const lane of this.lanes) {
@@ -92,16 +92,16 @@ export class Timeline {
       this.run.parts.push({ kind: "work", from: at, to: undefined });
       this.run.status = "running";
     }
-    const runEnd = own(runEnds, event.type);
+    const runEnd = lookup(runEnds, event.type);
     if (runEnd) this.#endRun(at, runEnd);
-    const turn = own(turns, event.type);
+    const turn = lookup(turns, event.type);
     if (turn && this.run.to === undefined) {
       close(this.run, at);
       this.run.parts.push({ kind: turn === "running" ? "work" : "wait", from: at, to: undefined });
       this.run.status = turn;
     }
     const nodeId = event.nodeId ?? text(event.payload.nodeId);
-    const rule = own(marks, event.type);
+    const rule = lookup(marks, event.type);
     if (nodeId) this.#node(nodeId, event, at);
     if (!rule) return;
     const mark = { seq: event.sequence, at, ...rule(event.payload) };
@@ -113,7 +113,7 @@ export class Timeline {
     this.run.to = at;
     this.run.status = status;
     close(this.run, at);
-    // What no event has ended, the run's end has.
+    // The end of the run ends all open bars.
     for (const lane of this.lanes) {
       const bar = lane.bars.at(-1);
       if (bar && bar.to === undefined) this.#end(lane, bar, at, status === "completed" ? "completed" : "cancelled");
@@ -123,11 +123,11 @@ export class Timeline {
   #node(nodeId: string, event: RunEvent, at: number): void {
     const lane = this.#lane(nodeId);
     const bar = lane.bars.at(-1);
-    const end = own(ends, event.type);
+    const end = lookup(ends, event.type);
     switch (event.type) {
       case "node.started":
         lane.typeId = text(event.payload.typeId) || lane.typeId;
-        // A node that waits before it tries again does nothing meanwhile.
+        // A node is idle while it waits for a retry.
         if (bar?.status === "retried" && bar.to !== undefined && at > bar.to) bar.parts.push({ kind: "wait", from: bar.to, to: at });
         lane.bars.push({ attempt: Number(event.payload.attempt ?? 0), seq: event.sequence, from: at, to: undefined, status: "running", parts: [{ kind: "work", from: at, to: undefined }] });
         lane.status = "running";
@@ -185,7 +185,7 @@ function close(bar: Bar, at: number): void {
   if (part && part.to === undefined) part.to = at;
 }
 
-// Up to the last word of a provider, the time was the provider's; after it, the answer is taken in.
+// The time until the provider's last event belongs to the provider; the rest is processing of the answer.
 function called(bar: Bar, at: number, done: boolean): void {
   const part = bar.parts.at(-1);
   if (!part || part.to !== undefined) return;
@@ -195,12 +195,12 @@ function called(bar: Bar, at: number, done: boolean): void {
   bar.parts.push({ kind: "work", from: at, to: undefined });
 }
 
-/** A stretch of time on the axis; a folded one stands for time in which nothing happened. */
+/** A segment of the axis; a folded segment is idle time. */
 export type Stretch = { from: number; to: number; start: number; size: number; folded: boolean };
 
 const foldedShare = 0.07;
 
-/** Where moments lie on an axis from 0 to 1, with or without the time in which nothing happened. */
+/** Maps times to an axis from 0 to 1, with or without idle time. */
 export class Scale {
   readonly stretches: Stretch[];
 
@@ -236,7 +236,7 @@ export class Scale {
 
 const mostGaps = 6;
 
-// A gap is worth folding when it is a good part of the whole; many of them would fold the picture away.
+// Only gaps with a large share of the total are folded; many small folds would hide the picture.
 function gapsOf(busy: readonly [number, number][], end: number): [number, number][] {
   const least = Math.max(1000, end * 0.08);
   const gaps: [number, number][] = [];
@@ -249,7 +249,7 @@ function gapsOf(busy: readonly [number, number][], end: number): [number, number
   return gaps.sort((a, b) => b[1] - b[0] - (a[1] - a[0])).slice(0, mostGaps).sort((a, b) => a[0] - b[0]);
 }
 
-/** Round moments for the axis: about so many, 1, 2 or 5 of some power of ten, or a good part of a minute, hour or day. */
+/** Returns round axis ticks: about this many, in steps of 1, 2 or 5 times a power of ten, or parts of a minute, hour or day. */
 export function ticks(from: number, to: number, about: number): number[] {
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5, 6048e5];
   const step = steps.find((s) => (to - from) / s <= about) ?? 6048e5;

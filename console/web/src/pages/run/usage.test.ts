@@ -11,21 +11,21 @@ const used = (inputTokens: number, outputTokens: number, costEstimateUsd?: numbe
   { provider: "p", model: "m", inputTokens, outputTokens, ...(costEstimateUsd === undefined ? {} : { costEstimateUsd }) },
 ];
 
-it("sums what providers said, and marks further tries", () => {
+it("sums what providers report, and marks further tries", () => {
   const calls = callsOf(log(["node.started", { attempt: 0 }], used(10, 1, 0.5), ["envelope.retry.attempted", { attempt: 2 }], used(20, 2, 0.25), ["node.completed", {}]));
   expect(calls.map((call) => call.again)).toEqual([false, true]);
   expect(sumOf(calls)).toEqual({ input: 30n, output: 3n, cached: undefined, cost: 0.75, calls: 2, unknown: 0 });
 });
 
-it("a call of which the provider said nothing is counted and not zero", () => {
+it("a call of which the provider reports nothing is counted and not zero", () => {
   const calls = callsOf(log(["node.started", { attempt: 0 }], ["output.chunk", { isLast: true, meta: { model: "m" } }], ["node.completed", {}]));
   expect(calls).toMatchObject([{ model: "m", input: undefined, cost: undefined }]);
   expect(sumOf(calls)).toMatchObject({ calls: 1, unknown: 1, cost: undefined });
 });
 
 it("sums tokens exactly, also those that no number of JavaScript can tell", () => {
-  const said = ["9007199254740993", "9007199254740993", "1"].map((n) => parseJson(`{"inputTokens":${n},"outputTokens":2,"cacheReadTokens":9223372036854775807}`) as object);
-  const sum = sumOf(callsOf(log(...said.map((payload): [string, object] => ["provider.usage", payload]))));
+  const usages = ["9007199254740993", "9007199254740993", "1"].map((n) => parseJson(`{"inputTokens":${n},"outputTokens":2,"cacheReadTokens":9223372036854775807}`) as object);
+  const sum = sumOf(callsOf(log(...usages.map((payload): [string, object] => ["provider.usage", payload]))));
   expect(sum).toMatchObject({ input: 18014398509481987n, output: 6n, cached: 27670116110564327421n, unknown: 0 });
   expect(count(sum.input)).toBe("18,014,398,509,481,987");
 });

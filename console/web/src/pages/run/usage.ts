@@ -2,7 +2,7 @@ import type { RunEvent } from "../../api/model";
 import { integerOf, type Json } from "../../api/json";
 import { text } from "./events";
 
-/** What one call of a model used. A member that the provider did not say is undefined, which is not zero. */
+/** Usage of one model call. Unreported values are undefined, not zero. */
 export type Call = {
   seq: number;
   nodeId: string;
@@ -14,19 +14,19 @@ export type Call = {
   cached: bigint | undefined;
   cost: number | undefined;
   currency: string;
-  /** The call was one more try of the same question. */
+  /** The call was a retry. */
   again: boolean;
 };
 
-/** Tokens are counted exactly: their sum may be more than a number of JavaScript can tell. */
+/** Token counts are exact: their sum may exceed JavaScript numbers. */
 export type Sum = { input: bigint; output: bigint; cached: bigint | undefined; cost: number | undefined; calls: number; unknown: number };
 
 function figure(value: Json | undefined): number | undefined {
   const n = value === undefined || value === null ? Number.NaN : Number(value);
-  return Number.isFinite(n) ? n : undefined; // what is no number says nothing
+  return Number.isFinite(n) ? n : undefined; // not a number
 }
 
-/** The calls of models that a run has made: one for each time a provider said what it used, and one for each that said nothing. */
+/** Returns the model calls of a run: one per provider.usage event, and one per call without it. */
 export function callsOf(events: readonly RunEvent[]): Call[] {
   const calls: Call[] = [];
   const attempts = new Map<string, number>();
@@ -66,8 +66,8 @@ export function callsOf(events: readonly RunEvent[]): Call[] {
       case "envelope.retry.attempted":
       case "node.completed":
       case "node.failed": {
-        const said = silent.get(node);
-        if (said) calls.push(unknownCall(said, node, attempts.get(node) ?? 0, (tries.get(node) ?? 0) > 0));
+        const silentCall = silent.get(node);
+        if (silentCall) calls.push(unknownCall(silentCall, node, attempts.get(node) ?? 0, (tries.get(node) ?? 0) > 0));
         silent.delete(node);
         break;
       }
@@ -76,11 +76,11 @@ export function callsOf(events: readonly RunEvent[]): Call[] {
   return calls.sort((a, b) => a.seq - b.seq);
 }
 
-function unknownCall(said: { seq: number; model: string; provider: string }, nodeId: string, attempt: number, again: boolean): Call {
-  return { ...said, nodeId, attempt, input: undefined, output: undefined, cached: undefined, cost: undefined, currency: "", again: again || attempt > 0 };
+function unknownCall(silentCall: { seq: number; model: string; provider: string }, nodeId: string, attempt: number, again: boolean): Call {
+  return { ...silentCall, nodeId, attempt, input: undefined, output: undefined, cached: undefined, cost: undefined, currency: "", again: again || attempt > 0 };
 }
 
-/** The sum of what is known, and how many calls are not in it. */
+/** Sums the known values, and counts the calls without usage. */
 export function sumOf(calls: readonly Call[]): Sum {
   const sum: Sum = { input: 0n, output: 0n, cached: undefined, cost: undefined, calls: calls.length, unknown: 0 };
   for (const call of calls) {
@@ -93,7 +93,7 @@ export function sumOf(calls: readonly Call[]): Sum {
   return sum;
 }
 
-/** An amount of money with as many digits as it takes to see it. */
+/** Formats an amount with enough digits to be visible. */
 export function money(amount: number | undefined, currency: string): string {
   if (amount === undefined) return "–";
   const digits = amount === 0 || amount >= 1 ? 2 : Math.min(8, 1 - Math.floor(Math.log10(amount)));

@@ -5,10 +5,10 @@ import type { RunSnapshot } from "../../api/model";
 import type { RunLog } from "../../live/runLog";
 
 const key = (runId: string): readonly string[] => ["run", runId];
-// Events that follow each other fast make one question.
+// Fast consecutive events cause one request.
 const settle = 150;
 
-/** The snapshot of a run, asked for again when an event says that it has changed. */
+/** The snapshot of a run, reloaded when events report a change. */
 export function useSnapshot(runId: string, log: RunLog) {
   const client = useQueryClient();
   const seen = useRef(log.last);

@@ -5,8 +5,8 @@ import { useNow } from "../../ui/time";
 import { stalledSince } from "./stalled";
 
 /**
- * Since when a run that the host itself should move has not moved, or undefined. When that counts as stalled the host
- * says (stallsAt), and what was heard since the snapshot puts it off.
+ * Returns the time of the last activity of a stalled run, or undefined. The host sets the limit (stallsAt); activity
+ * after the snapshot postpones it.
  */
 export function useStalled(snapshot: RunSnapshot | undefined, log: RunLog): number | undefined {
   const { stalledAfterMs } = useConfig();

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { api, body, idempotencyKey } from "../../api/client";
 import type { RunRow } from "../../api/model";
 import type { components } from "../../api/schema";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
@@ -15,10 +15,10 @@ type Result = components["schemas"]["BulkCancelResult"];
 
 type Props = { rows: RunRow[]; onClose: (done: boolean) => void };
 
-// The host takes so many at a time.
+// The host's limit per request.
 const atOnce = 100;
 
-/** Cancels several runs, after it was said which, and says of each what became of it. */
+/** Cancels several runs after a confirmation, and shows each result. */
 export function BulkCancel({ rows, onClose }: Props): ReactNode {
   const id = useId();
   const [reason, setReason] = useState("");
@@ -26,15 +26,15 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
   const [keys] = useState(() => Array.from({ length: Math.ceil(rows.length / atOnce) }, idempotencyKey));
   const send = useMutation({
     mutationFn: async () => {
-      const said: Result[] = [];
+      const outcomes: Result[] = [];
       for (const [i, key] of keys.entries()) {
         const runIds = rows.slice(i * atOnce, (i + 1) * atOnce).map((row) => row.runId);
         const given = reason.trim() ? { reason: reason.trim() } : {};
-        said.push(...(await body(api.POST("/v1/runs:bulk-cancel", { params: { header: { "Idempotency-Key": key } }, body: { runIds, ...given } }))).results);
-        setResults([...said]);
+        outcomes.push(...(await body(api.POST("/v1/runs:bulk-cancel", { params: { header: { "Idempotency-Key": key } }, body: { runIds, ...given } }))).results);
+        setResults([...outcomes]);
       }
-      announce(tally(said));
-      return said;
+      announce(tally(outcomes));
+      return outcomes;
     },
   });
   const done = send.isSuccess;
@@ -48,7 +48,7 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
       <form onSubmit={submit} className="form">
         {results.length === 0 && (
           <>
-            <p>They end for good, with their children. What has been done stays done.</p>
+            <p>The runs and their child runs end permanently. Completed effects are not undone.</p>
             <ul className="bulk" aria-label="Runs to cancel">
               {rows.slice(0, 10).map((row) => (
                 <li key={row.runId}>
@@ -74,7 +74,7 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
         {send.error && <ErrorNote error={send.error} />}
         <div className="form-end">
           <button type="button" onClick={() => onClose(results.length > 0)}>
-            {done ? "Close" : "Leave them"}
+            {done ? "Close" : "Go back"}
           </button>
           {!done && (
             <button type="submit" className="primary destructive" disabled={send.isPending}>

@@ -7,7 +7,7 @@ import { suggestions, withTerm, words } from "./filter";
 
 type Props = { filter: string; url: (filter: string) => string; onWord: (word: string) => void };
 
-/** What a filter can be made of, and for some of its words the values that this host has. */
+/** Explains the filter terms, with values of this host. */
 export function FilterHelp({ filter, url, onWord }: Props): ReactNode {
   const [open, setOpen] = useState(false);
   const { data } = useQuery({
@@ -18,8 +18,8 @@ export function FilterHelp({ filter, url, onWord }: Props): ReactNode {
   });
   return (
     <details className="filter-help" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Words of the filter</summary>
-      <p className="dim small">All words of a filter have to hold. Choose one to write its value, or a value to filter by it.</p>
+      <summary>Filter syntax</summary>
+      <p className="dim small">A run must match every term. Choose a term to enter its value, or a value to filter by it.</p>
       <dl>
         {words.map((word) => (
           <div key={word.name}>

@@ -2,15 +2,15 @@ import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { isTerminal, type RunRow } from "../../api/model";
 import { useConfig, useMay } from "../../api/session";
-import { hostURL } from "../../app/base";
+import { hostURL } from "../../api/base";
 import { useShortcuts } from "../../app/keys";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Id, shortId } from "../../ui/Id";
-import { Live } from "../../ui/Live";
+import { Live } from "../../live/Live";
 import { Status } from "../../ui/Status";
 import { clock, duration, useNow } from "../../ui/time";
 import { BulkCancel } from "./BulkCancel";
@@ -21,7 +21,7 @@ import { SavedFilters } from "./SavedFilters";
 import { waitWords } from "../../ui/wait";
 import { useRuns } from "./useRuns";
 import { Name } from "../../ui/Text";
-import { plain } from "../../ui/plain";
+import { escapeHidden } from "../../ui/escape";
 import "./runs.css";
 
 export default function RunsPage(): ReactNode {
@@ -33,8 +33,8 @@ export default function RunsPage(): ReactNode {
   const search = useRef<HTMLInputElement>(null);
   useShortcuts([
     { keys: "/", does: "Search runs", run: () => search.current?.focus() },
-    { keys: "j", does: "Next run", run: () => step(list.current, 1) },
-    { keys: "k", does: "Previous run", run: () => step(list.current, -1) },
+    { keys: "j", does: "Next run", run: () => moveFocus(list.current, 1) },
+    { keys: "k", does: "Previous run", run: () => moveFocus(list.current, -1) },
   ]);
   const setFilter = (text: string): void => navigate(filterURL(text));
   const selection = useSelection(runs.rows);
@@ -45,7 +45,7 @@ export default function RunsPage(): ReactNode {
         <h1>Runs</h1>
         <Live state={runs.live} />
         <span className="grow" />
-        <nav aria-label="Besides" className="besides small">
+        <nav aria-label="More tools" className="more-tools small">
           <Link href="/diff">Compare runs…</Link>
           <Link href="/try">Try an answer…</Link>
           <Link href="/bundle">Open a file…</Link>
@@ -152,7 +152,7 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
 
 type Selection = { on: boolean; has: (runId: string) => boolean; set: (rows: readonly RunRow[], on: boolean) => void; begin: () => void; end: () => void };
 
-/** Which of the rows somebody has chosen, while they choose. A run that has ended can be done nothing to. */
+/** The selected rows. Only active runs can be selected. */
 function useSelection(rows: readonly RunRow[]): Selection {
   const [ids, setIds] = useState<ReadonlySet<string>>();
   return {
@@ -184,7 +184,7 @@ function SelectionBar({ selection, rows, onCancel }: { selection: Selection; row
   return (
     <p className="selecting">
       <button type="button" onClick={() => selection.set(open, chosen.length < open.length)}>
-        {chosen.length < open.length ? `Select all ${open.length} that go on` : "Select none"}
+        {chosen.length < open.length ? `Select all ${open.length} active` : "Select none"}
       </button>
       <button type="button" className="danger" disabled={chosen.length === 0} onClick={() => onCancel(chosen)}>
         Cancel {count(chosen.length)}…
@@ -210,7 +210,7 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
           <th scope="col">Status</th>
           <th scope="col">Run</th>
           <th scope="col" className="wide-only">
-            What is known
+            Details
           </th>
           <th scope="col" className="num">
             Created
@@ -228,7 +228,7 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
                 {!isTerminal(row.status) && (
                   <input
                     type="checkbox"
-                    aria-label={`Select ${plain(row.workflowId)} ${shortId(row.runId)}`}
+                    aria-label={`Select ${escapeHidden(row.workflowId)} ${shortId(row.runId)}`}
                     checked={selection.has(row.runId)}
                     onChange={(event) => selection.set([row], event.target.checked)}
                   />
@@ -277,7 +277,7 @@ function Growing({ since }: { since: string }): ReactNode {
   return `${duration(Math.max(0, useNow() - Date.parse(since)))}…`;
 }
 
-function step(body: HTMLElement | null, by: 1 | -1): void {
+function moveFocus(body: HTMLElement | null, by: 1 | -1): void {
   const links = [...(body?.querySelectorAll<HTMLElement>(".run-link") ?? [])];
   const at = links.indexOf(document.activeElement as HTMLElement);
   (links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))] as HTMLElement | undefined)?.focus();
@@ -287,7 +287,7 @@ function NothingFits({ filter }: { filter: string }): ReactNode {
   return (
     <div className="empty">
       <p>
-        No run fits <code>{filter}</code>.
+        No runs match <code>{filter}</code>.
       </p>
       <Link href="/">Show all runs</Link>
     </div>
@@ -300,7 +300,7 @@ function NothingYet(): ReactNode {
   const command = `curl -s -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\\n  -d '{"workflowId":"triage","inputs":{"mail":"I was charged twice for order 1234, please refund me."}}' ${hostURL}/v1/runs`;
   return (
     <div className="empty">
-      <p>Runs appear here as soon as one is started, newest first. This starts one:</p>
+      <p>Runs appear here, newest first. Start one with:</p>
       <div className="command">
         <pre>{command}</pre>
         <CopyButton text={command} what="the command" />

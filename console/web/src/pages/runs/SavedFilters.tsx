@@ -1,13 +1,13 @@
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { Link } from "wouter";
-import { announce } from "../../app/announce";
+import { announce } from "../../ui/announce";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { load, store, withSaved, type Saved } from "./saved";
 
 type Props = { filter: string; url: (filter: string) => string };
 
-/** The filters that somebody has given a name in this browser, and a way to name the one that is set. */
+/** The named filters of this browser, and a form to save the current one. */
 export function SavedFilters({ filter, url }: Props): ReactNode {
   const [all, setAll] = useState(load);
   const [naming, name] = useState(false);
@@ -72,7 +72,7 @@ function Naming({ filter, onClose, onName }: { filter: string; onClose: () => vo
         <input id={id} value={name} maxLength={40} required onChange={(event) => setName(event.target.value)} autoComplete="off" />
         <div className="form-end">
           <button type="button" onClick={onClose}>
-            Leave it
+            Go back
           </button>
           <button type="submit" className="primary">
             Save

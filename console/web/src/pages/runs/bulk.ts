@@ -2,7 +2,7 @@ import type { components } from "../../api/schema";
 
 export const count = (n: number): string => `${n} ${n === 1 ? "run" : "runs"}`;
 
-/** What became of runs that were cancelled together, in one line. */
+/** Summarises the results of a bulk cancellation. */
 export function tally(results: readonly components["schemas"]["BulkCancelResult"][]): string {
   const cancelled = results.filter((r) => r.ok).length;
   const ended = results.filter((r) => r.error?.code === "run_terminal").length;

@@ -1,12 +1,12 @@
 import { isObject, type Json } from "../../api/json";
 import type { RunRow } from "../../api/model";
 
-/** One condition of a filter, as in `status:failed`. */
+/** One term of a filter, as in `status:failed`. */
 export type Term = { name: string; value: string };
 
 const term = /([a-z]+):(?:"([^"]*)"|(\S+))/gi;
 
-/** Reads a filter. What is no condition is left over as text. */
+/** Parses a filter. Text that is not a term is returned as rest. */
 export function parseFilter(text: string): { terms: Term[]; rest: string } {
   const terms: Term[] = [];
   const rest = text.replace(term, (_all, name: string, quoted: string | undefined, plain: string | undefined) => {
@@ -20,13 +20,13 @@ export function formatFilter(terms: readonly Term[]): string {
   return terms.map(({ name, value }) => `${name}:${/[\s"]/.test(value) || value === "" ? `"${value}"` : value}`).join(" ");
 }
 
-/** Sets or takes away the conditions of a name. */
+/** Sets or removes the terms of a name. */
 export function withTerm(text: string, name: string, values: readonly string[]): string {
   const terms = parseFilter(text).terms.filter((t) => t.name !== name);
   return formatFilter([...terms, ...values.map((value) => ({ name, value }))]);
 }
 
-/** Whether a run fits, if that can be told from its row alone. */
+/** Reports whether a row matches; undefined if the row cannot tell. */
 export function fits(row: RunRow, text: string): boolean | undefined {
   const { terms, rest } = parseFilter(text);
   let sure: true | undefined = rest === "" ? true : undefined;
@@ -51,7 +51,7 @@ export function fits(row: RunRow, text: string): boolean | undefined {
   return sure;
 }
 
-/** Where a pasted id leads to, if it says so itself: a run, an event of one, or something else that begins with a run's id. */
+/** Returns the path for a pasted id: a run, an event of a run, or another id that starts with a run id. */
 export function jump(text: string): string | undefined {
   const id = text.trim();
   const event = /^ev_(run_[a-z0-9]+)_(\d+)$/.exec(id);
@@ -60,18 +60,18 @@ export function jump(text: string): string | undefined {
   return run ? `/runs/${run[1]}` : undefined;
 }
 
-/** The words of a filter: what runs they keep, and one of them as it is written. */
+/** The filter terms, with a description and an example. */
 export const words: readonly { name: string; keeps: string; example: string }[] = [
   { name: "status", keeps: "Runs of this status", example: "status:failed" },
   { name: "workflow", keeps: "Runs of this workflow", example: "workflow:triage" },
   { name: "tag", keeps: "Runs with this tag", example: 'tag:"order 7"' },
   { name: "code", keeps: "Runs that ended with this error code", example: "code:cap_breached" },
-  { name: "kind", keeps: "Runs in which a model gave an envelope of this kind", example: "kind:clarification.request" },
+  { name: "kind", keeps: "Runs with an envelope of this kind", example: "kind:clarification.request" },
   { name: "provider", keeps: "Runs that called a model of this provider", example: "provider:openai" },
-  { name: "since", keeps: "Runs that were created since then", example: "since:2h" },
+  { name: "since", keeps: "Runs created since this time", example: "since:2h" },
 ];
 
-/** Values of a word that the host's discovery document names. */
+/** Returns the values of a term from the discovery document. */
 export function suggestions(name: string, document: Json | undefined): string[] {
   if (!isObject(document)) return [];
   const providers = isObject(document.aiProviders) ? document.aiProviders.supported : undefined;
@@ -79,7 +79,7 @@ export function suggestions(name: string, document: Json | undefined): string[] 
   return Array.isArray(values) ? values.filter((v) => typeof v === "string") : [];
 }
 
-/** The quick choices above the list. */
+/** The quick filters above the list. */
 export const choices: readonly { name: string; filter: string }[] = [
   { name: "All", filter: "" },
   { name: "Running", filter: "status:running" },

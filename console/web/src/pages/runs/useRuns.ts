@@ -3,8 +3,8 @@ import { useEffect, useState } from "react";
 import { api, body } from "../../api/client";
 import { parseJson } from "../../api/json";
 import { isTerminal, type RunRow } from "../../api/model";
-import { announce } from "../../app/announce";
-import { hostURL } from "../../app/base";
+import { announce } from "../../ui/announce";
+import { hostURL } from "../../api/base";
 import { openStream } from "../../live/link";
 import type { LiveState } from "../../live/sse";
 import { fits } from "./filter";
@@ -13,17 +13,16 @@ type Page = { runs: RunRow[]; nextCursor?: string };
 type Pages = InfiniteData<Page, string | undefined>;
 
 const pageSize = 50;
-// Without a feed, the list is asked for again that often while somebody looks.
+// Polling interval without a feed.
 const pollEvery = 5000;
-// With a feed, the list is read again that often while runs are active: a run that waits for a limit, stalls or is
-// quarantined has no event that the feed could bring.
+// Reload interval with a feed while runs are active: waiting for a limit, stalling and quarantine cause no event.
 const refreshEvery = 30_000;
 
 export type Runs = {
   rows: RunRow[];
   loading: boolean;
   error: Error | null;
-  /** When the rows were last known to be true. */
+  /** When the rows were last current. */
   asOf: number;
   live: LiveState;
   more: (() => void) | undefined;
@@ -31,7 +30,7 @@ export type Runs = {
   again: () => void;
 };
 
-/** The runs that fit a filter, newest first, kept up to date. */
+/** Returns the runs that match a filter, newest first, kept up to date. */
 export function useRuns(filter: string): Runs {
   const client = useQueryClient();
   const [live, setLive] = useState<LiveState>("connecting");
@@ -68,7 +67,7 @@ export function useRuns(filter: string): Runs {
       },
       onState: (state) => {
         setLive(state);
-        // What changed before the feed was open, the list has to say.
+        // Changes before the feed was open require a reload.
         if (state === "live") again();
         setPolling(state === "polling");
       },
@@ -101,8 +100,8 @@ async function loadPage(filter: string, cursor: string | undefined, signal: Abor
   return body(api.GET("/v1/runs", { params: { query }, signal }));
 }
 
-// A row that is shown is changed where it stands, also when it does not fit any longer: rows that vanish under the pointer
-// help nobody, and the next load leaves them out. A new one is put on top if it surely fits.
+// A visible row is updated in place, even if it no longer matches: rows must not vanish under the pointer. The next
+// load removes it. A new row goes to the top if it certainly matches.
 function withRow(pages: Pages | undefined, row: RunRow, fit: boolean | undefined): [Pages | undefined, "changed" | "added" | "unsure" | "other"] {
   if (!pages) return [pages, "other"];
   const at = pages.pages.findIndex((page) => page.runs.some((r) => r.runId === row.runId));
@@ -114,6 +113,6 @@ function withRow(pages: Pages | undefined, row: RunRow, fit: boolean | undefined
   if (fit === false || !first) return [pages, "other"];
   if (fit === undefined) return [pages, "unsure"];
   const newest = first.runs[0];
-  if (newest && newest.createdAt > row.createdAt) return [pages, "other"]; // an old one, from further down
+  if (newest && newest.createdAt > row.createdAt) return [pages, "other"]; // an older run, not loaded yet
   return [{ ...pages, pages: [{ ...first, runs: [row, ...first.runs] }, ...pages.pages.slice(1)] }, "added"];
 }

@@ -2,12 +2,12 @@ import { useMutation } from "@tanstack/react-query";
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError } from "../../api/errors";
 import { signIn } from "../../api/session";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Mark } from "../../ui/Mark";
 
 type Props = { mode: "dev" | "production"; refused?: string; onSignedIn: () => void };
 
-/** Asks for an API key and keeps none of it: the host answers with a cookie that scripts cannot read. */
+/** Sign-in with an API key. The key is not stored: the host sets a cookie that scripts cannot read. */
 export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
   useTitle("Sign in");
   const [key, setKey] = useState("");
@@ -23,7 +23,7 @@ export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
       <h1>Sign in to Waybill</h1>
       {refused && !attempt.error && (
         <p className="note ask" role="alert">
-          The link did not sign you in: {refused}. A link is good once, and for a short while.
+          The sign-in link failed: {refused}. A link works once and expires soon.
         </p>
       )}
       <form onSubmit={submit}>
@@ -39,11 +39,11 @@ export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
           aria-describedby={`${id}-help`}
         />
         <p id={`${id}-help`} className="dim">
-          The key is sent to this host once. What the browser keeps is a sealed cookie that no script can read.
+          The key is sent to this host once. The browser stores a sealed cookie that scripts cannot read.
         </p>
         {attempt.error && (
           <p className="note bad" role="alert">
-            {attempt.error instanceof ApiError && attempt.error.status === 401 ? "The host does not know this key." : attempt.error.message}
+            {attempt.error instanceof ApiError && attempt.error.status === 401 ? "This key is not valid." : attempt.error.message}
           </p>
         )}
         <button type="submit" className="primary" disabled={attempt.isPending}>

@@ -4,8 +4,8 @@ import { fetchJson } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import type { Json } from "../../api/json";
 import { useConfig, useMay } from "../../api/session";
-import { basePath, hostURL } from "../../app/base";
-import { useTitle } from "../../app/title";
+import { basePath, hostURL } from "../../api/base";
+import { useTitle } from "../../ui/title";
 import { number, record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
 import { QuarantineList } from "../../quarantine/QuarantineList";
@@ -30,7 +30,7 @@ async function probe(path: string, signal: AbortSignal): Promise<Probe> {
   }
 }
 
-/** How the host is: whether it is well, what it is, what it holds to. */
+/** The host's health, version and limits. */
 export default function SystemPage(): ReactNode {
   useTitle("System");
   const config = useConfig();
@@ -44,8 +44,8 @@ export default function SystemPage(): ReactNode {
       <div className="families system">
         <section className="family" aria-labelledby="health">
           <h2 id="health">Health</h2>
-          <Health path="/healthz" name="The process runs" />
-          <Health path="/readyz" name="It takes requests" />
+          <Health path="/healthz" name="Process is running" />
+          <Health path="/readyz" name="Ready for requests" />
         </section>
         {reader && (
           <section className="family" aria-labelledby="quarantine">
@@ -55,7 +55,7 @@ export default function SystemPage(): ReactNode {
           </section>
         )}
         <section className="family" aria-labelledby="what">
-          <h2 id="what">What it is</h2>
+          <h2 id="what">About</h2>
           <dl className="members">
             <Row name="implementation" value={`${text(implementation.name) ?? "unknown"} ${text(implementation.version) ?? ""}`} />
             {config.version && <Row name="console" value={config.version} />}
@@ -74,12 +74,12 @@ export default function SystemPage(): ReactNode {
             {Object.entries({ ...record(discovery.limits), ...config.limits }).map(([name, v]) => (
               <Row key={name} name={inWords(name.replace(/Ms$/, ""))} value={name.endsWith("Ms") ? duration(Number(v)) : (number(v) ?? text(v))} />
             ))}
-            <Row name="a run counts as stalled after" value={duration(config.stalledAfterMs)} />
+            <Row name="runs count as stalled after" value={duration(config.stalledAfterMs)} />
           </dl>
         </section>
         {links.length > 0 && (
           <section className="family" aria-labelledby="links">
-            <h2 id="links">Elsewhere</h2>
+            <h2 id="links">External links</h2>
             <ul>
               {links.map((l) => (
                 <li key={l.url}>
@@ -93,7 +93,7 @@ export default function SystemPage(): ReactNode {
         )}
         <section className="family" aria-labelledby="config">
           <h2 id="config">The console's configuration</h2>
-          <p className="dim small">What the host tells the page before anybody has signed in; no secrets are in it.</p>
+          <p className="dim small">What the host sends before sign-in. It contains no secrets.</p>
           <JsonView value={config as unknown as Json} open={2} />
         </section>
       </div>

@@ -1,5 +1,5 @@
 import { useDeferredValue, useId, useState, type ReactNode } from "react";
-import { useTitle } from "../../app/title";
+import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { record } from "../../ladder/events";
 import { asks } from "../../ladder/model";
@@ -14,7 +14,7 @@ import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 import "./try.css";
 
-/** Holds an answer against the gates without a run: what is pasted is sent nowhere. */
+/** Validates a pasted answer against the gates without a run. Nothing is sent. */
 export default function TryPage(): ReactNode {
   useTitle("Try an answer");
   const id = useId();
@@ -31,7 +31,7 @@ export default function TryPage(): ReactNode {
     <div className="envelope-page try">
       <h1>Try an answer</h1>
       <p>
-        Paste what a model answered, an envelope, or what the acceptor said of one. It is held against the schemas that this host serves, in this page: nothing is sent, and no run begins.
+        Paste a model's answer, an envelope or an acceptor response. This page validates it against the host's schemas. Nothing is sent and no run starts.
       </p>
       <div className="try-parts">
         <div className="try-given">
@@ -40,7 +40,7 @@ export default function TryPage(): ReactNode {
             <textarea id={`${id}a`} className="mono" rows={14} spellCheck={false} value={answer} onChange={(e) => setAnswer(e.target.value)} placeholder='{"type": "error", "payload": {"code": "…", "message": "…"}}' />
           </div>
           <div className="field">
-            <label htmlFor={`${id}k`}>Kind that the node asks for</label>
+            <label htmlFor={`${id}k`}>Kind requested by the node</label>
             <select id={`${id}k`} value={askedKind} onChange={(e) => setAskedKind(e.target.value)}>
               <option value="">none: the answer is an envelope</option>
               {Object.keys(versions).map((name) => (
@@ -51,7 +51,7 @@ export default function TryPage(): ReactNode {
             </select>
           </div>
           <div className="field">
-            <label htmlFor={`${id}c`}>Kinds that its contract accepts, if not all</label>
+            <label htmlFor={`${id}c`}>Kinds accepted by its contract (empty means all)</label>
             <input id={`${id}c`} className="mono" value={accepts} onChange={(e) => setAccepts(e.target.value)} spellCheck={false} autoComplete="off" />
           </div>
         </div>
@@ -79,7 +79,7 @@ function Found({ judged }: { judged: Judged }): ReactNode {
         </>
       )}
       {problems.length > 0 && (
-        <ul className="problems" aria-label="What was wrong">
+        <ul className="problems" aria-label="Problems">
           {problems.map((p) => (
             <li key={`${p.instancePointer ?? ""} ${p.message}`}>
               {p.instancePointer !== undefined && <code className="place"><Name text={p.instancePointer || "/"} /></code>} <Name text={p.message} />
@@ -111,6 +111,6 @@ function storyOf({ rungs, kind }: Judged): Story {
   const stop = stoppedAt(rungs);
   if (stop) return { tone: "bad", headline: `Stopped at gate ${gateNumber(stop.gate)} of ${rungs.length}, ${stop.gate}${kind ? `: ${kind}` : ""}`, code: stop.code };
   if (rungs.every((r) => r.state === "passed")) return { tone: "good", headline: "Accepted: all eight gates passed" };
-  if (rungs.some((r) => r.state === "passed")) return { tone: "good", headline: "Nothing is wrong with it up to the contract" };
+  if (rungs.some((r) => r.state === "passed")) return { tone: "good", headline: "Valid up to the contract gate" };
   return { tone: "bad", headline: "No document in the answer" };
 }

@@ -32,8 +32,8 @@ test.each<[string, Given, string, string?]>([
   expect(stoppedAt(rungs)?.code).toBe(code);
 });
 
-test("what is wrong is told by its place in the payload", () => {
-  expect(judge(given({ type: "vendor.x.note", payload: { text: 1 } }), host).problems).toEqual([{ instancePointer: "/text", message: "want a string" }]);
+test("reports problems with their pointer", () => {
+  expect(judge(given({ type: "vendor.x.note", payload: { text: 1 } }), host).problems).toEqual([{ instancePointer: "/text", message: "must be a string" }]);
 });
 
 test("the kind is the envelope's own, or the one that is asked for", () => {

@@ -1,4 +1,4 @@
-// The gates of the accept pipeline, as far as a page can hold an answer against them without a run.
+// The gates of the accept pipeline that work without a run.
 import { ExactNumber, isObject, parseJson, type Json } from "../../api/json";
 import { violations } from "../../inbox/schema";
 import { text } from "../../ladder/events";
@@ -7,35 +7,35 @@ import { rungsOfOutcome } from "../../ladder/outcome";
 import { refused, unreached, type Refusal } from "../../ladder/rungs";
 
 export type Given = {
-  /** What a model answered, an envelope, or what an acceptor said of one. */
+  /** A model's answer, an envelope, or an acceptor's response. */
   text: string;
-  /** The kind that the node asks for: an answer may then be a bare payload. */
+  /** The kind requested by the node; the answer may then be a bare payload. */
   askedKind: string;
-  /** The kinds that the node's contract accepts; none: any. */
+  /** Kinds accepted by the node's contract; empty means any. */
   accepts: string[];
 };
 
 export type Host = {
-  /** Versions of the kinds that the host has. */
+  /** Schema versions of the host's kinds. */
   versions: Record<string, unknown>;
-  /** The schema of the kind, once it is there. */
+  /** The kind's schema, once loaded. */
   schema: Json | undefined;
 };
 
 export type Judged = { rungs: Rung[]; kind?: string | undefined; payload?: Json | undefined; problems: Problem[]; note?: string };
 
-/** Any contract accepts these (OpenWOP envelope contract §8). */
+/** Kinds that every contract accepts (OpenWOP envelope contract §8). */
 const universal = ["clarification.request", "schema.request", "schema.response", "error"];
 const members = ["correlationId", "envelopeId", "meta", "nodeId", "partial", "payload", "schemaVersion", "type"];
 const statuses = new Set(["accepted", "gated", "invalid", "breached"]);
 
-/** The document that is judged: the first of an answer of several. */
+/** Returns the validated document: the first one of the answer. */
 export function documentOf(answer: string): { document: Json; note?: string } | undefined {
   const whole = tryParse(answer);
   const from = answer.search(/[[{]/);
   const document = whole ?? (from < 0 ? undefined : tryParse(answer.slice(from, Math.max(answer.lastIndexOf("}"), answer.lastIndexOf("]")) + 1)));
   if (document === undefined) return undefined;
-  const freed = whole === undefined ? "The JSON was freed from the text around it." : "";
+  const freed = whole === undefined ? "The JSON was extracted from the surrounding text." : "";
   if (!Array.isArray(document)) return freed ? { document, note: freed } : { document };
   return { document: document[0] ?? null, note: `${freed} The answer holds ${document.length} documents; this is the first.`.trim() };
 }
@@ -48,7 +48,7 @@ function tryParse(json: string): Json | undefined {
   }
 }
 
-/** The kind whose schema judges the answer. */
+/** Returns the kind whose schema applies. */
 export function kindOf({ text: answer, askedKind }: Given): string | undefined {
   const found = documentOf(answer)?.document;
   return isEnvelope(found) ? (text(found.type) ?? "") : askedKind || undefined;
@@ -56,10 +56,10 @@ export function kindOf({ text: answer, askedKind }: Given): string | undefined {
 
 const isEnvelope = (v: Json | undefined): v is { [name: string]: Json } => isObject(v) && "payload" in v && typeof v.type === "string";
 
-/** How far an answer comes. */
+/** Runs the gates on an answer. */
 export function judge(given: Given, host: Host): Judged {
   const found = documentOf(given.text);
-  if (!found) return { rungs: unreached(), problems: [], note: "There is no JSON in it: the answer would be asked for again." };
+  if (!found) return { rungs: unreached(), problems: [], note: "The answer contains no JSON. The host would retry." };
   const { document, note } = found;
   const more = note === undefined ? {} : { note };
   if (isObject(document) && typeof document.status === "string" && statuses.has(document.status)) {
@@ -68,7 +68,7 @@ export function judge(given: Given, host: Host): Judged {
   }
   const stop = (why: Refusal, kind?: string, payload?: Json): Judged => ({ rungs: refused(why), problems: why.problems ?? [], kind, payload, ...more });
   if (!isEnvelope(document) && given.askedKind === "") {
-    return stop({ gate: "shape", code: "invalid_envelope_shape", reason: "an envelope has the members type and payload; a bare payload needs a kind that is asked for" });
+    return stop({ gate: "shape", code: "invalid_envelope_shape", reason: "an envelope has the members type and payload; a bare payload needs the kind requested by the node" });
   }
   const envelope = isEnvelope(document) ? document : { type: given.askedKind, payload: document };
   const kind = String(envelope.type);
@@ -82,7 +82,7 @@ export function judge(given: Given, host: Host): Judged {
   if (Number(envelope.schemaVersion ?? 0) > Number(advertised)) {
     return stop({ gate: "payload", code: "unknown_schema_version", reason: `schemaVersion is above the advertised ${String(advertised)}` }, kind, payload);
   }
-  const wrong = [...violations(host.schema, plain(payload))].map(([instancePointer, message]): Problem => ({ message, instancePointer }));
+  const wrong = [...violations(host.schema, toPlainNumbers(payload))].map(([instancePointer, message]): Problem => ({ message, instancePointer }));
   if (wrong.length > 0) return stop({ gate: "payload", code: "envelope_invalid", reason: "the payload does not satisfy the schema", problems: wrong }, kind, payload);
   if (given.accepts.length > 0 && !given.accepts.includes(kind) && !universal.includes(kind)) {
     return stop({ gate: "contract", code: "envelope_contract_violation", reason: "the node's contract does not accept the kind", refusedKind: kind, acceptedKinds: [...given.accepts, ...universal] }, kind, payload);
@@ -95,16 +95,16 @@ function shapeProblems(envelope: { [name: string]: Json }): Problem[] {
   const out: Problem[] = [];
   for (const name of Object.keys(envelope)) if (!members.includes(name)) out.push({ message: `additional member not allowed: ${name}; allowed: ${members.join(", ")}` });
   for (const name of ["envelopeId", "correlationId", "nodeId"]) {
-    if (envelope[name] !== undefined && (typeof envelope[name] !== "string" || envelope[name] === "")) out.push({ message: `${name}: want a text that is not empty` });
+    if (envelope[name] !== undefined && (typeof envelope[name] !== "string" || envelope[name] === "")) out.push({ message: `${name}: must be a non-empty string` });
   }
-  if (envelope.schemaVersion !== undefined && !/^\d+$/.test(String(envelope.schemaVersion))) out.push({ message: "schemaVersion: want a whole number" });
-  for (const name of ["meta", "partial"]) if (envelope[name] !== undefined && !isObject(envelope[name])) out.push({ message: `${name}: want an object` });
+  if (envelope.schemaVersion !== undefined && !/^\d+$/.test(String(envelope.schemaVersion))) out.push({ message: "schemaVersion: must be a whole number" });
+  for (const name of ["meta", "partial"]) if (envelope[name] !== undefined && !isObject(envelope[name])) out.push({ message: `${name}: must be an object` });
   return out;
 }
 
-// The validator knows the numbers of JavaScript only.
-function plain(value: Json): unknown {
+// The validator supports only JavaScript numbers.
+function toPlainNumbers(value: Json): unknown {
   if (value instanceof ExactNumber) return Number(value.toString());
-  if (Array.isArray(value)) return value.map(plain);
-  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, plain(v)])) : value;
+  if (Array.isArray(value)) return value.map(toPlainNumbers);
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, toPlainNumbers(v)])) : value;
 }

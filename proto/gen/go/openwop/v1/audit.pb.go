@@ -76,7 +76,7 @@ func (x *VerifyAuditLogRequest) GetToSeq() int64 {
 	return 0
 }
 
-// VerifyAuditLogResponse says whether the window is as it was written.
+// VerifyAuditLogResponse reports whether the window is intact.
 type VerifyAuditLogResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	FromSeq int64                  `protobuf:"varint,1,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`

@@ -57,13 +57,14 @@ type EngineClient interface {
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
 	// BulkCancelRuns ends up to 100 runs. Scope runs:cancel.
 	BulkCancelRuns(ctx context.Context, in *BulkCancelRunsRequest, opts ...grpc.CallOption) (*BulkCancelRunsResponse, error)
-	// ForkRun starts a run that goes on from another's history. Scopes runs:create and runs:read.
+	// ForkRun starts a run that continues from another run's history. Scopes runs:create and
+	// runs:read.
 	ForkRun(ctx context.Context, in *ForkRunRequest, opts ...grpc.CallOption) (*ForkRunResponse, error)
 	// PauseRun stops a run until it is resumed. Scope runs:cancel.
 	PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error)
-	// ResumeRun lets a paused run go on. Scope runs:cancel.
+	// ResumeRun continues a paused run. Scope runs:cancel.
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
-	// ResolveInterruptByRun answers what a node of a run asks. Scope approvals:respond.
+	// ResolveInterruptByRun resolves the interrupt of a node. Scope approvals:respond.
 	ResolveInterruptByRun(ctx context.Context, in *ResolveInterruptByRunRequest, opts ...grpc.CallOption) (*ResolveInterruptByRunResponse, error)
 	// ResolveInterruptByToken answers an interrupt; the token is the authorisation.
 	ResolveInterruptByToken(ctx context.Context, in *ResolveInterruptByTokenRequest, opts ...grpc.CallOption) (*ResolveInterruptByTokenResponse, error)
@@ -71,11 +72,11 @@ type EngineClient interface {
 	InspectInterruptByToken(ctx context.Context, in *InspectInterruptByTokenRequest, opts ...grpc.CallOption) (*InspectInterruptByTokenResponse, error)
 	// StreamRunEvents follows a run until its terminal event. Scope runs:read.
 	StreamRunEvents(ctx context.Context, in *StreamRunEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RunEventEnvelope], error)
-	// VerifyAuditLog walks the tenant's audit log. Scope audit:read.
+	// VerifyAuditLog verifies the tenant's audit log. Scope audit:read.
 	VerifyAuditLog(ctx context.Context, in *VerifyAuditLogRequest, opts ...grpc.CallOption) (*VerifyAuditLogResponse, error)
-	// RegisterWebhook has events sent to a URL. Scope webhooks:manage.
+	// RegisterWebhook registers a URL that receives events. Scope webhooks:manage.
 	RegisterWebhook(ctx context.Context, in *RegisterWebhookRequest, opts ...grpc.CallOption) (*RegisterWebhookResponse, error)
-	// UnregisterWebhook ends that. Scope webhooks:manage.
+	// UnregisterWebhook removes a webhook. Scope webhooks:manage.
 	UnregisterWebhook(ctx context.Context, in *UnregisterWebhookRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 }
 
@@ -275,13 +276,14 @@ type EngineServer interface {
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
 	// BulkCancelRuns ends up to 100 runs. Scope runs:cancel.
 	BulkCancelRuns(context.Context, *BulkCancelRunsRequest) (*BulkCancelRunsResponse, error)
-	// ForkRun starts a run that goes on from another's history. Scopes runs:create and runs:read.
+	// ForkRun starts a run that continues from another run's history. Scopes runs:create and
+	// runs:read.
 	ForkRun(context.Context, *ForkRunRequest) (*ForkRunResponse, error)
 	// PauseRun stops a run until it is resumed. Scope runs:cancel.
 	PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error)
-	// ResumeRun lets a paused run go on. Scope runs:cancel.
+	// ResumeRun continues a paused run. Scope runs:cancel.
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
-	// ResolveInterruptByRun answers what a node of a run asks. Scope approvals:respond.
+	// ResolveInterruptByRun resolves the interrupt of a node. Scope approvals:respond.
 	ResolveInterruptByRun(context.Context, *ResolveInterruptByRunRequest) (*ResolveInterruptByRunResponse, error)
 	// ResolveInterruptByToken answers an interrupt; the token is the authorisation.
 	ResolveInterruptByToken(context.Context, *ResolveInterruptByTokenRequest) (*ResolveInterruptByTokenResponse, error)
@@ -289,11 +291,11 @@ type EngineServer interface {
 	InspectInterruptByToken(context.Context, *InspectInterruptByTokenRequest) (*InspectInterruptByTokenResponse, error)
 	// StreamRunEvents follows a run until its terminal event. Scope runs:read.
 	StreamRunEvents(*StreamRunEventsRequest, grpc.ServerStreamingServer[RunEventEnvelope]) error
-	// VerifyAuditLog walks the tenant's audit log. Scope audit:read.
+	// VerifyAuditLog verifies the tenant's audit log. Scope audit:read.
 	VerifyAuditLog(context.Context, *VerifyAuditLogRequest) (*VerifyAuditLogResponse, error)
-	// RegisterWebhook has events sent to a URL. Scope webhooks:manage.
+	// RegisterWebhook registers a URL that receives events. Scope webhooks:manage.
 	RegisterWebhook(context.Context, *RegisterWebhookRequest) (*RegisterWebhookResponse, error)
-	// UnregisterWebhook ends that. Scope webhooks:manage.
+	// UnregisterWebhook removes a webhook. Scope webhooks:manage.
 	UnregisterWebhook(context.Context, *UnregisterWebhookRequest) (*emptypb.Empty, error)
 	mustEmbedUnimplementedEngineServer()
 }

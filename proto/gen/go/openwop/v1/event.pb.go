@@ -96,7 +96,7 @@ func (x *StreamRunEventsRequest) GetBufferMs() int32 {
 // RunEventEnvelope is one item of a stream: what an SSE frame carries.
 type RunEventEnvelope struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The SSE id: the (highest) sequence; -1: no event of the run, and no id.
+	// The SSE id: the (highest) sequence; -1: not an event of the run, and without an id.
 	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The SSE event name: the event's type, state.snapshot, ai.message.chunk, batch or run.annotated.
 	Event string `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`

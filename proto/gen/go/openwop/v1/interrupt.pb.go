@@ -83,7 +83,7 @@ func (x *ResolveInterruptByRunRequest) GetResumeValue() *JsonDocument {
 	return nil
 }
 
-// ResolveInterruptByTokenRequest answers the interrupt that a token is for.
+// ResolveInterruptByTokenRequest resolves the interrupt of a token.
 type ResolveInterruptByTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
@@ -137,7 +137,7 @@ func (x *ResolveInterruptByTokenRequest) GetResumeValue() *JsonDocument {
 	return nil
 }
 
-// ResolveInterruptByRunResponse tells the run's status after the answer.
+// ResolveInterruptByRunResponse holds the run's status after the answer.
 type ResolveInterruptByRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -206,7 +206,7 @@ func (x *ResolveInterruptByRunResponse) GetInterrupt() *InterruptResult {
 	return nil
 }
 
-// ResolveInterruptByTokenResponse tells the run's status after the answer.
+// ResolveInterruptByTokenResponse holds the run's status after the answer.
 type ResolveInterruptByTokenResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -275,13 +275,13 @@ func (x *ResolveInterruptByTokenResponse) GetInterrupt() *InterruptResult {
 	return nil
 }
 
-// InterruptResult is what an answer came to.
+// InterruptResult is the result of an answer.
 type InterruptResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// advanced, refined, rejected, counted (one vote of several) or asked.
 	Outcome *string `protobuf:"bytes,2,opt,name=outcome,proto3,oneof" json:"outcome,omitempty"`
-	// Votes, for an approval that takes more than one.
+	// Votes, for an approval with a quorum.
 	Accepts       *int32 `protobuf:"varint,3,opt,name=accepts,proto3,oneof" json:"accepts,omitempty"`
 	Rejects       *int32 `protobuf:"varint,4,opt,name=rejects,proto3,oneof" json:"rejects,omitempty"`
 	Required      *int32 `protobuf:"varint,5,opt,name=required,proto3,oneof" json:"required,omitempty"`
@@ -354,7 +354,7 @@ func (x *InterruptResult) GetRequired() int32 {
 	return 0
 }
 
-// InspectInterruptByTokenRequest asks what a token is for.
+// InspectInterruptByTokenRequest requests the interrupt of a token.
 type InspectInterruptByTokenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`

@@ -21,8 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CreateRunRequest asks for a new run. Metadata: idempotency-key, x-dedup,
-// x-force-engine-version.
+// CreateRunRequest requests a new run. Metadata: idempotency-key, x-dedup, x-force-engine-version.
 type CreateRunRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
@@ -239,7 +238,7 @@ func (x *CreateRunResponse) GetStatusUrl() string {
 	return ""
 }
 
-// GetRunRequest asks for a snapshot.
+// GetRunRequest requests a snapshot.
 type GetRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -382,12 +381,12 @@ func (x *CancelRunRequest) GetReason() string {
 	return ""
 }
 
-// CancelRunResponse tells the status the run has now.
+// CancelRunResponse holds the current status of the run.
 type CancelRunResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Status string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// True when the run had completed or failed before.
+	// True if the run had already completed or failed.
 	AlreadyTerminal *bool `protobuf:"varint,3,opt,name=already_terminal,json=alreadyTerminal,proto3,oneof" json:"already_terminal,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -612,7 +611,7 @@ func (x *BulkCancelResult) GetError() *BulkCancelError {
 	return nil
 }
 
-// BulkCancelError says why one run was not cancelled; code and error agree.
+// BulkCancelError is the reason why one run was not cancelled; code and error agree.
 type BulkCancelError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
@@ -735,7 +734,7 @@ func (x *PauseRunRequest) GetDrainPolicy() string {
 	return ""
 }
 
-// PauseRunResponse tells since when.
+// PauseRunResponse holds the time of the pause.
 type PauseRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -796,7 +795,7 @@ func (x *PauseRunResponse) GetPausedAt() string {
 	return ""
 }
 
-// ResumeRunRequest lets a run go on.
+// ResumeRunRequest continues a run.
 type ResumeRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -849,7 +848,7 @@ func (x *ResumeRunRequest) GetReason() string {
 	return ""
 }
 
-// ResumeRunResponse tells since when.
+// ResumeRunResponse holds the time of the resumption.
 type ResumeRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -910,16 +909,16 @@ func (x *ResumeRunResponse) GetResumedAt() string {
 	return ""
 }
 
-// ForkRunRequest starts a run that goes on from another's history.
+// ForkRunRequest starts a run that continues from another run's history.
 type ForkRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// replay or branch.
 	Mode string `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
-	// The first sequence that is produced anew; events before it are copied. A replay
-	// without it begins at 0.
+	// The first sequence that the fork produces itself; earlier events are copied. A replay without
+	// it starts at 0.
 	FromSeq *int32 `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3,oneof" json:"from_seq,omitempty"`
-	// {configurable?, tags?, metadata?}; of a branch only.
+	// {configurable?, tags?, metadata?}; only for a branch.
 	RunOptionsOverlay *JsonDocument `protobuf:"bytes,4,opt,name=run_options_overlay,json=runOptionsOverlay,proto3,oneof" json:"run_options_overlay,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RegisterWebhookRequest says which events are sent where.
+// RegisterWebhookRequest names a URL and the events to send to it.
 type RegisterWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An https URL with a public address.
@@ -30,9 +30,9 @@ type RegisterWebhookRequest struct {
 	Events []string `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	// The tenant of the credential, if it is named.
 	TenantId *string `protobuf:"bytes,3,opt,name=tenant_id,json=tenantId,proto3,oneof" json:"tenant_id,omitempty"`
-	// Runs that have one of them; none: all runs.
+	// Only runs with one of these tags; empty: all runs.
 	Tags []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
-	// Refused: the host makes the secret.
+	// Rejected if set: the host creates the secret.
 	Secret        *string `protobuf:"bytes,5,opt,name=secret,proto3,oneof" json:"secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -103,7 +103,7 @@ func (x *RegisterWebhookRequest) GetSecret() string {
 	return ""
 }
 
-// RegisterWebhookResponse tells the secret, this once.
+// RegisterWebhookResponse holds the secret; it is not shown again.
 type RegisterWebhookResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	WebhookId string                 `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// GetCapabilitiesRequest asks for the discovery document.
+// GetCapabilitiesRequest requests the discovery document.
 type GetCapabilitiesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -103,7 +103,7 @@ func (x *GetCapabilitiesResponse) GetDocument() *JsonDocument {
 	return nil
 }
 
-// GetWorkflowRequest asks for a definition.
+// GetWorkflowRequest requests a definition.
 type GetWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`

@@ -12,9 +12,9 @@ import type { RunLog } from "../../../live/runLog";
 
 type Props = { event: RunEvent; log: RunLog; snapshot: RunSnapshot | undefined };
 
-/** What the inspector adds below an event: how the envelope it belongs to went through the gates. */
+/** Shows the gates of the envelope that an event belongs to. */
 export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one object, its version tells that it has grown
+  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
   const executions = useMemo(() => (isAbout(event) ? executionsOf(log.events) : []), [event, log, log.version]);
   const execution = executions.find((x) => x.nodeId === (event.nodeId ?? event.payload.nodeId) && x.from <= event.sequence && event.sequence <= x.to);
   const context = useLadderContext(snapshot, execution?.nodeId);
@@ -28,7 +28,7 @@ export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
       <Ladder runId={log.runId} execution={execution} chosen={column?.key} attempts={context.attempts} />
       {column && (
         <p>
-          <Link href={envelopePath(log.runId, column.key)}>Open the ladder: payload, schema, what was wrong</Link>
+          <Link href={envelopePath(log.runId, column.key)}>Open the ladder: payload, schema, problems</Link>
         </p>
       )}
     </section>
@@ -37,7 +37,7 @@ export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
 
 const types = /^(envelope\.|model\.capability\.|provider\.usage$|artifact\.created$|clarification\.requested$|cap\.breached$|node\.(failed|completed)$|output\.chunk$)/;
 
-/** Whether an event can be one of a model's answer. */
+/** Reports whether an event can belong to a model's answer. */
 const isAbout = (e: RunEvent): boolean => types.test(e.type) || e.causationId !== undefined;
 
 function columnOf(columns: Column[], e: RunEvent): Column | undefined {

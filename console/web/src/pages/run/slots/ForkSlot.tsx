@@ -1,5 +1,5 @@
 import { Suspense, useState, type ReactNode } from "react";
-import { loaded } from "../../../app/load";
+import { loaded } from "../../../ui/load";
 import type { RunSnapshot } from "../../../api/model";
 import type { RunLog } from "../../../live/runLog";
 
@@ -7,11 +7,11 @@ type Props = { snapshot: RunSnapshot; log: RunLog; /** The event to fork from. *
 
 const ForkDialog = loaded(() => import("../../../fork/ForkDialog").then((m) => ({ default: m.ForkDialog })));
 
-/** The dialog that makes another run out of the start of this one; it is loaded when it is first wanted. */
+/** The fork dialog, loaded on first use. */
 export function ForkSlot(props: Props): ReactNode {
   const [wanted, want] = useState(false);
   if (props.open && !wanted) want(true);
-  // Once loaded it stays: a dialog that closes gives the focus back to where it was.
+  // The dialog stays mounted, so that it can restore focus on close.
   return wanted ? (
     <Suspense fallback={null}>
       <ForkDialog {...props} />

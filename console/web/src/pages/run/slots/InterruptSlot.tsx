@@ -7,22 +7,22 @@ import type { RunLog } from "../../../live/runLog";
 
 type Props = { snapshot: RunSnapshot; log: RunLog };
 
-/** What a person has to answer, at the top of a run that waits for one. */
+/** Shows the open question of a waiting run. */
 export function InterruptSlot({ snapshot, log }: Props): ReactNode {
   if (!snapshot.status.startsWith("waiting")) return null;
-  // Whoever may not answer is not shown the question in the snapshot; the log tells it to every reader.
+  // The snapshot hides the question from keys that cannot answer; the log has it for every reader.
   const question = snapshot.interrupt ? questionOf(snapshot.interrupt) : openIn(log.events)[0];
   return question && <Open snapshot={snapshot} log={log} question={question} />;
 }
 
 function Open({ snapshot, log, question }: Props & { question: Question }): ReactNode {
-  // How far the votes are and who may answer stands in the list of questions alone; the run itself is followed by its log.
+  // Only the list of questions has votes and approvers; the log updates the rest.
   const inbox = useInbox(question.votes !== undefined);
   const listed = inbox.items?.find((i) => i.question.interruptId === question.interruptId);
   const blocked = inbox.reader
-    ? "Your key may not answer: it lacks the scope approvals:respond."
+    ? "Your key cannot answer: it lacks the scope approvals:respond."
     : listed && !inbox.mine.has(question.interruptId) && approvers(question.data) !== undefined
-      ? `Your key may not answer this one: it is for ${approvers(question.data) ?? "others"}.`
+      ? `Your key cannot answer this question: it is for ${approvers(question.data) ?? "others"}.`
       : undefined;
   return (
     <QuestionCard

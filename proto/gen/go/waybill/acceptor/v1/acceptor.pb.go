@@ -26,15 +26,14 @@ const (
 type AcceptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// The node that asked the model.
+	// The node that called the model.
 	NodeId string `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	// Where the caller believes the run's log ends. Unset: the acceptor finds out,
-	// counts clarification requests itself, and tries again when somebody else
-	// appends meanwhile.
+	// The caller's last known end of the run's log. Unset: the acceptor reads it, counts
+	// clarification requests itself, and retries if another writer appends concurrently.
 	Head *v1.Head `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
 	// A complete AIEnvelope document.
 	Envelope []byte `protobuf:"bytes,4,opt,name=envelope,proto3" json:"envelope,omitempty"`
-	// The node's contract; unset: no gate.
+	// The node's contract; unset accepts every kind.
 	Contract *Contract `protobuf:"bytes,5,opt,name=contract,proto3,oneof" json:"contract,omitempty"`
 	// trusted | untrusted: the run's boundary.
 	TrustBoundary string `protobuf:"bytes,6,opt,name=trust_boundary,json=trustBoundary,proto3" json:"trust_boundary,omitempty"`
@@ -44,19 +43,18 @@ type AcceptRequest struct {
 	SchemaRounds int32 `protobuf:"varint,8,opt,name=schema_rounds,json=schemaRounds,proto3" json:"schema_rounds,omitempty"`
 	// clarification.request envelopes of this node so far.
 	ClarificationRounds int32 `protobuf:"varint,9,opt,name=clarification_rounds,json=clarificationRounds,proto3" json:"clarification_rounds,omitempty"`
-	// The envelope is bound to an approval.
+	// The envelope belongs to an approval.
 	ApprovalContext bool `protobuf:"varint,10,opt,name=approval_context,json=approvalContext,proto3" json:"approval_context,omitempty"`
-	// Which part of the model's answer the envelope is; unset: all of it. It is recorded
-	// with the envelope, so that whoever takes the run over after a crash knows whether
-	// the log has the whole answer.
+	// The part of the model's answer that the envelope is; unset: all of it. It is recorded with the
+	// envelope. After a crash, the next owner of the run can tell whether the log holds the whole
+	// answer.
 	Answer *AnswerPart `protobuf:"bytes,12,opt,name=answer,proto3" json:"answer,omitempty"`
-	// What the redactor has answered to whoever registered secrets of the run and of its
-	// tenant. Nothing is accepted unless it knows all of them.
+	// Registrations returned by the redactor for the secrets of the run and its tenant. The redactor
+	// must know all of them, or nothing is accepted.
 	Registrations []string `protobuf:"bytes,13,rep,name=registrations,proto3" json:"registrations,omitempty"`
-	// Events of the model call that the envelope came of, at most one of a type. If the
-	// envelope is recorded they are too, in the same append and before its events; else
-	// none of them is, and they stay with the caller. Only with head, and for runs that
-	// this host carries out.
+	// Events of the model call that produced the envelope, at most one of each type. They are
+	// recorded in the same append, before the envelope's own events. If the envelope is not recorded,
+	// neither are they, and the caller keeps them. Requires head and a run that this host executes.
 	Preceding     []*PrecedingEvent `protobuf:"bytes,14,rep,name=preceding,proto3" json:"preceding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -183,13 +181,13 @@ func (x *AcceptRequest) GetPreceding() []*PrecedingEvent {
 	return nil
 }
 
-// PrecedingEvent is an event of the requested node that has no place in the log yet.
+// PrecedingEvent is an event of the requested node that is not in the log yet.
 type PrecedingEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// provider.usage | envelope.recovery.applied
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// A JSON object with the members that the type has, node_id among them as nodeId; at
-	// most 4096 bytes.
+	// A JSON object with the members of the event type, including node_id as nodeId; at most 4096
+	// bytes.
 	Payload []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
 	// trusted | untrusted; empty: trusted.
 	ContentTrust  string `protobuf:"bytes,3,opt,name=content_trust,json=contentTrust,proto3" json:"content_trust,omitempty"`
@@ -248,15 +246,15 @@ func (x *PrecedingEvent) GetContentTrust() string {
 	return ""
 }
 
-// AnswerPart is the place of an envelope in a model's answer of several.
+// AnswerPart is the position of an envelope in an answer with several envelopes.
 type AnswerPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many envelopes the answer holds, this one included.
+	// Number of envelopes in the answer, including this one.
 	Size int32 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
-	// Which of them this is, from 0.
+	// Index of this envelope, from 0.
 	Index int32 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
-	// The sequences of the events that record those of the answer which were accepted
-	// before this one: of each the first in AcceptResponse.events.
+	// Sequences of the events that record the earlier accepted envelopes of the answer: for each one,
+	// the first of AcceptResponse.events.
 	With          []int32 `protobuf:"varint,3,rep,packed,name=with,proto3" json:"with,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -367,21 +365,21 @@ func (x *Contract) GetRefusalMode() string {
 	return ""
 }
 
-// AcceptResponse tells the outcome and where the log ends now.
+// AcceptResponse holds the outcome and the new end of the log.
 type AcceptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An EnvelopeOutcome document: {status, ...}.
 	Outcome []byte `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// The head after the outcome's events, also when they were recorded before.
+	// The head after the outcome's events, also if they were already recorded.
 	Head *v1.Head `protobuf:"bytes,2,opt,name=head,proto3" json:"head,omitempty"`
 	// The recorded RunEventDocs of the outcome, in order.
 	Events [][]byte `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
-	// The payload as recorded (redacted, normalised); unset unless accepted, and for
-	// fragments, which are not recorded: show them with Redactor/RedactStream.
+	// The payload as recorded (redacted, normalised); unset unless accepted. Unset for fragments,
+	// which are not recorded: show them with Redactor/RedactStream.
 	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
-	// The recorded RunEventDocs of AcceptRequest.preceding, in order: they come before
-	// events in the log. Unset: nothing of it was recorded, because nothing was, or it had
-	// been before, or this acceptor does not know the field.
+	// The recorded RunEventDocs of AcceptRequest.preceding, in order; they precede events in the log.
+	// Unset if they were not recorded now: nothing was recorded, they were recorded earlier, or this
+	// acceptor does not support the field.
 	Preceding     [][]byte `protobuf:"bytes,5,rep,name=preceding,proto3" json:"preceding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -452,7 +450,7 @@ func (x *AcceptResponse) GetPreceding() [][]byte {
 	return nil
 }
 
-// ListKindsRequest asks for all kinds.
+// ListKindsRequest requests all kinds.
 type ListKindsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -500,8 +498,8 @@ type ListKindsResponse struct {
 	ClarificationRounds int32  `protobuf:"varint,5,opt,name=clarification_rounds,json=clarificationRounds,proto3" json:"clarification_rounds,omitempty"`
 	// strict | warn | off: tierOneSubsetCompliance of all served kinds together.
 	Subset string `protobuf:"bytes,6,opt,name=subset,proto3" json:"subset,omitempty"`
-	// The largest asset that is recorded within its payload, in bytes; unset: the
-	// acceptor keeps no assets elsewhere.
+	// The largest asset that is recorded inside its payload, in bytes; unset: the acceptor stores no
+	// assets separately.
 	MaxInlineMediaBytes *int64 `protobuf:"varint,7,opt,name=max_inline_media_bytes,json=maxInlineMediaBytes,proto3,oneof" json:"max_inline_media_bytes,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -755,18 +753,18 @@ func (x *ExerciseResponse) GetOutcome() []byte {
 	return nil
 }
 
-// OpenRunRequest names a run of the caller's own choosing.
+// OpenRunRequest names a run with an id chosen by the caller.
 type OpenRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// trusted | untrusted: the run's boundary; empty: trusted.
 	TrustBoundary string `protobuf:"bytes,2,opt,name=trust_boundary,json=trustBoundary,proto3" json:"trust_boundary,omitempty"`
-	// W3C Trace Context of whoever opens the run; empty: none.
+	// W3C Trace Context of the caller that opens the run; empty: none.
 	Traceparent string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	// Neither the run nor its tenant has secrets. Without it nothing is accepted for
-	// the run while its secrets and its tenant's are not registered with the redactor.
+	// The run and its tenant have no secrets. If false, envelopes are rejected until both sets of
+	// secrets are registered with the redactor.
 	NoSecrets bool `protobuf:"varint,4,opt,name=no_secrets,json=noSecrets,proto3" json:"no_secrets,omitempty"`
-	// The tenant has none: only the run's are waited for.
+	// The tenant has no secrets: only the run's must be registered.
 	NoTenantSecrets bool `protobuf:"varint,5,opt,name=no_tenant_secrets,json=noTenantSecrets,proto3" json:"no_tenant_secrets,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -837,7 +835,7 @@ func (x *OpenRunRequest) GetNoTenantSecrets() bool {
 	return false
 }
 
-// OpenRunResponse tells where the run's log ends.
+// OpenRunResponse holds the end of the run's log.
 type OpenRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Head          *v1.Head               `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
@@ -882,7 +880,7 @@ func (x *OpenRunResponse) GetHead() *v1.Head {
 	return nil
 }
 
-// CloseRunRequest says how a run ends.
+// CloseRunRequest describes the end of a run.
 type CloseRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -890,9 +888,9 @@ type CloseRunRequest struct {
 	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	// The error's code; for failed runs.
 	ErrorCode string `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
-	// The error's message, or why the run was cancelled.
+	// The error's message, or the reason for the cancellation.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// As in AcceptRequest; they are needed where a code or a message is given.
+	// As in AcceptRequest; required with a code or a message.
 	Registrations []string `protobuf:"bytes,5,rep,name=registrations,proto3" json:"registrations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -963,7 +961,7 @@ func (x *CloseRunRequest) GetRegistrations() []string {
 	return nil
 }
 
-// CloseRunResponse tells where the run's log ends.
+// CloseRunResponse holds the end of the run's log.
 type CloseRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Head          *v1.Head               `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
@@ -1012,11 +1010,11 @@ func (x *CloseRunResponse) GetHead() *v1.Head {
 type CheckSubmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// Under which the surface was recorded.
+	// The correlation id under which the surface was recorded.
 	CorrelationId string `protobuf:"bytes,2,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
-	// A JSON object: field ids and what was filled in.
+	// A JSON object: field ids and submitted values.
 	Values []byte `protobuf:"bytes,3,opt,name=values,proto3" json:"values,omitempty"`
-	// The interrupt's resumeSchema; empty: any values that fit the surface will do.
+	// The interrupt's resumeSchema; empty accepts any values that fit the surface.
 	ResumeSchema []byte `protobuf:"bytes,4,opt,name=resume_schema,json=resumeSchema,proto3" json:"resume_schema,omitempty"`
 	// As in AcceptRequest.
 	Registrations []string `protobuf:"bytes,5,rep,name=registrations,proto3" json:"registrations,omitempty"`
@@ -1089,12 +1087,12 @@ func (x *CheckSubmitRequest) GetRegistrations() []string {
 	return nil
 }
 
-// CheckSubmitResponse tells what is wrong; no problems: the values may be resumed with.
+// CheckSubmitResponse holds the problems; none means the values can resume the run.
 type CheckSubmitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 32.
 	Problems []*Problem `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
-	// trusted | untrusted: an untrusted surface advances no approval.
+	// trusted | untrusted: an untrusted surface does not advance an approval.
 	ContentTrust  string `protobuf:"bytes,2,opt,name=content_trust,json=contentTrust,proto3" json:"content_trust,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1144,12 +1142,12 @@ func (x *CheckSubmitResponse) GetContentTrust() string {
 	return ""
 }
 
-// Problem is one thing that is wrong, and where.
+// Problem is one validation error and its position.
 type Problem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A JSON pointer into the values.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// What would be right; it repeats no value.
+	// The expected value; it never repeats the submitted one.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1248,10 +1246,10 @@ func (x *GetAssetRequest) GetToken() string {
 type GetAssetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	// As the model said; empty: unknown.
+	// As given by the model; empty: unknown.
 	MimeType string `protobuf:"bytes,2,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
 	Name     string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// To be saved, not shown.
+	// Download the asset instead of showing it.
 	Attachment    bool `protobuf:"varint,4,opt,name=attachment,proto3" json:"attachment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1315,7 +1313,7 @@ func (x *GetAssetResponse) GetAttachment() bool {
 	return false
 }
 
-// PutAssetRequest stores an asset that belongs to no run.
+// PutAssetRequest stores an asset without a run.
 type PutAssetRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1430,7 +1428,7 @@ func (x *PutAssetResponse) GetToken() string {
 	return ""
 }
 
-// InspectRequest names a run, which need not exist.
+// InspectRequest names a run, which may be unknown.
 type InspectRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1539,7 +1537,7 @@ func (x *InspectResponse) GetSpans() [][]byte {
 	return nil
 }
 
-// EmitRequest is an event of a run that need not exist.
+// EmitRequest is an event of a run, which may be unknown.
 type EmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1624,7 +1622,7 @@ func (x *EmitRequest) GetCorrelationId() string {
 	return ""
 }
 
-// EmitResponse is the event as it was placed.
+// EmitResponse is the recorded event.
 type EmitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Event         []byte                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
@@ -1669,12 +1667,12 @@ func (x *EmitResponse) GetEvent() []byte {
 	return nil
 }
 
-// OverlayRequest sets one capability, or forgets all of a tenant's.
+// OverlayRequest sets one capability, or clears all of a tenant's overrides.
 type OverlayRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Unset: the capability is as the host has it.
+	// Unset: the host's own value.
 	Value         *bool `protobuf:"varint,3,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	Clear         bool  `protobuf:"varint,4,opt,name=clear,proto3" json:"clear,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1739,7 +1737,7 @@ func (x *OverlayRequest) GetClear() bool {
 	return false
 }
 
-// OverlayResponse is what differs from the host now.
+// OverlayResponse lists the current overrides.
 type OverlayResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Overlay       map[string]bool        `protobuf:"bytes,1,rep,name=overlay,proto3" json:"overlay,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -1784,7 +1782,7 @@ func (x *OverlayResponse) GetOverlay() map[string]bool {
 	return nil
 }
 
-// ResetSeamRequest names whose test state is forgotten.
+// ResetSeamRequest names the tenant whose test state is dropped.
 type ResetSeamRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`

@@ -37,35 +37,34 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Acceptor takes a model's answer in: shape, kind, payload, contract, limits,
+// Acceptor validates and records a model's answer: shape, kind, payload, contract, limits,
 // redaction, trust, dedup, routing, record.
 type AcceptorClient interface {
 	// Accept runs one envelope through the pipeline and records its events.
 	Accept(ctx context.Context, in *AcceptRequest, opts ...grpc.CallOption) (*AcceptResponse, error)
 	// ListKinds lists the registered envelope kinds with their schemas.
 	ListKinds(ctx context.Context, in *ListKindsRequest, opts ...grpc.CallOption) (*ListKindsResponse, error)
-	// OpenRun begins a run that an executor outside this host carries out, or finds
-	// it when it was opened before.
+	// OpenRun starts a run that an external executor carries out, or returns it if it is already
+	// open.
 	OpenRun(ctx context.Context, in *OpenRunRequest, opts ...grpc.CallOption) (*OpenRunResponse, error)
-	// CloseRun ends such a run. Ending it again in the same way changes nothing.
+	// CloseRun ends such a run. Repeating the same end changes nothing.
 	CloseRun(ctx context.Context, in *CloseRunRequest, opts ...grpc.CallOption) (*CloseRunResponse, error)
-	// CheckSubmit holds what somebody has filled into a recorded surface against its
-	// fields, and then against the schema of what waits for it. It records nothing.
+	// CheckSubmit validates the submitted values of a recorded surface against its fields, then
+	// against the schema of the interrupt. It records nothing.
 	CheckSubmit(ctx context.Context, in *CheckSubmitRequest, opts ...grpc.CallOption) (*CheckSubmitResponse, error)
 	// GetAsset returns the asset of a token.
 	GetAsset(ctx context.Context, in *GetAssetRequest, opts ...grpc.CallOption) (*GetAssetResponse, error)
-	// PutAsset is the media/put test seam; refused unless seams are on.
+	// PutAsset is the media/put test seam; rejected unless seams are on.
 	PutAsset(ctx context.Context, in *PutAssetRequest, opts ...grpc.CallOption) (*PutAssetResponse, error)
-	// Inspect reads a run's test log; refused unless seams are on.
+	// Inspect reads a run's test log; rejected unless seams are on.
 	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error)
-	// Emit writes an event into a run's test log; refused unless seams are on.
+	// Emit writes an event into a run's test log; rejected unless seams are on.
 	Emit(ctx context.Context, in *EmitRequest, opts ...grpc.CallOption) (*EmitResponse, error)
-	// Overlay changes what the seams take this host to be able to; refused unless
-	// seams are on.
+	// Overlay overrides the host's capabilities in the seams; rejected unless seams are on.
 	Overlay(ctx context.Context, in *OverlayRequest, opts ...grpc.CallOption) (*OverlayResponse, error)
-	// ResetSeam forgets all test state; refused unless seams are on.
+	// ResetSeam drops all test state; rejected unless seams are on.
 	ResetSeam(ctx context.Context, in *ResetSeamRequest, opts ...grpc.CallOption) (*ResetSeamResponse, error)
-	// Exercise is the envelope/accept test seam; refused unless seams are on.
+	// Exercise is the envelope/accept test seam; rejected unless seams are on.
 	Exercise(ctx context.Context, in *ExerciseRequest, opts ...grpc.CallOption) (*ExerciseResponse, error)
 }
 
@@ -201,35 +200,34 @@ func (c *acceptorClient) Exercise(ctx context.Context, in *ExerciseRequest, opts
 // All implementations must embed UnimplementedAcceptorServer
 // for forward compatibility.
 //
-// Acceptor takes a model's answer in: shape, kind, payload, contract, limits,
+// Acceptor validates and records a model's answer: shape, kind, payload, contract, limits,
 // redaction, trust, dedup, routing, record.
 type AcceptorServer interface {
 	// Accept runs one envelope through the pipeline and records its events.
 	Accept(context.Context, *AcceptRequest) (*AcceptResponse, error)
 	// ListKinds lists the registered envelope kinds with their schemas.
 	ListKinds(context.Context, *ListKindsRequest) (*ListKindsResponse, error)
-	// OpenRun begins a run that an executor outside this host carries out, or finds
-	// it when it was opened before.
+	// OpenRun starts a run that an external executor carries out, or returns it if it is already
+	// open.
 	OpenRun(context.Context, *OpenRunRequest) (*OpenRunResponse, error)
-	// CloseRun ends such a run. Ending it again in the same way changes nothing.
+	// CloseRun ends such a run. Repeating the same end changes nothing.
 	CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error)
-	// CheckSubmit holds what somebody has filled into a recorded surface against its
-	// fields, and then against the schema of what waits for it. It records nothing.
+	// CheckSubmit validates the submitted values of a recorded surface against its fields, then
+	// against the schema of the interrupt. It records nothing.
 	CheckSubmit(context.Context, *CheckSubmitRequest) (*CheckSubmitResponse, error)
 	// GetAsset returns the asset of a token.
 	GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error)
-	// PutAsset is the media/put test seam; refused unless seams are on.
+	// PutAsset is the media/put test seam; rejected unless seams are on.
 	PutAsset(context.Context, *PutAssetRequest) (*PutAssetResponse, error)
-	// Inspect reads a run's test log; refused unless seams are on.
+	// Inspect reads a run's test log; rejected unless seams are on.
 	Inspect(context.Context, *InspectRequest) (*InspectResponse, error)
-	// Emit writes an event into a run's test log; refused unless seams are on.
+	// Emit writes an event into a run's test log; rejected unless seams are on.
 	Emit(context.Context, *EmitRequest) (*EmitResponse, error)
-	// Overlay changes what the seams take this host to be able to; refused unless
-	// seams are on.
+	// Overlay overrides the host's capabilities in the seams; rejected unless seams are on.
 	Overlay(context.Context, *OverlayRequest) (*OverlayResponse, error)
-	// ResetSeam forgets all test state; refused unless seams are on.
+	// ResetSeam drops all test state; rejected unless seams are on.
 	ResetSeam(context.Context, *ResetSeamRequest) (*ResetSeamResponse, error)
-	// Exercise is the envelope/accept test seam; refused unless seams are on.
+	// Exercise is the envelope/accept test seam; rejected unless seams are on.
 	Exercise(context.Context, *ExerciseRequest) (*ExerciseResponse, error)
 	mustEmbedUnimplementedAcceptorServer()
 }

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// StartRunRequest is a validated, authenticated wish for a run.
+// StartRunRequest is a validated, authenticated request for a run.
 type StartRunRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -30,7 +30,7 @@ type StartRunRequest struct {
 	WorkflowId string `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	// Chosen by the caller: random, or derived from the Idempotency-Key.
 	RunId string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Digest of the request; two requests with one run id must agree in it.
+	// Digest of the request; must be equal for two requests with the same run id.
 	RequestDigest string `protobuf:"bytes,5,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
 	// JSON objects; empty when absent.
 	Inputs       []byte   `protobuf:"bytes,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
@@ -191,10 +191,9 @@ type StartRunResponse struct {
 	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Status     string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	// The run existed: this is the answer to a repeated request.
+	// The run already existed: this response repeats the first one.
 	Replayed bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
-	// How long runs take at this dispatcher, at the moment, from being handed to it to their
-	// first step.
+	// Current delay between accepting a run and its first step on this dispatcher, in milliseconds.
 	BeginDelayMs  int64 `protobuf:"varint,5,opt,name=begin_delay_ms,json=beginDelayMs,proto3" json:"begin_delay_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -265,24 +264,24 @@ func (x *StartRunResponse) GetBeginDelayMs() int64 {
 	return 0
 }
 
-// ForkRunRequest is a validated, authenticated wish for a fork.
+// ForkRunRequest is a validated, authenticated request for a fork.
 type ForkRunRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Tenant      string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	SourceRunId string                 `protobuf:"bytes,2,opt,name=source_run_id,json=sourceRunId,proto3" json:"source_run_id,omitempty"`
 	// Chosen by the caller: random, or derived from the Idempotency-Key.
 	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Digest of the request; two requests with one run id must agree in it.
+	// Digest of the request; must be equal for two requests with the same run id.
 	RequestDigest string `protobuf:"bytes,4,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
 	// replay or branch.
 	Mode string `protobuf:"bytes,5,opt,name=mode,proto3" json:"mode,omitempty"`
-	// The first sequence that is produced anew.
+	// The first sequence that the fork produces itself.
 	FromSeq int32 `protobuf:"varint,6,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
 	// JSON objects; empty when absent.
 	Configurable []byte   `protobuf:"bytes,7,opt,name=configurable,proto3" json:"configurable,omitempty"`
 	Metadata     []byte   `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	Tags         []string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty"`
-	// The tags take the place of the source's, also if there are none.
+	// The tags replace the source's tags, even if empty.
 	SetsTags bool `protobuf:"varint,10,opt,name=sets_tags,json=setsTags,proto3" json:"sets_tags,omitempty"`
 	// The credential is a test key: mockProvider is allowed.
 	TestKey       bool   `protobuf:"varint,11,opt,name=test_key,json=testKey,proto3" json:"test_key,omitempty"`
@@ -411,7 +410,7 @@ type ForkRunResponse struct {
 	RunId   string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Status  string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	FromSeq int32                  `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
-	// The fork existed: this is the answer to a repeated request.
+	// The fork already existed: this response repeats the first one.
 	Replayed bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
 	// See StartRunResponse.
 	BeginDelayMs  int64 `protobuf:"varint,5,opt,name=begin_delay_ms,json=beginDelayMs,proto3" json:"begin_delay_ms,omitempty"`
@@ -607,7 +606,7 @@ func (x *CancelRunResponse) GetAlreadyTerminal() bool {
 	return false
 }
 
-// PauseRunRequest names the run and how to stop it.
+// PauseRunRequest names the run and the drain policy.
 type PauseRunRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -685,7 +684,7 @@ func (x *PauseRunRequest) GetDrainPolicy() string {
 	return ""
 }
 
-// PauseRunResponse tells since when the run is paused, or is to be.
+// PauseRunResponse holds the time at which the run was paused, or at which the pause was requested.
 type PauseRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PausedAt      string                 `protobuf:"bytes,1,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
@@ -791,7 +790,7 @@ func (x *ResumeRunRequest) GetReason() string {
 	return ""
 }
 
-// ResumeRunResponse tells when the run went on.
+// ResumeRunResponse holds the time at which the run resumed.
 type ResumeRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ResumedAt     string                 `protobuf:"bytes,1,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`
@@ -836,7 +835,7 @@ func (x *ResumeRunResponse) GetResumedAt() string {
 	return ""
 }
 
-// RedactTextsRequest holds what somebody says of a run.
+// RedactTextsRequest holds texts that a caller adds to a run.
 type RedactTextsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -897,7 +896,7 @@ func (x *RedactTextsRequest) GetTexts() []string {
 	return nil
 }
 
-// RedactTextsResponse holds the same texts, in order, as they may be kept.
+// RedactTextsResponse holds the redacted texts, in the same order.
 type RedactTextsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Texts         []string               `protobuf:"bytes,1,rep,name=texts,proto3" json:"texts,omitempty"`
@@ -948,17 +947,17 @@ type ResolveInterruptRequest struct {
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	NodeId string                 `protobuf:"bytes,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	// Empty: what the node asks now, or has asked last.
+	// Empty: the open interrupt, or the latest one.
 	InterruptId string `protobuf:"bytes,4,opt,name=interrupt_id,json=interruptId,proto3" json:"interrupt_id,omitempty"`
 	// Any JSON.
 	ResumeValue []byte `protobuf:"bytes,5,opt,name=resume_value,json=resumeValue,proto3" json:"resume_value,omitempty"`
-	// The credential, or what stands for the holder of a token.
+	// The credential, or the identity of the token's holder.
 	Principal string `protobuf:"bytes,6,opt,name=principal,proto3" json:"principal,omitempty"`
-	// The person the credential is bound to; empty: nobody.
+	// The user that the credential is bound to; empty: none.
 	User string `protobuf:"bytes,7,opt,name=user,proto3" json:"user,omitempty"`
-	// The answer comes with a token, not with a credential.
+	// The caller answers with a token instead of a credential.
 	ByToken bool `protobuf:"varint,8,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
-	// What the credential's holder belongs to.
+	// The groups and roles of the credential's holder.
 	Groups        []string `protobuf:"bytes,9,rep,name=groups,proto3" json:"groups,omitempty"`
 	Roles         []string `protobuf:"bytes,10,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1065,16 +1064,16 @@ func (x *ResolveInterruptRequest) GetRoles() []string {
 	return nil
 }
 
-// ResolveInterruptResponse tells what the answer came to.
+// ResolveInterruptResponse holds the result of the answer.
 type ResolveInterruptResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	NodeId string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	Status string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	Kind   string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Empty for an event from outside that had been taken before.
+	// Empty for an external event that was already received.
 	Outcome string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	Votes   *Votes `protobuf:"bytes,5,opt,name=votes,proto3" json:"votes,omitempty"`
-	// By what whoever answered could; absent: anybody could.
+	// What entitled the caller to answer; absent: any caller may.
 	Standing      *Standing `protobuf:"bytes,6,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1152,14 +1151,14 @@ func (x *ResolveInterruptResponse) GetStanding() *Standing {
 	return nil
 }
 
-// Standing is by what somebody is among those who may answer.
+// Standing holds what entitles a caller to answer.
 type Standing struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Listed bool                   `protobuf:"varint,1,opt,name=listed,proto3" json:"listed,omitempty"`
-	// Of what a gate names, what they belong to.
+	// The groups and roles of the gate that the caller belongs to.
 	Groups []string `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"`
 	Roles  []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
-	// The role that they overrode the gate by; empty: they did not.
+	// The role used to override the gate; empty: no override.
 	Override      string `protobuf:"bytes,4,opt,name=override,proto3" json:"override,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1223,7 +1222,7 @@ func (x *Standing) GetOverride() string {
 	return ""
 }
 
-// Votes is how far an approval is that takes more than one.
+// Votes is the state of an approval with a quorum.
 type Votes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accepts       int32                  `protobuf:"varint,1,opt,name=accepts,proto3" json:"accepts,omitempty"`
@@ -1353,7 +1352,7 @@ func (x *GetInterruptRequest) GetInterruptId() string {
 	return ""
 }
 
-// GetInterruptResponse is an interrupt and how it stands.
+// GetInterruptResponse is an interrupt and its state.
 type GetInterruptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// {kind, key, data, resumeSchema?, timeoutMs?}
@@ -1362,12 +1361,12 @@ type GetInterruptResponse struct {
 	Resolved    bool   `protobuf:"varint,3,opt,name=resolved,proto3" json:"resolved,omitempty"`
 	// The run has ended.
 	Gone bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
-	// The level that it has come to, and when; 0: none.
+	// The current escalation level and the time it was reached; 0: none.
 	Level       int32  `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
 	EscalatedAt string `protobuf:"bytes,6,opt,name=escalated_at,json=escalatedAt,proto3" json:"escalated_at,omitempty"`
-	// How far an approval is that takes more than one; absent for any other.
+	// State of an approval with a quorum; absent otherwise.
 	Votes *Votes `protobuf:"bytes,7,opt,name=votes,proto3" json:"votes,omitempty"`
-	// Which one it is, also where the request names only the node.
+	// The interrupt's id, also if the request names only the node.
 	InterruptId   string `protobuf:"bytes,8,opt,name=interrupt_id,json=interruptId,proto3" json:"interrupt_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1465,9 +1464,9 @@ type PutWorkflowRequest struct {
 	// Empty: visible to every tenant.
 	Tenant     string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Definition []byte `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
-	// Development only: a changed document may take the place of the same version.
+	// Development only: allows a changed document to replace the same version.
 	Replace bool `protobuf:"varint,3,opt,name=replace,proto3" json:"replace,omitempty"`
-	// Refuse a definition whose runs could not be created on this host.
+	// Reject a definition whose runs cannot be created on this host.
 	RequireExecutable bool `protobuf:"varint,4,opt,name=require_executable,json=requireExecutable,proto3" json:"require_executable,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1537,13 +1536,13 @@ type PutWorkflowResponse struct {
 	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Version    string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Digest     string                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
-	// The same document was there before.
+	// The same document already existed.
 	Unchanged bool `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	// Node types of the definition that this host cannot execute.
 	UnknownTypes []string `protobuf:"bytes,5,rep,name=unknown_types,json=unknownTypes,proto3" json:"unknown_types,omitempty"`
-	// The version was not there before.
+	// The version is new.
 	Created bool `protobuf:"varint,6,opt,name=created,proto3" json:"created,omitempty"`
-	// What can be carried out and is hardly meant.
+	// Valid constructs that are probably mistakes.
 	Warnings      []*WorkflowWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1628,7 +1627,7 @@ func (x *PutWorkflowResponse) GetWarnings() []*WorkflowWarning {
 	return nil
 }
 
-// WorkflowWarning is something about a definition that its author should look at.
+// WorkflowWarning is a probable mistake in a definition.
 type WorkflowWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A JSON pointer into the definition.
@@ -1870,7 +1869,7 @@ func (x *ListWorkflowsRequest) GetAfter() string {
 type ListWorkflowsResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Workflows []*WorkflowSummary     `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
-	// More follow after the last one.
+	// Another page follows.
 	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1927,7 +1926,7 @@ type WorkflowSummary struct {
 	Name       string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Version    string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	Digest     string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
-	// Whether every node type of it can be executed here.
+	// Whether this host can execute every node type of the workflow.
 	Executable    bool `protobuf:"varint,5,opt,name=executable,proto3" json:"executable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2035,7 +2034,7 @@ func (*DescribeRequest) Descriptor() ([]byte, []int) {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
 }
 
-// DescribeResponse says what can be executed.
+// DescribeResponse holds what can be executed.
 type DescribeResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	NodeTypes []*NodeType            `protobuf:"bytes,1,rep,name=node_types,json=nodeTypes,proto3" json:"node_types,omitempty"`
@@ -2049,20 +2048,20 @@ type DescribeResponse struct {
 	TruncationMultiplier int32    `protobuf:"varint,7,opt,name=truncation_multiplier,json=truncationMultiplier,proto3" json:"truncation_multiplier,omitempty"`
 	// configurable.mockProvider ids, with test seams only.
 	MockProviders []string `protobuf:"bytes,8,rep,name=mock_providers,json=mockProviders,proto3" json:"mock_providers,omitempty"`
-	// Some node type requires something of a model, and is held to it.
+	// Some node type requires a model capability, and the host enforces it.
 	GatesModels bool `protobuf:"varint,9,opt,name=gates_models,json=gatesModels,proto3" json:"gates_models,omitempty"`
-	// Capabilities that some type requires and some model has that can be asked, sorted.
+	// Capabilities that a node type requires and an available model has, sorted.
 	ModelCapabilities []string `protobuf:"bytes,10,rep,name=model_capabilities,json=modelCapabilities,proto3" json:"model_capabilities,omitempty"`
-	// Subset of providers that take a tenant's own key (configurable.ai.credentialRef).
+	// Subset of providers that accept a tenant's own key (configurable.ai.credentialRef).
 	Byok []string `protobuf:"bytes,11,rep,name=byok,proto3" json:"byok,omitempty"`
-	// How strongly models are asked to reason: mandatory, advisory or off.
+	// How strongly models are instructed to reason: mandatory, advisory or off.
 	ReasoningDirective string `protobuf:"bytes,12,opt,name=reasoning_directive,json=reasoningDirective,proto3" json:"reasoning_directive,omitempty"`
-	// Unset while there are no prompt templates.
+	// Unset if there are no prompt templates.
 	Prompts *PromptSupport `protobuf:"bytes,13,opt,name=prompts,proto3" json:"prompts,omitempty"`
-	// What nodes may require of the host's runtime, sorted; none: nothing.
+	// Runtime capabilities that nodes may require of the host, sorted; may be empty.
 	RuntimeCapabilities []string `protobuf:"bytes,14,rep,name=runtime_capabilities,json=runtimeCapabilities,proto3" json:"runtime_capabilities,omitempty"`
-	// What becomes of sensitive values where a workflow does not say; empty: workflows
-	// that mark any are refused.
+	// Default handling of sensitive values when a workflow sets none; empty: workflows that mark
+	// values as sensitive are rejected.
 	MaskingMode   string `protobuf:"bytes,15,opt,name=masking_mode,json=maskingMode,proto3" json:"masking_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2248,7 +2247,7 @@ func (x *ListModelCapabilitiesRequest) GetTenant() string {
 	return ""
 }
 
-// ListModelCapabilitiesResponse is what it is in waybill.host.v1.
+// ListModelCapabilitiesResponse matches the message of the same name in waybill.host.v1.
 type ListModelCapabilitiesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Capabilities  []*ModelCapability     `protobuf:"bytes,1,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
@@ -2301,7 +2300,7 @@ func (x *ListModelCapabilitiesResponse) GetTrustsUnknown() bool {
 	return false
 }
 
-// ModelCapability is something that a node may require of a model.
+// ModelCapability is a capability that nodes may require of a model.
 type ModelCapability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2367,9 +2366,9 @@ func (x *ModelCapability) GetModels() []*CapableModel {
 type CapableModel struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
-	// With *, the pattern of those models that a rule of the catalogue speaks for.
+	// Contains * if it is the pattern of a catalogue rule.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// It is asked with the tenant's own key only.
+	// The model requires the tenant's own key.
 	OwnKey        bool `protobuf:"varint,3,opt,name=own_key,json=ownKey,proto3" json:"own_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2426,7 +2425,7 @@ func (x *CapableModel) GetOwnKey() bool {
 	return false
 }
 
-// PromptSupport says what of prompt templates there is.
+// PromptSupport describes the support for prompt templates.
 type PromptSupport struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	TemplateKinds    []string               `protobuf:"bytes,1,rep,name=template_kinds,json=templateKinds,proto3" json:"template_kinds,omitempty"`
@@ -2505,7 +2504,7 @@ type NodeType struct {
 	EmitsEnvelopes bool `protobuf:"varint,3,opt,name=emits_envelopes,json=emitsEnvelopes,proto3" json:"emits_envelopes,omitempty"`
 	// What the type requires of a model.
 	RequiredModelCapabilities []string `protobuf:"bytes,4,rep,name=required_model_capabilities,json=requiredModelCapabilities,proto3" json:"required_model_capabilities,omitempty"`
-	// The model that is asked if the active one lacks something; empty: none.
+	// Fallback if the active model lacks a required capability; empty: none.
 	FallbackProvider string `protobuf:"bytes,5,opt,name=fallback_provider,json=fallbackProvider,proto3" json:"fallback_provider,omitempty"`
 	FallbackModel    string `protobuf:"bytes,6,opt,name=fallback_model,json=fallbackModel,proto3" json:"fallback_model,omitempty"`
 	unknownFields    protoimpl.UnknownFields
@@ -2653,7 +2652,7 @@ type MockEntry struct {
 	RefusalText  string                 `protobuf:"bytes,3,opt,name=refusal_text,json=refusalText,proto3" json:"refusal_text,omitempty"`
 	OutputTokens int32                  `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	InputTokens  int32                  `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
-	// panic, unless empty, is what the call panics with instead of answering.
+	// panic, if set, is the value that the call panics with instead of answering.
 	Panic         string `protobuf:"bytes,6,opt,name=panic,proto3" json:"panic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2731,7 +2730,7 @@ func (x *MockEntry) GetPanic() string {
 	return ""
 }
 
-// ProgramMockResponse tells how many entries are queued.
+// ProgramMockResponse holds the number of queued entries.
 type ProgramMockResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Count         int32                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
@@ -2780,7 +2779,7 @@ func (x *ProgramMockResponse) GetCount() int32 {
 type ResetMockRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// panic, unless empty, is what the handler panics with instead.
+	// panic, if set, is the value that the handler panics with.
 	Panic         string `protobuf:"bytes,2,opt,name=panic,proto3" json:"panic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2830,7 +2829,7 @@ func (x *ResetMockRequest) GetPanic() string {
 	return ""
 }
 
-// ResetMockResponse tells how many scripts were dropped.
+// ResetMockResponse holds the number of dropped scripts.
 type ResetMockResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cleared       int32                  `protobuf:"varint,1,opt,name=cleared,proto3" json:"cleared,omitempty"`
@@ -2928,7 +2927,7 @@ func (x *LastMockBudgetRequest) GetTenant() string {
 	return ""
 }
 
-// LastMockBudgetResponse tells the budget; unset when there was no call.
+// LastMockBudgetResponse holds the budget; unset without a call.
 type LastMockBudgetResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MaxTokens     *int32                 `protobuf:"varint,1,opt,name=max_tokens,json=maxTokens,proto3,oneof" json:"max_tokens,omitempty"`
@@ -2973,7 +2972,7 @@ func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
 	return 0
 }
 
-// ComposePromptRequest names a template and what to fill it with.
+// ComposePromptRequest names a template and its variables.
 type ComposePromptRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -2983,7 +2982,7 @@ type ComposePromptRequest struct {
 	Bindings []byte `protobuf:"bytes,3,opt,name=bindings,proto3" json:"bindings,omitempty"`
 	// Names of bindings whose values are untrusted.
 	Untrusted []string `protobuf:"bytes,4,rep,name=untrusted,proto3" json:"untrusted,omitempty"`
-	// hashed or full; empty: as the host is set.
+	// hashed or full; empty: the host's setting.
 	Observability string `protobuf:"bytes,5,opt,name=observability,proto3" json:"observability,omitempty"`
 	NodeId        string `protobuf:"bytes,6,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3382,10 +3381,10 @@ func (x *RetryQuarantinedRunRequest) GetRunId() string {
 	return ""
 }
 
-// RetryQuarantinedRunResponse says what became of the run.
+// RetryQuarantinedRunResponse holds the outcome of the retry.
 type RetryQuarantinedRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The run is in the queue; false: it has ended.
+	// The run is queued; false: it has ended.
 	Queued        bool `protobuf:"varint,1,opt,name=queued,proto3" json:"queued,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3640,13 +3639,13 @@ func (x *FindBlockedRunsResponse) GetRuns() []*BlockedRun {
 	return nil
 }
 
-// BlockedRun is a run that no dispatcher executes, and why.
+// BlockedRun is a run that no dispatcher executes, with the reason.
 type BlockedRun struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Unset: it waits for no slot and no limit.
+	// Unset: the run waits for no slot and no limit.
 	Limit *RunLimit `protobuf:"bytes,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Unset: it is not quarantined.
+	// Unset: the run is not quarantined.
 	Quarantine    *QuarantinedRun `protobuf:"bytes,3,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3703,7 +3702,7 @@ func (x *BlockedRun) GetQuarantine() *QuarantinedRun {
 	return nil
 }
 
-// RunLimit is what a run waits for until it is executed.
+// RunLimit is the slot or limit that a run waits for.
 type RunLimit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// capacity, concurrency, rate or retry.
@@ -3718,7 +3717,7 @@ type RunLimit struct {
 	Keyed bool `protobuf:"varint,5,opt,name=keyed,proto3" json:"keyed,omitempty"`
 	// RFC 3339.
 	Since string `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	// When the run may be executed at the earliest, RFC 3339; empty: that depends on other runs.
+	// Earliest start, RFC 3339; empty: depends on other runs.
 	Until         string `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3856,7 +3855,7 @@ func (x *GetOwnershipRequest) GetRunId() string {
 	return ""
 }
 
-// GetOwnershipResponse says which dispatcher owns the run.
+// GetOwnershipResponse holds the owner of the run.
 type GetOwnershipResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the dispatcher process; empty: no dispatcher owns the run.
@@ -3865,9 +3864,9 @@ type GetOwnershipResponse struct {
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	// Counts the owners of the run; 0: none yet.
 	Epoch int64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Since when it owns the run, RFC 3339; empty if unknown.
+	// Start of the ownership, RFC 3339; empty if unknown.
 	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	// When the owner's lease expires unless it is renewed, RFC 3339; empty if unknown.
+	// Expiry of the owner's lease unless renewed, RFC 3339; empty if unknown.
 	ExpiresAt string `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	// none, owned, released or expired.
 	State string `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`

@@ -47,23 +47,23 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Dispatcher creates, executes and ends runs, and keeps workflow definitions.
+// Dispatcher creates, executes and ends runs, and stores workflow definitions.
 type DispatcherClient interface {
 	// StartRun checks the request against the workflow and writes the run's start frame.
 	StartRun(ctx context.Context, in *StartRunRequest, opts ...grpc.CallOption) (*StartRunResponse, error)
-	// ForkRun writes the start frame of a run that goes on from another's history.
+	// ForkRun writes the start frame of a run that continues from another run's history.
 	ForkRun(ctx context.Context, in *ForkRunRequest, opts ...grpc.CallOption) (*ForkRunResponse, error)
 	// CancelRun ends a run.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
 	// PauseRun stops a run until it is resumed.
 	PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error)
-	// ResumeRun lets a paused run go on.
+	// ResumeRun continues a paused run.
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
-	// RedactTexts takes secrets out of what somebody says of a run.
+	// RedactTexts redacts texts that a caller adds to a run.
 	RedactTexts(ctx context.Context, in *RedactTextsRequest, opts ...grpc.CallOption) (*RedactTextsResponse, error)
-	// ResolveInterrupt takes an answer to what a node asks.
+	// ResolveInterrupt resolves a node's interrupt with an answer.
 	ResolveInterrupt(ctx context.Context, in *ResolveInterruptRequest, opts ...grpc.CallOption) (*ResolveInterruptResponse, error)
-	// GetInterrupt shows what a node asks, or has asked last.
+	// GetInterrupt returns a node's open interrupt, or its latest one.
 	GetInterrupt(ctx context.Context, in *GetInterruptRequest, opts ...grpc.CallOption) (*GetInterruptResponse, error)
 	// PutWorkflow registers a definition.
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
@@ -71,10 +71,10 @@ type DispatcherClient interface {
 	GetWorkflow(ctx context.Context, in *GetWorkflowRequest, opts ...grpc.CallOption) (*GetWorkflowResponse, error)
 	// ListWorkflows lists the definitions visible to the tenant, by id.
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
-	// Describe says what this dispatcher can execute; discovery is computed from it.
+	// Describe returns what this dispatcher can execute; discovery is computed from it.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
-	// ListModelCapabilities says which types of nodes require what of models, and which models a
-	// tenant can have it of.
+	// ListModelCapabilities returns the node types that require each model capability, and the models
+	// with that capability for a tenant.
 	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
 	// ListQuarantinedRuns lists a tenant's runs that cannot be loaded or continued, by id.
 	ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error)
@@ -82,18 +82,19 @@ type DispatcherClient interface {
 	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled.
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
-	// FindBlockedRuns finds those of a tenant's runs that wait for a slot or a limit, or are quarantined.
+	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
+	// quarantined.
 	FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error)
-	// GetOwnership says which dispatcher owns a run.
+	// GetOwnership returns the owner of a run.
 	GetOwnership(ctx context.Context, in *GetOwnershipRequest, opts ...grpc.CallOption) (*GetOwnershipResponse, error)
-	// ProgramMock scripts the mock provider; refused unless test seams are on.
+	// ProgramMock scripts the mock provider; rejected unless test seams are on.
 	ProgramMock(ctx context.Context, in *ProgramMockRequest, opts ...grpc.CallOption) (*ProgramMockResponse, error)
 	// ResetMock clears the scripts.
 	ResetMock(ctx context.Context, in *ResetMockRequest, opts ...grpc.CallOption) (*ResetMockResponse, error)
-	// LastMockBudget tells the maxTokens of the latest mock call of a node.
+	// LastMockBudget returns the maxTokens of a node's latest mock call.
 	LastMockBudget(ctx context.Context, in *LastMockBudgetRequest, opts ...grpc.CallOption) (*LastMockBudgetResponse, error)
-	// ComposePrompt fills a template in and tells what its event would; refused unless
-	// test seams are on.
+	// ComposePrompt renders a template and returns the payload of its event; rejected unless test
+	// seams are on.
 	ComposePrompt(ctx context.Context, in *ComposePromptRequest, opts ...grpc.CallOption) (*ComposePromptResponse, error)
 }
 
@@ -329,23 +330,23 @@ func (c *dispatcherClient) ComposePrompt(ctx context.Context, in *ComposePromptR
 // All implementations must embed UnimplementedDispatcherServer
 // for forward compatibility.
 //
-// Dispatcher creates, executes and ends runs, and keeps workflow definitions.
+// Dispatcher creates, executes and ends runs, and stores workflow definitions.
 type DispatcherServer interface {
 	// StartRun checks the request against the workflow and writes the run's start frame.
 	StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error)
-	// ForkRun writes the start frame of a run that goes on from another's history.
+	// ForkRun writes the start frame of a run that continues from another run's history.
 	ForkRun(context.Context, *ForkRunRequest) (*ForkRunResponse, error)
 	// CancelRun ends a run.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
 	// PauseRun stops a run until it is resumed.
 	PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error)
-	// ResumeRun lets a paused run go on.
+	// ResumeRun continues a paused run.
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
-	// RedactTexts takes secrets out of what somebody says of a run.
+	// RedactTexts redacts texts that a caller adds to a run.
 	RedactTexts(context.Context, *RedactTextsRequest) (*RedactTextsResponse, error)
-	// ResolveInterrupt takes an answer to what a node asks.
+	// ResolveInterrupt resolves a node's interrupt with an answer.
 	ResolveInterrupt(context.Context, *ResolveInterruptRequest) (*ResolveInterruptResponse, error)
-	// GetInterrupt shows what a node asks, or has asked last.
+	// GetInterrupt returns a node's open interrupt, or its latest one.
 	GetInterrupt(context.Context, *GetInterruptRequest) (*GetInterruptResponse, error)
 	// PutWorkflow registers a definition.
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
@@ -353,10 +354,10 @@ type DispatcherServer interface {
 	GetWorkflow(context.Context, *GetWorkflowRequest) (*GetWorkflowResponse, error)
 	// ListWorkflows lists the definitions visible to the tenant, by id.
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
-	// Describe says what this dispatcher can execute; discovery is computed from it.
+	// Describe returns what this dispatcher can execute; discovery is computed from it.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
-	// ListModelCapabilities says which types of nodes require what of models, and which models a
-	// tenant can have it of.
+	// ListModelCapabilities returns the node types that require each model capability, and the models
+	// with that capability for a tenant.
 	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
 	// ListQuarantinedRuns lists a tenant's runs that cannot be loaded or continued, by id.
 	ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error)
@@ -364,18 +365,19 @@ type DispatcherServer interface {
 	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled.
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
-	// FindBlockedRuns finds those of a tenant's runs that wait for a slot or a limit, or are quarantined.
+	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
+	// quarantined.
 	FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error)
-	// GetOwnership says which dispatcher owns a run.
+	// GetOwnership returns the owner of a run.
 	GetOwnership(context.Context, *GetOwnershipRequest) (*GetOwnershipResponse, error)
-	// ProgramMock scripts the mock provider; refused unless test seams are on.
+	// ProgramMock scripts the mock provider; rejected unless test seams are on.
 	ProgramMock(context.Context, *ProgramMockRequest) (*ProgramMockResponse, error)
 	// ResetMock clears the scripts.
 	ResetMock(context.Context, *ResetMockRequest) (*ResetMockResponse, error)
-	// LastMockBudget tells the maxTokens of the latest mock call of a node.
+	// LastMockBudget returns the maxTokens of a node's latest mock call.
 	LastMockBudget(context.Context, *LastMockBudgetRequest) (*LastMockBudgetResponse, error)
-	// ComposePrompt fills a template in and tells what its event would; refused unless
-	// test seams are on.
+	// ComposePrompt renders a template and returns the payload of its event; rejected unless test
+	// seams are on.
 	ComposePrompt(context.Context, *ComposePromptRequest) (*ComposePromptResponse, error)
 	mustEmbedUnimplementedDispatcherServer()
 }

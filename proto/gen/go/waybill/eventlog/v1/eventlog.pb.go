@@ -83,7 +83,7 @@ type GetRunResponse struct {
 	Status       string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// Unset once the run has ended.
 	Waits *RunWait `protobuf:"bytes,4,opt,name=waits,proto3" json:"waits,omitempty"`
-	// Of the last event, or of the creation.
+	// Time of the last event, or of the creation.
 	LastEventAt string `protobuf:"bytes,5,opt,name=last_event_at,json=lastEventAt,proto3" json:"last_event_at,omitempty"`
 	// Unset when no dispatcher owns the run.
 	Owner         *RunOwner `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -173,11 +173,11 @@ type ListRunsRequest struct {
 	WorkflowId string                 `protobuf:"bytes,5,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Tag        string                 `protobuf:"bytes,6,opt,name=tag,proto3" json:"tag,omitempty"`
 	ErrorCode  string                 `protobuf:"bytes,7,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
-	// RFC 3339: runs that were created then or later.
+	// RFC 3339: only runs created at this time or later.
 	Since string `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
-	// Of an envelope of the run.
+	// Kind of an envelope of the run.
 	Kind string `protobuf:"bytes,9,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Whose model the run has called.
+	// Provider of a model that the run called.
 	Provider      string `protobuf:"bytes,10,opt,name=provider,proto3" json:"provider,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -348,7 +348,7 @@ type RunSummary struct {
 	CompletedAt string                 `protobuf:"bytes,6,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
 	Tags        []string               `protobuf:"bytes,7,rep,name=tags,proto3" json:"tags,omitempty"`
 	ErrorCode   string                 `protobuf:"bytes,8,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
-	// Of the last event, or of the creation.
+	// Time of the last event, or of the creation.
 	LastEventAt string `protobuf:"bytes,9,opt,name=last_event_at,json=lastEventAt,proto3" json:"last_event_at,omitempty"`
 	// Unset once the run has ended.
 	Waits *RunWait `protobuf:"bytes,10,opt,name=waits,proto3" json:"waits,omitempty"`
@@ -474,13 +474,13 @@ func (x *RunSummary) GetOwner() *RunOwner {
 	return nil
 }
 
-// RunOwner is the dispatcher process that owns a run, as its log says.
+// RunOwner is the dispatcher process that owns a run, according to its log.
 type RunOwner struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Process string                 `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	// 0 when the log has no epochs.
 	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// RFC 3339: when the log got the first frame of this owner and epoch.
+	// RFC 3339: time of the first frame of this owner and epoch.
 	Since         string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -675,8 +675,8 @@ func (x *WatchRunsRequest) GetTenant() string {
 	return ""
 }
 
-// WatchRunsResponse is a row as it is now. Of rows that change faster than they are
-// read, the latest is sent.
+// WatchRunsResponse is the current row. If rows change faster than they are read, only the latest
+// is sent.
 type WatchRunsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *RunSummary            `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -798,7 +798,7 @@ func (x *ListInterruptsRequest) GetKind() string {
 	return ""
 }
 
-// ListInterruptsResponse is one page, which may be empty though another one follows.
+// ListInterruptsResponse is one page. A page may be empty and still have a successor.
 type ListInterruptsResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Interrupts []*OpenInterrupt       `protobuf:"bytes,1,rep,name=interrupts,proto3" json:"interrupts,omitempty"`
@@ -976,11 +976,11 @@ func (x *ListSubstitutionsRequest) GetSince() string {
 	return ""
 }
 
-// ListSubstitutionsResponse holds the latest pair of models first.
+// ListSubstitutionsResponse lists the most recently used pair of models first.
 type ListSubstitutionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Substitutions []*Substitution        `protobuf:"bytes,1,rep,name=substitutions,proto3" json:"substitutions,omitempty"`
-	// Since when was counted: later than asked for if there were too many.
+	// Start of the counted period: later than requested if there were too many substitutions.
 	Since         string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1146,7 +1146,7 @@ type Event struct {
 	Type     string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	// The RunEventDoc, byte for byte as it was appended.
 	Document []byte `protobuf:"bytes,3,opt,name=document,proto3" json:"document,omitempty"`
-	// The RunSnapshot as of this event, when asked for.
+	// The RunSnapshot as of this event, if requested.
 	Snapshot      []byte `protobuf:"bytes,4,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1210,7 +1210,7 @@ func (x *Event) GetSnapshot() []byte {
 	return nil
 }
 
-// ReadEventsRequest asks for the events after a sequence.
+// ReadEventsRequest requests the events after a sequence.
 type ReadEventsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1218,7 +1218,7 @@ type ReadEventsRequest struct {
 	// -1: from the start.
 	After int32 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// How long to wait while the run is live and nothing newer exists; 0: do not.
+	// Maximum wait while the run is live and has no newer event; 0 does not wait.
 	WaitMs        int32 `protobuf:"varint,5,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1289,7 +1289,7 @@ func (x *ReadEventsRequest) GetWaitMs() int32 {
 	return 0
 }
 
-// ReadEventsResponse is a page and where the run stands.
+// ReadEventsResponse is a page of events and the state of the run.
 type ReadEventsResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Events []*Event               `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
@@ -1351,7 +1351,7 @@ func (x *ReadEventsResponse) GetHead() int32 {
 	return 0
 }
 
-// FollowRequest names the run and where to begin.
+// FollowRequest names the run and the start of the stream.
 type FollowRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1426,7 +1426,8 @@ func (x *FollowRequest) GetSnapshots() bool {
 type FollowResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Events []*Event               `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// The run's snapshot at the start of the stream, in the first response, when snapshots are asked for.
+	// The run's snapshot at the start of the stream, in the first response, if snapshots are
+	// requested.
 	InitialSnapshot []byte `protobuf:"bytes,2,opt,name=initial_snapshot,json=initialSnapshot,proto3" json:"initial_snapshot,omitempty"`
 	// Set on the first response: sequence of the run's last event then; -1: none.
 	Head          int32 `protobuf:"varint,3,opt,name=head,proto3" json:"head,omitempty"`
@@ -1485,12 +1486,12 @@ func (x *FollowResponse) GetHead() int32 {
 	return 0
 }
 
-// ListDueTimersRequest asks for timers due before an instant.
+// ListDueTimersRequest requests timers due before an instant.
 type ListDueTimersRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	BeforeUnixMs int64                  `protobuf:"varint,1,opt,name=before_unix_ms,json=beforeUnixMs,proto3" json:"before_unix_ms,omitempty"`
 	Limit        int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The last of those that were had before; unset: the list begins.
+	// The last run of the previous page; unset: the first page.
 	After         *DueTimer `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1547,7 +1548,7 @@ func (x *ListDueTimersRequest) GetAfter() *DueTimer {
 	return nil
 }
 
-// ListDueTimersResponse names runs.
+// ListDueTimersResponse lists runs.
 type ListDueTimersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Timers        []*DueTimer            `protobuf:"bytes,1,rep,name=timers,proto3" json:"timers,omitempty"`
@@ -1661,13 +1662,13 @@ func (x *DueTimer) GetDueUnixMs() int64 {
 	return 0
 }
 
-// ListOwnedRunsRequest asks for a page of the runs that a process owns.
+// ListOwnedRunsRequest requests a page of the runs that a process owns.
 type ListOwnedRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Process string                 `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	// 0 or less uses the default.
 	Limit int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The last run of the page before; unset: the first page.
+	// The last run of the previous page; unset: the first page.
 	After *OwnedRun `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
 	// Position of the run log that the read model must have reached; 0 does not wait.
 	AtLeast       uint64 `protobuf:"varint,4,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
@@ -1862,9 +1863,9 @@ type ExportRunRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// How many events the bundle may hold; 0: all that fit.
+	// Maximum number of events in the bundle; 0: as many as fit.
 	MaxEvents int32 `protobuf:"varint,3,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
-	// How large the bundle may be; 0, or more than 8 MiB: 8 MiB.
+	// Maximum size of the bundle; 0, or more than 8 MiB: 8 MiB.
 	MaxBytes      int64 `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -35,28 +35,28 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// EventLog is the read model of the run log. Every read sees what was
-// acknowledged before it.
+// EventLog is the read model of the run log. Every read includes all frames acknowledged before it.
 type EventLogClient interface {
 	// GetRun returns a run's snapshot.
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
 	// ListRuns lists a tenant's runs, newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
-	// WatchRuns tells of each run of a tenant whose row changes, from when its headers are there.
+	// WatchRuns streams the row of each run of a tenant that changes, starting when its headers are
+	// sent.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
-	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
+	// ListInterrupts lists the open interrupts of a tenant's runs.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
-	// ListSubstitutions counts the models of a tenant's runs that others were asked instead of.
+	// ListSubstitutions counts the models of a tenant's runs that were replaced by a fallback.
 	ListSubstitutions(ctx context.Context, in *ListSubstitutionsRequest, opts ...grpc.CallOption) (*ListSubstitutionsResponse, error)
-	// ReadEvents returns a page of a run's events, waiting for news if asked to.
+	// ReadEvents returns a page of a run's events, and optionally waits for new events.
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
-	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
+	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowResponse], error)
 	// ExportRun returns a run's debug bundle.
 	ExportRun(ctx context.Context, in *ExportRunRequest, opts ...grpc.CallOption) (*ExportRunResponse, error)
-	// ListDueTimers names runs whose next timer is due.
+	// ListDueTimers lists runs whose next timer is due.
 	ListDueTimers(ctx context.Context, in *ListDueTimersRequest, opts ...grpc.CallOption) (*ListDueTimersResponse, error)
-	// ListOwnedRuns names the active runs that a dispatcher process owns.
+	// ListOwnedRuns lists the active runs that a dispatcher process owns.
 	ListOwnedRuns(ctx context.Context, in *ListOwnedRunsRequest, opts ...grpc.CallOption) (*ListOwnedRunsResponse, error)
 }
 
@@ -190,28 +190,28 @@ func (c *eventLogClient) ListOwnedRuns(ctx context.Context, in *ListOwnedRunsReq
 // All implementations must embed UnimplementedEventLogServer
 // for forward compatibility.
 //
-// EventLog is the read model of the run log. Every read sees what was
-// acknowledged before it.
+// EventLog is the read model of the run log. Every read includes all frames acknowledged before it.
 type EventLogServer interface {
 	// GetRun returns a run's snapshot.
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	// ListRuns lists a tenant's runs, newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
-	// WatchRuns tells of each run of a tenant whose row changes, from when its headers are there.
+	// WatchRuns streams the row of each run of a tenant that changes, starting when its headers are
+	// sent.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
-	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
+	// ListInterrupts lists the open interrupts of a tenant's runs.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
-	// ListSubstitutions counts the models of a tenant's runs that others were asked instead of.
+	// ListSubstitutions counts the models of a tenant's runs that were replaced by a fallback.
 	ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error)
-	// ReadEvents returns a page of a run's events, waiting for news if asked to.
+	// ReadEvents returns a page of a run's events, and optionally waits for new events.
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
-	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
+	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
 	Follow(*FollowRequest, grpc.ServerStreamingServer[FollowResponse]) error
 	// ExportRun returns a run's debug bundle.
 	ExportRun(context.Context, *ExportRunRequest) (*ExportRunResponse, error)
-	// ListDueTimers names runs whose next timer is due.
+	// ListDueTimers lists runs whose next timer is due.
 	ListDueTimers(context.Context, *ListDueTimersRequest) (*ListDueTimersResponse, error)
-	// ListOwnedRuns names the active runs that a dispatcher process owns.
+	// ListOwnedRuns lists the active runs that a dispatcher process owns.
 	ListOwnedRuns(context.Context, *ListOwnedRunsRequest) (*ListOwnedRunsResponse, error)
 	mustEmbedUnimplementedEventLogServer()
 }

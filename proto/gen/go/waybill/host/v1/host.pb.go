@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PollRunEventsRequest asks for the events after a sequence.
+// PollRunEventsRequest requests the events after a sequence.
 type PollRunEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -103,12 +103,12 @@ func (x *PollRunEventsRequest) GetLimit() int32 {
 	return 0
 }
 
-// PollRunEventsResponse is a page of events and where the run stands.
+// PollRunEventsResponse is a page of events and the state of the run.
 type PollRunEventsResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Events []*v1.JsonDocument     `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
-	// Terminal, and nothing remains after this page.
+	// The run has ended, and no events remain after this page.
 	IsComplete    bool   `protobuf:"varint,3,opt,name=is_complete,json=isComplete,proto3" json:"is_complete,omitempty"`
 	IsTerminal    bool   `protobuf:"varint,4,opt,name=is_terminal,json=isTerminal,proto3" json:"is_terminal,omitempty"`
 	LastEventSeq  int32  `protobuf:"varint,5,opt,name=last_event_seq,json=lastEventSeq,proto3" json:"last_event_seq,omitempty"`
@@ -198,7 +198,8 @@ type ListRunsRequest struct {
 	Status     *string `protobuf:"bytes,3,opt,name=status,proto3,oneof" json:"status,omitempty"`
 	WorkflowId *string `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3,oneof" json:"workflow_id,omitempty"`
 	Tag        *string `protobuf:"bytes,5,opt,name=tag,proto3,oneof" json:"tag,omitempty"`
-	// Words divided by spaces, all of which hold: status:, workflow:, tag:, code:, kind:, provider:, since:.
+	// Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:,
+	// provider:, since:.
 	Filter        *string `protobuf:"bytes,6,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -340,17 +341,17 @@ type RunSummary struct {
 	CompletedAt *string                `protobuf:"bytes,6,opt,name=completed_at,json=completedAt,proto3,oneof" json:"completed_at,omitempty"`
 	Tags        []string               `protobuf:"bytes,7,rep,name=tags,proto3" json:"tags,omitempty"`
 	ErrorCode   *string                `protobuf:"bytes,8,opt,name=error_code,json=errorCode,proto3,oneof" json:"error_code,omitempty"`
-	// When the last event was recorded, or else the run was created.
+	// Time of the last event, or of the run's creation.
 	LastEventAt *string `protobuf:"bytes,9,opt,name=last_event_at,json=lastEventAt,proto3,oneof" json:"last_event_at,omitempty"`
 	// Sequence of the last event; -1: none yet.
 	LastSequence int32 `protobuf:"varint,10,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// What the run waits for; unset once it has ended.
 	Waits *RunWait `protobuf:"bytes,11,opt,name=waits,proto3,oneof" json:"waits,omitempty"`
-	// Nothing was heard for longer than the host allows of something that the host itself has to do.
+	// No event for longer than the stall limit, although the host itself has to act.
 	Stalled bool `protobuf:"varint,12,opt,name=stalled,proto3" json:"stalled,omitempty"`
-	// When it will be stalled if nothing is heard until then; unset: never, or it has ended.
+	// When the run counts as stalled if no event arrives; unset: never, or it has ended.
 	StallsAt *string `protobuf:"bytes,13,opt,name=stalls_at,json=stallsAt,proto3,oneof" json:"stalls_at,omitempty"`
-	// Why the run is quarantined; unset: it is not.
+	// Reason of the quarantine; unset: the run is not quarantined.
 	Quarantine    *QuarantinedRun `protobuf:"bytes,14,opt,name=quarantine,proto3,oneof" json:"quarantine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -494,11 +495,11 @@ type RunWait struct {
 	Attempt *int32  `protobuf:"varint,3,opt,name=attempt,proto3,oneof" json:"attempt,omitempty"`
 	Since   *string `protobuf:"bytes,4,opt,name=since,proto3,oneof" json:"since,omitempty"`
 	DueAt   *string `protobuf:"bytes,5,opt,name=due_at,json=dueAt,proto3,oneof" json:"due_at,omitempty"`
-	// How many questions wait for an answer.
+	// Number of open questions.
 	Questions *int32 `protobuf:"varint,6,opt,name=questions,proto3,oneof" json:"questions,omitempty"`
-	// The dispatcher that has the run: who wrote to its log last.
+	// The dispatcher that executes the run: the last writer of its log.
 	HeldBy *string `protobuf:"bytes,7,opt,name=held_by,json=heldBy,proto3,oneof" json:"held_by,omitempty"`
-	// The slot or limit that the run waits for until a dispatcher executes it.
+	// The slot or limit that the run waits for before a dispatcher executes it.
 	Limit         *RunLimit `protobuf:"bytes,8,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -593,7 +594,7 @@ func (x *RunWait) GetLimit() *RunLimit {
 // RunLimit is a slot or a limit that a run waits for.
 type RunLimit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// capacity: no slot is free; concurrency; rate; retry: an earlier try failed.
+	// capacity: no slot is free; concurrency; rate; retry: an earlier attempt failed.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Where the limit is set: dispatcher, tenant or workflow.
 	Scope string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
@@ -603,9 +604,9 @@ type RunLimit struct {
 	PeriodMs *int64 `protobuf:"varint,4,opt,name=period_ms,json=periodMs,proto3,oneof" json:"period_ms,omitempty"`
 	// The limit holds for each value of the workflow's key.
 	Keyed bool `protobuf:"varint,5,opt,name=keyed,proto3" json:"keyed,omitempty"`
-	// Since when the run waits.
+	// Start of the wait.
 	Since string `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	// When the run may be executed at the earliest; unset: that depends on other runs.
+	// Earliest start; unset: depends on other runs.
 	Until         *string `protobuf:"bytes,7,opt,name=until,proto3,oneof" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -690,7 +691,7 @@ func (x *RunLimit) GetUntil() string {
 	return ""
 }
 
-// WatchRunsRequest asks for the rows of the caller's tenant.
+// WatchRunsRequest requests the rows of the caller's tenant.
 type WatchRunsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -727,8 +728,8 @@ func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
 	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{7}
 }
 
-// WatchRunsResponse is a row as ListRuns would give it now. Of rows that change faster than
-// they are read, the latest is sent.
+// WatchRunsResponse is a row as ListRuns returns it. If rows change faster than they are read, only
+// the latest is sent.
 type WatchRunsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *RunSummary            `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -776,12 +777,12 @@ func (x *WatchRunsResponse) GetRun() *RunSummary {
 // ListInterruptsRequest filters open questions.
 type ListInterruptsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1..200; unset: 50. The questions of one run are never on two pages.
+	// 1..200; unset: 50. All questions of one run are on the same page.
 	Limit      *int32  `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	Cursor     *string `protobuf:"bytes,2,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
 	WorkflowId *string `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3,oneof" json:"workflow_id,omitempty"`
 	Kind       *string `protobuf:"bytes,4,opt,name=kind,proto3,oneof" json:"kind,omitempty"`
-	// Only what the caller may answer.
+	// Only questions that the caller may answer.
 	Eligible      *bool `protobuf:"varint,5,opt,name=eligible,proto3,oneof" json:"eligible,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -852,8 +853,8 @@ func (x *ListInterruptsRequest) GetEligible() bool {
 	return false
 }
 
-// ListInterruptsResponse is one page of open questions, by run, newest first. It may be
-// empty though another one follows.
+// ListInterruptsResponse is one page of open questions, by run, newest first. A page may be empty
+// and still have a successor.
 type ListInterruptsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Interrupts    []*OpenInterrupt       `protobuf:"bytes,1,rep,name=interrupts,proto3" json:"interrupts,omitempty"`
@@ -911,7 +912,7 @@ type OpenInterrupt struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	// The run's.
+	// Status of the run.
 	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// The member interrupt of a RunSnapshot, without a token.
 	Interrupt     *v1.JsonDocument `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
@@ -1204,9 +1205,9 @@ type PutWorkflowResponse struct {
 	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Version    string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Digest     string                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
-	// The version was not there before. REST says it with 201, else 200.
+	// The version is new. REST returns 201 in this case, otherwise 200.
 	Created bool `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
-	// What can be carried out and is hardly meant.
+	// Valid constructs that are probably mistakes.
 	Warnings      []*WorkflowWarning `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1277,7 +1278,7 @@ func (x *PutWorkflowResponse) GetWarnings() []*WorkflowWarning {
 	return nil
 }
 
-// WorkflowWarning is something about a definition that its author should look at.
+// WorkflowWarning is a probable mistake in a definition.
 type WorkflowWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A JSON pointer into the definition.
@@ -1433,7 +1434,7 @@ func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
 type GetDebugBundleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// At most that many events; unset: all that fit into 8 MiB.
+	// Maximum number of events; unset: as many as fit into 8 MiB.
 	MaxEvents     *int32 `protobuf:"varint,2,opt,name=max_events,json=maxEvents,proto3,oneof" json:"max_events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1534,7 +1535,7 @@ type ListAuditEntriesRequest struct {
 	// 1..200; unset: 50.
 	Limit  *int32  `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	Cursor *string `protobuf:"bytes,2,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
-	// The first sequence wanted; not beside a cursor.
+	// The first sequence to return; excludes a cursor.
 	FromSeq       *int64 `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3,oneof" json:"from_seq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1591,7 +1592,8 @@ func (x *ListAuditEntriesRequest) GetFromSeq() int64 {
 	return 0
 }
 
-// ListAuditEntriesResponse is one page of entries, each as the next one's prevHash covers it.
+// ListAuditEntriesResponse is one page of entries, each in the form that the next entry's prevHash
+// covers.
 type ListAuditEntriesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*v1.JsonDocument     `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -1742,7 +1744,7 @@ func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
 	return nil
 }
 
-// CreateAnnotationRequest says something of a run.
+// CreateAnnotationRequest annotates a run.
 type CreateAnnotationRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1865,7 +1867,7 @@ func (x *AnnotationTarget) GetNodeId() string {
 	return ""
 }
 
-// AnnotationSignal is what is said.
+// AnnotationSignal is the content of an annotation.
 type AnnotationSignal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// rating | correction | label | flag.
@@ -2071,7 +2073,7 @@ func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
 	return nil
 }
 
-// ListModelCapabilitiesRequest asks for what the caller's tenant can have.
+// ListModelCapabilitiesRequest requests the capabilities available to the caller's tenant.
 type ListModelCapabilitiesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2108,12 +2110,12 @@ func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
 	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
-// ListModelCapabilitiesResponse holds the protocol's capabilities, then those of the host's own
-// that some node type requires.
+// ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
+// that a node type requires.
 type ListModelCapabilitiesResponse struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Capabilities []*ModelCapability     `protobuf:"bytes,1,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// What is not known of a model counts as there; else it is refused.
+	// Unknown model capabilities count as present; otherwise as missing.
 	TrustsUnknown bool `protobuf:"varint,2,opt,name=trusts_unknown,json=trustsUnknown,proto3" json:"trusts_unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2163,16 +2165,16 @@ func (x *ListModelCapabilitiesResponse) GetTrustsUnknown() bool {
 	return false
 }
 
-// ModelCapability is something that a node may require of a model.
+// ModelCapability is a capability that nodes may require of a model.
 type ModelCapability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Dispatch is refused, or another model is asked, where the model lacks it.
+	// If the model lacks it, dispatch is rejected or a fallback model is called.
 	Enforced bool `protobuf:"varint,2,opt,name=enforced,proto3" json:"enforced,omitempty"`
-	// Types of nodes that require it, sorted.
+	// Node types that require it, sorted.
 	RequiredBy []string `protobuf:"bytes,3,rep,name=required_by,json=requiredBy,proto3" json:"required_by,omitempty"`
-	// Models that are known to have it and that the tenant may ask: the host's own, those that nodes
-	// fall back to, and those of the catalogue.
+	// Models known to have it that the tenant may use: the host's own, the fallbacks of nodes, and
+	// those of the catalogue.
 	Models        []*CapableModel `protobuf:"bytes,4,rep,name=models,proto3" json:"models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2240,9 +2242,9 @@ func (x *ModelCapability) GetModels() []*CapableModel {
 type CapableModel struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
-	// With *, the pattern of those models that a rule of the catalogue speaks for.
+	// Contains * if it is the pattern of a catalogue rule.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// It is asked with the tenant's own key only.
+	// The model requires the tenant's own key.
 	OwnKey        bool `protobuf:"varint,3,opt,name=own_key,json=ownKey,proto3" json:"own_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2299,10 +2301,10 @@ func (x *CapableModel) GetOwnKey() bool {
 	return false
 }
 
-// ListModelSubstitutionsRequest asks for a span of time that ends now.
+// ListModelSubstitutionsRequest requests a period that ends now.
 type ListModelSubstitutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// RFC 3339, a day ago at the earliest; unset: an hour ago.
+	// Start of the period, RFC 3339, at most a day ago; unset: an hour ago.
 	Since         *string `protobuf:"bytes,1,opt,name=since,proto3,oneof" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2345,11 +2347,11 @@ func (x *ListModelSubstitutionsRequest) GetSince() string {
 	return ""
 }
 
-// ListModelSubstitutionsResponse holds the latest pair of models first.
+// ListModelSubstitutionsResponse lists the most recently used pair of models first.
 type ListModelSubstitutionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Substitutions []*ModelSubstitution   `protobuf:"bytes,1,rep,name=substitutions,proto3" json:"substitutions,omitempty"`
-	// Since when was counted: later than asked for where there were more than are looked at.
+	// Start of the counted period: later than requested if there were too many substitutions.
 	Since         string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2399,21 +2401,21 @@ func (x *ListModelSubstitutionsResponse) GetSince() string {
 	return ""
 }
 
-// ModelSubstitution is a model that was to be asked, and the one that was asked instead.
+// ModelSubstitution is a requested model and its replacement.
 type ModelSubstitution struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	OriginalProvider string                 `protobuf:"bytes,1,opt,name=original_provider,json=originalProvider,proto3" json:"original_provider,omitempty"`
 	OriginalModel    string                 `protobuf:"bytes,2,opt,name=original_model,json=originalModel,proto3" json:"original_model,omitempty"`
-	// Both are "[REDACTED]" where the tenant is not told.
+	// Both are "[REDACTED]" if the tenant may not see them.
 	FallbackProvider string `protobuf:"bytes,3,opt,name=fallback_provider,json=fallbackProvider,proto3" json:"fallback_provider,omitempty"`
 	FallbackModel    string `protobuf:"bytes,4,opt,name=fallback_model,json=fallbackModel,proto3" json:"fallback_model,omitempty"`
-	// What the model lacked, of the latest.
+	// Capabilities that the requested model lacked in the latest substitution.
 	MissingCapabilities []string `protobuf:"bytes,5,rep,name=missing_capabilities,json=missingCapabilities,proto3" json:"missing_capabilities,omitempty"`
 	Count               int32    `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
-	// In how many runs.
+	// Number of runs.
 	Runs   int32  `protobuf:"varint,7,opt,name=runs,proto3" json:"runs,omitempty"`
 	LastAt string `protobuf:"bytes,8,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`
-	// The latest of these runs, five at most.
+	// The latest of these runs, at most five.
 	RunIds        []string `protobuf:"bytes,9,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2771,7 +2773,7 @@ func (x *RetryQuarantinedRunRequest) GetRunId() string {
 	return ""
 }
 
-// RetryQuarantinedRunResponse says what became of the run.
+// RetryQuarantinedRunResponse holds the outcome of the retry.
 type RetryQuarantinedRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -2977,7 +2979,7 @@ func (x *GetRunOwnerRequest) GetRunId() string {
 	return ""
 }
 
-// GetRunOwnerResponse says which dispatcher owns the run.
+// GetRunOwnerResponse holds the owner of the run.
 type GetRunOwnerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -2989,13 +2991,13 @@ type GetRunOwnerResponse struct {
 	Host *string `protobuf:"bytes,4,opt,name=host,proto3,oneof" json:"host,omitempty"`
 	// Counts the owners of the run; 0: none yet.
 	Epoch int32 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Since when the dispatcher owns the run.
+	// Start of the ownership.
 	Since *string `protobuf:"bytes,6,opt,name=since,proto3,oneof" json:"since,omitempty"`
-	// When its lease expires unless it is renewed.
+	// Expiry of the lease unless renewed.
 	ExpiresAt *string `protobuf:"bytes,7,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
 	// The slot or limit that the run waits for; unset: none.
 	Limit *RunLimit `protobuf:"bytes,8,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
-	// Why the run is quarantined; unset: it is not.
+	// Reason of the quarantine; unset: the run is not quarantined.
 	Quarantine    *QuarantinedRun `protobuf:"bytes,9,opt,name=quarantine,proto3,oneof" json:"quarantine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

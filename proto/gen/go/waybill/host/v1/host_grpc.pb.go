@@ -46,20 +46,22 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Host is what this host offers beyond the protocol's gRPC profile.
+// Host serves this host's extensions to the protocol's gRPC profile.
 type HostClient interface {
-	// PollRunEvents reads a page of events, waiting for news if there are none. Scope runs:read.
+	// PollRunEvents returns a page of events, and waits for new events if there are none. Scope
+	// runs:read.
 	PollRunEvents(ctx context.Context, in *PollRunEventsRequest, opts ...grpc.CallOption) (*PollRunEventsResponse, error)
 	// ListRuns lists runs, newest first. Scope runs:read.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
-	// WatchRuns tells of each run whose row of the list changes, from now on, until the
-	// caller goes. Scope runs:read.
+	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
+	// runs:read.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
-	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
+	// ListInterrupts lists the open interrupts of runs. Scope approvals:respond.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
-	// ListModelCapabilities says who requires what of models, and which models have it. Scope manifest:read.
+	// ListModelCapabilities lists model capabilities, the node types that require them and the models
+	// that have them. Scope manifest:read.
 	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
-	// ListModelSubstitutions counts the models that others were asked instead of. Scope runs:read.
+	// ListModelSubstitutions counts the models that were replaced by a fallback. Scope runs:read.
 	ListModelSubstitutions(ctx context.Context, in *ListModelSubstitutionsRequest, opts ...grpc.CallOption) (*ListModelSubstitutionsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
@@ -67,21 +69,21 @@ type HostClient interface {
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
 	// GetEnvelopeSchema returns the JSON Schema of an envelope kind. No scope.
 	GetEnvelopeSchema(ctx context.Context, in *GetEnvelopeSchemaRequest, opts ...grpc.CallOption) (*GetEnvelopeSchemaResponse, error)
-	// GetDebugBundle exports the course of a run, without its content. Scope runs:read.
+	// GetDebugBundle exports the events of a run, without its content. Scope runs:read.
 	GetDebugBundle(ctx context.Context, in *GetDebugBundleRequest, opts ...grpc.CallOption) (*GetDebugBundleResponse, error)
-	// DiffRuns says how two runs differ. Scope runs:read.
+	// DiffRuns compares two runs. Scope runs:read.
 	DiffRuns(ctx context.Context, in *DiffRunsRequest, opts ...grpc.CallOption) (*DiffRunsResponse, error)
-	// CreateAnnotation notes what the caller says of a run. Scope runs:read.
+	// CreateAnnotation records the caller's annotation of a run. Scope runs:read.
 	CreateAnnotation(ctx context.Context, in *CreateAnnotationRequest, opts ...grpc.CallOption) (*CreateAnnotationResponse, error)
-	// ListAnnotations lists what was said of a run. Scope runs:read.
+	// ListAnnotations lists the annotations of a run. Scope runs:read.
 	ListAnnotations(ctx context.Context, in *ListAnnotationsRequest, opts ...grpc.CallOption) (*ListAnnotationsResponse, error)
 	// ListAuditEntries lists the tenant's audit log, oldest first. Scope audit:read.
 	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
 	// ListWebhooks lists webhooks by id, without their secrets. Scope webhooks:manage.
 	ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error)
-	// RotateWebhookSecret makes a new secret. Scope webhooks:manage.
+	// RotateWebhookSecret creates a new secret. Scope webhooks:manage.
 	RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error)
-	// ListWebhookDeliveries lists what a webhook was not delivered. Scope webhooks:manage.
+	// ListWebhookDeliveries lists a webhook's undelivered events. Scope webhooks:manage.
 	ListWebhookDeliveries(ctx context.Context, in *ListWebhookDeliveriesRequest, opts ...grpc.CallOption) (*ListWebhookDeliveriesResponse, error)
 	// ListQuarantinedRuns lists runs that cannot be loaded or continued, by id. Scope runs:read.
 	ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error)
@@ -89,7 +91,7 @@ type HostClient interface {
 	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled. Scope runs:cancel.
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
-	// GetRunOwner says which dispatcher owns a run. Scope runs:read.
+	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error)
 }
 
@@ -324,20 +326,22 @@ func (c *hostClient) GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, op
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
 //
-// Host is what this host offers beyond the protocol's gRPC profile.
+// Host serves this host's extensions to the protocol's gRPC profile.
 type HostServer interface {
-	// PollRunEvents reads a page of events, waiting for news if there are none. Scope runs:read.
+	// PollRunEvents returns a page of events, and waits for new events if there are none. Scope
+	// runs:read.
 	PollRunEvents(context.Context, *PollRunEventsRequest) (*PollRunEventsResponse, error)
 	// ListRuns lists runs, newest first. Scope runs:read.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
-	// WatchRuns tells of each run whose row of the list changes, from now on, until the
-	// caller goes. Scope runs:read.
+	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
+	// runs:read.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
-	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
+	// ListInterrupts lists the open interrupts of runs. Scope approvals:respond.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
-	// ListModelCapabilities says who requires what of models, and which models have it. Scope manifest:read.
+	// ListModelCapabilities lists model capabilities, the node types that require them and the models
+	// that have them. Scope manifest:read.
 	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
-	// ListModelSubstitutions counts the models that others were asked instead of. Scope runs:read.
+	// ListModelSubstitutions counts the models that were replaced by a fallback. Scope runs:read.
 	ListModelSubstitutions(context.Context, *ListModelSubstitutionsRequest) (*ListModelSubstitutionsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
@@ -345,21 +349,21 @@ type HostServer interface {
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
 	// GetEnvelopeSchema returns the JSON Schema of an envelope kind. No scope.
 	GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error)
-	// GetDebugBundle exports the course of a run, without its content. Scope runs:read.
+	// GetDebugBundle exports the events of a run, without its content. Scope runs:read.
 	GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error)
-	// DiffRuns says how two runs differ. Scope runs:read.
+	// DiffRuns compares two runs. Scope runs:read.
 	DiffRuns(context.Context, *DiffRunsRequest) (*DiffRunsResponse, error)
-	// CreateAnnotation notes what the caller says of a run. Scope runs:read.
+	// CreateAnnotation records the caller's annotation of a run. Scope runs:read.
 	CreateAnnotation(context.Context, *CreateAnnotationRequest) (*CreateAnnotationResponse, error)
-	// ListAnnotations lists what was said of a run. Scope runs:read.
+	// ListAnnotations lists the annotations of a run. Scope runs:read.
 	ListAnnotations(context.Context, *ListAnnotationsRequest) (*ListAnnotationsResponse, error)
 	// ListAuditEntries lists the tenant's audit log, oldest first. Scope audit:read.
 	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
 	// ListWebhooks lists webhooks by id, without their secrets. Scope webhooks:manage.
 	ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error)
-	// RotateWebhookSecret makes a new secret. Scope webhooks:manage.
+	// RotateWebhookSecret creates a new secret. Scope webhooks:manage.
 	RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error)
-	// ListWebhookDeliveries lists what a webhook was not delivered. Scope webhooks:manage.
+	// ListWebhookDeliveries lists a webhook's undelivered events. Scope webhooks:manage.
 	ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error)
 	// ListQuarantinedRuns lists runs that cannot be loaded or continued, by id. Scope runs:read.
 	ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error)
@@ -367,7 +371,7 @@ type HostServer interface {
 	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled. Scope runs:cancel.
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
-	// GetRunOwner says which dispatcher owns a run. Scope runs:read.
+	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error)
 	mustEmbedUnimplementedHostServer()
 }

@@ -128,7 +128,7 @@ func (x *ListWebhooksResponse) GetNextCursor() string {
 	return ""
 }
 
-// Webhook is a webhook as its tenant may see it.
+// Webhook is a webhook as shown to its tenant.
 type Webhook struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	WebhookId string                 `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
@@ -136,15 +136,15 @@ type Webhook struct {
 	Events    []string               `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
 	Tags      []string               `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
 	CreatedAt string                 `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// active, open (nothing is sent until open_until), half-open (one delivery is
-	// tried) or failed (nothing is sent any more).
+	// active, open (nothing is sent until open_until), half-open (one delivery is attempted) or
+	// failed (nothing is sent any more).
 	Status    string  `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
 	OpenUntil *string `protobuf:"bytes,7,opt,name=open_until,json=openUntil,proto3,oneof" json:"open_until,omitempty"`
 	// Failures since the last success, and within the last seven days.
 	ConsecutiveFailures int32  `protobuf:"varint,8,opt,name=consecutive_failures,json=consecutiveFailures,proto3" json:"consecutive_failures,omitempty"`
 	RecentFailures      int32  `protobuf:"varint,9,opt,name=recent_failures,json=recentFailures,proto3" json:"recent_failures,omitempty"`
 	SecretFingerprint   string `protobuf:"bytes,10,opt,name=secret_fingerprint,json=secretFingerprint,proto3" json:"secret_fingerprint,omitempty"`
-	// The secret before, while it still signs.
+	// The previous secret, while it still signs.
 	PreviousSecretFingerprint *string `protobuf:"bytes,11,opt,name=previous_secret_fingerprint,json=previousSecretFingerprint,proto3,oneof" json:"previous_secret_fingerprint,omitempty"`
 	PreviousValidUntil        *string `protobuf:"bytes,12,opt,name=previous_valid_until,json=previousValidUntil,proto3,oneof" json:"previous_valid_until,omitempty"`
 	unknownFields             protoimpl.UnknownFields
@@ -269,7 +269,8 @@ func (x *Webhook) GetPreviousValidUntil() string {
 type RotateWebhookSecretRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	WebhookId string                 `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// How long the secret before still signs beside the new one: 0..604800; unset: 86400.
+	// How long the previous secret signs in addition to the new one, in seconds: 0..604800; unset:
+	// 86400.
 	OverlapSeconds *int32 `protobuf:"varint,2,opt,name=overlap_seconds,json=overlapSeconds,proto3,oneof" json:"overlap_seconds,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -319,13 +320,13 @@ func (x *RotateWebhookSecretRequest) GetOverlapSeconds() int32 {
 	return 0
 }
 
-// RotateWebhookSecretResponse tells the new secret, this once.
+// RotateWebhookSecretResponse holds the new secret; it is not shown again.
 type RotateWebhookSecretResponse struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	WebhookId         string                 `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
 	Secret            string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
 	SecretFingerprint string                 `protobuf:"bytes,3,opt,name=secret_fingerprint,json=secretFingerprint,proto3" json:"secret_fingerprint,omitempty"`
-	// 1 for the first secret, and one more with each rotation.
+	// 1 for the first secret, incremented by each rotation.
 	Generation                int32   `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	PreviousSecretFingerprint *string `protobuf:"bytes,5,opt,name=previous_secret_fingerprint,json=previousSecretFingerprint,proto3,oneof" json:"previous_secret_fingerprint,omitempty"`
 	PreviousValidUntil        *string `protobuf:"bytes,6,opt,name=previous_valid_until,json=previousValidUntil,proto3,oneof" json:"previous_valid_until,omitempty"`
@@ -533,12 +534,12 @@ func (x *ListWebhookDeliveriesResponse) GetNextCursor() string {
 type WebhookDelivery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// The event's; of a pending one, the first that is left.
+	// The event's; for a pending delivery, the first remaining event.
 	Sequence int32   `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Status   string  `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	Attempts int32   `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Type     *string `protobuf:"bytes,5,opt,name=type,proto3,oneof" json:"type,omitempty"`
-	// Why it failed, the last time.
+	// Reason of the last failure.
 	Reason        *string `protobuf:"bytes,6,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
 	FailedAt      *string `protobuf:"bytes,7,opt,name=failed_at,json=failedAt,proto3,oneof" json:"failed_at,omitempty"`
 	NextAttemptAt *string `protobuf:"bytes,8,opt,name=next_attempt_at,json=nextAttemptAt,proto3,oneof" json:"next_attempt_at,omitempty"`

@@ -21,20 +21,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Scope says whose secrets apply: the host's always, the tenant's, the run's.
+// Scope selects the secrets that apply: the host's always, the tenant's, the run's.
 type Scope struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// Empty: tenant scope.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Refuse what is asked for a run that is not registered, be it without secrets, as
-	// after a restart of the redactor: its memory dies with it. Who requires it names what
-	// was registered, in registrations.
+	// Reject the request if the run is not registered, even if it has no secrets. A restarted
+	// redactor has lost its registrations. A caller that sets it lists the expected registrations in
+	// registrations.
 	RequireRegistered bool `protobuf:"varint,3,opt,name=require_registered,json=requireRegistered,proto3" json:"require_registered,omitempty"`
-	// The same for the tenant's own secrets.
+	// The same for the tenant's secrets.
 	RequireTenantRegistered bool `protobuf:"varint,4,opt,name=require_tenant_registered,json=requireTenantRegistered,proto3" json:"require_tenant_registered,omitempty"`
-	// What Register has answered, for the run and for the tenant. Refuse unless this
-	// redactor was told all of it: it may have been another's, which was told more.
+	// Registrations returned by Register for the run and the tenant. The request is rejected unless
+	// this redactor has all of them: another instance may have received more.
 	Registrations []string `protobuf:"bytes,5,rep,name=registrations,proto3" json:"registrations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -105,11 +105,11 @@ func (x *Scope) GetRegistrations() []string {
 	return nil
 }
 
-// RedactRequest holds what is to be scrubbed.
+// RedactRequest holds the content to redact.
 type RedactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Scope *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// JSON documents: every string leaf and object key is scrubbed.
+	// JSON documents: every string leaf and object key is redacted.
 	Documents [][]byte `protobuf:"bytes,2,rep,name=documents,proto3" json:"documents,omitempty"`
 	// Plain texts.
 	Texts         []string `protobuf:"bytes,3,rep,name=texts,proto3" json:"texts,omitempty"`
@@ -168,12 +168,12 @@ func (x *RedactRequest) GetTexts() []string {
 	return nil
 }
 
-// RedactResponse holds the same documents and texts, scrubbed, in order.
+// RedactResponse holds the redacted documents and texts, in order.
 type RedactResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Documents [][]byte               `protobuf:"bytes,1,rep,name=documents,proto3" json:"documents,omitempty"`
 	Texts     []string               `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
-	// Occurrences replaced in all of them.
+	// Total number of replaced occurrences.
 	Count         int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -235,7 +235,7 @@ type RedactStreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Scope *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	Text  string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// No further piece: what was held back is released.
+	// The last piece: buffered text is released.
 	Last          bool `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -292,7 +292,7 @@ func (x *RedactStreamRequest) GetLast() bool {
 	return false
 }
 
-// RedactStreamResponse is what may be shown after that piece; one per request.
+// RedactStreamResponse is the text that may be shown after a piece; one per request.
 type RedactStreamResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
@@ -398,7 +398,7 @@ func (x *RegisterRequest) GetSecrets() []*Secret {
 	return nil
 }
 
-// Secret is a value never to be shown, and the id shown instead.
+// Secret is a secret value and the id shown in its place.
 type Secret struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -451,12 +451,12 @@ func (x *Secret) GetValue() string {
 	return ""
 }
 
-// RegisterResponse names what was registered.
+// RegisterResponse identifies the registration.
 type RegisterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A digest of the scope and of the request's secrets: every redactor answers the same
-	// to the same. It stands for those secrets in Scope.registrations. It tells who guesses
-	// a secret that he is right, so it is kept where the secrets are.
+	// A digest of the scope and the request's secrets, equal on every redactor. It represents those
+	// secrets in Scope.registrations. It confirms a correct guess of a secret, so it is stored only
+	// where the secrets are.
 	Registration  string `protobuf:"bytes,1,opt,name=registration,proto3" json:"registration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

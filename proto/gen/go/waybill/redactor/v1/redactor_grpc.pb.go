@@ -29,12 +29,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Redactor knows the secrets of a run and takes them out of whatever is about
-// to become durable or visible.
+// Redactor holds the secrets of runs and removes them from content before it is stored or shown.
 type RedactorClient interface {
-	// Redact scrubs JSON documents and plain texts.
+	// Redact redacts JSON documents and plain texts.
 	Redact(ctx context.Context, in *RedactRequest, opts ...grpc.CallOption) (*RedactResponse, error)
-	// RedactStream scrubs a text that arrives in pieces, also secrets cut in two.
+	// RedactStream redacts a text that arrives in pieces, including secrets split across pieces.
 	RedactStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RedactStreamRequest, RedactStreamResponse], error)
 	// Register adds secrets for a run or a tenant.
 	Register(ctx context.Context, in *RegisterRequest, opts ...grpc.CallOption) (*RegisterResponse, error)
@@ -97,12 +96,11 @@ func (c *redactorClient) Forget(ctx context.Context, in *ForgetRequest, opts ...
 // All implementations must embed UnimplementedRedactorServer
 // for forward compatibility.
 //
-// Redactor knows the secrets of a run and takes them out of whatever is about
-// to become durable or visible.
+// Redactor holds the secrets of runs and removes them from content before it is stored or shown.
 type RedactorServer interface {
-	// Redact scrubs JSON documents and plain texts.
+	// Redact redacts JSON documents and plain texts.
 	Redact(context.Context, *RedactRequest) (*RedactResponse, error)
-	// RedactStream scrubs a text that arrives in pieces, also secrets cut in two.
+	// RedactStream redacts a text that arrives in pieces, including secrets split across pieces.
 	RedactStream(grpc.BidiStreamingServer[RedactStreamRequest, RedactStreamResponse]) error
 	// Register adds secrets for a run or a tenant.
 	Register(context.Context, *RegisterRequest) (*RegisterResponse, error)

@@ -82,7 +82,7 @@ func (x *RunRef) GetRunId() string {
 	return ""
 }
 
-// Head is where a run's log ends: what the next append must expect.
+// Head is the end of a run log, which the next append must match.
 type Head struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Stream position of the last frame.

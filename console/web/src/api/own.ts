@@ -1,2 +1,0 @@
-/** What a table says of a name from outside; undefined where it has none, also of names that every object has. */
-export const own = <T>(table: { readonly [name: string]: T }, name: string): T | undefined => (Object.hasOwn(table, name) ? table[name] : undefined);
