@@ -37,10 +37,10 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -424,7 +424,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := vault.New(h.stores.sealed, secret)
+	sealed, err := cleartext.New(h.stores.sealed, secret)
 	if err != nil {
 		return err
 	}
@@ -450,7 +450,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine, Leases: h.stores.leases, Peers: h.stores.peers,
 		Waiting: h.stores.waiting, Rates: h.stores.rates, TenantLimits: limits,
-		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Snapshots: snapshots, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Cleartext: sealed, Snapshots: snapshots, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

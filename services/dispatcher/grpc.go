@@ -86,7 +86,7 @@ func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequ
 // RedactTexts takes secrets out of what somebody says of a run. Without the redactor, or
 // without knowing the run's secrets, there is nothing that may be kept.
 func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
-	out, err := s.executor.Words(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
+	out, err := s.executor.RedactTexts(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
 	if err != nil {
 		return nil, unkept(err)
 	}
@@ -277,7 +277,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
 	}
 	out.RuntimeCapabilities = slices.Sorted(slices.Values(s.cfg.RuntimeCapabilities))
-	if s.deps.Vault != nil {
+	if s.deps.Cleartext != nil {
 		out.MaskingMode = string(node.Mask)
 	}
 	if !s.prompts.Library.Empty() {

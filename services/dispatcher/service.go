@@ -30,6 +30,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/credential"
@@ -49,7 +50,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // Config is what an operator sets.
@@ -59,9 +59,9 @@ type Config struct {
 	MaxRuns int
 	// Intake bounds the starts that are taken.
 	Intake queue.GuardConfig
-	// MaxTogether bounds how much of what a run's effects tell at a time goes into one
+	// MaxBatch bounds how much of what a run's effects tell at a time goes into one
 	// frame of its log.
-	MaxTogether int
+	MaxBatch int
 	// MaxDepth bounds how deep runs are nested.
 	MaxDepth int
 	// Lease is how long a dispatcher may stay silent before others take over its runs.
@@ -87,7 +87,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Limits:  machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
-		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
+		MaxRuns: 1024, MaxBatch: 64, MaxDepth: 8,
 		Intake: queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
 		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
 		Completion: model.Config{
@@ -116,8 +116,8 @@ func (c Config) Validate() error {
 	if d := c.Limits.MaxDuration; d < time.Second || d > MaxRunDuration {
 		bad("dispatcher.limits.maxRunDuration: %s: needs 1s to %s", d, MaxRunDuration)
 	}
-	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxTogether < 1 {
-		bad("dispatcher: maxParallel %d, maxRuns %d and maxTogether %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxTogether)
+	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxBatch < 1 {
+		bad("dispatcher: maxParallel %d, maxRuns %d and maxBatch %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxBatch)
 	}
 	if c.Intake.MaxStarts < 0 || c.Intake.MaxWait < 0 {
 		bad("dispatcher.intake: maxStarts %d and maxWait %s need at least 0", c.Intake.MaxStarts, c.Intake.MaxWait)
@@ -178,9 +178,9 @@ type Deps struct {
 	// Tools execute the node types that ask somebody outside who is no model; none
 	// where the operator has named nobody.
 	Tools tool.Runners
-	// Vault keeps the clear values of runs whose log is masked; nil: workflows that mark
+	// Cleartext keeps the clear values of runs whose log is masked; nil: workflows that mark
 	// values as sensitive are refused.
-	Vault *vault.Vault
+	Cleartext *cleartext.Store
 	// Snapshots keeps folded states of long runs; nil: every run is folded from its log.
 	Snapshots *snapshot.Store
 	// Scripts are those of the test seams' provider; nil without them.
@@ -256,18 +256,18 @@ func New(cfg Config, d Deps) (*Service, error) {
 	})
 	s.starter = create.New(create.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Cleartext: d.recordStore(), Types: s.types, Prompts: s.prompts.Library,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
 		Created: s.metrics.Created,
 	})
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{Log: d.Log, Store: d.Snapshots, Logger: d.Logger, Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) }})
-	s.executor = engine.New(engine.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether}, engine.Deps{
+	s.executor = engine.New(engine.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxBatch: cfg.MaxBatch}, engine.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: clients.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
-		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
-		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
-		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
+		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, NodeSecrets: s.loop.Secrets, Policy: s.loop.Policy,
+		Cleartext: d.cleartextStore(), Capabilities: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Spans: d.Spans, Metrics: s.metrics, FirstAppend: s.begins, Children: s.starter,
 		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
 	})
 	s.leases.Count(s.executor.Active)
@@ -286,20 +286,20 @@ func (s *Service) secrets() engine.Secrets {
 	return s.credentials
 }
 
-// vault and sealer are nil where there is no vault: a nil *vault.Vault in an interface
-// would not be.
-func (d Deps) vault() engine.Vault {
-	if d.Vault == nil {
+// cleartextStore and recordStore return nil without a store: a nil *cleartext.Store in an interface is
+// not nil.
+func (d Deps) cleartextStore() engine.CleartextStore {
+	if d.Cleartext == nil {
 		return nil
 	}
-	return d.Vault
+	return d.Cleartext
 }
 
-func (d Deps) sealer() create.Vault {
-	if d.Vault == nil {
+func (d Deps) recordStore() create.CleartextStore {
+	if d.Cleartext == nil {
 		return nil
 	}
-	return d.Vault
+	return d.Cleartext
 }
 
 // keys is nil where tenants bring none.

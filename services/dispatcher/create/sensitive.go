@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Vault keeps the clear body of a frame whose body in the log is masked.
-type Vault interface {
+// CleartextStore keeps the clear body of a frame whose body in the log is masked.
+type CleartextStore interface {
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
 }
 
@@ -25,7 +25,7 @@ func (s *Starter) Maskable(def *workflow.Definition) error {
 		return nil
 	}
 	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be told"
-	if s.deps.Vault == nil {
+	if s.deps.Cleartext == nil {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
 			With("requiredCapability", "masking")
 	}
@@ -52,7 +52,7 @@ func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body [
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
 	}
-	if err := s.deps.Vault.Put(ctx, r, 0, writer, clear); err != nil {
+	if err := s.deps.Cleartext.Put(ctx, r, 0, writer, clear); err != nil {
 		return nil, fault.New(fault.ServiceUnavailable, "the place of sensitive values does not answer, and nothing is started without it; repeat the request").
 			After(time.Second).Wrap(err)
 	}

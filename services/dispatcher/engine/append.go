@@ -18,49 +18,49 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// appended is where the log ends after an append, and whether the redactor
+// appendResult is where the log ends after an append, and whether the redactor
 // changed what was appended.
-type appended struct {
+type appendResult struct {
 	head frame.Head
 	// written reports that there was something to append.
 	written bool
 	changed bool
-	// cut reports that what followed from the changed events is not there: the machine's
+	// truncated reports that what followed from the changed events is not there: the machine's
 	// state is ahead of the log.
-	cut    bool
-	events []wire.Event
+	truncated bool
+	events    []wire.Event
 }
 
-// write is how a frame comes into the log: on the disk when it returns, or a moment later.
-type write func(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
+// appendFunc is how a frame comes into the log: on the disk when it returns, or a moment later.
+type appendFunc func(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
 
 // entry says whose frame is appended, and where.
 type entry struct {
 	writer string
 	run    subject.Run
 	head   frame.Head
-	to     write
-	// always appends a frame even when nothing is pending: it claims the run.
-	always bool
+	append appendFunc
+	// force appends a frame even when nothing is pending: it claims the run.
+	force bool
 }
 
 // append writes the machine's pending events as one frame. Everything that may
 // carry a secret passes the redactor first; if that cannot be reached, nothing
 // is written.
-func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (appended, error) {
+func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (appendResult, error) {
 	writer, r, head := e.writer, e.run, e.head
 	events, clean := m.Pending()
-	if len(events) == 0 && m.Note() == nil && !e.always {
-		return appended{head: head}, nil
+	if len(events) == 0 && m.Note() == nil && !e.force {
+		return appendResult{head: head}, nil
 	}
 	if len(events) > 0 && events[0].Sequence != head.Next { // it would damage the log
-		return appended{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
+		return appendResult{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
 	}
-	trace, registered := x.trace(m.State().Record).Run(), m.State().Record.Registration().Run
+	trace, registered := x.traceContext(m.State().Record).Run(), m.State().Record.Registration().Run
 	ctx = runspan.In(ctx, trace)
-	changed, err := x.redact(ctx, r, registered, events, clean)
+	changed, err := x.redactEvents(ctx, r, registered, events, clean)
 	if err != nil {
-		return appended{}, err
+		return appendResult{}, err
 	}
 	kind, cut := m.FrameKind(), false
 	// What nodes made of a value that is another in the log must not be there: it would tell
@@ -68,8 +68,8 @@ func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (app
 	if given, alone := m.Given(); changed > 0 && given < len(events) && changed <= given {
 		events, kind, cut = events[:given], alone, true
 	}
-	if events, err = x.conceal(ctx, r, writer, head, m, events); err != nil {
-		return appended{}, err
+	if events, err = x.maskEvents(ctx, r, writer, head, m, events); err != nil {
+		return appendResult{}, err
 	}
 	f := frame.New(r, kind, head, events).By(writer).In(trace)
 	if n := m.Note(); n != nil && n.IDsOnly() {
@@ -77,36 +77,32 @@ func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (app
 	} else if n != nil {
 		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {
-			return appended{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
+			return appendResult{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
 		}
 		f = f.With(string(out[0]))
 	}
-	if f.Pos, err = e.to(ctx, f, head.Pos); err != nil {
-		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
+	if f.Pos, err = e.append(ctx, f, head.Pos); err != nil {
+		return appendResult{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
-	x.counted(ctx, m.State(), kind, events)
+	x.recordAppend(ctx, m.State(), kind, events)
 	m.Flushed()
 	if !cut {
-		x.erase(ctx, r, m.State())
+		x.eraseEnded(ctx, r, m.State())
 	}
 	next := f.Head()
 	next.Ownership = head.After(f)
-	return appended{head: next, written: true, changed: changed > 0, cut: cut, events: events}, nil
+	return appendResult{head: next, written: true, changed: changed > 0, truncated: cut, events: events}, nil
 }
 
-// minSecret is the shortest secret the redactor knows (OpenWOP envelope contract
-// §11): a payload without a longer text cannot hold one.
-const minSecret = 8
-
-// redact takes the secrets out of events that are not clean. It gives the number of the
+// redactEvents takes the secrets out of events that are not clean. It gives the number of the
 // first that changed, counted from 1; 0: none did.
-func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
+func (x *Executor) redactEvents(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
 	var (
 		docs  [][]byte
 		index []int
 	)
 	for i, e := range events {
-		if clean[i] || !strictjson.HasText(e.Payload, minSecret) {
+		if clean[i] || !strictjson.HasText(e.Payload, wire.MinSecretBytes) {
 			continue
 		}
 		docs, index = append(docs, e.Payload), append(index, i)
@@ -155,7 +151,7 @@ func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 			return nil
 		case err != nil:
 			return err
-		case last.Pos == head.Pos || !slept(last):
+		case last.Pos == head.Pos || !leavesAsleep(last):
 			return nil
 		}
 		head = last.Head()
@@ -163,9 +159,9 @@ func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 	return runlog.ErrConflict // it is tried again
 }
 
-// slept reports whether a frame wakes nobody though somebody else has written it: a run
+// leavesAsleep reports whether a frame wakes nobody though somebody else has written it: a run
 // that slept before it does so after it.
-func slept(f *frame.Frame) bool {
+func leavesAsleep(f *frame.Frame) bool {
 	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }
 
@@ -178,13 +174,13 @@ const backlogPatience = 10 * time.Minute
 func (x *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
 	last, err := x.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
-		x.notWoken(r.RunID, err)
+		x.logNotWoken(r.RunID, err)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	check := x.soundEnds
+	check := x.checkEnds
 	switch last.Kind {
 	case subject.End, subject.Start: // done, or in the queue
 		return false, nil
@@ -198,9 +194,9 @@ func (x *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err
 		if x.deps.Clock().Sub(last.Stored) < patience {
 			return false, nil // in the queue
 		}
-		check = x.sound // the wake before this one had no effect
+		check = x.checkAllFrames // the wake before this one had no effect
 	}
-	if may, err := x.wakable(r.RunID, check(ctx, last)); err != nil || !may {
+	if may, err := x.mayWake(r.RunID, check(ctx, last)); err != nil || !may {
 		return false, err
 	}
 	return true, x.Wake(ctx, last.Run, last.Head())

@@ -17,9 +17,9 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// losesResults reports that a failed append would lose results of effects, and may pass.
-func (s *session) losesResults(err error) bool {
-	return len(s.given) > 0 && unreachable(err)
+// wouldLoseResults reports that a failed append would lose results of effects, and may pass.
+func (s *session) wouldLoseResults(err error) bool {
+	return len(s.unflushed) > 0 && isUnreachable(err)
 }
 
 // backoff is the pause between tries, until a time is over.

@@ -29,31 +29,31 @@ func (x *Executor) contain(runID string, f func() error) error {
 	return lifecycle.Contain(x.deps.Logger, "run", f, "run_id", runID)
 }
 
-// panicked is the message of a run that ended because of a panic.
-const panicked = "the run failed inside the host; its operator finds the cause in the host's log"
+// panicMessage is the message of a run that ended because of a panic.
+const panicMessage = "the run failed inside the host; its operator finds the cause in the host's log"
 
-// endBroken ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
+// endPanicked ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
 // run cannot be ended either, frame.ErrDamaged, and those of the log.
-func (x *Executor) endBroken(ctx context.Context, r subject.Run, pos uint64) error {
+func (x *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) error {
 	if _, head, err := x.load(ctx, r); err == nil {
-		if err := x.entitled(ctx, r, pos, head.Ownership); err != nil {
+		if err := x.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
 			return err
 		}
 	}
-	return x.endAnyway(ctx, r, x.newWriter(), func(m *machine.Machine) {
+	return x.endWithRetries(ctx, r, x.newWriter(), func(m *machine.Machine) {
 		now := x.deps.Clock()
 		switch m.State().Status {
 		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these
 			m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
 		default:
-			m.Abandon(now, panicked)
+			m.Abandon(now, panicMessage)
 		}
 	})
 }
 
-// endAnyway appends what end makes the machine emit, with as much of the run as can
+// endWithRetries appends what end makes the machine emit, with as much of the run as can
 // be loaded.
-func (x *Executor) endAnyway(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+func (x *Executor) endWithRetries(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
 	for range maxChangeTries {
 		err := x.contain(r.RunID, func() error { return x.endOnce(ctx, r, writer, end) })
 		if !errors.Is(err, runlog.ErrConflict) {
@@ -70,32 +70,32 @@ func (x *Executor) endOnce(ctx context.Context, r subject.Run, writer string, en
 	}
 	r = last.Run
 	if last.Kind == subject.End {
-		return x.contain(r.RunID, func() error { return x.endedBefore(ctx, last) })
+		return x.contain(r.RunID, func() error { return x.finishEnded(ctx, last) })
 	}
 	st, head, err := x.load(ctx, r)
 	if err == nil {
-		err = x.contain(r.RunID, func() error { return x.endWhole(ctx, r, writer, st, head, end) })
+		err = x.contain(r.RunID, func() error { return x.endWithDefinition(ctx, r, writer, st, head, end) })
 	}
-	if err == nil || transient(err) || errors.Is(err, frame.ErrDamaged) || refused(err) {
+	if err == nil || isTransient(err) || errors.Is(err, frame.ErrDamaged) || needsLaterEngine(err) {
 		return err
 	}
-	return x.contain(r.RunID, func() error { return x.endBare(ctx, r, writer, end) })
+	return x.contain(r.RunID, func() error { return x.endWithoutFold(ctx, r, writer, end) })
 }
 
-// endWhole ends a run by its definition. Without one its nodes end all the same.
-func (x *Executor) endWhole(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
+// endWithDefinition ends a run by its definition. Without one its nodes end all the same.
+func (x *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
 	m := machine.Bare(x.cfg.Limits, st)
-	if plan, err := x.plan(ctx, st); err == nil {
+	if plan, err := x.loadPlan(ctx, st); err == nil {
 		m = machine.New(plan, x.cfg.Limits, st)
-	} else if transient(err) {
+	} else if isTransient(err) {
 		return err
 	}
-	return x.endBy(ctx, r, writer, head, m, end)
+	return x.appendEnd(ctx, r, writer, head, m, end)
 }
 
-// endBare ends a run whose log cannot be folded: its record, its status and where
+// endWithoutFold ends a run whose log cannot be folded: its record, its status and where
 // its log ends are known without that.
-func (x *Executor) endBare(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+func (x *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
 	frames, err := x.deps.Log.Run(ctx, r)
 	if err != nil {
 		return err
@@ -111,13 +111,13 @@ func (x *Executor) endBare(ctx context.Context, r subject.Run, writer string, en
 		return err
 	}
 	st, head := runstate.New(rec), frames[len(frames)-1].Head()
-	st.Next, st.Status = head.Next, statusOf(frames)
-	return x.endBy(ctx, r, writer, head, machine.Bare(x.cfg.Limits, st), end)
+	st.Next, st.Status = head.Next, openStatus(frames)
+	return x.appendEnd(ctx, r, writer, head, machine.Bare(x.cfg.Limits, st), end)
 }
 
-// statusOf is the status of a run that has not ended, as far as it decides how the
+// openStatus is the status of a run that has not ended, as far as it decides how the
 // run may end.
-func statusOf(frames []*frame.Frame) wire.Status {
+func openStatus(frames []*frame.Frame) wire.Status {
 	status := wire.StatusPending
 	for _, f := range frames {
 		for _, t := range f.Types {
@@ -135,19 +135,19 @@ func statusOf(frames []*frame.Frame) wire.Status {
 	return status
 }
 
-func (x *Executor) endBy(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
+func (x *Executor) appendEnd(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
 	end(m)
-	if _, err := x.append(ctx, entry{writer: writer, run: r, head: head, to: x.deps.Log.Append}, m); err != nil {
+	if _, err := x.append(ctx, entry{writer: writer, run: r, head: head, append: x.deps.Log.Append}, m); err != nil {
 		return err
 	}
-	x.told(m.State())
-	x.forget(ctx, m.State().Record)
-	return x.related(ctx, m.State())
+	x.notifyLocal(m.State())
+	x.closeSecrets(ctx, m.State().Record)
+	return x.notifyRelatives(ctx, m.State())
 }
 
-// endedBefore does what follows an end that is in the log. Of a log that cannot be
+// finishEnded does what follows an end that is in the log. Of a log that cannot be
 // folded, it is known how the run ended and not with what.
-func (x *Executor) endedBefore(ctx context.Context, last *frame.Frame) error {
+func (x *Executor) finishEnded(ctx context.Context, last *frame.Frame) error {
 	st, _, err := x.load(ctx, last.Run)
 	if errors.Is(err, lifecycle.ErrPanic) {
 		first, ferr := x.deps.Log.First(ctx, last.Run)
@@ -159,14 +159,14 @@ func (x *Executor) endedBefore(ctx context.Context, last *frame.Frame) error {
 			return errors.Join(frame.ErrDamaged, ferr)
 		}
 		st, err = runstate.New(rec), nil
-		if st.Status, _ = endOf(last.Types); st.Status != wire.StatusCancelled {
-			st.Status, st.Error = wire.StatusFailed, &wire.NodeError{Code: string(fault.InternalError), Message: panicked}
+		if st.Status, _ = endStatus(last.Types); st.Status != wire.StatusCancelled {
+			st.Status, st.Error = wire.StatusFailed, &wire.NodeError{Code: string(fault.InternalError), Message: panicMessage}
 		}
 	}
 	if err != nil {
 		return err
 	}
-	x.erase(ctx, last.Run, st)
-	x.forget(ctx, st.Record)
-	return x.related(ctx, st)
+	x.eraseEnded(ctx, last.Run, st)
+	x.closeSecrets(ctx, st.Record)
+	return x.notifyRelatives(ctx, st)
 }

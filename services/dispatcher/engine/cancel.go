@@ -26,7 +26,7 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 // other the wish to end it comes into the log first, as work for a dispatcher: whoever is
 // lost while it tells the children leaves a delivery behind, and the next one goes on.
 func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
-	st, err = x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+	st, err = x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		switch {
 		case st.Status.Terminal() || !may(st.Record):
@@ -35,7 +35,7 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 			return nil
 		}
 		m.Begin(now)
-		if st.Record.Parent == nil && len(x.mayLive(st)) == 0 {
+		if st.Record.Parent == nil && len(x.possiblyLiveChildren(st)) == 0 {
 			m.Cancel(now, c)
 		} else {
 			m.Cancelling(c)
@@ -48,27 +48,27 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 	case err != nil || st.Status.Terminal():
 		return st, false, err
 	}
-	ended, err := x.seeThrough(ctx, subject.Run{Tenant: tenant, RunID: runID})
+	ended, err := x.finishCancel(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if ended != nil {
 		st = ended
 	}
 	return st, false, err
 }
 
-// seeThrough ends a run that is being cancelled: its children first, so that none of them
+// finishCancel ends a run that is being cancelled: its children first, so that none of them
 // is left behind by a run whose end is in the log.
-func (x *Executor) seeThrough(ctx context.Context, r subject.Run) (*runstate.State, error) {
+func (x *Executor) finishCancel(ctx context.Context, r subject.Run) (*runstate.State, error) {
 	done := map[string]bool{}
-	st, err := x.change(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
+	st, err := x.changeRun(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusCancelling {
 			return errNothing
 		}
-		for _, id := range x.mayLive(st) {
+		for _, id := range x.possiblyLiveChildren(st) {
 			if done[id] {
 				continue
 			}
-			if err := x.cancelWith(ctx, st, id); err != nil {
+			if err := x.cancelForParent(ctx, st, id); err != nil {
 				return err
 			}
 			done[id] = true
@@ -80,5 +80,5 @@ func (x *Executor) seeThrough(ctx context.Context, r subject.Run) (*runstate.Sta
 		return st, err
 	}
 	// A child may have come to be meanwhile.
-	return st, x.related(ctx, st)
+	return st, x.notifyRelatives(ctx, st)
 }

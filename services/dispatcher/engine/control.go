@@ -13,7 +13,6 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
@@ -27,17 +26,17 @@ const maxChangeTries = 32
 // errNothing says that there is nothing to change.
 var errNothing = errors.New("nothing to change")
 
-// change appends what a change comes to, wherever the run is executed.
-func (x *Executor) change(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
+// changeRun appends what a change comes to, wherever the run is executed.
+func (x *Executor) changeRun(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
 	for range maxChangeTries {
 		st, head, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 		if errors.Is(err, runlog.ErrNotFound) {
-			return nil, noRun()
+			return nil, runNotFound()
 		}
 		if err != nil {
 			return nil, err
 		}
-		st, err = x.changeAt(ctx, st, head, do)
+		st, err = x.applyChange(ctx, st, head, do)
 		if errors.Is(err, runlog.ErrConflict) {
 			continue // the run moved on; look again
 		}
@@ -46,28 +45,28 @@ func (x *Executor) change(ctx context.Context, tenant, runID string, do change) 
 	return nil, fault.New(fault.Conflict, "the run is moving too fast to be changed; try again")
 }
 
-func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
+func (x *Executor) applyChange(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
 	rec := st.Record
 	if st.Status.Terminal() {
-		x.forget(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
+		x.closeSecrets(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
 	} else if rec.Opened {
 		return nil, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
 	}
-	plan, err := x.plan(ctx, st)
+	plan, err := x.loadPlan(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
 		return nil, err
 	}
-	if err := x.mend(ctx, plan, st, head); err != nil {
+	if err := x.repairBranch(ctx, plan, st, head); err != nil {
 		return nil, err
 	}
 	m := machine.New(plan, x.cfg.Limits, st).Beside()
 	if err := do(m, x.deps.Clock()); err != nil {
 		return st, err
 	}
-	done, err := x.secrets(ctx, rec)
+	done, err := x.openSecrets(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -76,24 +75,24 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, entry{writer: frame.ExternalPrefix + x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m)
+	a, err := x.append(ctx, entry{writer: frame.ExternalPrefix + x.newWriter(), run: r, head: head, append: x.deps.Log.Append}, m)
 	if err != nil {
 		return nil, err
 	}
-	told.saw(a.events)
-	if st = m.State(); a.cut {
+	told.apply(a.events)
+	if st = m.State(); a.truncated {
 		if st, _, err = x.load(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	x.told(st)
+	x.notifyLocal(st)
 	x.announce(r, head.Ownership)
 	done(st.Status)
 	return st, nil
 }
 
-// told has the sessions and watchers of this process know of a change.
-func (x *Executor) told(st *runstate.State) {
+// notifyLocal has the sessions and watchers of this process know of a change.
+func (x *Executor) notifyLocal(st *runstate.State) {
 	switch rec := st.Record; {
 	case st.Status.Terminal():
 		x.Abort(rec.RunID)
@@ -101,17 +100,17 @@ func (x *Executor) told(st *runstate.State) {
 	case st.Status == wire.StatusPaused:
 		x.Abort(rec.RunID)
 	default:
-		x.tellMoved(rec.RunID)
+		x.notifySession(rec.RunID)
 	}
 }
 
 // Pause stops a run, at once or when nothing is at work any more. at is when it did, or
 // when it was asked to.
 func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
-	st, err := x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+	st, err := x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusPending && st.Status != wire.StatusRunning || st.Pausing != nil {
-			return notIn(st, "be paused")
+			return statusConflict(st, "be paused")
 		}
 		m.Begin(now)
 		m.Pause(now, policy, reason, by)
@@ -128,13 +127,13 @@ func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.
 
 // Resume lets a paused run go on.
 func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
-	_, err = x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+	_, err = x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		switch st := m.State(); {
 		case st.Status == wire.StatusPaused:
-		case draining(st):
+		case pauseDraining(st):
 			return fault.New(fault.Conflict, "the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
 		default:
-			return notIn(st, "be resumed")
+			return statusConflict(st, "be resumed")
 		}
 		m.Resume(now, reason)
 		at = wire.FormatTime(now)
@@ -143,22 +142,22 @@ func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 	return at, err
 }
 
-// draining reports that a pause was acknowledged and waits for nodes at work. A run may end
+// pauseDraining reports that a pause was acknowledged and waits for nodes at work. A run may end
 // before it comes to it.
-func draining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
+func pauseDraining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
 
-// notIn is the refusal of what a run's status does not allow (OpenWOP host contract §2.7).
-func notIn(st *runstate.State, what string) *fault.Error {
+// statusConflict is the refusal of what a run's status does not allow (OpenWOP host contract §2.7).
+func statusConflict(st *runstate.State, what string) *fault.Error {
 	code, status := fault.Conflict, st.Status
 	if status.Terminal() {
 		code = fault.RunTerminal
 	}
-	if draining(st) {
+	if pauseDraining(st) {
 		status = wire.StatusPaused
 	}
 	e := fault.New(code, "a run that is %s cannot %s", status, what).With("runStatus", string(status))
 	switch {
-	case draining(st):
+	case pauseDraining(st):
 		e = e.With("pausedAt", st.Pausing.At)
 	case status == wire.StatusPaused:
 		e = e.With("pausedAt", st.PausedAt)
@@ -193,7 +192,7 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 		went = true
 		m.Advance(now) // whoever takes the run up carries the effects out
 	})
-	if went && create.NeverTaken(err) { // it may be what follows from the answer: whoever takes the run up ends it
+	if went && runlog.IsPermanent(err) { // it may be what follows from the answer: whoever takes the run up ends it
 		return x.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
 	}
 	return out, err
@@ -202,8 +201,8 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 // resolve appends an answer, with what goOn makes follow from it.
 func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*machine.Machine, time.Time)) (Resolved, error) {
 	var out Resolved
-	st, err := x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
-		q, err := asked(m.State(), a.NodeID, a.InterruptID)
+	st, err := x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+		q, err := findInterrupt(m.State(), a.NodeID, a.InterruptID)
 		if err != nil {
 			return err
 		}
@@ -245,19 +244,19 @@ func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
 	st, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, false, noRun()
+		return nil, false, runNotFound()
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if q, err = asked(st, nodeID, id); err != nil {
+	if q, err = findInterrupt(st, nodeID, id); err != nil {
 		return nil, false, err
 	}
 	return q, st.Status.Terminal() || !q.Resolved && !st.Asks(q), nil
 }
 
-// asked finds a question by its node, and by its id where the caller knows it.
-func asked(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
+// findInterrupt finds a question by its node, and by its id where the caller knows it.
+func findInterrupt(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
 	q := st.Find(id)
 	if id == "" {
 		if q = st.Open(nodeID); q == nil {
@@ -270,11 +269,13 @@ func asked(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
 	return nil, fault.New(fault.InterruptNotFound, "the node waits for no answer, and has not")
 }
 
-func noRun() *fault.Error { return fault.New(fault.RunNotFound, "no run of this id in your tenant") }
+func runNotFound() *fault.Error {
+	return fault.New(fault.RunNotFound, "no run of this id in your tenant")
+}
 
-// adoptable reports whether a session may go on after a frame of somebody else's: one
+// maySessionAdopt reports whether a session may go on after a frame of somebody else's: one
 // that wakes the run or changes it from beside, and neither ends nor pauses it.
-func adoptable(f *frame.Frame) bool {
+func maySessionAdopt(f *frame.Frame) bool {
 	if f.Kind == subject.End {
 		return false
 	}

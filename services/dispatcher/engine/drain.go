@@ -39,31 +39,31 @@ func (x *Executor) draining() bool {
 	}
 }
 
-// unsentWithin is how long effects that are cut may take to say whether they sent anything.
-const unsentWithin = time.Second
+// unsentTimeout is how long effects that are cut may take to say whether they sent anything.
+const unsentTimeout = time.Second
 
-// finish waits for the effects that run and records their results. Errors: errReleased when the
+// finishEffects waits for the effects that run and records their results. Errors: errReleased when the
 // time for them is over and the run was released without them.
-func (s *session) finish(ctx context.Context) error {
-	if err := s.flushOver(ctx); err != nil { // what was received before
+func (s *session) finishEffects(ctx context.Context) error {
+	if err := s.flushWithCatchUp(ctx); err != nil { // what was received before
 		return err
 	}
-	for s.live > 0 {
+	for s.running > 0 {
 		// Of what is ready at the same time, always the same comes first, and results before the cut.
-		if d, ok := poll(s.done); ok {
-			if err := s.finished(ctx, d); err != nil {
+		if d, ok := tryReceive(s.results); ok {
+			if err := s.recordResult(ctx, d); err != nil {
 				return err
 			}
 			continue
 		}
-		if _, ok := poll(s.moved); ok {
-			if _, err := s.look(ctx); err != nil {
+		if _, ok := tryReceive(s.logMoved); ok {
+			if _, err := s.readIfMoved(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		if r, ok := poll(s.inbox); ok {
-			if err := s.serve(ctx, r); err != nil {
+		if r, ok := tryReceive(s.requests); ok {
+			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
 			continue
@@ -71,23 +71,23 @@ func (s *session) finish(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.x.drain.cut:
-			if err := s.cut(ctx); err != nil {
+		case <-s.exec.drain.cut:
+			if err := s.cancelEffects(ctx); err != nil {
 				return err
 			}
-			return s.release(ctx)
+			return s.releaseRun(ctx)
 		case <-s.heartbeat:
-			s.hold.extend()
-		case <-s.moved:
-			if _, err := s.look(ctx); err != nil {
+			s.delivery.extend()
+		case <-s.logMoved:
+			if _, err := s.readIfMoved(ctx); err != nil {
 				return err
 			}
-		case d := <-s.done:
-			if err := s.finished(ctx, d); err != nil {
+		case d := <-s.results:
+			if err := s.recordResult(ctx, d); err != nil {
 				return err
 			}
-		case r := <-s.inbox:
-			if err := s.serve(ctx, r); err != nil {
+		case r := <-s.requests:
+			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -95,49 +95,49 @@ func (s *session) finish(ctx context.Context) error {
 	return nil
 }
 
-// finished records the end of an effect.
-func (s *session) finished(ctx context.Context, d effectDone) error {
-	if err := s.settleAll(ctx, d); err != nil {
+// recordResult records the end of an effect.
+func (s *session) recordResult(ctx context.Context, d effectResult) error {
+	if err := s.applyResults(ctx, d); err != nil {
 		return err
 	}
-	return s.flushOver(ctx)
+	return s.flushWithCatchUp(ctx)
 }
 
-// cut ends the effects that still run, and records which of them have sent nothing: their outcome
+// cancelEffects ends the effects that still run, and records which of them have sent nothing: their outcome
 // is known.
-func (s *session) cut(ctx context.Context) error {
+func (s *session) cancelEffects(ctx context.Context) error {
 	s.inflight.cancelAll()
-	for late := time.After(unsentWithin); s.live > 0; {
+	for late := time.After(unsentTimeout); s.running > 0; {
 		select {
-		case d := <-s.done:
-			s.live--
-			if !s.late(d) && d.result.Unsent {
-				s.m.Release(d.effect.NodeID)
+		case d := <-s.results:
+			s.running--
+			if !s.endInflight(d) && d.result.Unsent {
+				s.machine.Release(d.effect.NodeID)
 			}
-		case r := <-s.inbox:
+		case r := <-s.requests:
 			r.reply <- context.Canceled
 		case <-late:
-			s.live = 0
+			s.running = 0
 		}
 	}
-	s.stop()
-	return s.flushOver(ctx)
+	s.stopEffects()
+	return s.flushWithCatchUp(ctx)
 }
 
-// release gives the run up and puts it into the queue. It returns errReleased, or why it could not.
-func (s *session) release(ctx context.Context) error {
+// releaseRun gives the run up and puts it into the queue. It returns errReleased, or why it could not.
+func (s *session) releaseRun(ctx context.Context) error {
 	for {
 		f := frame.New(s.run, subject.Wake, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))
-		_, err := s.x.deps.Log.Append(ctx, f, s.head.Pos)
+		_, err := s.exec.deps.Log.Append(ctx, f, s.head.Pos)
 		switch {
 		case err == nil:
-			s.held.claimed.Store(false)
-			s.x.deps.Metrics.Enqueued()
+			s.active.claimed.Store(false)
+			s.exec.deps.Metrics.Enqueued()
 			return errReleased
 		case !errors.Is(err, runlog.ErrConflict):
 			return err
 		}
-		if moved, err := s.reload(ctx, nil); err != nil || !moved {
+		if moved, err := s.reloadState(ctx, nil); err != nil || !moved {
 			return errors.Join(err, runlog.ErrConflict)
 		}
 	}

@@ -27,11 +27,11 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 		return st.Status, nil
 	case errors.Is(err, frame.ErrDamaged):
 		return "", damagedLog(err)
-	case transient(err), refused(err), fault.CodeOf(err) == fault.RunNotFound, fault.CodeOf(err) == fault.Conflict:
+	case isTransient(err), needsLaterEngine(err), fault.CodeOf(err) == fault.RunNotFound, fault.CodeOf(err) == fault.Conflict:
 		return "", err
 	}
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	err = x.endAnyway(ctx, r, frame.ExternalPrefix+x.newWriter(), func(m *machine.Machine) {
+	err = x.endWithRetries(ctx, r, frame.ExternalPrefix+x.newWriter(), func(m *machine.Machine) {
 		now := x.deps.Clock()
 		m.Begin(now)
 		m.Cancel(now, wire.CancelNote{Reason: reason, By: by})
@@ -40,7 +40,7 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	case errors.Is(err, frame.ErrDamaged):
 		return "", damagedLog(err)
 	case errors.Is(err, runlog.ErrNotFound):
-		return "", noRun()
+		return "", runNotFound()
 	case err != nil:
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	if err != nil {
 		return "", err
 	}
-	status, _ := endOf(last.Types)
+	status, _ := endStatus(last.Types)
 	return status, nil
 }
 

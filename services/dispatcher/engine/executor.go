@@ -25,10 +25,10 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // Config bounds execution.
@@ -40,9 +40,9 @@ type Config struct {
 	// HoldResults is how long the result of an effect is held while the log or the redactor cannot
 	// be reached; 0 hands the run back at once.
 	HoldResults time.Duration
-	// MaxTogether bounds how many calls, or ends, of effects go into one frame. More than one leaves
+	// MaxBatch bounds how many calls, or ends, of effects go into one frame. More than one leaves
 	// the order of what they tell next to whoever comes first.
-	MaxTogether int
+	MaxBatch int
 }
 
 // Deps are the executor's collaborators.
@@ -59,12 +59,12 @@ type Deps struct {
 	Types    node.Catalog
 	// Gate decides about models; nil: what nodes require of them is opaque.
 	Gate machine.Gate
-	// Needed looks for the secrets that nodes need; nil: they are not looked for.
-	Needed machine.Secrets
+	// NodeSecrets looks for the secrets that nodes need; nil: they are not looked for.
+	NodeSecrets machine.Secrets
 	// Policy looks for rules against models; nil: there are none.
 	Policy machine.Policy
-	// Vault keeps the clear values of masked runs; nil: there are no such runs.
-	Vault Vault
+	// Cleartext keeps the clear values of masked runs; nil: there are no such runs.
+	Cleartext CleartextStore
 	// Quarantine remembers runs whose log is damaged; nil: they do not come back.
 	Quarantine Quarantine
 	// Backlog reports that runs wait in the queue; nil: unknown.
@@ -75,16 +75,16 @@ type Deps struct {
 	Peers Peers
 	// Snapshots keeps folded states of long runs; nil disables them.
 	Snapshots *snapshot.Keeper
-	// Provides are the runtime capabilities of the host.
-	Provides []string
-	Clock    func() time.Time
-	Logger   *slog.Logger
+	// Capabilities are the runtime capabilities of the host.
+	Capabilities []string
+	Clock        func() time.Time
+	Logger       *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
 	Spans Spans
 	// Metrics is told what is done here; nil: nobody counts.
 	Metrics Metrics
-	// Begins measures how long runs that were handed out take to their first append; nil: nobody does.
-	Begins *queuetime.Meter
+	// FirstAppend measures how long runs that were handed out take to their first append; nil: nobody does.
+	FirstAppend *queuetime.Meter
 	// Wait is told when a run sleeps until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
 	// Forget is told when a run that may sleep will not wake.
@@ -105,35 +105,35 @@ type Executor struct {
 	drainOnce, cutOnce sync.Once
 
 	mu     sync.Mutex // guards what follows
-	active map[string]*held
-	left   map[remark]bool
-	// setbacks counts failures in a row that are the run's own; see setback.
-	setbacks map[string]int
+	active map[string]*activeRun
+	logged map[logKey]bool
+	// failures counts failures in a row that are the run's own; see setback.
+	failures map[string]int
 }
 
-// held is a run that a session of this process executes.
-type held struct {
+// activeRun is a run that a session of this process executes.
+type activeRun struct {
 	cancel context.CancelCauseFunc
-	// pos is the position of the frame that handed the run out.
-	pos uint64
+	// handedOutAt is the position of the frame that handed the run out.
+	handedOutAt uint64
 	// claimed reports that the log has the claim of the session.
 	claimed atomic.Bool
-	// moved signals that others appended to the run's log; capacity 1.
-	moved chan struct{}
+	// logMoved signals that others appended to the run's log; capacity 1.
+	logMoved chan struct{}
 	// joined are further deliveries of the run that came meanwhile; guarded by Executor.mu.
-	joined []joined
+	joined []joinedDelivery
 }
 
-// joined is a delivery that waits for the session of its run.
-type joined struct {
-	hold    *hold
-	release func()
+// joinedDelivery is a delivery that waits for the session of its run.
+type joinedDelivery struct {
+	delivery *delivery
+	release  func()
 }
 
-// notify has the session read the log.
-func (h *held) notify() {
+// notifyLogMoved has the session read the log.
+func (h *activeRun) notifyLogMoved() {
 	select {
-	case h.moved <- struct{}{}:
+	case h.logMoved <- struct{}{}:
 	default: // it will
 	}
 }
@@ -141,19 +141,19 @@ func (h *held) notify() {
 // New makes an executor.
 func New(cfg Config, d Deps) *Executor {
 	if d.Metrics == nil {
-		d.Metrics = uncounted{}
+		d.Metrics = noMetrics{}
 	}
 	if d.Backlog == nil {
 		d.Backlog = func() bool { return false }
 	}
 	if d.Leases == nil {
-		d.Leases = sole{rand.Text()}
+		d.Leases = soleProcess{rand.Text()}
 	}
 	if d.Snapshots == nil {
 		d.Snapshots = snapshot.Without(d.Log)
 	}
 	return &Executor{
-		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*held{}, left: map[remark]bool{}, setbacks: map[string]int{},
+		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*activeRun{}, logged: map[logKey]bool{}, failures: map[string]int{},
 		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
 	}
 }
@@ -186,28 +186,28 @@ func (x *Executor) Abort(runID string) {
 	}
 }
 
-// tellMoved has the session of a run, if this process has one, read what others appended.
-func (x *Executor) tellMoved(runID string) { x.Moved(runID, 0) }
+// notifySession has the session of a run, if this process has one, read what others appended.
+func (x *Executor) notifySession(runID string) { x.Moved(runID, 0) }
 
-// enter reserves a run for one session of this process. If it has one, the delivery joins it: the
+// reserveRun reserves a run for one session of this process. If it has one, the delivery joins it: the
 // session reads the log, and whoever runs it takes the delivery up afterwards.
-func (x *Executor) enter(l *hold) (h *held, ok bool) {
-	f := l.delivery.Frame()
+func (x *Executor) reserveRun(l *delivery) (h *activeRun, ok bool) {
+	f := l.message.Frame()
 	runID := f.Run.RunID
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if h := x.active[runID]; h != nil {
-		h.joined = append(h.joined, joined{l, l.keep()})
-		h.notify()
+		h.joined = append(h.joined, joinedDelivery{l, l.keepExtended()})
+		h.notifyLogMoved()
 		return nil, false
 	}
-	h = &held{pos: f.Pos, cancel: func(error) {}, moved: make(chan struct{}, 1)}
+	h = &activeRun{handedOutAt: f.Pos, cancel: func(error) {}, logMoved: make(chan struct{}, 1)}
 	x.active[runID] = h
 	return h, true
 }
 
-// leave ends the reservation and returns the deliveries that joined it.
-func (x *Executor) leave(runID string, h *held) []joined {
+// leaveRun ends the reservation and returns the deliveries that joined it.
+func (x *Executor) leaveRun(runID string, h *activeRun) []joinedDelivery {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.active, runID)
@@ -216,61 +216,61 @@ func (x *Executor) leave(runID string, h *held) []joined {
 
 // Execute takes a handed-out run as far as it goes, and ends the delivery.
 func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
-	for l := newHold(x, d); l != nil; {
+	for l := newDelivery(x, d); l != nil; {
 		l.process = runlog.ProcessOf(d) // also of deliveries that join it: what it holds counts for them
-		l = x.turn(ctx, l)
+		l = x.executeDelivery(ctx, l)
 	}
 }
 
-// turn executes the run of one delivery and ends it. next is another delivery of the same run that
+// executeDelivery executes the run of one delivery and ends it. next is another delivery of the same run that
 // came meanwhile: what it was appended for may not have been seen.
-func (x *Executor) turn(ctx context.Context, l *hold) (next *hold) {
-	r := l.delivery.Frame().Run
+func (x *Executor) executeDelivery(ctx context.Context, l *delivery) (next *delivery) {
+	r := l.message.Frame().Run
 	if x.draining() {
-		x.end(l.end(l.delivery.Return), r, "return")
+		x.logEndFailure(l.endWith(l.message.Return), r, "return")
 		return nil
 	}
-	h, ok := x.enter(l)
+	h, ok := x.reserveRun(l)
 	if !ok {
 		return nil
 	}
-	err := x.contain(r.RunID, func() error { return x.attempts(ctx, l, h) })
-	kept := l.keep() // there may be logs to read
+	err := x.contain(r.RunID, func() error { return x.runSessions(ctx, l, h) })
+	kept := l.keepExtended() // there may be logs to read
 	switch {
 	case errors.Is(err, errCancelling):
-		err = x.contain(r.RunID, func() error { _, err := x.seeThrough(ctx, r); return err })
+		err = x.contain(r.RunID, func() error { _, err := x.finishCancel(ctx, r); return err })
 	case errors.Is(err, errOrphaned):
-		err = x.contain(r.RunID, func() error { return x.cancelChild(ctx, r.Tenant, r.RunID) })
+		err = x.contain(r.RunID, func() error { return x.cancelOrphan(ctx, r.Tenant, r.RunID) })
 	}
 	if errors.Is(err, lifecycle.ErrPanic) {
-		err = x.endBroken(ctx, r, h.pos)
+		err = x.endPanicked(ctx, r, h.handedOutAt)
 	}
 	kept()
-	for _, j := range x.leave(r.RunID, h) {
+	for _, j := range x.leaveRun(r.RunID, h) {
 		j.release()
-		pos := j.hold.delivery.Frame().Pos
+		pos := j.delivery.message.Frame().Pos
 		switch {
-		case pos == l.delivery.Frame().Pos: // the same message, handed out again: it has one end
-			l = j.hold
-		case next != nil && pos != next.delivery.Frame().Pos:
-			x.end(next.end(next.delivery.Ack), r, "ack")
-			next = j.hold
+		case pos == l.message.Frame().Pos: // the same message, handed out again: it has one end
+			l = j.delivery
+		case next != nil && pos != next.message.Frame().Pos:
+			x.logEndFailure(next.endWith(next.message.Ack), r, "ack")
+			next = j.delivery
 		default:
-			next = j.hold
+			next = j.delivery
 		}
 	}
-	x.conclude(ctx, l, err)
+	x.endDelivery(ctx, l, err)
 	return next
 }
 
 // maxAttempts bounds how often a run is attempted in a row because its log moved on.
 const maxAttempts = 8
 
-// attempts runs sessions until one is not ended by a change of the log.
-func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
-	begun := x.beginning()
+// runSessions runs sessions until one is not ended by a change of the log.
+func (x *Executor) runSessions(ctx context.Context, l *delivery, h *activeRun) (err error) {
+	begun := x.measureStart()
 	for n := range maxAttempts {
-		err = x.cancellable(ctx, h, func(ctx context.Context) error { return x.attempt(ctx, l, h, begun, n > 0) })
+		err = x.withCancel(ctx, h, func(ctx context.Context) error { return x.runSession(ctx, l, h, begun, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -278,8 +278,8 @@ func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
 	return err
 }
 
-// cancellable runs a session that Abort and LeaseLost can cancel.
-func (x *Executor) cancellable(ctx context.Context, h *held, session func(ctx context.Context) error) error {
+// withCancel runs a session that Abort and LeaseLost can cancel.
+func (x *Executor) withCancel(ctx context.Context, h *activeRun, session func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x.mu.Lock()
@@ -288,111 +288,111 @@ func (x *Executor) cancellable(ctx context.Context, h *held, session func(ctx co
 	return session(ctx)
 }
 
-// conclude ends a delivery by what became of its run.
-func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
-	f := l.delivery.Frame()
-	why, giveUp := aside(err, x.setback(f.Run.RunID, err))
+// endDelivery ends a delivery by what became of its run.
+func (x *Executor) endDelivery(ctx context.Context, l *delivery, err error) {
+	f := l.message.Frame()
+	why, giveUp := shouldQuarantine(err, x.countFailure(f.Run.RunID, err))
 	switch {
 	case err == nil, errors.Is(err, errReleased): // the release is in the queue
-		x.end(l.end(l.delivery.Ack), f.Run, "ack")
+		x.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 	case errors.Is(err, errCovered):
 		x.deps.Metrics.Conflict()
-		x.end(l.end(l.delivery.Ack), f.Run, "ack")
+		x.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 	case errors.Is(err, errElsewhere): // it may be the owner's to end
 		x.deps.Metrics.Conflict()
 	case errors.Is(err, errLeaseLost): // another dispatcher may have it
 	case ctx.Err() != nil:
-		x.end(l.end(l.delivery.Return), f.Run, "return")
+		x.logEndFailure(l.endWith(l.message.Return), f.Run, "return")
 	case giveUp:
-		x.setAside(ctx, l, why, err)
-	case refused(err):
-		x.leaveTo(f.Run.RunID, err)
-		x.end(l.end(l.delivery.Retry), f.Run, "retry")
+		x.quarantineRun(ctx, l, why, err)
+	case needsLaterEngine(err):
+		x.logNeedsLaterEngine(f.Run.RunID, err)
+		x.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
 	default:
 		x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
-		x.end(l.end(l.delivery.Retry), f.Run, "retry")
+		x.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
 	}
 }
 
-// end logs a delivery that could not be ended; the queue hands it out again.
-func (x *Executor) end(err error, r subject.Run, what string) {
+// logEndFailure logs a delivery that could not be ended; the queue hands it out again.
+func (x *Executor) logEndFailure(err error, r subject.Run, what string) {
 	if err != nil {
 		x.deps.Logger.Debug("delivery not ended", "run_id", r.RunID, "what", what, "error", err)
 	}
 }
 
-// beginning measures until begun is called, or called again, which changes nothing.
-func (x *Executor) beginning() (begun func()) {
-	x.deps.Begins.Enter(x.deps.Clock())
-	return sync.OnceFunc(func() { x.deps.Begins.Leave(x.deps.Clock()) })
+// measureStart measures until begun is called, or called again, which changes nothing.
+func (x *Executor) measureStart() (begun func()) {
+	x.deps.FirstAppend.Enter(x.deps.Clock())
+	return sync.OnceFunc(func() { x.deps.FirstAppend.Leave(x.deps.Clock()) })
 }
 
-// attempt runs one session from the log's state to where it can go no further. again says that an
+// runSession runs one session from the log's state to where it can go no further. again says that an
 // earlier session has run under the same delivery.
-func (x *Executor) attempt(ctx context.Context, l *hold, h *held, begun func(), again bool) error {
+func (x *Executor) runSession(ctx context.Context, l *delivery, h *activeRun, begun func(), again bool) error {
 	defer begun()
 	h.claimed.Store(false)
-	f := l.delivery.Frame()
-	kept := l.keep() // to read the log may take long
+	f := l.message.Frame()
+	kept := l.keepExtended() // to read the log may take long
 	defer kept()
-	st, head, err := x.stateOf(ctx, l.delivery, again)
-	if errors.Is(err, vault.ErrGone) {
-		return x.abandon(ctx, f.Run)
+	st, head, err := x.loadForDelivery(ctx, l.message, again)
+	if errors.Is(err, cleartext.ErrGone) {
+		return x.endWithoutCleartext(ctx, f.Run)
 	}
 	if err != nil {
 		return err
 	}
-	ctx = sealed(ctx, st.Record)
+	ctx = guardReplay(ctx, st.Record)
 	if st.Status.Terminal() {
-		x.erase(ctx, f.Run, st)
-		x.forget(ctx, st.Record) // whoever ended it may have been lost before it did
-		return x.related(ctx, st)
+		x.eraseEnded(ctx, f.Run, st)
+		x.closeSecrets(ctx, st.Record) // whoever ended it may have been lost before it did
+		return x.notifyRelatives(ctx, st)
 	}
-	if err := x.entitled(ctx, f.Run, f.Pos, head.Ownership); err != nil {
+	if err := x.checkOwnership(ctx, f.Run, f.Pos, head.Ownership); err != nil {
 		return err
 	}
-	if err := x.cut(ctx, st); err != nil {
+	if err := x.checkMustEnd(ctx, st); err != nil {
 		return err
 	}
-	plan, err := x.plan(ctx, st)
+	plan, err := x.loadPlan(ctx, st)
 	if err != nil {
 		return err
 	}
-	done, err := x.secrets(ctx, st.Record)
+	done, err := x.openSecrets(ctx, st.Record)
 	if err != nil {
 		return err
 	}
 	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
-		return lost(err)
+		return asLost(err)
 	}
-	m, err := x.machine(ctx, plan, st)
+	m, err := x.newMachine(ctx, plan, st)
 	if err != nil {
 		return err
 	}
 	s := newSession(x, l, f.Run, head, m)
-	s.held, s.moved, s.begun = h, h.moved, begun
+	s.active, s.logMoved, s.onFirstAppend = h, h.logMoved, begun
 	defer func() {
-		s.stop()
-		done(s.m.State().Status)
+		s.stopEffects()
+		done(s.machine.State().Status)
 	}()
 	if s.spans, err = x.spans(ctx, f.Run, st.Record, head); err != nil {
 		return err
 	}
-	if err := s.hearChildren(ctx); err != nil {
+	if err := s.readChildren(ctx); err != nil {
 		return err
 	}
 	kept() // from here on the session extends the delivery
-	if err := s.drive(ctx); err != nil {
+	if err := s.runMachine(ctx); err != nil {
 		return err
 	}
-	defer l.keep()()
-	return x.related(ctx, s.m.State())
+	defer l.keepExtended()()
+	return x.notifyRelatives(ctx, s.machine.State())
 }
 
-// secrets has the redactor know the run's own secrets while something is recorded of
+// openSecrets has the redactor know the run's own secrets while something is recorded of
 // it here; done has them forgotten if the run has ended. They are registered each
 // time, because the redactor may have lost its memory meanwhile.
-func (x *Executor) secrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
+func (x *Executor) openSecrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
 	if r.CredentialRef == "" || x.deps.Secrets == nil {
 		return func(wire.Status) {}, nil
 	}
@@ -401,13 +401,13 @@ func (x *Executor) secrets(ctx context.Context, r *wire.RunRecord) (done func(wi
 	}
 	return func(status wire.Status) {
 		if status.Terminal() {
-			x.forget(ctx, r)
+			x.closeSecrets(ctx, r)
 		}
 	}, nil
 }
 
-// forget has the secrets of an ended run forgotten.
-func (x *Executor) forget(ctx context.Context, r *wire.RunRecord) {
+// closeSecrets has the secrets of an ended run forgotten.
+func (x *Executor) closeSecrets(ctx context.Context, r *wire.RunRecord) {
 	if r.CredentialRef == "" || x.deps.Secrets == nil {
 		return
 	}
@@ -416,9 +416,9 @@ func (x *Executor) forget(ctx context.Context, r *wire.RunRecord) {
 	}
 }
 
-// stateOf trusts a start frame that is handed out for the first time to be all
+// loadForDelivery trusts a start frame that is handed out for the first time to be all
 // there is; the first append proves it. Anything else is read from the log.
-func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
+func (x *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && !d.Redelivered() && !again {
 		rec, err := f.Record()
@@ -443,7 +443,7 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (
 	return st, head, err
 }
 
-func (x *Executor) plan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
+func (x *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
 	e, err := x.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
 	if fault.CodeOf(err) == fault.WorkflowNotFound {
 		err = errors.Join(errNoDefinition, err)
@@ -451,5 +451,5 @@ func (x *Executor) plan(ctx context.Context, st *runstate.State) (machine.Plan, 
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed, Policy: x.deps.Policy, Provides: x.deps.Provides}, nil
+	return machine.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.NodeSecrets, Policy: x.deps.Policy, Provides: x.deps.Capabilities}, nil
 }

@@ -30,7 +30,7 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	if head.Next >= rec.Copied() {
 		return st, head, nil
 	}
-	source, err := x.history(ctx, rec)
+	source, err := x.readHistory(ctx, rec)
 	if err != nil {
 		return nil, frame.Head{}, err
 	}
@@ -40,8 +40,8 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	}
 	r, writer := subjectOf(rec), x.newWriter()
 	for head.Next < len(source) {
-		events := portion(rec, source[head.Next:], at)
-		f := frame.New(r, subject.Step, head, events).By(writer).In(x.trace(rec).Run())
+		events := nextPortion(rec, source[head.Next:], at)
+		f := frame.New(r, subject.Step, head, events).By(writer).In(x.traceContext(rec).Run())
 		if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
 			return nil, frame.Head{}, fmt.Errorf("copy history of run %s: %w", rec.Fork.SourceRunID, err)
 		}
@@ -55,10 +55,10 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	return st, head, nil
 }
 
-// history is what a fork begins with of what its source has recorded. A source that lost its end
+// readHistory is what a fork begins with of what its source has recorded. A source that lost its end
 // reads whole, and has too little.
-func (x *Executor) history(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	source, err := x.source(ctx, rec)
+func (x *Executor) readHistory(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	source, err := x.readSource(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,10 @@ func (x *Executor) history(ctx context.Context, rec *wire.RunRecord) ([]wire.Eve
 	return source[:rec.Copied()], nil
 }
 
-// portion is as much of a source's history as goes into one frame, as events of the fork.
+// nextPortion is as much of a source's history as goes into one frame, as events of the fork.
 // They are recorded in its log now, so that nothing is overdue in it that was recorded
 // long ago.
-func portion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Event {
+func nextPortion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Event {
 	var (
 		out  []wire.Event
 		size int
@@ -90,9 +90,9 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
-// source is what a fork's source had recorded when it was forked.
-func (x *Executor) source(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	events, err := x.events(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
+// readSource is what a fork's source had recorded when it was forked.
+func (x *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	events, err := x.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}
@@ -104,7 +104,7 @@ func (x *Executor) source(ctx context.Context, rec *wire.RunRecord) ([]wire.Even
 	return events, runstate.Refuse(rec.RunID, version)
 }
 
-func (x *Executor) events(ctx context.Context, r subject.Run) ([]wire.Event, error) {
+func (x *Executor) readEvents(ctx context.Context, r subject.Run) ([]wire.Event, error) {
 	frames, err := x.deps.Log.Run(ctx, r)
 	if err != nil {
 		return nil, err
@@ -123,38 +123,38 @@ func (x *Executor) events(ctx context.Context, r subject.Run) ([]wire.Event, err
 	return out, nil
 }
 
-// mend completes what the copied history of a branch has only begun, before anything else
+// repairBranch completes what the copied history of a branch has only begun, before anything else
 // is done to it. An ErrConflict says that the log has moved on: here, or by a session that
 // has done the same.
-func (x *Executor) mend(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
+func (x *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	if rec.Copied() == 0 || rec.Replays() || st.Next != rec.Copied() || st.Status.Terminal() {
 		return nil
 	}
-	m, err := x.machine(ctx, plan, st)
+	m, err := x.newMachine(ctx, plan, st)
 	if err != nil {
 		return err
 	}
 	m.Mend(x.deps.Clock())
-	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, to: x.deps.Log.Append}, m)
+	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, append: x.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}
 	return err
 }
 
-// machine is the run's: with its source's tape if it replays, or if it is a branch that may
+// newMachine is the run's: with its source's tape if it replays, or if it is a branch that may
 // end amid what a node told.
-func (x *Executor) machine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
+func (x *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
 	m, rec := machine.New(plan, x.cfg.Limits, st), st.Record
 	if !x.needsSource(st) {
 		return m, nil
 	}
-	source, err := x.source(ctx, rec)
+	source, err := x.readSource(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	own, err := x.events(ctx, subjectOf(rec))
+	own, err := x.readEvents(ctx, subjectOf(rec))
 	if err != nil {
 		return nil, err
 	}
@@ -174,24 +174,24 @@ func (x *Executor) needsSource(st *runstate.State) bool {
 	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.Torn(st, x.deps.Types))
 }
 
-// sealed is the context of a run's work: nothing leaves it while the run replays.
-func sealed(ctx context.Context, rec *wire.RunRecord) context.Context {
+// guardReplay is the context of a run's work: nothing leaves it while the run replays.
+func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 	if rec.Replays() {
-		return replayguard.Off(ctx)
+		return replayguard.Forbid(ctx)
 	}
 	return ctx
 }
 
-// guarded is the models' seam: no task of a replay passes it, whoever asks for one.
-func (s *session) guarded(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
+// runModelTask is the models' seam: no task of a replay passes it, whoever asks for one.
+func (s *session) runModelTask(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
 	if rec.Replays() || replayguard.Check(ctx) != nil {
 		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
 	}
-	return s.x.deps.Models.Run(ctx, t, journal{s: s, effect: e})
+	return s.exec.deps.Models.Run(ctx, t, journal{s: s, effect: e})
 }
 
-// lost reports that an error of copying means that somebody else does it.
-func lost(err error) error {
+// asLost reports that an error of copying means that somebody else does it.
+func asLost(err error) error {
 	if errors.Is(err, runlog.ErrConflict) {
 		return errLost
 	}

@@ -47,9 +47,9 @@ func (f inflight) cancelAll() {
 	}
 }
 
-// drop ends the effects that the run no longer waits for, such as those whose time
+// cancelDropped ends the effects that the run no longer waits for, such as those whose time
 // was up. They end beside the writer, who throws away what they still bring.
-func (f inflight) drop(m *machine.Machine) {
+func (f inflight) cancelDropped(m *machine.Machine) {
 	for a, e := range f.effects {
 		if !m.Carries(e) {
 			f.cancels[a]()
@@ -57,12 +57,12 @@ func (f inflight) drop(m *machine.Machine) {
 	}
 }
 
-// stale refuses what an effect tells that the run no longer waits for: nothing of a
+// isStale refuses what an effect tells that the run no longer waits for: nothing of a
 // late attempt gets into the log.
-func (s *session) stale(e machine.Effect) bool { return !s.m.Carries(e) }
+func (s *session) isStale(e machine.Effect) bool { return !s.machine.Carries(e) }
 
-// late reports whether the end of an effect comes after its attempt was given up.
-func (s *session) late(d effectDone) bool {
+// endInflight reports whether the end of an effect comes after its attempt was given up.
+func (s *session) endInflight(d effectResult) bool {
 	s.inflight.remove(d.effect)
-	return s.stale(d.effect)
+	return s.isStale(d.effect)
 }

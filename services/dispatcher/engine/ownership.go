@@ -44,12 +44,12 @@ const (
 	Covers
 )
 
-// sole is the lease of the only process.
-type sole struct{ process string }
+// soleProcess is the lease of the only process.
+type soleProcess struct{ process string }
 
-func (s sole) Process() string                           { return s.process }
-func (sole) Await(context.Context, string) error         { return nil }
-func (sole) Alive(context.Context, string) (bool, error) { return false, nil }
+func (s soleProcess) Process() string                           { return s.process }
+func (soleProcess) Await(context.Context, string) error         { return nil }
+func (soleProcess) Alive(context.Context, string) (bool, error) { return false, nil }
 
 // errElsewhere says that another dispatcher owns the run, is alive, and has been told of the
 // delivery's frame.
@@ -61,10 +61,10 @@ var errCovered = fmt.Errorf("%w, for another delivery", errElsewhere)
 // errLeaseLost ends the sessions of a process whose lease was lost.
 var errLeaseLost = errors.New("dispatcher lease lost")
 
-// entitled reports whether this process may execute a run: one that no process owns, that it owns
+// checkOwnership reports whether this process may execute a run: one that no process owns, that it owns
 // itself, or whose owner's lease is over. pos is the position of the frame that handed the run out.
 // Errors: errElsewhere, errCovered, runlog.ErrUnavailable.
-func (x *Executor) entitled(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
+func (x *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
 	if o.Owner == "" || o.Owner == x.deps.Leases.Process() {
 		return nil
 	}
@@ -115,8 +115,8 @@ func (x *Executor) Moved(runID string, pos uint64) Held {
 	if h == nil {
 		return NotHeld
 	}
-	h.notify()
-	if h.claimed.Load() && h.pos != pos {
+	h.notifyLogMoved()
+	if h.claimed.Load() && h.handedOutAt != pos {
 		return Covers
 	}
 	return Executes
@@ -155,12 +155,12 @@ func (x *Executor) Announce(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case a := <-x.announcements:
-			wg.Go(func() { x.send(ctx, a) })
+			wg.Go(func() { x.sendAnnouncement(ctx, a) })
 		}
 	}
 }
 
-func (x *Executor) send(ctx context.Context, a announcement) {
+func (x *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	for n := range announceTries {
 		if n > 0 && !lifecycle.Wait(ctx, announcePause) {
 			return
@@ -197,7 +197,7 @@ func (x *Executor) Requeue(ctx context.Context, r subject.Run) error {
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
 		case errors.Is(err, frame.ErrDamaged):
-			x.notWoken(r.RunID, err)
+			x.logNotWoken(r.RunID, err)
 			return nil
 		case err != nil:
 			return err

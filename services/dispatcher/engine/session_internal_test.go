@@ -24,10 +24,10 @@ func goroutine() string {
 func TestDo_UsesTheGoroutineOfAnEffectThatHasEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &session{spare: make(chan func()), waits: make(chan struct{}, 1)}
+		s := &session{handoff: make(chan func()), idle: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancel(t.Context())
 		on := func() (name string) {
-			s.do(func() { name = goroutine() })
+			s.runOnGoroutine(func() { name = goroutine() })
 			synctest.Wait()
 			return name
 		}
@@ -39,7 +39,7 @@ func TestDo_UsesTheGoroutineOfAnEffectThatHasEnded(t *testing.T) {
 			var mu sync.Mutex
 			names, hold := map[string]bool{}, make(chan struct{})
 			for range 5 {
-				s.do(func() {
+				s.runOnGoroutine(func() {
 					mu.Lock()
 					names[goroutine()] = true
 					mu.Unlock()

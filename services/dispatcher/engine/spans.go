@@ -28,8 +28,8 @@ type spans struct {
 	clock func() time.Time
 }
 
-// trace is what others need to join the trace of a run.
-func (x *Executor) trace(rec *wire.RunRecord) runspan.Context {
+// traceContext is what others need to join the trace of a run.
+func (x *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
 	if x.deps.Spans == nil {
 		return runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent))
 	}
@@ -65,17 +65,17 @@ func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord
 	return s, nil
 }
 
-// appended takes events that this writer has appended, which began at a time.
-func (s *spans) appended(events []wire.Event, start time.Time) {
+// exportAppend takes events that this writer has appended, which began at a time.
+func (s *spans) exportAppend(events []wire.Event, start time.Time) {
 	if s == nil || len(events) == 0 {
 		return
 	}
 	s.sink.Ended([]*runspan.Span{s.fold.Append(events, start, s.clock())})
-	s.saw(events)
+	s.apply(events)
 }
 
-// saw takes events that were appended.
-func (s *spans) saw(events []wire.Event) {
+// apply takes events that were appended.
+func (s *spans) apply(events []wire.Event) {
 	if s == nil {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Vault keeps the clear bodies of frames whose bodies in the log are masked.
-type Vault interface {
+// CleartextStore keeps the clear bodies of frames whose bodies in the log are masked.
+type CleartextStore interface {
 	// Put seals the body of the frame that begins with an event and has a writer.
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
 	// Get opens it.
@@ -23,29 +23,29 @@ type Vault interface {
 	Erase(ctx context.Context, r subject.Run) error
 }
 
-// errNoVault says that a masked run came to a host that keeps no clear values.
-var errNoVault = errors.New("the run's log is masked, and this host has no vault to open it with")
+// errNoCleartextStore says that a masked run came to a host that keeps no clear values.
+var errNoCleartextStore = errors.New("the run's log is masked, and this host has no vault to open it with")
 
-// conceal seals the events of a run that has sensitive values and gives the masked
+// maskEvents seals the events of a run that has sensitive values and gives the masked
 // ones, which are what the log gets. Whoever takes the run over goes on with the clear
 // ones; the machine has them already.
-func (x *Executor) conceal(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, events []wire.Event) ([]wire.Event, error) {
+func (x *Executor) maskEvents(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, events []wire.Event) ([]wire.Event, error) {
 	if m.State().Record.Masking == "" || len(events) == 0 {
 		return events, nil
 	}
 	if m.State().Record.Replays() { // it has no clear values of its source's
-		return masked(m.Sensitive(), events), nil
+		return maskAll(m.Sensitive(), events), nil
 	}
-	if x.deps.Vault == nil {
-		return nil, errNoVault
+	if x.deps.Cleartext == nil {
+		return nil, errNoCleartextStore
 	}
-	if err := x.deps.Vault.Put(ctx, r, head.Next, writer, wire.AppendEvents(nil, events)); err != nil {
+	if err := x.deps.Cleartext.Put(ctx, r, head.Next, writer, wire.AppendEvents(nil, events)); err != nil {
 		return nil, err
 	}
-	return masked(m.Sensitive(), events), nil
+	return maskAll(m.Sensitive(), events), nil
 }
 
-func masked(p *node.MaskPolicy, events []wire.Event) []wire.Event {
+func maskAll(p *node.MaskPolicy, events []wire.Event) []wire.Event {
 	out := make([]wire.Event, len(events))
 	for i, e := range events {
 		out[i] = p.Event(e)
@@ -53,16 +53,16 @@ func masked(p *node.MaskPolicy, events []wire.Event) []wire.Event {
 	return out
 }
 
-// reveal folds a masked run with its clear values. One that has ended is not gone on
+// foldCleartext folds a masked run with its clear values. One that has ended is not gone on
 // with, and nothing is kept of it.
-func (x *Executor) reveal(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {
+func (x *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {
 	if st.Record.Masking == "" || st.Status.Terminal() || st.Record.Replays() {
 		return st, nil
 	}
-	if x.deps.Vault == nil {
-		return nil, errNoVault
+	if x.deps.Cleartext == nil {
+		return nil, errNoCleartextStore
 	}
-	body, err := x.deps.Vault.Get(ctx, frames[0].Run, frames[0].First, frames[0].Writer)
+	body, err := x.deps.Cleartext.Get(ctx, frames[0].Run, frames[0].First, frames[0].Writer)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (x *Executor) reveal(ctx context.Context, st *runstate.State, frames []*fra
 	}
 	clear := runstate.New(rec)
 	for _, f := range frames[1:] {
-		events, err := x.opened(ctx, f)
+		events, err := x.clearEvents(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -87,12 +87,12 @@ func (x *Executor) reveal(ctx context.Context, st *runstate.State, frames []*fra
 	return clear, nil
 }
 
-// opened are the clear events of a frame.
-func (x *Executor) opened(ctx context.Context, f *frame.Frame) ([]wire.Event, error) {
+// clearEvents are the clear events of a frame.
+func (x *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Event, error) {
 	if f.Last < f.First { // it has none
 		return nil, nil
 	}
-	body, err := x.deps.Vault.Get(ctx, f.Run, f.First, f.Writer)
+	body, err := x.deps.Cleartext.Get(ctx, f.Run, f.First, f.Writer)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func (x *Executor) opened(ctx context.Context, f *frame.Frame) ([]wire.Event, er
 	return events, nil
 }
 
-// abandon ends a run whose clear values are gone: nobody can go on with it, and with
+// endWithoutCleartext ends a run whose clear values are gone: nobody can go on with it, and with
 // the masked ones it would do something else.
-func (x *Executor) abandon(ctx context.Context, r subject.Run) error {
+func (x *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error {
 	frames, err := x.deps.Log.Run(ctx, r)
 	if err != nil {
 		return err
@@ -114,28 +114,28 @@ func (x *Executor) abandon(ctx context.Context, r subject.Run) error {
 	if err != nil {
 		return err
 	}
-	plan, err := x.plan(ctx, st)
+	plan, err := x.loadPlan(ctx, st)
 	if err != nil {
 		return err
 	}
 	m := machine.New(plan, x.cfg.Limits, st)
 	m.Abandon(x.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
-	if _, err = x.append(ctx, entry{writer: x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m); err != nil {
+	if _, err = x.append(ctx, entry{writer: x.newWriter(), run: r, head: head, append: x.deps.Log.Append}, m); err != nil {
 		return err
 	}
-	return x.related(ctx, m.State())
+	return x.notifyRelatives(ctx, m.State())
 }
 
-// erase removes the clear values and the snapshot of a run that has ended.
-func (x *Executor) erase(ctx context.Context, r subject.Run, st *runstate.State) {
+// eraseEnded removes the clear values and the snapshot of a run that has ended.
+func (x *Executor) eraseEnded(ctx context.Context, r subject.Run, st *runstate.State) {
 	if !st.Status.Terminal() {
 		return
 	}
 	x.deps.Snapshots.Ended(st)
-	if st.Record.Masking == "" || x.deps.Vault == nil {
+	if st.Record.Masking == "" || x.deps.Cleartext == nil {
 		return
 	}
-	if err := x.deps.Vault.Erase(context.WithoutCancel(ctx), r); err != nil {
+	if err := x.deps.Cleartext.Erase(context.WithoutCancel(ctx), r); err != nil {
 		x.deps.Logger.Warn("clear values of an ended run not erased", "run_id", r.RunID, "error", err)
 	}
 }

@@ -15,55 +15,55 @@ import (
 // How many deliveries in a row may fail in one process before a run is quarantined. The queue's
 // pause between them grows to eight seconds.
 const (
-	// maxTries is about a minute.
-	maxTries = 10
-	// maxTriesEngine is about ten minutes: in a rolling upgrade a newer dispatcher takes
+	// maxFailuresInRow is about a minute.
+	maxFailuresInRow = 10
+	// maxFailuresLaterEngine is about ten minutes: in a rolling upgrade a newer dispatcher takes
 	// the run before that.
-	maxTriesEngine = 80
+	maxFailuresLaterEngine = 80
 )
 
-// aside decides whether a run is quarantined after a delivery that failed. What is
+// shouldQuarantine decides whether a run is quarantined after a delivery that failed. What is
 // unavailable never quarantines a run, however often it is tried: that is an outage
 // of the host, not a fault of the run.
-func aside(err error, tries int) (c quarantine.Cause, ok bool) {
-	c = quarantine.Cause{Reason: reasonOf(err), Tries: tries}
+func shouldQuarantine(err error, tries int) (c quarantine.Cause, ok bool) {
+	c = quarantine.Cause{Reason: quarantineReason(err), Tries: tries}
 	switch {
 	case c.Reason == quarantine.ReasonDamaged, c.Reason == quarantine.ReasonPanic: // another try would come to the same
 		return c, true
-	case transient(err):
+	case isTransient(err):
 		return c, false
 	case c.Reason == quarantine.ReasonEngine:
-		return c, tries >= maxTriesEngine
+		return c, tries >= maxFailuresLaterEngine
 	default:
-		return c, tries >= maxTries
+		return c, tries >= maxFailuresInRow
 	}
 }
 
-// maxSetbacks bounds the runs whose failures are counted.
-const maxSetbacks = 4096
+// maxFailures bounds the runs whose failures are counted.
+const maxFailures = 4096
 
-// setback counts a failure of a run, if it is the run's own and not an outage, and returns how many
+// countFailure counts a failure of a run, if it is the run's own and not an outage, and returns how many
 // there were in a row in this process.
-func (x *Executor) setback(runID string, err error) int {
+func (x *Executor) countFailure(runID string, err error) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(x.setbacks, runID)
+		delete(x.failures, runID)
 		return 0
-	case transient(err), errors.Is(err, errElsewhere), errors.Is(err, errReleased):
-		return x.setbacks[runID]
+	case isTransient(err), errors.Is(err, errElsewhere), errors.Is(err, errReleased):
+		return x.failures[runID]
 	}
-	if len(x.setbacks) >= maxSetbacks {
-		clear(x.setbacks)
+	if len(x.failures) >= maxFailures {
+		clear(x.failures)
 	}
-	x.setbacks[runID]++
-	return x.setbacks[runID]
+	x.failures[runID]++
+	return x.failures[runID]
 }
 
-func reasonOf(err error) string {
+func quarantineReason(err error) string {
 	switch {
-	case refused(err): // also where an older engine cannot fold the log
+	case needsLaterEngine(err): // also where an older engine cannot fold the log
 		return quarantine.ReasonEngine
 	case errors.Is(err, frame.ErrDamaged):
 		return quarantine.ReasonDamaged
@@ -79,21 +79,21 @@ func reasonOf(err error) string {
 // errNoDefinition marks the failure to get a run's definition.
 var errNoDefinition = errors.New("the run's workflow definition is missing")
 
-// refused reports a run that only a later engine may continue.
-func refused(err error) bool { return fault.CodeOf(err) == fault.EngineVersionMismatch }
+// needsLaterEngine reports a run that only a later engine may continue.
+func needsLaterEngine(err error) bool { return fault.CodeOf(err) == fault.EngineVersionMismatch }
 
-// transient reports a failure that passes without the run: a part of the host is
+// isTransient reports a failure that passes without the run: a part of the host is
 // unreachable, another writer was faster, or the process stops.
-func transient(err error) bool {
+func isTransient(err error) bool {
 	for _, t := range []error{runlog.ErrConflict, kv.ErrConflict, context.Canceled, context.DeadlineExceeded, errLapsed, errAborted, errLeaseLost} {
 		if errors.Is(err, t) {
 			return true
 		}
 	}
-	return unreachable(err)
+	return isUnreachable(err)
 }
 
-// unreachable reports that a part of the host could not be reached.
-func unreachable(err error) bool {
+// isUnreachable reports that a part of the host could not be reached.
+func isUnreachable(err error) bool {
 	return errors.Is(err, runlog.ErrUnavailable) || errors.Is(err, kv.ErrUnavailable) || fault.CodeOf(err) == fault.ServiceUnavailable
 }

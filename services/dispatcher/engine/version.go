@@ -15,18 +15,18 @@ import (
 // load folds a run for a caller that goes on with it or changes it, from a snapshot if there is one.
 // Errors: lifecycle.ErrPanic, also of the functions below.
 func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	return x.loadBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
+	return x.loadWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
 
 // loadWhole is load from all frames of the log.
 func (x *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	return x.loadBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
+	return x.loadWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
 }
 
-func (x *Executor) loadBy(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
+func (x *Executor) loadWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
 	err = x.contain(r.RunID, func() error {
 		f, err := read()
-		st, head, err = x.resumable(ctx, f, err)
+		st, head, err = x.resumableState(ctx, f, err)
 		return err
 	})
 	return st, head, err
@@ -34,31 +34,31 @@ func (x *Executor) loadBy(ctx context.Context, r subject.Run, read func() (snaps
 
 // view folds a run for a caller that only reads it: a fold leaves out what it does not know.
 func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	return x.viewBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
+	return x.viewWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
 
 // viewWhole is view from all frames of the log.
 func (x *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	return x.viewBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
+	return x.viewWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
 }
 
-func (x *Executor) viewBy(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
+func (x *Executor) viewWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
 	err = x.contain(r.RunID, func() error {
 		f, err := read()
 		if err != nil {
 			return err
 		}
-		st, err = x.reveal(ctx, f.State, f.Frames)
+		st, err = x.foldCleartext(ctx, f.State, f.Frames)
 		return err
 	})
 	return st, err
 }
 
-// resumable returns a folded run with the clear values if it is masked; err is that of the fold. It
+// resumableState returns a folded run with the clear values if it is masked; err is that of the fold. It
 // refuses a run of a later engine, unless the run has ended.
-func (x *Executor) resumable(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
+func (x *Executor) resumableState(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
 	if err != nil && len(f.Frames) > 0 {
-		err = errors.Join(ofLater(f.Frames[0]), err)
+		err = errors.Join(laterEngineError(f.Frames[0]), err)
 	}
 	if err != nil {
 		return nil, frame.Head{}, err
@@ -69,12 +69,12 @@ func (x *Executor) resumable(ctx context.Context, f snapshot.Folded, err error) 
 			return nil, frame.Head{}, err
 		}
 	}
-	st, err = x.reveal(ctx, st, f.Frames)
+	st, err = x.foldCleartext(ctx, st, f.Frames)
 	return st, f.Head, err
 }
 
-// ofLater tells a log that only a later engine can read from a damaged one.
-func ofLater(first *frame.Frame) error {
+// laterEngineError tells a log that only a later engine can read from a damaged one.
+func laterEngineError(first *frame.Frame) error {
 	rec, err := first.Record()
 	if err != nil {
 		return nil //nolint:nilerr // what is wrong with the frame is told by whoever could not fold it
@@ -82,28 +82,28 @@ func ofLater(first *frame.Frame) error {
 	return runstate.Refuse(rec.RunID, rec.EngineVersion)
 }
 
-// remark is what was said of a run that was left.
-type remark struct{ runID, what string }
+// logKey is what was said of a run that was left.
+type logKey struct{ runID, what string }
 
-// maxLeft bounds the remarks that are remembered.
-const maxLeft = 1024
+// maxLogged bounds the remarks that are remembered.
+const maxLogged = 1024
 
-// leaveTo logs once that a run needs a newer dispatcher. It stays in the queue, with a growing
+// logNeedsLaterEngine logs once that a run needs a newer dispatcher. It stays in the queue, with a growing
 // delay, until one is handed it.
-func (x *Executor) leaveTo(runID string, err error) {
-	x.once(runID, "run left to a newer dispatcher", err)
+func (x *Executor) logNeedsLaterEngine(runID string, err error) {
+	x.logOnce(runID, "run left to a newer dispatcher", err)
 }
 
-// once says once of a run why nothing is done with it, for each such reason.
-func (x *Executor) once(runID, what string, err error) {
+// logOnce says once of a run why nothing is done with it, for each such reason.
+func (x *Executor) logOnce(runID, what string, err error) {
 	x.mu.Lock()
-	r := remark{runID, what}
-	said := x.left[r]
+	r := logKey{runID, what}
+	said := x.logged[r]
 	if !said {
-		if len(x.left) >= maxLeft {
-			clear(x.left)
+		if len(x.logged) >= maxLogged {
+			clear(x.logged)
 		}
-		x.left[r] = true
+		x.logged[r] = true
 	}
 	x.mu.Unlock()
 	if !said {
@@ -111,27 +111,27 @@ func (x *Executor) once(runID, what string, err error) {
 	}
 }
 
-// notWoken says once that nothing is added to a damaged log; the run is still overdue once it is
+// logNotWoken says once that nothing is added to a damaged log; the run is still overdue once it is
 // whole.
-func (x *Executor) notWoken(runID string, err error) {
-	x.once(runID, "overdue run not woken: its log is damaged", err)
+func (x *Executor) logNotWoken(runID string, err error) {
+	x.logOnce(runID, "overdue run not woken: its log is damaged", err)
 }
 
-// soundEnds checks the first and the last frame of a run. It costs one read however long the
+// checkEnds checks the first and the last frame of a run. It costs one read however long the
 // run is; the dispatcher that executes the run checks the frames between.
-func (x *Executor) soundEnds(ctx context.Context, last *frame.Frame) error {
+func (x *Executor) checkEnds(ctx context.Context, last *frame.Frame) error {
 	first, err := x.deps.Log.First(ctx, last.Run)
 	if err != nil {
 		return err
 	}
 	rec, err := first.Record()
 	if err != nil {
-		return x.sound(ctx, last)
+		return x.checkAllFrames(ctx, last)
 	}
 	version := rec.EngineVersion
 	events, err := last.Events()
 	if err != nil {
-		return x.sound(ctx, last)
+		return x.checkAllFrames(ctx, last)
 	}
 	for _, e := range events {
 		version = max(version, e.Engine())
@@ -139,22 +139,22 @@ func (x *Executor) soundEnds(ctx context.Context, last *frame.Frame) error {
 	return runstate.Refuse(rec.RunID, version)
 }
 
-// sound checks all frames of a run.
-func (x *Executor) sound(ctx context.Context, last *frame.Frame) error {
+// checkAllFrames checks all frames of a run.
+func (x *Executor) checkAllFrames(ctx context.Context, last *frame.Frame) error {
 	_, _, err := x.load(ctx, last.Run)
 	return err
 }
 
-// wakable reports whether this engine may wake a run that was checked with a result.
-func (x *Executor) wakable(runID string, checked error) (bool, error) {
+// mayWake reports whether this engine may wake a run that was checked with a result.
+func (x *Executor) mayWake(runID string, checked error) (bool, error) {
 	switch {
 	case fault.CodeOf(checked) == fault.EngineVersionMismatch:
-		x.leaveTo(runID, checked)
+		x.logNeedsLaterEngine(runID, checked)
 		return false, nil
 	case errors.Is(checked, runlog.ErrNotFound), errors.Is(checked, runlog.ErrUnavailable):
 		return false, checked
 	case errors.Is(checked, frame.ErrDamaged):
-		x.notWoken(runID, checked)
+		x.logNotWoken(runID, checked)
 		return false, nil
 	default: // the dispatcher that executes the run finds what else is wrong with it
 		return true, nil

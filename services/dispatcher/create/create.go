@@ -79,10 +79,10 @@ type Deps struct {
 	Redactor    Redactor
 	// Secrets is nil where tenants bring no keys.
 	Secrets Secrets
-	// Vault keeps the clear values of runs whose log is masked; nil: no workflow with
+	// Cleartext keeps the clear values of runs whose log is masked; nil: no workflow with
 	// sensitive values is started.
-	Vault Vault
-	Types node.Catalog
+	Cleartext CleartextStore
+	Types     node.Catalog
 	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
 	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
 	// Policy finds why a run may not ask the model that its configurable names; nil: there
@@ -232,9 +232,6 @@ func (s *Starter) limit(rec *wire.RunRecord, workflowMs int64) {
 // maxDurationMs is a century: a longer limit limits nothing.
 const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
 
-// minSecret is the shortest secret the redactor knows.
-const minSecret = 8
-
 // render makes the start frame's body. Everything the caller sent passes the
 // redactor in a scope; ids and the host's own members are not the caller's to fill.
 func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
@@ -253,13 +250,13 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
 	}
-	if !strictjson.HasText(valuesOnly(given), minSecret) {
+	if !strictjson.HasText(valuesOnly(given), wire.MinSecretBytes) {
 		return body, nil
 	}
 	ref := wire.AppendString(nil, rec.CredentialRef)
 	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
 	switch {
-	case NeverTaken(err):
+	case runlog.IsPermanent(err):
 		return nil, tooLarge(err)
 	case err != nil:
 		return nil, unreachable(err)
@@ -316,17 +313,6 @@ func valuesOnly(given []byte) []byte {
 	return b.Bytes()
 }
 
-// NeverTaken reports that what was to be recorded never gets into the log, however often it is
-// tried: it is more than the log or the redactor takes, or the redactor cannot read one of its
-// documents, say because it is nested too deep, which it tells by the rule.
-func NeverTaken(err error) bool {
-	if _, large := errors.AsType[*runlog.TooLargeError](err); large {
-		return true
-	}
-	f, ok := fault.As(err)
-	return ok && (f.Code == fault.PayloadTooLarge || f.Code == fault.ValidationError && f.Details["rule"] != nil)
-}
-
 func tooLarge(err error) error {
 	return fault.New(fault.PayloadTooLarge, "what the run is given is larger, or nested deeper, than its log takes; give it less").Wrap(err)
 }
@@ -351,7 +337,7 @@ func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, b
 	if errors.Is(err, runlog.ErrConflict) {
 		return s.replayed(ctx, req)
 	}
-	if NeverTaken(err) {
+	if runlog.IsPermanent(err) {
 		return Created{}, tooLarge(err)
 	}
 	if err != nil {

@@ -18,17 +18,17 @@ import (
 type forbidden struct{ t *testing.T }
 
 func (f forbidden) Run(context.Context, model.Task, model.Journal) model.Result {
-	f.t.Fatal("asked from a sealed context")
+	f.t.Fatal("asked although external calls are forbidden")
 	return model.Result{}
 }
 
-// Every way out is closed, also to whoever gets past the ones before it.
-func TestOff_ClosesEveryWayOut(t *testing.T) {
+// Each client checks the guard itself, independent of its callers.
+func TestForbid_BlocksEveryClient(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, replayguard.Check(t.Context()))
-	ctx, cancel := context.WithCancel(replayguard.Off(t.Context()))
+	ctx, cancel := context.WithCancel(replayguard.Forbid(t.Context()))
 	defer cancel()
-	require.ErrorIs(t, replayguard.Check(ctx), replayguard.ErrSealed)
+	require.ErrorIs(t, replayguard.Check(ctx), replayguard.ErrForbidden)
 
 	base, err := toolbound.ParseBase("http://127.0.0.1:1")
 	require.NoError(t, err)
@@ -36,11 +36,11 @@ func TestOff_ClosesEveryWayOut(t *testing.T) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/", http.NoBody)
 		require.NoError(t, err)
 		res, err := client.Do(req)
-		require.ErrorIs(t, err, replayguard.ErrSealed)
+		require.ErrorIs(t, err, replayguard.ErrForbidden)
 		if res != nil {
 			require.NoError(t, res.Body.Close())
 		}
 	}
 	res := tool.Mux{Models: forbidden{t}}.Run(ctx, model.Task{}, nil)
-	require.ErrorIs(t, res.Interrupted, replayguard.ErrSealed)
+	require.ErrorIs(t, res.Interrupted, replayguard.ErrForbidden)
 }

@@ -11,17 +11,17 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Words takes secrets out of what somebody outside says of a run, such as why it is
+// RedactTexts takes secrets out of what somebody outside says of a run, such as why it is
 // cancelled, before that is kept anywhere. A run that uses its tenant's key has that for a
 // secret, of which the redactor knows only while somebody works on the run: it is told
 // here, also of a run that has ended. A run that is not there has no secrets of its own.
-func (x *Executor) Words(ctx context.Context, tenant, runID string, texts []string) ([]string, error) {
+func (x *Executor) RedactTexts(ctx context.Context, tenant, runID string, texts []string) ([]string, error) {
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	rec, err := x.record(ctx, r)
+	rec, err := x.readRecord(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	done, err := x.secrets(ctx, rec)
+	done, err := x.openSecrets(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func (x *Executor) Words(ctx context.Context, tenant, runID string, texts []stri
 	return out, nil
 }
 
-// record is a run's record; an empty one if there is none.
-func (x *Executor) record(ctx context.Context, r subject.Run) (*wire.RunRecord, error) {
+// readRecord is a run's record; an empty one if there is none.
+func (x *Executor) readRecord(ctx context.Context, r subject.Run) (*wire.RunRecord, error) {
 	first, err := x.deps.Log.First(ctx, r)
 	if errors.Is(err, runlog.ErrNotFound) {
 		return &wire.RunRecord{}, nil

@@ -17,11 +17,11 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
-	sealedvault "waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // aboutSSN copies a sensitive input, and waits for as long as another one says.
@@ -47,10 +47,10 @@ func newSealed(t *testing.T) *sealed {
 	def, problems := workflow.Parse([]byte(aboutSSN))
 	require.Empty(t, problems)
 	s := &sealed{log: memory.New(), store: kvmemory.New(), now: time.Now()}
-	v, err := sealedvault.New(s.store, []byte(strings.Repeat("k", 32)))
+	v, err := cleartext.New(s.store, []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
 	s.exec = engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
-		Log: s.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Vault: v, Types: node.Builtin(), Logger: slog.New(slog.DiscardHandler),
+		Log: s.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Cleartext: v, Types: node.Builtin(), Logger: slog.New(slog.DiscardHandler),
 		Definitions: oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
 		Clock:       func() time.Time { return s.now }, Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
 	})

@@ -57,7 +57,7 @@ func TestWords_HoldNoSecretOfTheirRun(t *testing.T) {
 	x, log, m := withMarks(t)
 	say := func() []string {
 		t.Helper()
-		out, err := x.Words(t.Context(), "acme", "run_1", []string{"", "it was " + tenantKey, "é\n漢 \\u0041"})
+		out, err := x.RedactTexts(t.Context(), "acme", "run_1", []string{"", "it was " + tenantKey, "é\n漢 \\u0041"})
 		require.NoError(t, err)
 		return out
 	}
@@ -79,7 +79,7 @@ func TestWords_HoldNoSecretOfTheirRun(t *testing.T) {
 func TestWords_OfARunThatIsNotThereAreTheTenants(t *testing.T) {
 	t.Parallel()
 	x, _, m := withMarks(t)
-	out, err := x.Words(t.Context(), "acme", "run_none", []string{"it was"})
+	out, err := x.RedactTexts(t.Context(), "acme", "run_none", []string{"it was"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"it was"}, out)
 	require.Zero(t, m.opened)
@@ -90,6 +90,6 @@ func TestWords_AreNotThereWithoutTheRedactor(t *testing.T) {
 	t.Parallel()
 	x, _, m := withMarks(t)
 	m.away = true
-	_, err := x.Words(t.Context(), "acme", "run_1", []string{"it was " + tenantKey})
+	_, err := x.RedactTexts(t.Context(), "acme", "run_1", []string{"it was " + tenantKey})
 	require.Error(t, err)
 }

@@ -25,16 +25,16 @@ type Metrics interface {
 	Quarantined(reason string)
 }
 
-// uncounted is nobody's metrics.
-type uncounted struct{}
+// noMetrics is nobody's metrics.
+type noMetrics struct{}
 
-func (uncounted) Appended(*runstate.State, []wire.Event) {}
-func (uncounted) Enqueued()                              {}
-func (uncounted) Conflict()                              {}
-func (uncounted) Quarantined(string)                     {}
+func (noMetrics) Appended(*runstate.State, []wire.Event) {}
+func (noMetrics) Enqueued()                              {}
+func (noMetrics) Conflict()                              {}
+func (noMetrics) Quarantined(string)                     {}
 
-// counted tells of a frame that was appended here.
-func (x *Executor) counted(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {
+// recordAppend tells of a frame that was appended here.
+func (x *Executor) recordAppend(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {
 	x.deps.Metrics.Appended(st, events)
 	switch {
 	case kind == subject.Wake:
@@ -69,20 +69,20 @@ func (x *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Even
 	x.deps.Logger.LogAttrs(ctx, slog.LevelInfo, "run ended", attrs...)
 }
 
-// adopt takes events that the acceptor has appended for this session. Those that it only
+// adoptEvents takes events that the acceptor has appended for this session. Those that it only
 // recalls were counted when they were new.
-func (s *session) adopt(events []wire.Event) {
-	known := s.m.State().Next
-	s.m.Adopt(events)
+func (s *session) adoptEvents(events []wire.Event) {
+	known := s.machine.State().Next
+	s.machine.Adopt(events)
 	for len(events) > 0 && events[0].Sequence < known {
 		events = events[1:]
 	}
-	s.x.deps.Metrics.Appended(s.m.State(), events)
+	s.exec.deps.Metrics.Appended(s.machine.State(), events)
 }
 
-// conflicted tells of a run that was lost to the session which wrote a frame. A change from
+// countConflict tells of a run that was lost to the session which wrote a frame. A change from
 // beside takes a run from nobody.
-func (x *Executor) conflicted(f *frame.Frame) {
+func (x *Executor) countConflict(f *frame.Frame) {
 	if !strings.HasPrefix(f.Writer, frame.ExternalPrefix) {
 		x.deps.Metrics.Conflict()
 	}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/internal/runlog"
+)
+
+// maxBatchBytes bounds what is taken into one frame of that which is ready at the same
+// time, besides Config.MaxTogether. The effects of a wide run end together, and each append
+// waits for the disk.
+const maxBatchBytes = 256 << 10
+
+func (r request) size() (n int) {
+	for _, d := range r.drafts {
+		n += len(d.Payload)
+	}
+	return n
+}
+
+func (d effectResult) size() (n int) {
+	for _, v := range d.result.Output.Ports {
+		n += len(v)
+	}
+	for _, draft := range d.result.Drafts {
+		n += len(draft.Payload)
+	}
+	return n
+}
+
+// appendDrafts appends what effects have to tell: this one, and those that are waiting with
+// theirs. Each hears of the append before it goes on.
+func (s *session) appendDrafts(ctx context.Context, r request) error {
+	var (
+		told   []request
+		other  *request // it wants something else
+		size   int
+		before = len(s.unflushed)
+	)
+	for now, more := s.exec.deps.Clock(), true; more; {
+		switch {
+		case r.call != nil:
+			other, more = &r, false
+			continue
+		case s.isStale(r.effect):
+			r.reply <- context.Canceled
+		default:
+			drafts := r.drafts
+			s.applyInput(func() { s.machine.Emit(now, drafts...) })
+			told, size = append(told, r), size+r.size()
+		}
+		if more = len(told) < s.exec.cfg.MaxBatch && size < maxBatchBytes; more {
+			r, more = tryReceive(s.requests)
+		}
+	}
+	err := s.flushWithCatchUp(ctx)
+	if runlog.IsPermanent(err) {
+		err = s.appendDraftsOneByOne(ctx, told, before)
+	} else {
+		for _, r := range told {
+			r.reply <- err
+		}
+	}
+	if errors.Is(err, runlog.ErrConflict) {
+		if other != nil {
+			other.reply <- err
+		}
+		return err
+	}
+	if other != nil {
+		return s.serveRequest(ctx, *other)
+	}
+	return nil
+}
+
+// appendDraftsOneByOne appends what each of several effects has to tell by itself, after they were too
+// much together: only those hear of it whose own the log will never take. kept is how much was
+// pending before they came.
+func (s *session) appendDraftsOneByOne(ctx context.Context, told []request, kept int) (err error) {
+	now := s.exec.deps.Clock()
+	for _, r := range told {
+		if err == nil {
+			err = s.dropUnflushed(ctx, kept)
+		}
+		if err != nil { // as if the first of them had come to it
+			r.reply <- err
+			continue
+		}
+		if s.isStale(r.effect) { // by what somebody else wrote meanwhile
+			r.reply <- context.Canceled
+			continue
+		}
+		s.applyInput(func() { s.machine.Emit(now, r.drafts...) })
+		own := s.flushWithCatchUp(ctx)
+		r.reply <- own
+		switch {
+		case own == nil:
+			kept = 0
+		case !runlog.IsPermanent(own):
+			err = own
+		}
+	}
+	if err == nil {
+		err = s.dropUnflushed(ctx, kept)
+	}
+	return err
+}
+
+// dropUnflushed has the machine forget what it was given and is not appended, but for the first of it.
+func (s *session) dropUnflushed(ctx context.Context, kept int) error {
+	if len(s.unflushed) <= kept {
+		return nil
+	}
+	if _, err := s.reloadState(ctx, nil); err != nil {
+		return err
+	}
+	again := s.unflushed[:kept]
+	s.unflushed = nil
+	for _, do := range again {
+		s.applyInput(do)
+	}
+	return nil
+}
+
+// flushWithCatchUp appends what is pending, also if the log has moved on meanwhile.
+func (s *session) flushWithCatchUp(ctx context.Context) error {
+	for {
+		_, err := s.flushPending(ctx, s.exec.deps.Log.Append, false, false)
+		if !errors.Is(err, runlog.ErrConflict) {
+			return err
+		}
+		if err := s.catchUpWithLog(ctx, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// applyResults gives the machine the end of an effect, and of those that have ended, too. If
+// one of them cannot be settled, the others are in the log first: nobody is asked again.
+func (s *session) applyResults(ctx context.Context, d effectResult) error {
+	for n, size := 1, d.size(); ; n++ {
+		if err := s.applyResult(d); err != nil {
+			return errors.Join(err, s.flushWithCatchUp(ctx))
+		}
+		if n >= s.exec.cfg.MaxBatch || size >= maxBatchBytes {
+			return nil
+		}
+		next, ok := tryReceive(s.results)
+		if !ok {
+			return nil
+		}
+		d, size = next, size+next.size()
+	}
+}
