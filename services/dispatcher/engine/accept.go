@@ -60,7 +60,7 @@ func (j journal) submitEnvelope(ctx context.Context, req model.AcceptRequest) (m
 			return errMustSplit
 		}
 		req := req
-		req.Preceding = j.s.machine.Tagged(req.Preceding)
+		req.Preceding = j.s.machine.WithTrust(req.Preceding)
 		a, err := j.acceptEnvelope(ctx, req)
 		switch {
 		case fault.CodeOf(err) == fault.ValidationError:
@@ -85,7 +85,7 @@ func (s *session) acceptorMayAppend(drafts []wire.Draft) bool {
 	if len(drafts) == 0 {
 		return true
 	}
-	return s.machine.State().Record.Masking == "" && !s.machine.Replays() &&
+	return s.machine.State().Record.Masking == "" && !s.machine.IsReplay() &&
 		!slices.ContainsFunc(drafts, func(d wire.Draft) bool { return !d.Type.MayPrecede() || d.CausationID != "" })
 }
 

@@ -65,7 +65,7 @@ func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (app
 	kind, cut := m.FrameKind(), false
 	// What nodes made of a value that is another in the log must not be there: it would tell
 	// of the value, and no replay came to it. The machine goes on from the log.
-	if given, alone := m.Given(); changed > 0 && given < len(events) && changed <= given {
+	if given, alone := m.ExternalEvents(); changed > 0 && given < len(events) && changed <= given {
 		events, kind, cut = events[:given], alone, true
 	}
 	if events, err = x.maskEvents(ctx, r, writer, head, m, events); err != nil {

@@ -46,7 +46,7 @@ func (x *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) e
 		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these
 			m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
 		default:
-			m.Abandon(now, panicMessage)
+			m.EndFailed(now, panicMessage)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func (x *Executor) endOnce(ctx context.Context, r subject.Run, writer string, en
 
 // endWithDefinition ends a run by its definition. Without one its nodes end all the same.
 func (x *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
-	m := machine.Bare(x.cfg.Limits, st)
+	m := machine.NewWithoutDefinition(x.cfg.Limits, st)
 	if plan, err := x.loadPlan(ctx, st); err == nil {
 		m = machine.New(plan, x.cfg.Limits, st)
 	} else if isTransient(err) {
@@ -112,7 +112,7 @@ func (x *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer str
 	}
 	st, head := runstate.New(rec), frames[len(frames)-1].Head()
 	st.Next, st.Status = head.Next, openStatus(frames)
-	return x.appendEnd(ctx, r, writer, head, machine.Bare(x.cfg.Limits, st), end)
+	return x.appendEnd(ctx, r, writer, head, machine.NewWithoutDefinition(x.cfg.Limits, st), end)
 }
 
 // openStatus is the status of a run that has not ended, as far as it decides how the

@@ -38,7 +38,7 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 		if st.Record.Parent == nil && len(x.possiblyLiveChildren(st)) == 0 {
 			m.Cancel(now, c)
 		} else {
-			m.Cancelling(c)
+			m.RequestCancel(c)
 		}
 		return nil
 	})

@@ -83,7 +83,7 @@ func (s *session) readChildren(ctx context.Context) error {
 		s.applyInput(func() {
 			// Where somebody else has reported meanwhile, this is of before.
 			if n := s.machine.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
-				s.machine.Heard(now, c.NodeID, r)
+				s.machine.ApplyReport(now, c.NodeID, r)
 			}
 		})
 	}
@@ -125,10 +125,10 @@ func (x *Executor) reportToParent(ctx context.Context, st *runstate.State) error
 	st, err := x.recordedState(ctx, st)
 	for err == nil {
 		var told *machine.Report
-		if told, err = x.sendReport(ctx, st); told == nil || told.Waits == nil {
+		if told, err = x.sendReport(ctx, st); told == nil || told.Wait == nil {
 			return err
 		}
-		if st, _, err = x.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Waits, told.Waits) {
+		if st, _, err = x.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, told.Wait) {
 			return nil
 		}
 	}
@@ -145,7 +145,7 @@ func (x *Executor) sendReport(ctx context.Context, st *runstate.State) (told *ma
 	told, err = x.sendReportOf(ctx, st, machine.ReportOf)
 	if runlog.IsPermanent(err) {
 		x.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
-		told, err = x.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).Unheard() })
+		told, err = x.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
 	}
 	return told, err
 }
@@ -161,10 +161,10 @@ func (x *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportO
 			st = fresh
 		}
 		r := reportOf(st)
-		if told = nil; !m.Heard(now, p.NodeID, r) {
+		if told = nil; !m.ApplyReport(now, p.NodeID, r) {
 			return errNothing
 		}
-		m.HandOn(r)
+		m.WakeAfterReport(r)
 		told = &r
 		return nil
 	})
@@ -202,7 +202,7 @@ func (x *Executor) unrecordedChildren(st *runstate.State) []string {
 		if x.deps.Types[n.TypeID].Class != node.Spawns {
 			continue
 		}
-		if child, there := machine.Expected(st, id); !there && n.Child == nil {
+		if child, there := machine.ExpectedChild(st, id); !there && n.Child == nil {
 			out = append(out, child)
 		}
 	}

@@ -62,7 +62,7 @@ func (x *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	if err := x.repairBranch(ctx, plan, st, head); err != nil {
 		return nil, err
 	}
-	m := machine.New(plan, x.cfg.Limits, st).Beside()
+	m := machine.New(plan, x.cfg.Limits, st).ForExternalChange()
 	if err := do(m, x.deps.Clock()); err != nil {
 		return st, err
 	}

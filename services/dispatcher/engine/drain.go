@@ -112,7 +112,7 @@ func (s *session) cancelEffects(ctx context.Context) error {
 		case d := <-s.results:
 			s.running--
 			if !s.endInflight(d) && d.result.Unsent {
-				s.machine.Release(d.effect.NodeID)
+				s.machine.ReleaseEffects(d.effect.NodeID)
 			}
 		case r := <-s.requests:
 			r.reply <- context.Canceled

@@ -451,5 +451,5 @@ func (x *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Pl
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.NodeSecrets, Policy: x.deps.Policy, Provides: x.deps.Capabilities}, nil
+	return machine.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.NodeSecrets, Policy: x.deps.Policy, Capabilities: x.deps.Capabilities}, nil
 }

@@ -81,7 +81,7 @@ func nextPortion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.
 		if size += len(e.Payload); len(out) > 0 && (size > maxCopiedBytes || len(out) >= maxCopiedEvents) {
 			break
 		}
-		out = append(out, machine.Copy(rec, e, at))
+		out = append(out, machine.CopyEvent(rec, e, at))
 	}
 	return out
 }
@@ -135,7 +135,7 @@ func (x *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 	if err != nil {
 		return err
 	}
-	m.Mend(x.deps.Clock())
+	m.Repair(x.deps.Clock())
 	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, append: x.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
@@ -158,20 +158,20 @@ func (x *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 	if err != nil {
 		return nil, err
 	}
-	tape := machine.NewTape(*rec.Fork, source, own)
+	tape := machine.NewHistory(*rec.Fork, source, own)
 	if rec.Replays() {
 		if rec.Masking != "" {
 			x.deps.Logger.Warn("a replay is over values that are masked in its source", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
 		}
-		return m.Replaying(tape), nil
+		return m.WithReplayHistory(tape), nil
 	}
-	return m.Mending(tape), nil
+	return m.WithBranchHistory(tape), nil
 }
 
 // needsSource reports whether whoever takes up a run reads what its source did.
 func (x *Executor) needsSource(st *runstate.State) bool {
 	rec := st.Record
-	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.Torn(st, x.deps.Types))
+	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, x.deps.Types))
 }
 
 // guardReplay is the context of a run's work: nothing leaves it while the run replays.

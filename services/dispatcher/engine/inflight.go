@@ -51,7 +51,7 @@ func (f inflight) cancelAll() {
 // was up. They end beside the writer, who throws away what they still bring.
 func (f inflight) cancelDropped(m *machine.Machine) {
 	for a, e := range f.effects {
-		if !m.Carries(e) {
+		if !m.IsCurrent(e) {
 			f.cancels[a]()
 		}
 	}
@@ -59,7 +59,7 @@ func (f inflight) cancelDropped(m *machine.Machine) {
 
 // isStale refuses what an effect tells that the run no longer waits for: nothing of a
 // late attempt gets into the log.
-func (s *session) isStale(e machine.Effect) bool { return !s.machine.Carries(e) }
+func (s *session) isStale(e machine.Effect) bool { return !s.machine.IsCurrent(e) }
 
 // endInflight reports whether the end of an effect comes after its attempt was given up.
 func (s *session) endInflight(d effectResult) bool {

@@ -34,7 +34,7 @@ func (x *Executor) maskEvents(ctx context.Context, r subject.Run, writer string,
 		return events, nil
 	}
 	if m.State().Record.Replays() { // it has no clear values of its source's
-		return maskAll(m.Sensitive(), events), nil
+		return maskAll(m.MaskPolicy(), events), nil
 	}
 	if x.deps.Cleartext == nil {
 		return nil, errNoCleartextStore
@@ -42,7 +42,7 @@ func (x *Executor) maskEvents(ctx context.Context, r subject.Run, writer string,
 	if err := x.deps.Cleartext.Put(ctx, r, head.Next, writer, wire.AppendEvents(nil, events)); err != nil {
 		return nil, err
 	}
-	return maskAll(m.Sensitive(), events), nil
+	return maskAll(m.MaskPolicy(), events), nil
 }
 
 func maskAll(p *node.MaskPolicy, events []wire.Event) []wire.Event {
@@ -119,7 +119,7 @@ func (x *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error
 		return err
 	}
 	m := machine.New(plan, x.cfg.Limits, st)
-	m.Abandon(x.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
+	m.EndFailed(x.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
 	if _, err = x.append(ctx, entry{writer: x.newWriter(), run: r, head: head, append: x.deps.Log.Append}, m); err != nil {
 		return err
 	}

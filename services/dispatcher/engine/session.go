@@ -122,7 +122,7 @@ func (s *session) runMachine(ctx context.Context) error {
 		case status == wire.StatusCancelling:
 			return errCancelling
 		}
-		if s.machine.More() {
+		if s.machine.MustAppend() {
 			if _, ok := tryReceive(s.heartbeat); ok {
 				s.delivery.extend()
 			}
@@ -225,7 +225,7 @@ func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.
 		if err := s.awaitLease(ctx, effects); err != nil { // before the log says that they have begun
 			return nil, err
 		}
-		idle := len(effects) == 0 && s.running == 0 && !s.machine.More() && !s.machine.State().Status.Terminal()
+		idle := len(effects) == 0 && s.running == 0 && !s.machine.MustAppend() && !s.machine.State().Status.Terminal()
 		changed, err := s.flushPending(ctx, s.appendAsync, idle, len(effects) > 0 && !s.ownsRun())
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
@@ -254,7 +254,7 @@ func (s *session) endOversizedRun(ctx context.Context, notBegun []machine.Effect
 	}
 	s.exec.deps.Logger.Warn("run ended: its log does not take what comes next", "run_id", s.run.RunID, "error", cause)
 	s.unflushed, s.overflowed = nil, true
-	s.machine.Overflow(s.exec.deps.Clock())
+	s.machine.EndOversized(s.exec.deps.Clock())
 	return nil
 }
 
@@ -330,11 +330,11 @@ func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (m
 	if err != nil {
 		return false, err
 	}
-	if moved = head.Pos != s.head.Pos; moved && s.machine.Replays() { // its tape has run ahead of the log
+	if moved = head.Pos != s.head.Pos; moved && s.machine.IsReplay() { // its tape has run ahead of the log
 		return false, errLost
 	}
 	s.head = head
-	s.machine.Refold(st, notBegun)
+	s.machine.ReplaceState(st, notBegun)
 	s.spans.apply(news)
 	return moved, nil
 }
@@ -365,13 +365,13 @@ func (s *session) applyResult(d effectResult) error {
 	switch err := d.result.Interrupted; {
 	case runlog.IsPermanent(err): // handed out again, it would come to the same
 		s.exec.deps.Logger.Warn("node failed: the run's log does not take what it has to tell", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
-		d.result.Interrupted, d.result.Err = nil, machine.Untold()
+		d.result.Interrupted, d.result.Err = nil, machine.EventsTooLarge()
 	case errors.Is(err, errRefused):
 		s.exec.deps.Logger.Error("node failed: the acceptor refuses the request about its envelope", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
 		d.result.Interrupted, d.result.Err = nil, &wire.NodeError{Code: string(fault.InternalError), Message: "the host's acceptor refuses what the node hands in; its operator finds why in the host's log"}
 	case err != nil:
 		if d.result.Unsent {
-			s.machine.Release(d.effect.NodeID)
+			s.machine.ReleaseEffects(d.effect.NodeID)
 		}
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}
@@ -388,7 +388,7 @@ func (s *session) applyResult(d effectResult) error {
 			return
 		}
 		if d.effect.Spawn != nil {
-			s.machine.Dispatched(now, d.effect.NodeID, *d.effect.Spawn)
+			s.machine.RecordDispatch(now, d.effect.NodeID, *d.effect.Spawn)
 			return
 		}
 		s.machine.Complete(now, d.effect.NodeID, d.result.Output, d.result.Trust)

@@ -16,7 +16,7 @@ import (
 // the time of the run and of the attempt.
 func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, trust wire.Trust) bool {
 	n, pause := m.st.Nodes[id], max(e.RetryAfter, time.Millisecond)
-	if !e.Capacity || !e.Retryable || !m.step(id).Node.WaitsForCapacity() || !m.inTime(now.Add(pause)) {
+	if !e.Capacity || !e.Retryable || !m.step(id).Node.WaitsForCapacity() || !m.isBeforeDeadline(now.Add(pause)) {
 		return false
 	}
 	if left := n.TimeLeft(now); left > 0 && left <= pause.Milliseconds() {
@@ -28,23 +28,23 @@ func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, t
 		recorded.Details = map[string]any{}
 	}
 	recorded.Details["reason"] = runstate.NoCapacity
-	m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
+	m.emitData(now, wire.EventNodeRetried, id, trust, retriedPayload{
 		NodeID: id, Attempt: n.Attempt + 1, DelayMs: max(pause.Milliseconds(), 1), LastError: &recorded,
 	})
-	delete(m.asked, id)
+	delete(m.handedOut, id)
 	return true
 }
 
-// timeout is the time of an attempt that starts now, in milliseconds; 0: no limit. Waits for
+// attemptTimeout is the time of an attempt that starts now, in milliseconds; 0: no limit. Waits for
 // capacity count against it. A replay, which does not wait, takes what its source recorded.
-func (m *Machine) timeout(now time.Time, id string, attempt int) int64 {
+func (m *Machine) attemptTimeout(now time.Time, id string, attempt int) int64 {
 	limit := m.step(id).Node.Timeout().Milliseconds()
 	n := m.st.Nodes[id]
 	if limit <= 0 || n == nil || n.Waits == 0 || n.Status != runstate.NodeRetrying || n.TimeoutMs <= 0 {
 		return limit
 	}
-	if m.tape != nil {
-		if c := m.tape.of(id, attempt); c != nil && c.Type == wire.EventNodeStarted {
+	if m.history != nil {
+		if c := m.history.recordedFor(id, attempt); c != nil && c.Type == wire.EventNodeStarted {
 			var p startedNodePayload
 			if json.Unmarshal(c.Payload, &p) == nil {
 				return p.TimeoutMs

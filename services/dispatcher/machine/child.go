@@ -40,9 +40,9 @@ func ChildID(parent *wire.RunRecord, nodeID string, nth int) string {
 	return "run_" + idEncoding.EncodeToString(sum[:childBytes])
 }
 
-// Expected is the id of the run that a started node starts, or has started. there reports
+// ExpectedChild is the id of the run that a started node starts, or has started. there reports
 // that the log says so. A child that a fork has from the log of its source is not its own.
-func Expected(st *runstate.State, nodeID string) (id string, there bool) {
+func ExpectedChild(st *runstate.State, nodeID string) (id string, there bool) {
 	nth, last := 0, ""
 	for _, c := range st.Children {
 		if c.NodeID != nodeID {
@@ -58,8 +58,8 @@ func Expected(st *runstate.State, nodeID string) (id string, there bool) {
 	return ChildID(st.Record, nodeID, nth), false
 }
 
-// spawn is what a node of the class wants; nil for any other.
-func (m *Machine) spawn(id string, t node.Type, in node.Input, trust wire.Trust) *Spawn {
+// spawnOf is what a node of the class wants; nil for any other.
+func (m *Machine) spawnOf(id string, t node.Type, in node.Input, trust wire.Trust) *Spawn {
 	if t.Class != node.Spawns {
 		return nil
 	}
@@ -67,9 +67,9 @@ func (m *Machine) spawn(id string, t node.Type, in node.Input, trust wire.Trust)
 	if bad != nil {
 		return nil // startNode has failed such a node
 	}
-	child, _ := Expected(m.st, id)
+	child, _ := ExpectedChild(m.st, id)
 	s := &Spawn{RunID: child, Config: c, Inputs: map[string]json.RawMessage{}, Trust: trust}
-	variables := m.visible(m.step(id).Node)
+	variables := m.visibleVariables(m.step(id).Node)
 	for to, from := range c.Inputs {
 		if v, ok := variables[from]; ok {
 			s.Inputs[to] = v
@@ -86,25 +86,25 @@ type dispatchedPayload struct {
 	ChildWorkflowID string `json:"childWorkflowId"`
 }
 
-// Dispatched records that a node's child is there. A node that does not wait for it has
+// RecordDispatch records that a node's child is there. A node that does not wait for it has
 // ended with that.
-func (m *Machine) Dispatched(now time.Time, id string, s Spawn) {
+func (m *Machine) RecordDispatch(now time.Time, id string, s Spawn) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status != runstate.NodeRunning {
 		return // too late
 	}
-	if child, there := Expected(m.st, id); there || child != s.RunID {
+	if child, there := ExpectedChild(m.st, id); there || child != s.RunID {
 		return // somebody else recorded it
 	}
-	m.dispatch(now, id, s.RunID, s.Config.WorkflowID)
+	m.emitDispatched(now, id, s.RunID, s.Config.WorkflowID)
 	if !s.Config.Wait {
-		m.complete(now, id, childOutput(s.RunID, wire.StatusPending), m.trust(id))
+		m.emitCompletion(now, id, childOutput(s.RunID, wire.StatusPending), m.nodeTrust(id))
 	}
 }
 
-func (m *Machine) dispatch(now time.Time, id, childID, workflowID string) {
-	m.fact(now, wire.EventNodeDispatched, id, dispatchedPayload{ChildRunID: childID, ChildWorkflowID: workflowID})
-	delete(m.asked, id)
+func (m *Machine) emitDispatched(now time.Time, id, childID, workflowID string) {
+	m.emitFact(now, wire.EventNodeDispatched, id, dispatchedPayload{ChildRunID: childID, ChildWorkflowID: workflowID})
+	delete(m.handedOut, id)
 }
 
 func childOutput(childID string, status wire.Status) node.Output {
@@ -117,8 +117,8 @@ func childOutput(childID string, status wire.Status) node.Output {
 type Report struct {
 	RunID, WorkflowID string
 	Status            wire.Status
-	// Waits is what a suspended child waits for.
-	Waits     *runstate.Wait
+	// Wait is what a suspended child waits for.
+	Wait     *runstate.Wait
 	Error     *wire.NodeError
 	Variables map[string]json.RawMessage
 	Tainted   map[string]bool
@@ -133,7 +133,7 @@ func ReportOf(st *runstate.State) Report {
 		Variables: st.Variables, Tainted: st.Tainted, Trust: wire.Trusted.Meet(st.Record.TrustBoundary),
 	}
 	if st.Status.Suspended() {
-		r.Waits = st.Waits()
+		r.Wait = st.Waits()
 	}
 	for _, n := range st.Nodes {
 		r.Trust = r.Trust.Meet(n.Trust)
@@ -141,24 +141,24 @@ func ReportOf(st *runstate.State) Report {
 	return r
 }
 
-// Unheard is the report of a child whose own the log of its parent does not take: to the
+// AsTooLarge is the report of a child whose own the log of its parent does not take: to the
 // parent it has failed.
-func (r Report) Unheard() Report {
+func (r Report) AsTooLarge() Report {
 	r.Variables, r.Tainted = nil, nil
 	if r.Status.Terminal() {
-		r.Status, r.Error = wire.StatusFailed, Untold()
+		r.Status, r.Error = wire.StatusFailed, EventsTooLarge()
 	}
 	return r
 }
 
-// Heard takes what a child reports; false when that changes nothing. It waits while the
+// ApplyReport takes what a child reports; false when that changes nothing. It waits while the
 // run is paused: whoever takes the run up afterwards asks the child.
-func (m *Machine) Heard(now time.Time, id string, r Report) bool {
+func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 	n := m.st.Nodes[id]
-	if n == nil || !m.live() || n.Status != runstate.NodeRunning && n.Status != runstate.NodeSuspended {
+	if n == nil || !m.isLive() || n.Status != runstate.NodeRunning && n.Status != runstate.NodeSuspended {
 		return false
 	}
-	child, there := Expected(m.st, id)
+	child, there := ExpectedChild(m.st, id)
 	if m.plan.Types[n.TypeID].Class != node.Spawns || child != r.RunID {
 		return false
 	}
@@ -168,24 +168,24 @@ func (m *Machine) Heard(now time.Time, id string, r Report) bool {
 	}
 	before := len(m.pending)
 	if !there { // it was faster than whoever started it
-		m.dispatch(now, id, r.RunID, r.WorkflowID)
+		m.emitDispatched(now, id, r.RunID, r.WorkflowID)
 	}
-	if n.Status == runstate.NodeSuspended && (r.Waits == nil || r.Waits.InterruptID != n.Child.InterruptID) {
-		m.fact(now, wire.EventNodeResumed, id, mirrorPayload{NodeID: id, InterruptID: n.Child.InterruptID})
+	if n.Status == runstate.NodeSuspended && (r.Wait == nil || r.Wait.InterruptID != n.Child.InterruptID) {
+		m.emitFact(now, wire.EventNodeResumed, id, mirrorPayload{NodeID: id, InterruptID: n.Child.InterruptID})
 	}
 	switch {
 	case r.Status.Terminal():
-		m.childEnded(now, id, c, r)
-	case r.Waits != nil && n.Status == runstate.NodeRunning:
-		m.fact(now, wire.EventNodeSuspended, id, mirrorPayload{NodeID: id, InterruptID: r.Waits.InterruptID, Kind: r.Waits.Kind})
+		m.endChildNode(now, id, c, r)
+	case r.Wait != nil && n.Status == runstate.NodeRunning:
+		m.emitFact(now, wire.EventNodeSuspended, id, mirrorPayload{NodeID: id, InterruptID: r.Wait.InterruptID, Kind: r.Wait.Kind})
 	}
 	return len(m.pending) > before
 }
 
-// HandOn has somebody take the run up after what was heard of a child: to go on after its
+// WakeAfterReport has somebody take the run up after what was heard of a child: to go on after its
 // end, or to tell the run's own parent.
-func (m *Machine) HandOn(r Report) {
-	m.wakes = m.wakes || r.Status.Terminal() || m.st.Record.Parent != nil
+func (m *Machine) WakeAfterReport(r Report) {
+	m.wakeNeeded = m.wakeNeeded || r.Status.Terminal() || m.st.Record.Parent != nil
 }
 
 // mirrorPayload tells at the parent that its child waits, or goes on.
@@ -195,8 +195,8 @@ type mirrorPayload struct {
 	Kind        interrupt.Kind `json:"kind,omitempty"`
 }
 
-// childEnded ends the node of a child that has.
-func (m *Machine) childEnded(now time.Time, id string, c node.SubWorkflow, r Report) {
+// endChildNode ends the node of a child that has.
+func (m *Machine) endChildNode(now time.Time, id string, c node.SubWorkflow, r Report) {
 	if r.Status != wire.StatusCompleted && !c.Absorb {
 		m.FailNode(now, id, childFailure(r), r.Trust)
 		return
@@ -230,9 +230,9 @@ func childFailure(r Report) *wire.NodeError {
 	return e
 }
 
-// whyCancelled is the reason that node.cancelled tells; of a node whose child goes on it
+// cancelReason is the reason that node.cancelled tells; of a node whose child goes on it
 // is that.
-func (m *Machine) whyCancelled(id string, n *runstate.Node, reason string) string {
+func (m *Machine) cancelReason(id string, n *runstate.Node, reason string) string {
 	t := m.plan.Types[n.TypeID]
 	if t.Class != node.Spawns {
 		return reason
@@ -243,5 +243,5 @@ func (m *Machine) whyCancelled(id string, n *runstate.Node, reason string) strin
 	return reason
 }
 
-// Cancelling remembers that the run is to end as cancelled, once its children have.
-func (m *Machine) Cancelling(c wire.CancelNote) { m.remember(wire.Note{Cancel: &c}) }
+// RequestCancel remembers that the run is to end as cancelled, once its children have.
+func (m *Machine) RequestCancel(c wire.CancelNote) { m.rememberNote(wire.Note{Cancel: &c}) }

@@ -18,7 +18,7 @@ func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 		return nil, frame.Head{}, err
 	}
 	st := runstate.New(rec)
-	head, err := fold(st, frames[0].Head(), frames[1:])
+	head, err := applyFrames(st, frames[0].Head(), frames[1:])
 	return st, head, err
 }
 
@@ -36,11 +36,11 @@ func Continue(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame
 		}
 		at = f.Head()
 	}
-	return fold(st, head, frames)
+	return applyFrames(st, head, frames)
 }
 
-// fold folds frames whose chain was verified.
-func fold(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
+// applyFrames folds frames whose chain was verified.
+func applyFrames(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
 	for _, f := range frames {
 		events, err := f.Events()
 		if err != nil {

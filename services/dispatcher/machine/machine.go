@@ -47,8 +47,8 @@ type Plan struct {
 	// Policy looks for a rule against the model that a node would ask; nil: there are no
 	// rules.
 	Policy Policy
-	// Provides are the runtime capabilities of the host.
-	Provides []string
+	// Capabilities are the runtime capabilities of the host.
+	Capabilities []string
 }
 
 // Gate decides one dispatch of a tenant's. The input has the node's config and the
@@ -98,37 +98,37 @@ type Machine struct {
 	// clean tells for each pending event that it holds ids and numbers only,
 	// nothing that could carry a secret.
 	clean []bool
-	// unsent counts the bytes of pending, and more says that the machine has stopped only to
+	// pendingBytes counts the bytes of pending, and more says that the machine has stopped only to
 	// have them appended.
-	unsent int
-	more   bool
-	// given is how much of pending came from outside, before Advance went on from it, and
+	pendingBytes int
+	appendFirst   bool
+	// externalCount is how much of pending came from outside, before Advance went on from it, and
 	// givenKind the kind of the frame that makes.
-	given     int
-	givenKind subject.Kind
+	externalCount     int
+	externalKind subject.Kind
 	// note goes into the log with what is pending.
 	note *wire.Note
-	// wakes is set when somebody must take the run up.
-	wakes bool
-	// asked are the running nodes whose effect has been handed out.
-	asked map[string]bool
-	// beside is set where somebody else may be carrying out the run, carried where
+	// wakeNeeded is set when somebody must take the run up.
+	wakeNeeded bool
+	// handedOut are the running nodes whose effect has been handed out.
+	handedOut map[string]bool
+	// external is set where somebody else may be carrying out the run, carried where
 	// somebody is.
-	beside, carried bool
-	// judged are the conditions that were judged and cannot come to anything else.
-	judged map[string]bool
+	external, executing bool
+	// conditions are the conditions that were judged and cannot come to anything else.
+	conditions map[string]bool
 	// recovered is set once lost effects have been looked after, recovering until that is
 	// appended.
 	recovered, recovering bool
-	// tape is set in a replay. cut is set in a branch whose history ends where the fork's
+	// history is set in a replay. cut is set in a branch whose history ends where the fork's
 	// does, and mended once that end was looked after.
-	tape, cut *Tape
-	mended    bool
+	history, branchHistory *History
+	repaired    bool
 }
 
 // New makes the machine of a run from its folded state.
 func New(plan Plan, limits Limits, st *runstate.State) *Machine {
-	return &Machine{plan: plan, limits: limits, st: st, asked: map[string]bool{}, judged: map[string]bool{}}
+	return &Machine{plan: plan, limits: limits, st: st, handedOut: map[string]bool{}, conditions: map[string]bool{}}
 }
 
 // State is the run's state, pending events included. The caller must not change it.
@@ -137,15 +137,15 @@ func (m *Machine) State() *runstate.State { return m.st }
 // Pending are the events to append next, and for each whether it is clean.
 func (m *Machine) Pending() (events []wire.Event, clean []bool) { return m.pending, m.clean }
 
-// Given is how many of the pending events came from outside: the others follow from them.
+// ExternalEvents is how many of the pending events came from outside: the others follow from them.
 // The kind is that of the frame that they make by themselves.
-func (m *Machine) Given() (n int, kind subject.Kind) { return m.given, m.givenKind }
+func (m *Machine) ExternalEvents() (n int, kind subject.Kind) { return m.externalCount, m.externalKind }
 
 // Note is what goes into the log with what is pending; nil: nothing.
 func (m *Machine) Note() *wire.Note { return m.note }
 
-// remember folds a note in, and has it appended.
-func (m *Machine) remember(n wire.Note) {
+// rememberNote folds a note in, and has it appended.
+func (m *Machine) rememberNote(n wire.Note) {
 	m.st.Remember(n)
 	if m.note != nil {
 		n.Held, n.Begun = m.note.Held, m.note.Begun
@@ -153,17 +153,17 @@ func (m *Machine) remember(n wire.Note) {
 	m.note = &n
 }
 
-// Beside makes the machine one that changes a run which somebody else may be carrying
+// ForExternalChange makes the machine one that changes a run which somebody else may be carrying
 // out: it recovers nothing.
-func (m *Machine) Beside() *Machine {
-	m.beside, m.recovered, m.carried = true, true, m.effectRunning()
+func (m *Machine) ForExternalChange() *Machine {
+	m.external, m.recovered, m.executing = true, true, m.hasRunningEffect()
 	return m
 }
 
 // Flushed forgets what is pending after it was appended.
 func (m *Machine) Flushed() {
-	m.pending, m.clean, m.given, m.note, m.wakes, m.recovering = nil, nil, 0, nil, false, false
-	m.unsent = 0
+	m.pending, m.clean, m.externalCount, m.note, m.wakeNeeded, m.recovering = nil, nil, 0, nil, false, false
+	m.pendingBytes = 0
 }
 
 // Adopt folds events that somebody else appended to the run's log for us: the
@@ -174,18 +174,18 @@ func (m *Machine) Adopt(events []wire.Event) {
 	}
 }
 
-// Refold replaces the state by the one folded from the log, after the redactor
+// ReplaceState replaces the state by the one folded from the log, after the redactor
 // changed what was appended. Effects that were asked for and not begun are
 // forgotten; Advance asks for them again, with what is in the log.
-func (m *Machine) Refold(st *runstate.State, notBegun []Effect) {
+func (m *Machine) ReplaceState(st *runstate.State, notBegun []Effect) {
 	m.st = st
-	clear(m.judged)
+	clear(m.conditions)
 	if m.recovering { // it is not in the log
 		m.recovered = false
 	}
 	m.Flushed()
 	for _, e := range notBegun {
-		delete(m.asked, e.NodeID)
+		delete(m.handedOut, e.NodeID)
 	}
 }
 
@@ -203,30 +203,30 @@ func (m *Machine) FrameKind() subject.Kind {
 		return subject.End
 	case m.note != nil && m.note.Cancel != nil:
 		return subject.Wake // whoever takes it up sees the cancellation through
-	case m.wakes && m.beside && !m.carried:
+	case m.wakeNeeded && m.external && !m.executing:
 		return subject.Wake
 	default:
 		return subject.Step
 	}
 }
 
-func (m *Machine) effectRunning() bool {
+func (m *Machine) hasRunningEffect() bool {
 	for id, n := range m.st.Nodes {
-		if n.Status == runstate.NodeRunning && m.performed(id, n) {
+		if n.Status == runstate.NodeRunning && m.needsExecutor(id, n) {
 			return true
 		}
 	}
 	return false
 }
 
-// performed reports whether a running node takes somebody outside the machine. One that
+// needsExecutor reports whether a running node takes somebody outside the machine. One that
 // waits for its child does not.
-func (m *Machine) performed(id string, n *runstate.Node) bool {
+func (m *Machine) needsExecutor(id string, n *runstate.Node) bool {
 	switch m.plan.Types[n.TypeID].Class {
 	case node.Effect:
 		return true
 	case node.Spawns:
-		_, there := Expected(m.st, id)
+		_, there := ExpectedChild(m.st, id)
 		return !there
 	default:
 		return false
@@ -241,59 +241,59 @@ func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 }
 
 func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
-	m.place(now, m.tagged(d), clean)
+	m.placeEvent(now, m.withTrust(d), clean)
 }
 
-// Tagged are drafts as Emit would tag them, for somebody else who appends them for us.
-func (m *Machine) Tagged(drafts []wire.Draft) []wire.Draft {
+// WithTrust are drafts as Emit would tag them, for somebody else who appends them for us.
+func (m *Machine) WithTrust(drafts []wire.Draft) []wire.Draft {
 	out := make([]wire.Draft, len(drafts))
 	for i, d := range drafts {
-		out[i] = m.tagged(d)
+		out[i] = m.withTrust(d)
 	}
 	return out
 }
 
-// tagged lets a draft's trust fall: nothing of an untrusted run is better than what it was
+// withTrust lets a draft's trust fall: nothing of an untrusted run is better than what it was
 // given, and nothing of a node better than what it told before.
-func (m *Machine) tagged(d wire.Draft) wire.Draft {
+func (m *Machine) withTrust(d wire.Draft) wire.Draft {
 	if n := m.st.Nodes[d.NodeID]; m.st.Record.TrustBoundary == wire.Untrusted || n != nil && n.Trust == wire.Untrusted {
 		d.Trust = wire.Untrusted
 	}
 	return d
 }
 
-// place is emit for what has no trust tag, whatever it is about.
-func (m *Machine) place(now time.Time, d wire.Draft, clean bool) {
-	if m.tape != nil {
-		m.compare(now, d)
+// placeEvent is emit for what has no trust tag, whatever it is about.
+func (m *Machine) placeEvent(now time.Time, d wire.Draft, clean bool) {
+	if m.history != nil {
+		m.compareWithSource(now, d)
 	}
 	e := d.Place(m.st.Record.RunID, m.st.Next, now)
-	if m.tape != nil && clocked(m.st.Record, d.Type) {
-		e.SourceTime = m.tape.clock(d.Type, d.NodeID)
+	if m.history != nil && keepsSourceTime(m.st.Record, d.Type) {
+		e.SourceTime = m.history.sourceTime(d.Type, d.NodeID)
 	}
 	m.st.Apply(e)
-	if m.tape != nil {
-		m.tape.saw(e)
+	if m.history != nil {
+		m.history.follow(e)
 	}
-	m.unsent += len(e.Payload)
+	m.pendingBytes += len(e.Payload)
 	m.pending = append(m.pending, e)
 	m.clean = append(m.clean, clean)
 }
 
-// fact emits an event of the run loop's own: ids and numbers only.
-func (m *Machine) fact(now time.Time, t wire.EventType, nodeID string, payload any) {
-	m.emit(now, m.draft(t, nodeID, wire.Trusted, payload), true)
+// emitFact emits an event of the run loop's own: ids and numbers only.
+func (m *Machine) emitFact(now time.Time, t wire.EventType, nodeID string, payload any) {
+	m.emit(now, m.newDraft(t, nodeID, wire.Trusted, payload), true)
 }
 
-// tell emits an event of the run loop's that carries user data.
-func (m *Machine) tell(now time.Time, t wire.EventType, nodeID string, trust wire.Trust, payload any) {
-	m.emit(now, m.draft(t, nodeID, trust, payload), false)
+// emitData emits an event of the run loop's that carries user data.
+func (m *Machine) emitData(now time.Time, t wire.EventType, nodeID string, trust wire.Trust, payload any) {
+	m.emit(now, m.newDraft(t, nodeID, trust, payload), false)
 }
 
-// draft is no more trusted than the node it is about.
-func (m *Machine) draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
+// newDraft is no more trusted than the node it is about.
+func (m *Machine) newDraft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
 	if nodeID != "" {
-		trust = trust.Meet(m.trust(nodeID))
+		trust = trust.Meet(m.nodeTrust(nodeID))
 	}
 	return wire.Draft{Type: t, NodeID: nodeID, Payload: strictjson.Render(payload), Trust: untrustedOnly(trust)}
 }

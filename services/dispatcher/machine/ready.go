@@ -35,22 +35,22 @@ func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
 	if step.Node.Disabled {
 		return skip, "disabled"
 	}
-	t, bad := m.tallyOf(step.In)
+	t, bad := m.countUpstreams(step.In)
 	if bad != nil {
 		return broken, bad.Message
 	}
 	if t.total == 0 {
 		return ready, ""
 	}
-	v := judge(step.Rule, t)
+	v := applyRule(step.Rule, t)
 	if v == skip {
 		return skip, "trigger rule " + string(step.Rule) + " not met"
 	}
 	return v, ""
 }
 
-// tallyOf counts an edge whose condition is false as a skipped upstream.
-func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
+// countUpstreams counts an edge whose condition is false as a skipped upstream.
+func (m *Machine) countUpstreams(in []workflow.Link) (tally, *wire.NodeError) {
 	var t tally
 	for _, l := range in {
 		if l.Back { // the first pass does not wait for an edge that closes a loop
@@ -63,7 +63,7 @@ func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
 		}
 		switch n.Status {
 		case runstate.NodeCompleted:
-			carries, bad := m.carries(l)
+			carries, bad := m.edgeCarries(l)
 			switch {
 			case bad != nil:
 				return t, bad
@@ -81,23 +81,23 @@ func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
 	return t, nil
 }
 
-// judge is the table of trigger rules.
-func judge(rule workflow.TriggerRule, t tally) verdict {
+// applyRule is the table of trigger rules.
+func applyRule(rule workflow.TriggerRule, t tally) verdict {
 	switch rule {
 	case workflow.AnySuccess:
-		return pick(t.completed > 0, t.allTerminal())
+		return pickVerdict(t.completed > 0, t.allTerminal())
 	case workflow.AllComplete:
-		return pick(t.allTerminal(), false)
+		return pickVerdict(t.allTerminal(), false)
 	case workflow.NoneFailed:
-		return pick(t.allTerminal() && t.failed == 0, t.failed > 0)
+		return pickVerdict(t.allTerminal() && t.failed == 0, t.failed > 0)
 	case workflow.AnyFailed:
-		return pick(t.failed > 0, t.allTerminal())
+		return pickVerdict(t.failed > 0, t.allTerminal())
 	default: // all_success
-		return pick(t.allTerminal() && t.failed == 0 && t.completed > 0, t.allTerminal())
+		return pickVerdict(t.allTerminal() && t.failed == 0 && t.completed > 0, t.allTerminal())
 	}
 }
 
-func pick(isReady, isSkip bool) verdict {
+func pickVerdict(isReady, isSkip bool) verdict {
 	switch {
 	case isReady:
 		return ready
@@ -108,12 +108,12 @@ func pick(isReady, isSkip bool) verdict {
 	}
 }
 
-// input gathers what a node sees: what its edges carry, overlaid by its own
+// gatherInput gathers what a node sees: what its edges carry, overlaid by its own
 // ports; and the trust of where that comes from.
-func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
+func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	step := m.step(id)
 	def := step.Node
-	r, trust := m.st.Record, m.trust(id)
+	r, trust := m.st.Record, m.nodeTrust(id)
 	ports, tainted, origins := map[string]json.RawMessage{}, map[string]bool{}, map[string]untrusted.Mark{}
 	take := func(name string, v json.RawMessage, t wire.Trust, source string) {
 		ports[name] = v
@@ -121,7 +121,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		delete(origins, name)
 		if t == wire.Untrusted {
 			tainted[name] = true
-			if o := m.origin(source); o.Source != "" {
+			if o := m.originOf(source); o.Source != "" {
 				origins[name] = o
 			}
 		}
@@ -131,7 +131,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		if src == nil || src.Status != runstate.NodeCompleted {
 			continue
 		}
-		if carries, bad := m.carries(l); bad != nil || !carries {
+		if carries, bad := m.edgeCarries(l); bad != nil || !carries {
 			continue // a condition that cannot be evaluated has failed the node before
 		}
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
@@ -142,12 +142,12 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
 		pv := def.Inputs[name]
-		v, t, bad := m.port(id, name, pv)
+		v, t, bad := m.resolvePort(id, name, pv)
 		if pv.Type == workflow.PortExpression {
-			v, t, bad = m.expression(id, name, edges, edgesTainted)
+			v, t, bad = m.evalExpression(id, name, edges, edgesTainted)
 		}
 		if size += len(v); bad == nil {
-			bad = tooLarge(size, maxInputBytes, "the inputs of the node are")
+			bad = checkSize(size, maxInputBytes, "the inputs of the node are")
 		}
 		if bad != nil {
 			return node.Input{}, trust, bad
@@ -156,20 +156,20 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			take(name, v, t, pv.NodeID)
 		}
 	}
-	if bad := tooLarge(sizeOf(ports), maxInputBytes, "the inputs of the node are"); bad != nil {
+	if bad := checkSize(sizeOf(ports), maxInputBytes, "the inputs of the node are"); bad != nil {
 		return node.Input{}, trust, bad
 	}
 	in := node.Input{
-		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visible(def),
+		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visibleVariables(def),
 		RunInputs: r.Inputs, Configurable: r.Configurable,
 		UntrustedPorts: tainted, UntrustedVariables: m.st.Tainted, Origins: origins, Versions: m.st.Pins,
 	}
-	m.showChannels(step, &in)
+	m.addChannels(step, &in)
 	return in, trust, nil
 }
 
-// origin is who outside made what a node gives; the zero Mark for no node.
-func (m *Machine) origin(id string) untrusted.Mark {
+// originOf is who outside made what a node gives; the zero Mark for no node.
+func (m *Machine) originOf(id string) untrusted.Mark {
 	if _, ok := m.plan.Graph.Lookup(id); !ok {
 		return untrusted.Mark{}
 	}
@@ -178,10 +178,10 @@ func (m *Machine) origin(id string) untrusted.Mark {
 	return node.Origin(t.Executes(), t.Configure(n.Config))
 }
 
-// trust is the meet of all that leads to a node, and of what it has made so far.
+// nodeTrust is the meet of all that leads to a node, and of what it has made so far.
 // What an upstream brought about counts however it ended: that a node runs because
 // another was refused is that other's doing (OpenWOP envelope contract §12).
-func (m *Machine) trust(id string) wire.Trust {
+func (m *Machine) nodeTrust(id string) wire.Trust {
 	// Any node may look at the run's inputs, so in an untrusted run nothing that a
 	// node makes is trusted.
 	trust := wire.Trusted.Meet(m.st.Record.TrustBoundary)
@@ -194,7 +194,7 @@ func (m *Machine) trust(id string) wire.Trust {
 			trust = trust.Meet(src.Trust)
 		}
 	}
-	trust = trust.Meet(m.steered(step))
+	trust = trust.Meet(m.steeringTrust(step))
 	for _, pv := range step.Node.Inputs {
 		switch pv.Type {
 		case workflow.PortVariable:
@@ -208,26 +208,26 @@ func (m *Machine) trust(id string) wire.Trust {
 	return trust
 }
 
-// port resolves one port value; nil when it is optional and has none.
-func (m *Machine) port(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
+// resolvePort resolves one port value; nil when it is optional and has none.
+func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	switch pv.Type {
 	case workflow.PortStatic:
 		return pv.Value, wire.Trusted, nil
 	case workflow.PortVariable:
-		if bad := m.mayRead(id, pv.VariableName); bad != nil {
+		if bad := m.checkRead(id, pv.VariableName); bad != nil {
 			return nil, wire.Trusted, bad
 		}
 		if v, ok := m.st.Variables[pv.VariableName]; ok {
 			return v, trustOf(m.st.Tainted[pv.VariableName]), nil
 		}
-		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: variable %q has no value", id, name, pv.VariableName)
+		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: variable %q has no value", id, name, pv.VariableName)
 	case workflow.PortConnection:
 		if src := m.st.Nodes[pv.NodeID]; src != nil {
 			if v, ok := src.Outputs[pv.OutputKey]; ok {
 				return v, src.Trust, nil
 			}
 		}
-		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
+		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
 	default: // an expression has its own way
 		return nil, wire.Trusted, nil
 	}
@@ -240,7 +240,7 @@ func trustOf(tainted bool) wire.Trust {
 	return wire.Trusted
 }
 
-func missing(optional bool, format string, args ...any) *wire.NodeError {
+func missingValue(optional bool, format string, args ...any) *wire.NodeError {
 	if optional {
 		return nil
 	}

@@ -30,20 +30,20 @@ func (m *Machine) recoverNodes(now time.Time) {
 		}
 		t, known := m.plan.Types[n.TypeID]
 		if !known {
-			m.failNode(now, id, unsupported(n.TypeID), n.Attempt, wire.Trusted)
+			m.failNode(now, id, unsupportedType(n.TypeID), n.Attempt, wire.Trusted)
 			continue
 		}
-		if t.Class == node.Effect && m.outcomeUnknown(now, id, n) {
+		if t.Class == node.Effect && m.isOutcomeUnknown(now, id, n) {
 			m.settleUnknown(now, id, n, t)
 		}
 	}
 }
 
-// outcomeUnknown reports whether a running effect may have been sent by an executor that is
+// isOutcomeUnknown reports whether a running effect may have been sent by an executor that is
 // gone. The time of an attempt that is over ends it as node_timeout instead.
-func (m *Machine) outcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
+func (m *Machine) isOutcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
 	switch {
-	case m.asked[id], m.hasAnswer(id), m.st.Open(id) != nil:
+	case m.handedOut[id], m.hasAnswer(id), m.st.Open(id) != nil:
 		return false
 	case n.TimeoutMs > 0 && n.DelayMs == 0 && !now.Before(n.Due()):
 		return false
@@ -61,7 +61,7 @@ func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t no
 	case policy == workflow.OutcomeAsk:
 		m.askUnknown(now, id, n, t)
 	default:
-		m.failNode(now, id, m.unknown(id, n, t), n.Attempt, m.trust(id))
+		m.failNode(now, id, m.unknownOutcome(id, n, t), n.Attempt, m.nodeTrust(id))
 	}
 }
 
@@ -69,16 +69,16 @@ func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t no
 // takes none of the node's retries. An emission with recorded rounds keeps its attempt:
 // rounds that are over are not repeated (OpenWOP envelope contract §14.3).
 func (m *Machine) repeatCall(now time.Time, id string, n *runstate.Node, t node.Type) {
-	lost := m.unknown(id, n, t)
+	lost := m.unknownOutcome(id, n, t)
 	if !n.Chunked && (n.Rounds > 0 || len(n.Retries) > 0) {
-		m.tell(now, wire.EventLogAppended, id, wire.Trusted, repeatedPayload{
+		m.emitData(now, wire.EventLogAppended, id, wire.Trusted, repeatedPayload{
 			Level: "warn", Message: "the call in flight is sent again: " + lost.Message, NodeID: id, Fields: lost.Details,
 		})
 		return
 	}
 	lost.Retryable = true
 	next := n.Attempt + 1
-	m.tell(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{NodeID: id, Attempt: next, LastError: lost})
+	m.emitData(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{NodeID: id, Attempt: next, LastError: lost})
 	m.startNode(now, id, next)
 }
 
@@ -89,9 +89,9 @@ type repeatedPayload struct {
 	Fields  map[string]any `json:"fields"`
 }
 
-// unsupported is the failure of a node whose type this host does not have. Creation
+// unsupportedType is the failure of a node whose type this host does not have. Creation
 // refuses such workflows; a definition can outlive a pack.
-func unsupported(typeID string) *wire.NodeError {
+func unsupportedType(typeID string) *wire.NodeError {
 	return &wire.NodeError{
 		Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
 	}

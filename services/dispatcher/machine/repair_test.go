@@ -62,13 +62,13 @@ func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.
 	now := at.Add(time.Minute)
 	var own []wire.Event
 	for _, e := range source[:rec.Fork.FromSeq] {
-		own = append(own, machine.Copy(rec, e, now))
+		own = append(own, machine.CopyEvent(rec, e, now))
 	}
-	m, tape := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewTape(*rec.Fork, source, own)
+	m, tape := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewHistory(*rec.Fork, source, own)
 	if rec.Replays() {
-		m.Replaying(tape)
+		m.WithReplayHistory(tape)
 	} else {
-		m.Mending(tape)
+		m.WithBranchHistory(tape)
 	}
 	require.Empty(t, m.Advance(now))
 	events, _ := m.Pending()

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxUnsent bounds what is placed before it is appended, in bytes of payloads: a log
+	// maxPendingBytes bounds what is placed before it is appended, in bytes of payloads: a log
 	// takes frames of 8 MiB. The step that goes beyond it is whole.
-	maxUnsent = 1 << 20
+	maxPendingBytes = 1 << 20
 	// maxNodeBytes bounds what a node puts out, and what it writes. Nodes that join what they
 	// are given would double it with each of them otherwise. It is twice the largest body of
 	// a request that a host takes unless it is told otherwise, for some nodes put out the
@@ -30,28 +30,28 @@ const (
 	// holds all of it. Outputs of up to smallOutput do not count, for there are few enough.
 	maxRunBytes = 64 << 20
 	smallOutput = 64 << 10
-	// maxNested bounds how deep what a node makes is nested: the redactor takes documents of
+	// maxDepth bounds how deep what a node makes is nested: the redactor takes documents of
 	// 128 levels, and events wrap what nodes make.
-	maxNested = 100
+	maxDepth = 100
 )
 
-// full reports that what is pending is to be appended before anything is added.
-func (m *Machine) full() bool { return m.unsent > maxUnsent }
+// isFull reports that what is pending is to be appended before anything is added.
+func (m *Machine) isFull() bool { return m.pendingBytes > maxPendingBytes }
 
-// More reports that the machine has stopped only to have its events appended.
-func (m *Machine) More() bool { return m.more }
+// MustAppend reports that the machine has stopped only to have its events appended.
+func (m *Machine) MustAppend() bool { return m.appendFirst }
 
-// Overflow ends the run: what comes next in it is larger, or nested deeper, than its log takes.
-func (m *Machine) Overflow(now time.Time) {
+// EndOversized ends the run: what comes next in it is larger, or nested deeper, than its log takes.
+func (m *Machine) EndOversized(now time.Time) {
 	m.Begin(now)
 	m.cancelNodes(now, string(fault.ContentTooLong))
-	m.fail(now, "", &wire.NodeError{
+	m.endFailed(now, "", &wire.NodeError{
 		Code: string(fault.ContentTooLong), Message: "what the run would record next is larger, or nested deeper, than its log takes; hand smaller values from node to node",
 	})
 }
 
-// Untold fails a node that has to tell what its run's log does not take.
-func Untold() *wire.NodeError {
+// EventsTooLarge fails a node that has to tell what its run's log does not take.
+func EventsTooLarge() *wire.NodeError {
 	return &wire.NodeError{
 		Code:    string(fault.ContentTooLong),
 		Message: "what the node has to tell of its work is larger, or nested deeper, than the run's log takes; give it less, or have it answer with less",
@@ -65,8 +65,8 @@ func sizeOf(values map[string]json.RawMessage) (n int) {
 	return n
 }
 
-// tooLarge says that a node was given or made too much; nil: it was not.
-func tooLarge(size, most int, what string) *wire.NodeError {
+// checkSize says that a node was given or made too much; nil: it was not.
+func checkSize(size, most int, what string) *wire.NodeError {
 	if size <= most {
 		return nil
 	}
@@ -76,9 +76,9 @@ func tooLarge(size, most int, what string) *wire.NodeError {
 	}
 }
 
-// tooDeep says that a value is nested deeper than maxNested; nil: it is not.
-func tooDeep(v json.RawMessage) *wire.NodeError {
-	if len(v) <= 2*maxNested { // each level takes two bytes
+// checkDepth says that a value is nested deeper than maxNested; nil: it is not.
+func checkDepth(v json.RawMessage) *wire.NodeError {
+	if len(v) <= 2*maxDepth { // each level takes two bytes
 		return nil
 	}
 	depth, inText := 0, false
@@ -94,19 +94,19 @@ func tooDeep(v json.RawMessage) *wire.NodeError {
 		case c == '}' || c == ']':
 			depth--
 		}
-		if depth > maxNested {
+		if depth > maxDepth {
 			return &wire.NodeError{
 				Code:    string(fault.ContentTooLong),
-				Message: fmt.Sprintf("what the node makes is nested deeper than %d levels of objects and arrays; hand flatter values from node to node", maxNested),
+				Message: fmt.Sprintf("what the node makes is nested deeper than %d levels of objects and arrays; hand flatter values from node to node", maxDepth),
 			}
 		}
 	}
 	return nil
 }
 
-// runTooLarge says that all nodes together put out too much with what another one does;
+// checkRunSize says that all nodes together put out too much with what another one does;
 // nil: they do not.
-func (m *Machine) runTooLarge(size int) *wire.NodeError {
+func (m *Machine) checkRunSize(size int) *wire.NodeError {
 	if size <= smallOutput {
 		return nil
 	}
@@ -124,8 +124,8 @@ func (m *Machine) runTooLarge(size int) *wire.NodeError {
 	}
 }
 
-// outputTooLarge says that a node puts out or writes too much; nil: it does not.
-func (m *Machine) outputTooLarge(class node.Class, out node.Output) *wire.NodeError {
+// checkOutputSize says that a node puts out or writes too much; nil: it does not.
+func (m *Machine) checkOutputSize(class node.Class, out node.Output) *wire.NodeError {
 	most := maxNodeBytes
 	if class == node.Effect {
 		most = maxEffectBytes
@@ -133,21 +133,21 @@ func (m *Machine) outputTooLarge(class node.Class, out node.Output) *wire.NodeEr
 	written := sizeOf(out.Writes)
 	for _, w := range out.Channels {
 		written += len(w.Value)
-		if bad := tooDeep(w.Value); bad != nil {
+		if bad := checkDepth(w.Value); bad != nil {
 			return bad
 		}
 	}
 	for _, made := range []map[string]json.RawMessage{out.Ports, out.Writes} {
 		for _, v := range made {
-			if bad := tooDeep(v); bad != nil {
+			if bad := checkDepth(v); bad != nil {
 				return bad
 			}
 		}
 	}
-	if bad := tooLarge(sizeOf(out.Ports), most, "the outputs of the node are"); bad != nil {
+	if bad := checkSize(sizeOf(out.Ports), most, "the outputs of the node are"); bad != nil {
 		return bad
 	}
-	if bad := tooLarge(written, most, "the variables and channels that the node writes are"); bad != nil {
+	if bad := checkSize(written, most, "the variables and channels that the node writes are"); bad != nil {
 		return bad
 	}
 	for name, v := range out.Writes {
@@ -155,8 +155,8 @@ func (m *Machine) outputTooLarge(class node.Class, out node.Output) *wire.NodeEr
 			written += len(was)
 		}
 	}
-	if bad := tooLarge(sizeOf(out.Ports)+written, maxStepBytes, "what the node puts out, what it writes and what it overwrites is"); bad != nil {
+	if bad := checkSize(sizeOf(out.Ports)+written, maxStepBytes, "what the node puts out, what it writes and what it overwrites is"); bad != nil {
 		return bad
 	}
-	return m.runTooLarge(sizeOf(out.Ports))
+	return m.checkRunSize(sizeOf(out.Ports))
 }

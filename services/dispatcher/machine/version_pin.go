@@ -9,15 +9,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// pin settles the versions of a type's changes: the first node of a run that asks
+// pinVersions settles the versions of a type's changes: the first node of a run that asks
 // takes the newest and tells so, every later one gets what was told. A version that
 // the code no longer has fails the node (OpenWOP host contract §7.4).
-func (m *Machine) pin(now time.Time, id string, changes []node.Change) *wire.NodeError {
+func (m *Machine) pinVersions(now time.Time, id string, changes []node.Change) *wire.NodeError {
 	for _, c := range changes {
 		m.pinAsRecorded(now, c.ID)
 		version, pinned := m.st.Pins[c.ID]
 		if !pinned {
-			m.fact(now, wire.EventVersionPinned, "", pinnedPayload{ChangeID: c.ID, Version: c.Max})
+			m.emitFact(now, wire.EventVersionPinned, "", pinnedPayload{ChangeID: c.ID, Version: c.Max})
 			continue
 		}
 		if version < c.Min || version > c.Max {

@@ -77,9 +77,9 @@ func TestPins_OfAReplayAreItsSources(t *testing.T) {
 		})
 		var history []wire.Event
 		for _, e := range source[:from] {
-			history = append(history, machine.Copy(rec, e, at))
+			history = append(history, machine.CopyEvent(rec, e, at))
 		}
-		replay := machine.New(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history)).Replaying(machine.NewTape(*rec.Fork, source, history))
+		replay := machine.New(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history)).WithReplayHistory(machine.NewHistory(*rec.Fork, source, history))
 		replay.Advance(at)
 		require.Equal(t, wire.StatusCompleted, replay.State().Status)
 		require.Equal(t, map[string]int{"ch": 3}, replay.State().Pins, "from %d", from)

@@ -10,9 +10,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// call describes the call of a running node. A model call has no key here: its key depends
+// unknownCall describes the call of a running node. A model call has no key here: its key depends
 // on the model.
-func (m *Machine) call(id string, n *runstate.Node, t node.Type) interrupt.UnknownCall {
+func (m *Machine) unknownCall(id string, n *runstate.Node, t node.Type) interrupt.UnknownCall {
 	c := interrupt.UnknownCall{TypeID: n.TypeID, Attempt: n.Attempt, Since: n.Since}
 	if c.Peer = node.Peer(t.Executes(), t.Configure(m.step(id).Node.Config)); c.Peer != "" {
 		r := m.st.Record
@@ -21,9 +21,9 @@ func (m *Machine) call(id string, n *runstate.Node, t node.Type) interrupt.Unkno
 	return c
 }
 
-// unknown is the error of a call whose outcome is unknown.
-func (m *Machine) unknown(id string, n *runstate.Node, t node.Type) *wire.NodeError {
-	c := m.call(id, n, t)
+// unknownOutcome is the error of a call whose outcome is unknown.
+func (m *Machine) unknownOutcome(id string, n *runstate.Node, t node.Type) *wire.NodeError {
+	c := m.unknownCall(id, n, t)
 	details := map[string]any{"reason": runstate.ExecutorLost, "typeId": c.TypeID, "attempt": c.Attempt, "since": c.Since}
 	if c.Peer != "" {
 		details["peer"], details["idempotencyKey"] = c.Peer, c.IdempotencyKey
@@ -36,7 +36,7 @@ func (m *Machine) unknown(id string, n *runstate.Node, t node.Type) *wire.NodeEr
 // askUnknown suspends a node until a person decides about its call.
 func (m *Machine) askUnknown(now time.Time, id string, n *runstate.Node, t node.Type) {
 	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
-	m.open(now, at, interrupt.Unknown(at, m.call(id, n, t), !t.AsksModel()), m.trust(id))
+	m.openInterrupt(now, at, interrupt.Unknown(at, m.unknownCall(id, n, t), !t.AsksModel()), m.nodeTrust(id))
 }
 
 // resolveUnknown applies the decision about a call whose outcome is unknown. The node has
@@ -46,12 +46,12 @@ func (m *Machine) resolveUnknown(now time.Time, id string, d interrupt.Decision)
 	t := m.plan.Types[n.TypeID]
 	switch c := interrupt.ReadChosen(d.Resume); c.Choice {
 	case interrupt.ChooseRetry:
-		m.hold(id)
+		m.holdEffect(id)
 	case interrupt.ChooseResult:
 		// It stands for what the tool returned, which is never trusted.
 		m.Complete(now, id, node.Output{Ports: c.Outputs}, wire.Untrusted)
 	default:
-		e := m.unknown(id, n, t)
+		e := m.unknownOutcome(id, n, t)
 		e.Message = "a person decided that the node fails: the call may have taken effect"
 		m.failNode(now, id, e, n.Attempt, d.Trust)
 	}

@@ -47,7 +47,7 @@ func TestRelease_TheNextExecutorBeginsAsForTheFirstTime(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	require.Len(t, m.Advance(at), 1)
 	l.append(m)
-	require.True(t, m.Release("a", "none"))
+	require.True(t, m.ReleaseEffects("a", "none"))
 	require.Empty(t, names(m))
 	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())
 	l.append(m)
@@ -78,13 +78,13 @@ func TestRelease_LeavesWhatHasDoneSomething(t *testing.T) {
 		m := machine.New(p, limits, runstate.New(record()))
 		m.Advance(at)
 		m.Emit(at, d)
-		require.False(t, m.Release("a"))
+		require.False(t, m.ReleaseEffects("a"))
 		require.Nil(t, m.Note())
 	}
 	m := machine.New(p, limits, runstate.New(record()))
 	m.Advance(at)
 	m.Complete(at, "a", node.Output{}, wire.Trusted)
-	require.False(t, m.Release("a"))
+	require.False(t, m.ReleaseEffects("a"))
 }
 
 // A request that starts a node does not begin its effect.
@@ -95,7 +95,7 @@ func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	require.Empty(t, m.Advance(at))
 	l.append(m)
-	m = machine.New(p, limits, l.state()).Beside()
+	m = machine.New(p, limits, l.state()).ForExternalChange()
 	m.Resolve(at, "gate", decide(t, m, "gate", `{"action":"accept"}`))
 	m.Advance(at)
 	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())

@@ -31,7 +31,7 @@ func through(t *testing.T, m *machine.Machine) (frames []int) {
 		}
 		frames = append(frames, size)
 		m.Flushed()
-		if !m.More() {
+		if !m.MustAppend() {
 			return frames
 		}
 		require.Less(t, len(frames), 1000, "it goes on")
@@ -77,7 +77,7 @@ func TestAdvance_GoesOnFromWhereItStopped(t *testing.T) {
 	g := chain(6, "core.end", text(450<<10))
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
-	require.True(t, m.More())
+	require.True(t, m.MustAppend())
 	events, _ := m.Pending()
 	st := runstate.New(record())
 	for _, e := range events {
@@ -179,7 +179,7 @@ func TestOverflow_EndsTheRun(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}})
 	m.Flushed()
-	m.Overflow(at)
+	m.EndOversized(at)
 	require.Equal(t, "node.cancelled@a run.failed", strings.Join(names(m), " "))
 	require.Equal(t, "content_too_long", m.State().Error.Code)
 }

@@ -13,11 +13,11 @@ import (
 // released it. The note of a frame lists held nodes, so the next executor knows that nothing
 // was sent. A node that starts and begins within one frame appears in no note.
 
-// hold marks the effect of a running node as not begun.
-func (m *Machine) hold(id string) {
-	delete(m.asked, id)
+// holdEffect marks the effect of a running node as not begun.
+func (m *Machine) holdEffect(id string) {
+	delete(m.handedOut, id)
 	n := m.st.Nodes[id]
-	if m.tape != nil || n == nil || n.Status != runstate.NodeRunning || n.Held {
+	if m.history != nil || n == nil || n.Status != runstate.NodeRunning || n.Held {
 		return
 	}
 	n.Held = true
@@ -26,11 +26,11 @@ func (m *Machine) hold(id string) {
 	note.Held = append(without(note.Held, id), id)
 }
 
-// begin marks the effect of a node as begun by this machine. A machine that changes the run
+// beginEffect marks the effect of a node as begun by this machine. A machine that changes the run
 // of another executor begins none.
-func (m *Machine) begin(id string) {
+func (m *Machine) beginEffect(id string) {
 	n := m.st.Nodes[id]
-	if !n.Held || m.beside {
+	if !n.Held || m.external {
 		return
 	}
 	n.Held = false
@@ -56,20 +56,20 @@ func (m *Machine) draftNote() *wire.Note {
 	return m.note
 }
 
-// Release records that the effects of nodes were handed out and surely did not take place:
+// ReleaseEffects records that the effects of nodes were handed out and surely did not take place:
 // an executor gives the run up before it sent them. It reports whether there is something to
 // append. Effects that have shown or recorded anything are not released.
-func (m *Machine) Release(nodeIDs ...string) bool {
+func (m *Machine) ReleaseEffects(nodeIDs ...string) bool {
 	released := false
 	for _, id := range nodeIDs {
 		n := m.st.Nodes[id]
-		if n == nil || n.Status != runstate.NodeRunning || !m.asked[id] || m.plan.Types[n.TypeID].Class != node.Effect {
+		if n == nil || n.Status != runstate.NodeRunning || !m.handedOut[id] || m.plan.Types[n.TypeID].Class != node.Effect {
 			continue
 		}
 		if n.Chunked || n.Rounds > 0 || len(n.Retries) > 0 || m.hasAnswer(id) {
 			continue
 		}
-		m.hold(id)
+		m.holdEffect(id)
 		released = true
 	}
 	return released
