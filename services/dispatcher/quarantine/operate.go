@@ -85,7 +85,7 @@ func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision
 // kv.ErrUnavailable.
 func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
 	e, _, err := l.get(ctx, r.Tenant, r.RunID)
-	if fault.CodeOf(err) == fault.RunNotFound {
+	if fault.CodeOf(err) == fault.NotQuarantined {
 		return false, nil
 	}
 	return err == nil && !e.Leaving, err
