@@ -167,7 +167,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
 	}
 	if req.GetRequireExecutable() {
-		if err := s.starter.Executable(def); err != nil {
+		if err := s.starter.CheckExecutable(def); err != nil {
 			return nil, err
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return s.starter.Executable(e.Def) == nil, nil
+	return s.starter.CheckExecutable(e.Def) == nil, nil
 }
 
 // Describe says what this dispatcher can execute.

@@ -211,8 +211,8 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	pool        *queue.Pool
-	queue       runlog.Queue // the desk, if there is one
-	desk        *queue.Desk  // nil without Deps.Waiting
+	queue       runlog.Queue     // the scheduler, if Deps.Waiting is set
+	scheduler   *queue.Scheduler // nil without Deps.Waiting
 	// begins measures how long runs that were handed out take to their first step.
 	begins *queuetime.Meter
 	intake *queue.Guard
@@ -266,11 +266,11 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.executor = engine.New(engine.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxBatch: cfg.MaxBatch}, engine.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: clients.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, NodeSecrets: s.loop.Secrets, Policy: s.loop.Policy,
-		Cleartext: d.cleartextStore(), Capabilities: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Cleartext: d.cleartextStore(), Capabilities: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Schedule, Forget: s.watch.Cancel,
 		Spans: d.Spans, Metrics: s.metrics, FirstAppend: s.begins, Children: s.starter,
 		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
 	})
-	s.leases.Count(s.executor.Active)
+	s.leases.CountRuns(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
 	s.watch.Bind(s.executor)
 	s.quarantine.Bind(s.executor)

@@ -36,7 +36,7 @@ func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workf
 // unmaskable warns of a definition whose runs are refused since this host could not keep its
 // sensitive values out of the log.
 func (s *Service) unmaskable(def *workflow.Definition) []workflow.Problem {
-	f, refused := fault.As(s.starter.Maskable(def))
+	f, refused := fault.As(s.starter.CheckMaskable(def))
 	if !refused {
 		return nil
 	}

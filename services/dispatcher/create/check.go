@@ -33,7 +33,7 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 				return fault.New(fault.ValidationError, "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID)
 			}
 		}
-		if err := refusesItself(def, n, t); err != nil {
+		if err := checkSelfReference(def, n, t); err != nil {
 			return err
 		}
 		if s.deps.CheckModel != nil {
@@ -48,12 +48,12 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 	return nil
 }
 
-// Executable reports whether runs of a definition can be created on this host.
-func (s *Starter) Executable(def *workflow.Definition) error {
+// CheckExecutable reports whether runs of a definition can be created on this host.
+func (s *Starter) CheckExecutable(def *workflow.Definition) error {
 	if err := s.checkTypes(def); err != nil {
 		return err
 	}
-	return s.Maskable(def)
+	return s.CheckMaskable(def)
 }
 
 // aiOverlay are the keys of configurable that are checked at creation.

@@ -39,7 +39,7 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 		Digest: "child:" + c.RunID, ScopeID: c.Parent.ScopeID, TestKey: c.Parent.TestKey, Traceparent: c.Traceparent,
 		CallbackURL: c.Parent.CallbackURL, // who answers for the parent answers for all of it
 	}
-	if _, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
+	if _, err := s.findRepeated(ctx, req); !errors.Is(err, errNoRun) {
 		return err
 	}
 	depth := 1
@@ -51,7 +51,7 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 		return fault.New(fault.RecursionLimit, "runs may be nested %d deep; workflow %q would be one deeper", s.deps.MaxDepth, c.WorkflowID).
 			With("maxDepth", s.deps.MaxDepth)
 	case c.WorkflowID == c.Parent.WorkflowID:
-		return itself(c.NodeID, c.WorkflowID)
+		return selfReference(c.NodeID, c.WorkflowID)
 	}
 	e, err := s.deps.Definitions.Get(ctx, req.Tenant, c.WorkflowID)
 	if err != nil {
@@ -65,20 +65,20 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 		RunID: c.Parent.RunID, WorkflowID: c.Parent.WorkflowID, NodeID: c.NodeID, Attempt: c.Attempt,
 		Depth: depth, Awaited: c.Awaited, Cascade: c.Cascade,
 	}
-	body, err := s.body(ctx, rec)
+	body, err := s.renderBody(ctx, rec)
 	if err != nil {
 		return err
 	}
-	_, err = s.write(ctx, req, rec, body, node.PolicyOf(e.Def, s.deps.Types))
+	_, err = s.appendStart(ctx, req, rec, body, node.PolicyOf(e.Def, s.deps.Types))
 	return err
 }
 
 // childRecord checks what the parent gives against the child's workflow.
 func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.RunRecord, error) {
-	if err := s.Executable(e.Def); err != nil {
+	if err := s.CheckExecutable(e.Def); err != nil {
 		return nil, err
 	}
-	own, reserved := inherited(c.Parent.Configurable, e.Def)
+	own, reserved := inheritConfigurable(c.Parent.Configurable, e.Def)
 	if ps := e.Def.CheckConfigurable(strictjson.Render(own)); len(ps) > 0 {
 		return nil, invalid("what the child inherits does not fit the configurableSchema of its workflow", ps)
 	}
@@ -96,7 +96,7 @@ func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.
 	if len(problems) > 0 {
 		return nil, invalid("what inputMapping gives does not fit the child's variables", problems)
 	}
-	rec := s.recordOf(req, e, ref, c.Inputs, vars)
+	rec := s.buildRecord(req, e, ref, c.Inputs, vars)
 	rec.Owner, rec.TrustBoundary = c.Parent.Owner, ""
 	if c.Trust == wire.Untrusted {
 		rec.TrustBoundary = wire.Untrusted
@@ -104,16 +104,16 @@ func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.
 	return rec, nil
 }
 
-// ofTheRun are the members of configurable that bound one run and no other; ofTheHost
+// runKeys are the members of configurable that bound one run and no other; ofTheHost
 // those that no workflow's schema needs to know.
 var (
-	ofTheRun  = []string{"recursionLimit", "runTimeoutMs"}
-	ofTheHost = []string{"ai", "ai.provider", "ai.model", "ai.credentialRef", "model", "mockProvider"}
+	runKeys  = []string{"recursionLimit", "runTimeoutMs"}
+	hostKeys = []string{"ai", "ai.provider", "ai.model", "ai.credentialRef", "model", "mockProvider"}
 )
 
-// inherited is what of a run's configurable is its child's: who is asked and with which
+// inheritConfigurable is what of a run's configurable is its child's: who is asked and with which
 // key, and what the child's workflow declares; of a workflow that declares nothing, all.
-func inherited(configurable json.RawMessage, def *workflow.Definition) (own, reserved map[string]json.RawMessage) {
+func inheritConfigurable(configurable json.RawMessage, def *workflow.Definition) (own, reserved map[string]json.RawMessage) {
 	own, reserved = map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(configurable, &all) // checked when the parent was created
@@ -124,8 +124,8 @@ func inherited(configurable json.RawMessage, def *workflow.Definition) (own, res
 	for name, v := range all {
 		_, known := declared.Properties[name]
 		switch {
-		case slices.Contains(ofTheRun, name):
-		case slices.Contains(ofTheHost, name):
+		case slices.Contains(runKeys, name):
+		case slices.Contains(hostKeys, name):
 			reserved[name] = v
 		case known || def.ConfigurableSchema == nil:
 			own[name] = v
@@ -134,19 +134,19 @@ func inherited(configurable json.RawMessage, def *workflow.Definition) (own, res
 	return own, reserved
 }
 
-// refusesItself refuses a workflow with a node that would run the workflow again, and so
+// checkSelfReference refuses a workflow with a node that would run the workflow again, and so
 // on without an end.
-func refusesItself(def *workflow.Definition, n workflow.Node, t node.Type) error {
+func checkSelfReference(def *workflow.Definition, n workflow.Node, t node.Type) error {
 	if t.Class != node.Spawns {
 		return nil
 	}
 	if c, bad := node.ParseSubWorkflow(t.Configure(n.Config)); bad == nil && c.WorkflowID == def.ID {
-		return itself(n.ID, def.ID)
+		return selfReference(n.ID, def.ID)
 	}
 	return nil
 }
 
-func itself(nodeID, workflowID string) error {
+func selfReference(nodeID, workflowID string) error {
 	return fault.New(fault.ValidationError, "node %q, /config/workflowId: a workflow cannot run itself; name another than %q", nodeID, workflowID).
 		With("nodeId", nodeID)
 }

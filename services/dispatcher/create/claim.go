@@ -34,17 +34,17 @@ func claimKey(tenant, scope string) string {
 	return "active." + tenant + "." + hex.EncodeToString(sum[:16])
 }
 
-// claim reserves the scope for the run: at most one run of (tenant, scopeId) is
+// claimScope reserves the scope for the run: at most one run of (tenant, scopeId) is
 // active (X-Dedup: enforce). Compare-and-set on one record decides races. A claim
 // is never given back: whether its run came about may not be known, and one
 // without a run lapses.
-func (s *Starter) claim(ctx context.Context, rec *wire.RunRecord) error {
+func (s *Starter) claimScope(ctx context.Context, rec *wire.RunRecord) error {
 	key := claimKey(rec.Owner.Tenant, rec.ScopeID)
 	value, err := json.Marshal(claimRecord{RunID: rec.RunID, At: wire.FormatTime(s.deps.Clock())})
 	if err != nil {
 		return fmt.Errorf("render claim: %w", err)
 	}
-	held, revision, err := s.holder(ctx, key)
+	held, revision, err := s.readClaim(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -55,31 +55,31 @@ func (s *Starter) claim(ctx context.Context, rec *wire.RunRecord) error {
 	}
 	_, err = s.deps.Claims.Update(ctx, key, value, revision)
 	if errors.Is(err, kv.ErrConflict) {
-		winner, _, herr := s.holder(ctx, key)
+		winner, _, herr := s.readClaim(ctx, key)
 		if herr != nil {
 			return herr
 		}
-		return active(winner)
+		return scopeActive(winner)
 	}
 	if err != nil {
-		return claimsDown(err)
+		return claimsUnavailable(err)
 	}
 	return nil
 }
 
-// active is the fault of a scope that is busy.
-func active(held claimRecord) error {
+// scopeActive is the fault of a scope that is busy.
+func scopeActive(held claimRecord) error {
 	return fault.New(fault.RunAlreadyActive, "a run of this scope is active; wait for it or cancel it").After(retryAfterActive).
 		With("activeRunId", held.RunID).With("activeHost", "cloud")
 }
 
-func (s *Starter) holder(ctx context.Context, key string) (claimRecord, uint64, error) {
+func (s *Starter) readClaim(ctx context.Context, key string) (claimRecord, uint64, error) {
 	e, err := s.deps.Claims.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return claimRecord{}, 0, nil
 	}
 	if err != nil {
-		return claimRecord{}, 0, claimsDown(err)
+		return claimRecord{}, 0, claimsUnavailable(err)
 	}
 	var c claimRecord
 	if err := json.Unmarshal(e.Value, &c); err != nil {
@@ -88,7 +88,7 @@ func (s *Starter) holder(ctx context.Context, key string) (claimRecord, uint64, 
 	return c, e.Revision, nil
 }
 
-func claimsDown(err error) error {
+func claimsUnavailable(err error) error {
 	return fault.New(fault.ServiceUnavailable, "claims cannot be reached; nothing was started, try again").After(time.Second).Wrap(err)
 }
 
@@ -102,9 +102,9 @@ func (s *Starter) checkActive(ctx context.Context, tenant string, held claimReco
 			return nil // its creation was never finished
 		}
 	case err != nil:
-		return claimsDown(err)
+		return claimsUnavailable(err)
 	case last.Kind == subject.End:
 		return nil
 	}
-	return active(held)
+	return scopeActive(held)
 }

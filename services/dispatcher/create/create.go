@@ -115,7 +115,7 @@ func New(d Deps) *Starter { return &Starter{deps: d} }
 // Start creates the run, or finds it when the same request made it before.
 func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	if req.Digest != "" { // a repeated request is answered before today's state is asked
-		if c, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
+		if c, err := s.findRepeated(ctx, req); !errors.Is(err, errNoRun) {
 			return c, err
 		}
 	}
@@ -123,54 +123,54 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	if err != nil {
 		return Created{}, err
 	}
-	rec, err := s.record(req, def)
+	rec, err := s.newRecord(req, def)
 	if err != nil {
 		return Created{}, err
 	}
-	body, err := s.body(ctx, rec)
+	body, err := s.renderBody(ctx, rec)
 	if err != nil {
 		return Created{}, err
 	}
 	if req.Dedup {
-		if err := s.claim(ctx, rec); err != nil {
+		if err := s.claimScope(ctx, rec); err != nil {
 			return Created{}, err
 		}
 	}
-	return s.write(ctx, req, rec, body, node.PolicyOf(def.Def, s.deps.Types))
+	return s.appendStart(ctx, req, rec, body, node.PolicyOf(def.Def, s.deps.Types))
 }
 
-// body is that of the start frame, without secrets.
-func (s *Starter) body(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
-	scope, done, err := s.open(ctx, rec)
+// renderBody is that of the start frame, without secrets.
+func (s *Starter) renderBody(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
+	scope, done, err := s.registerSecrets(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return s.render(ctx, rec, scope)
+	return s.renderRecord(ctx, rec, scope)
 }
 
-// open tells the redactor the run's own secrets, before anything of it is recorded. It
+// registerSecrets tells the redactor the run's own secrets, before anything of it is recorded. It
 // does so in a scope of its own, which done gives back: the run may never come to be,
 // and whoever executes it registers its secrets then.
-func (s *Starter) open(ctx context.Context, rec *wire.RunRecord) (scope string, done func(), err error) {
+func (s *Starter) registerSecrets(ctx context.Context, rec *wire.RunRecord) (scope string, done func(), err error) {
 	if rec.CredentialRef == "" || s.deps.Secrets == nil {
 		return rec.RunID, func() {}, nil
 	}
 	tenant, scope := rec.Owner.Tenant, rec.RunID+" "+rand.Text() // no run has a space in its id
 	if err := s.deps.Secrets.Open(ctx, tenant, scope, rec.CredentialRef); err != nil {
-		return "", nil, unreachable(err)
+		return "", nil, redactorUnavailable(err)
 	}
 	return scope, func() { _ = s.deps.Secrets.Close(context.WithoutCancel(ctx), tenant, scope) }, nil
 }
 
-func unreachable(err error) error {
+func redactorUnavailable(err error) error {
 	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is recorded without it; try again").
 		After(time.Second).Wrap(err)
 }
 
-// record checks the request against the workflow.
-func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, error) {
-	if err := s.Executable(e.Def); err != nil {
+// newRecord checks the request against the workflow.
+func (s *Starter) newRecord(req Request, e *definition.Entry) (*wire.RunRecord, error) {
+	if err := s.CheckExecutable(e.Def); err != nil {
 		return nil, err
 	}
 	ref, err := s.checkConfigurable(req, e.Def)
@@ -187,11 +187,11 @@ func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, err
 	if len(problems) > 0 {
 		return nil, invalid("the inputs do not fit the workflow", problems)
 	}
-	return s.recordOf(req, e, ref, inputs, vars), nil
+	return s.buildRecord(req, e, ref, inputs, vars), nil
 }
 
-// recordOf is the record of a request that has been checked.
-func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs, vars map[string]json.RawMessage) *wire.RunRecord {
+// buildRecord is the record of a request that has been checked.
+func (s *Starter) buildRecord(req Request, e *definition.Entry, ref string, inputs, vars map[string]json.RawMessage) *wire.RunRecord {
 	for name := range inputs {
 		delete(vars, name)
 	}
@@ -203,13 +203,13 @@ func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
 		CredentialRef: ref, Schedule: e.Def.Schedule(inputs, vars),
 	}
-	s.limit(rec, e.Def.Settings.TimeoutMillis)
+	s.applyLimits(rec, e.Def.Settings.TimeoutMillis)
 	return rec
 }
 
-// limit puts the limits of a run into its record, so that a change of the host's settings, or of
+// applyLimits puts the limits of a run into its record, so that a change of the host's settings, or of
 // the dispatcher, changes nothing for it.
-func (s *Starter) limit(rec *wire.RunRecord, workflowMs int64) {
+func (s *Starter) applyLimits(rec *wire.RunRecord, workflowMs int64) {
 	var o struct {
 		RunTimeoutMs   float64 `json:"runTimeoutMs"`
 		RecursionLimit float64 `json:"recursionLimit"`
@@ -232,9 +232,9 @@ func (s *Starter) limit(rec *wire.RunRecord, workflowMs int64) {
 // maxDurationMs is a century: a longer limit limits nothing.
 const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
 
-// render makes the start frame's body. Everything the caller sent passes the
+// renderRecord makes the start frame's body. Everything the caller sent passes the
 // redactor in a scope; ids and the host's own members are not the caller's to fill.
-func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
+func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
 	body, err := json.Marshal(rec)
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
@@ -259,7 +259,7 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 	case runlog.IsPermanent(err):
 		return nil, tooLarge(err)
 	case err != nil:
-		return nil, unreachable(err)
+		return nil, redactorUnavailable(err)
 	case !changed:
 		return body, nil
 	case !bytes.Equal(out[1], ref):
@@ -321,21 +321,21 @@ func tooLarge(err error) error {
 // it is told to come back; repeating a keyed request is safe.
 const writeTimeout = 5 * time.Second
 
-// write appends the start frame. A run that exists already is the answer to a
+// appendStart appends the start frame. A run that exists already is the answer to a
 // repeated request, if the requests agree.
-func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *node.MaskPolicy) (Created, error) {
+func (s *Starter) appendStart(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *node.MaskPolicy) (Created, error) {
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	trace := runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent)).Run()
 	writer := rand.Text()
-	body, err := s.seal(ctx, r, writer, body, sensitive)
+	body, err := s.maskRecord(ctx, r, writer, body, sensitive)
 	if err != nil {
 		return Created{}, err
 	}
 	_, err = s.deps.Log.Append(ctx, frame.NewStart(r, body).By(writer).In(trace), 0)
 	if errors.Is(err, runlog.ErrConflict) {
-		return s.replayed(ctx, req)
+		return s.findRepeated(ctx, req)
 	}
 	if runlog.IsPermanent(err) {
 		return Created{}, tooLarge(err)
@@ -351,16 +351,16 @@ func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, b
 	return Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}, nil
 }
 
-func mismatch() error {
+func digestMismatch() error {
 	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
 }
 
 // errNoRun says that no earlier request made the run.
 var errNoRun = errors.New("no run of this id yet")
 
-// replayed compares a request with the one that made the run, of whatever
+// findRepeated compares a request with the one that made the run, of whatever
 // workflow: a repeated key with another one must meet the first run.
-func (s *Starter) replayed(ctx context.Context, req Request) (Created, error) {
+func (s *Starter) findRepeated(ctx context.Context, req Request) (Created, error) {
 	begin, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return Created{}, errNoRun
@@ -373,7 +373,7 @@ func (s *Starter) replayed(ctx context.Context, req Request) (Created, error) {
 		return Created{}, err
 	}
 	if first.RequestDigest != req.Digest {
-		return Created{}, mismatch()
+		return Created{}, digestMismatch()
 	}
 	return Created{RunID: first.RunID, WorkflowID: first.WorkflowID, Replayed: true}, nil
 }

@@ -18,9 +18,9 @@ type CleartextStore interface {
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
 }
 
-// Maskable refuses a workflow whose sensitive values this host could not keep out
+// CheckMaskable refuses a workflow whose sensitive values this host could not keep out
 // of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
-func (s *Starter) Maskable(def *workflow.Definition) error {
+func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 	if node.PolicyOf(def, s.deps.Types) == nil {
 		return nil
 	}
@@ -36,9 +36,9 @@ func (s *Starter) Maskable(def *workflow.Definition) error {
 	return nil
 }
 
-// seal keeps the clear record of a run and gives the masked one, which is what the log
+// maskRecord keeps the clear record of a run and gives the masked one, which is what the log
 // gets; a run without sensitive values keeps its record.
-func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body []byte, p *node.MaskPolicy) ([]byte, error) {
+func (s *Starter) maskRecord(ctx context.Context, r subject.Run, writer string, body []byte, p *node.MaskPolicy) ([]byte, error) {
 	if p == nil {
 		return body, nil
 	}

@@ -47,18 +47,18 @@ type entry struct {
 // append writes the machine's pending events as one frame. Everything that may
 // carry a secret passes the redactor first; if that cannot be reached, nothing
 // is written.
-func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (appendResult, error) {
-	writer, r, head := e.writer, e.run, e.head
+func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (appendResult, error) {
+	writer, r, head := req.writer, req.run, req.head
 	events, clean := m.Pending()
-	if len(events) == 0 && m.Note() == nil && !e.force {
+	if len(events) == 0 && m.Note() == nil && !req.force {
 		return appendResult{head: head}, nil
 	}
 	if len(events) > 0 && events[0].Sequence != head.Next { // it would damage the log
 		return appendResult{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
 	}
-	trace, registered := x.traceContext(m.State().Record).Run(), m.State().Record.Registration().Run
+	trace, registered := e.traceContext(m.State().Record).Run(), m.State().Record.Registration().Run
 	ctx = runspan.In(ctx, trace)
-	changed, err := x.redactEvents(ctx, r, registered, events, clean)
+	changed, err := e.redactEvents(ctx, r, registered, events, clean)
 	if err != nil {
 		return appendResult{}, err
 	}
@@ -68,26 +68,26 @@ func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (app
 	if given, alone := m.ExternalEvents(); changed > 0 && given < len(events) && changed <= given {
 		events, kind, cut = events[:given], alone, true
 	}
-	if events, err = x.maskEvents(ctx, r, writer, head, m, events); err != nil {
+	if events, err = e.maskEvents(ctx, r, writer, head, m, events); err != nil {
 		return appendResult{}, err
 	}
 	f := frame.New(r, kind, head, events).By(writer).In(trace)
 	if n := m.Note(); n != nil && n.IDsOnly() {
 		f = f.With(n.JSON())
 	} else if n != nil {
-		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
+		out, _, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {
 			return appendResult{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
 		}
 		f = f.With(string(out[0]))
 	}
-	if f.Pos, err = e.append(ctx, f, head.Pos); err != nil {
+	if f.Pos, err = req.append(ctx, f, head.Pos); err != nil {
 		return appendResult{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
-	x.recordAppend(ctx, m.State(), kind, events)
+	e.recordAppend(ctx, m.State(), kind, events)
 	m.Flushed()
 	if !cut {
-		x.eraseEnded(ctx, r, m.State())
+		e.eraseEnded(ctx, r, m.State())
 	}
 	next := f.Head()
 	next.Ownership = head.After(f)
@@ -96,22 +96,22 @@ func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (app
 
 // redactEvents takes the secrets out of events that are not clean. It gives the number of the
 // first that changed, counted from 1; 0: none did.
-func (x *Executor) redactEvents(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
+func (e *Executor) redactEvents(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
 	var (
 		docs  [][]byte
 		index []int
 	)
-	for i, e := range events {
-		if clean[i] || !strictjson.HasText(e.Payload, wire.MinSecretBytes) {
+	for i, event := range events {
+		if clean[i] || !strictjson.HasText(event.Payload, wire.MinSecretBytes) {
 			continue
 		}
-		docs, index = append(docs, e.Payload), append(index, i)
+		docs, index = append(docs, event.Payload), append(index, i)
 	}
 	if len(docs) == 0 {
 		return 0, nil
 	}
 	for part := range slices.Chunk(index, maxRedacted) {
-		out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
+		out, changed, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
 		if err != nil {
 			return 0, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
 		}
@@ -134,18 +134,18 @@ const maxRedacted = 512
 // Wake hands a sleeping run to the dispatchers again. A conflict means that it
 // is awake already, unless all that came was a vote or a question: the run slept on, and
 // its timer stands.
-func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) error {
-	writer := x.newWriter() // its own, so that of two who wake it one finds it awake
+func (e *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) error {
+	writer := e.newWriter() // its own, so that of two who wake it one finds it awake
 	for range maxChangeTries {
-		_, err := x.deps.Log.Append(ctx, frame.New(r, subject.Wake, head, nil).By(writer), head.Pos)
+		_, err := e.deps.Log.Append(ctx, frame.New(r, subject.Wake, head, nil).By(writer), head.Pos)
 		if err == nil {
-			x.deps.Metrics.Enqueued()
+			e.deps.Metrics.Enqueued()
 			return nil
 		}
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
-		last, err := x.deps.Log.Last(ctx, r)
+		last, err := e.deps.Log.Last(ctx, r)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
@@ -171,33 +171,33 @@ const backlogPatience = 10 * time.Minute
 // WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a
 // run that needs no wake: it has ended, is in the queue, is of a later engine, or has a damaged
 // log.
-func (x *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
-	last, err := x.deps.Log.Last(ctx, r)
+func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
+	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
-		x.logNotWoken(r.RunID, err)
+		e.logNotWoken(r.RunID, err)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	check := x.checkEnds
+	check := e.checkEnds
 	switch last.Kind {
 	case subject.End, subject.Start: // done, or in the queue
 		return false, nil
 	case subject.Wake:
 		// One that stays the last frame was taken by a process that found the run asleep, watched
 		// its timer, and died. A second wake frame beside one that is in the queue does no harm.
-		patience := x.cfg.AckWait
-		if x.deps.Backlog() { // it may wait behind others, or for a limit
+		patience := e.cfg.AckWait
+		if e.deps.Backlog() { // it may wait behind others, or for a limit
 			patience = backlogPatience
 		}
-		if x.deps.Clock().Sub(last.Stored) < patience {
+		if e.deps.Clock().Sub(last.Stored) < patience {
 			return false, nil // in the queue
 		}
-		check = x.checkAllFrames // the wake before this one had no effect
+		check = e.checkAllFrames // the wake before this one had no effect
 	}
-	if may, err := x.mayWake(r.RunID, check(ctx, last)); err != nil || !may {
+	if may, err := e.mayWake(r.RunID, check(ctx, last)); err != nil || !may {
 		return false, err
 	}
-	return true, x.Wake(ctx, last.Run, last.Head())
+	return true, e.Wake(ctx, last.Run, last.Head())
 }

@@ -25,8 +25,8 @@ import (
 )
 
 // contain turns a panic in f into lifecycle.ErrPanic.
-func (x *Executor) contain(runID string, f func() error) error {
-	return lifecycle.Contain(x.deps.Logger, "run", f, "run_id", runID)
+func (e *Executor) contain(runID string, f func() error) error {
+	return lifecycle.Contain(e.deps.Logger, "run", f, "run_id", runID)
 }
 
 // panicMessage is the message of a run that ended because of a panic.
@@ -34,14 +34,14 @@ const panicMessage = "the run failed inside the host; its operator finds the cau
 
 // endPanicked ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
 // run cannot be ended either, frame.ErrDamaged, and those of the log.
-func (x *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) error {
-	if _, head, err := x.load(ctx, r); err == nil {
-		if err := x.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
+func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) error {
+	if _, head, err := e.load(ctx, r); err == nil {
+		if err := e.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
 			return err
 		}
 	}
-	return x.endWithRetries(ctx, r, x.newWriter(), func(m *machine.Machine) {
-		now := x.deps.Clock()
+	return e.endWithRetries(ctx, r, e.newWriter(), func(m *machine.Machine) {
+		now := e.deps.Clock()
 		switch m.State().Status {
 		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these
 			m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
@@ -53,9 +53,9 @@ func (x *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) e
 
 // endWithRetries appends what end makes the machine emit, with as much of the run as can
 // be loaded.
-func (x *Executor) endWithRetries(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+func (e *Executor) endWithRetries(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
 	for range maxChangeTries {
-		err := x.contain(r.RunID, func() error { return x.endOnce(ctx, r, writer, end) })
+		err := e.contain(r.RunID, func() error { return e.endOnce(ctx, r, writer, end) })
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
@@ -63,40 +63,40 @@ func (x *Executor) endWithRetries(ctx context.Context, r subject.Run, writer str
 	return runlog.ErrConflict
 }
 
-func (x *Executor) endOnce(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
-	last, err := x.deps.Log.Last(ctx, r)
+func (e *Executor) endOnce(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+	last, err := e.deps.Log.Last(ctx, r)
 	if err != nil {
 		return err
 	}
 	r = last.Run
 	if last.Kind == subject.End {
-		return x.contain(r.RunID, func() error { return x.finishEnded(ctx, last) })
+		return e.contain(r.RunID, func() error { return e.finishEnded(ctx, last) })
 	}
-	st, head, err := x.load(ctx, r)
+	st, head, err := e.load(ctx, r)
 	if err == nil {
-		err = x.contain(r.RunID, func() error { return x.endWithDefinition(ctx, r, writer, st, head, end) })
+		err = e.contain(r.RunID, func() error { return e.endWithDefinition(ctx, r, writer, st, head, end) })
 	}
 	if err == nil || isTransient(err) || errors.Is(err, frame.ErrDamaged) || needsLaterEngine(err) {
 		return err
 	}
-	return x.contain(r.RunID, func() error { return x.endWithoutFold(ctx, r, writer, end) })
+	return e.contain(r.RunID, func() error { return e.endWithoutFold(ctx, r, writer, end) })
 }
 
 // endWithDefinition ends a run by its definition. Without one its nodes end all the same.
-func (x *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
-	m := machine.NewWithoutDefinition(x.cfg.Limits, st)
-	if plan, err := x.loadPlan(ctx, st); err == nil {
-		m = machine.New(plan, x.cfg.Limits, st)
+func (e *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
+	m := machine.NewWithoutDefinition(e.cfg.Limits, st)
+	if plan, err := e.loadPlan(ctx, st); err == nil {
+		m = machine.New(plan, e.cfg.Limits, st)
 	} else if isTransient(err) {
 		return err
 	}
-	return x.appendEnd(ctx, r, writer, head, m, end)
+	return e.appendEnd(ctx, r, writer, head, m, end)
 }
 
 // endWithoutFold ends a run whose log cannot be folded: its record, its status and where
 // its log ends are known without that.
-func (x *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
-	frames, err := x.deps.Log.Run(ctx, r)
+func (e *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (x *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer str
 	}
 	st, head := runstate.New(rec), frames[len(frames)-1].Head()
 	st.Next, st.Status = head.Next, openStatus(frames)
-	return x.appendEnd(ctx, r, writer, head, machine.NewWithoutDefinition(x.cfg.Limits, st), end)
+	return e.appendEnd(ctx, r, writer, head, machine.NewWithoutDefinition(e.cfg.Limits, st), end)
 }
 
 // openStatus is the status of a run that has not ended, as far as it decides how the
@@ -135,22 +135,22 @@ func openStatus(frames []*frame.Frame) wire.Status {
 	return status
 }
 
-func (x *Executor) appendEnd(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
+func (e *Executor) appendEnd(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
 	end(m)
-	if _, err := x.append(ctx, entry{writer: writer, run: r, head: head, append: x.deps.Log.Append}, m); err != nil {
+	if _, err := e.append(ctx, entry{writer: writer, run: r, head: head, append: e.deps.Log.Append}, m); err != nil {
 		return err
 	}
-	x.notifyLocal(m.State())
-	x.closeSecrets(ctx, m.State().Record)
-	return x.notifyRelatives(ctx, m.State())
+	e.notifyLocal(m.State())
+	e.closeSecrets(ctx, m.State().Record)
+	return e.notifyRelatives(ctx, m.State())
 }
 
 // finishEnded does what follows an end that is in the log. Of a log that cannot be
 // folded, it is known how the run ended and not with what.
-func (x *Executor) finishEnded(ctx context.Context, last *frame.Frame) error {
-	st, _, err := x.load(ctx, last.Run)
+func (e *Executor) finishEnded(ctx context.Context, last *frame.Frame) error {
+	st, _, err := e.load(ctx, last.Run)
 	if errors.Is(err, lifecycle.ErrPanic) {
-		first, ferr := x.deps.Log.First(ctx, last.Run)
+		first, ferr := e.deps.Log.First(ctx, last.Run)
 		if ferr != nil {
 			return ferr
 		}
@@ -166,7 +166,7 @@ func (x *Executor) finishEnded(ctx context.Context, last *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	x.eraseEnded(ctx, last.Run, st)
-	x.closeSecrets(ctx, st.Record)
-	return x.notifyRelatives(ctx, st)
+	e.eraseEnded(ctx, last.Run, st)
+	e.closeSecrets(ctx, st.Record)
+	return e.notifyRelatives(ctx, st)
 }

@@ -13,10 +13,10 @@ import (
 
 // Cancel ends a run, and the children that are to end with it. already reports that it
 // had ended. A run that is still cancelling ends without the caller: its log says so.
-func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
-	st, already, err = x.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, func(*wire.RunRecord) bool { return true })
+func (e *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
+	st, already, err = e.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, func(*wire.RunRecord) bool { return true })
 	if err != nil && st != nil && st.Cancelling != nil {
-		x.deps.Logger.Warn("relatives of a cancelled run not told yet; whoever takes it up does", "run_id", runID, "error", err)
+		e.deps.Logger.Warn("relatives of a cancelled run not told yet; whoever takes it up does", "run_id", runID, "error", err)
 		return st, false, nil
 	}
 	return st, already, err
@@ -25,8 +25,8 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 // cancel ends a run that may be. One without parent or children ends at once. Of any
 // other the wish to end it comes into the log first, as work for a dispatcher: whoever is
 // lost while it tells the children leaves a delivery behind, and the next one goes on.
-func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
-	st, err = x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+func (e *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
+	st, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		switch {
 		case st.Status.Terminal() || !may(st.Record):
@@ -35,7 +35,7 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 			return nil
 		}
 		m.Begin(now)
-		if st.Record.Parent == nil && len(x.possiblyLiveChildren(st)) == 0 {
+		if st.Record.Parent == nil && len(e.possiblyLiveChildren(st)) == 0 {
 			m.Cancel(now, c)
 		} else {
 			m.RequestCancel(c)
@@ -48,7 +48,7 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 	case err != nil || st.Status.Terminal():
 		return st, false, err
 	}
-	ended, err := x.finishCancel(ctx, subject.Run{Tenant: tenant, RunID: runID})
+	ended, err := e.finishCancel(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if ended != nil {
 		st = ended
 	}
@@ -57,28 +57,28 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 
 // finishCancel ends a run that is being cancelled: its children first, so that none of them
 // is left behind by a run whose end is in the log.
-func (x *Executor) finishCancel(ctx context.Context, r subject.Run) (*runstate.State, error) {
+func (e *Executor) finishCancel(ctx context.Context, r subject.Run) (*runstate.State, error) {
 	done := map[string]bool{}
-	st, err := x.changeRun(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
+	st, err := e.changeRun(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusCancelling {
 			return errNothing
 		}
-		for _, id := range x.possiblyLiveChildren(st) {
+		for _, id := range e.possiblyLiveChildren(st) {
 			if done[id] {
 				continue
 			}
-			if err := x.cancelForParent(ctx, st, id); err != nil {
+			if err := e.cancelForParent(ctx, st, id); err != nil {
 				return err
 			}
 			done[id] = true
 		}
-		m.Cancel(x.deps.Clock(), *st.Cancelling)
+		m.Cancel(e.deps.Clock(), *st.Cancelling)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errNothing) {
 		return st, err
 	}
 	// A child may have come to be meanwhile.
-	return st, x.notifyRelatives(ctx, st)
+	return st, e.notifyRelatives(ctx, st)
 }

@@ -33,17 +33,17 @@ func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.
 }
 
 // spawn is the one place where runs are started for others.
-func (x *Executor) spawn(ctx context.Context, parent *wire.RunRecord, e machine.Effect) model.Result {
+func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect machine.Effect) model.Result {
 	switch {
 	case parent.Replays():
 		return failedResult(fault.New(fault.CapabilityNotProvided, "a replay starts no runs: the log it follows has nothing recorded of this one"))
-	case x.deps.Children == nil:
+	case e.deps.Children == nil:
 		return failedResult(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
 	}
-	c := e.Spawn
-	err := x.deps.Children.StartChild(ctx, create.Child{
-		RunID: c.RunID, Parent: parent, NodeID: e.NodeID, Attempt: e.Attempt, WorkflowID: c.Config.WorkflowID, Inputs: c.Inputs, Unset: c.Unset,
-		Trust: c.Trust, Awaited: c.Config.Wait, Cascade: c.Config.Cascade, Traceparent: x.traceContext(parent).Node(e.NodeID),
+	c := effect.Spawn
+	err := e.deps.Children.StartChild(ctx, create.Child{
+		RunID: c.RunID, Parent: parent, NodeID: effect.NodeID, Attempt: effect.Attempt, WorkflowID: c.Config.WorkflowID, Inputs: c.Inputs, Unset: c.Unset,
+		Trust: c.Trust, Awaited: c.Config.Wait, Cascade: c.Config.Cascade, Traceparent: e.traceContext(parent).Node(effect.NodeID),
 	})
 	switch code := fault.CodeOf(err); {
 	case err == nil:
@@ -104,31 +104,31 @@ func awaitedChildren(st *runstate.State) []*runstate.Child {
 // notifyRelatives lets a run's parent and children know of what has become of it. Whoever ends
 // such a run, or puts it to sleep, does so under a delivery that is acknowledged
 // afterwards: if it is lost in between, the next one comes here again.
-func (x *Executor) notifyRelatives(ctx context.Context, st *runstate.State) error {
+func (e *Executor) notifyRelatives(ctx context.Context, st *runstate.State) error {
 	if st.Status == wire.StatusCancelled || st.Status == wire.StatusFailed {
-		if err := x.cancelChildren(ctx, st); err != nil {
+		if err := e.cancelChildren(ctx, st); err != nil {
 			return err
 		}
 	}
-	return x.reportToParent(ctx, st)
+	return e.reportToParent(ctx, st)
 }
 
 // reportToParent tells the parent of a child that has ended, waits, or has waited and goes on. What is
 // told is of after the parent was read: of two who report, the one who read earlier cannot
 // have the last word. And whoever told that the child waits looks at it once more: somebody
 // who found nothing to tell may have been there in between.
-func (x *Executor) reportToParent(ctx context.Context, st *runstate.State) error {
+func (e *Executor) reportToParent(ctx context.Context, st *runstate.State) error {
 	p := st.Record.Parent
 	if p == nil || !p.Awaited || !st.Status.Terminal() && len(st.Interrupts) == 0 && len(st.Children) == 0 {
 		return nil
 	}
-	st, err := x.recordedState(ctx, st)
+	st, err := e.recordedState(ctx, st)
 	for err == nil {
 		var told *machine.Report
-		if told, err = x.sendReport(ctx, st); told == nil || told.Wait == nil {
+		if told, err = e.sendReport(ctx, st); told == nil || told.Wait == nil {
 			return err
 		}
-		if st, _, err = x.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, told.Wait) {
+		if st, _, err = e.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, told.Wait) {
 			return nil
 		}
 	}
@@ -141,20 +141,20 @@ func isSameWait(a, b *runstate.Wait) bool {
 
 // sendReport reports once; nil: there was nothing to tell. What the parent's log never takes
 // is reported as a failure: else whoever ended the child would be handed it for ever.
-func (x *Executor) sendReport(ctx context.Context, st *runstate.State) (told *machine.Report, err error) {
-	told, err = x.sendReportOf(ctx, st, machine.ReportOf)
+func (e *Executor) sendReport(ctx context.Context, st *runstate.State) (told *machine.Report, err error) {
+	told, err = e.sendReportOf(ctx, st, machine.ReportOf)
 	if runlog.IsPermanent(err) {
-		x.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
-		told, err = x.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
+		e.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
+		told, err = e.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
 	}
 	return told, err
 }
 
-func (x *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (told *machine.Report, err error) {
+func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (told *machine.Report, err error) {
 	p := st.Record.Parent
-	_, err = x.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
+	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {
-			fresh, _, err := x.load(ctx, subjectOf(st.Record))
+			fresh, _, err := e.load(ctx, subjectOf(st.Record))
 			if err != nil {
 				return err
 			}
@@ -177,29 +177,29 @@ func (x *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportO
 }
 
 // recordedState is a run's state as its log has it: what is masked there is told to nobody.
-func (x *Executor) recordedState(ctx context.Context, st *runstate.State) (*runstate.State, error) {
+func (e *Executor) recordedState(ctx context.Context, st *runstate.State) (*runstate.State, error) {
 	if st.Record.Masking == "" || !st.Status.Terminal() {
 		return st, nil
 	}
-	return x.view(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
+	return e.view(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
 }
 
 // possiblyLiveChildren are the children of a run that may not have ended.
-func (x *Executor) possiblyLiveChildren(st *runstate.State) []string {
+func (e *Executor) possiblyLiveChildren(st *runstate.State) []string {
 	var out []string
 	for _, c := range st.Children {
 		if !c.Status.Terminal() || c.Cut {
 			out = append(out, c.RunID)
 		}
 	}
-	return append(out, x.unrecordedChildren(st)...)
+	return append(out, e.unrecordedChildren(st)...)
 }
 
 // unrecordedChildren are the children that a run may have, of which its log has nothing yet.
-func (x *Executor) unrecordedChildren(st *runstate.State) []string {
+func (e *Executor) unrecordedChildren(st *runstate.State) []string {
 	var out []string
 	for id, n := range st.Nodes {
-		if x.deps.Types[n.TypeID].Class != node.Spawns {
+		if e.deps.Types[n.TypeID].Class != node.Spawns {
 			continue
 		}
 		if child, there := machine.ExpectedChild(st, id); !there && n.Child == nil {
@@ -210,9 +210,9 @@ func (x *Executor) unrecordedChildren(st *runstate.State) []string {
 }
 
 // cancelChildren cancels the children of a run that are to end with it.
-func (x *Executor) cancelChildren(ctx context.Context, st *runstate.State) error {
-	for _, id := range x.possiblyLiveChildren(st) {
-		if err := x.cancelForParent(ctx, st, id); err != nil {
+func (e *Executor) cancelChildren(ctx context.Context, st *runstate.State) error {
+	for _, id := range e.possiblyLiveChildren(st) {
+		if err := e.cancelForParent(ctx, st, id); err != nil {
 			return err
 		}
 	}
@@ -220,9 +220,9 @@ func (x *Executor) cancelChildren(ctx context.Context, st *runstate.State) error
 }
 
 // cancelForParent cancels a child because of its parent, if it is to be.
-func (x *Executor) cancelForParent(ctx context.Context, parent *runstate.State, id string) error {
+func (e *Executor) cancelForParent(ctx context.Context, parent *runstate.State, id string) error {
 	note := wire.CancelNote{Reason: wire.ReasonParentCancelled, By: "system", ParentRunID: parent.Record.RunID}
-	_, _, err := x.cancel(ctx, parent.Record.Owner.Tenant, id, note, func(rec *wire.RunRecord) bool {
+	_, _, err := e.cancel(ctx, parent.Record.Owner.Tenant, id, note, func(rec *wire.RunRecord) bool {
 		return rec.Parent != nil && rec.Parent.RunID == parent.Record.RunID && endsWithParent(rec.Parent, parent.Status)
 	})
 	if err != nil && fault.CodeOf(err) != fault.RunNotFound {
@@ -245,7 +245,7 @@ var (
 )
 
 // checkMustEnd tells that a run is to end before another step of it.
-func (x *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
+func (e *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
 	if st.Status == wire.StatusCancelling {
 		return errCancelling
 	}
@@ -253,7 +253,7 @@ func (x *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
 	if p == nil || !p.Cascade {
 		return nil
 	}
-	last, err := x.deps.Log.Last(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: p.RunID})
+	last, err := e.deps.Log.Last(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: p.RunID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil
 	}
@@ -284,14 +284,14 @@ func endStatus(types []wire.EventType) (wire.Status, bool) {
 }
 
 // cancelOrphan ends a child whose parent has ended without it.
-func (x *Executor) cancelOrphan(ctx context.Context, tenant, runID string) error {
-	child, _, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
+func (e *Executor) cancelOrphan(ctx context.Context, tenant, runID string) error {
+	child, _, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if err != nil {
 		return err
 	}
-	parent, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: child.Record.Parent.RunID})
+	parent, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: child.Record.Parent.RunID})
 	if err != nil {
 		return err
 	}
-	return x.cancelForParent(ctx, parent, runID)
+	return e.cancelForParent(ctx, parent, runID)
 }

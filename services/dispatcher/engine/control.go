@@ -27,16 +27,16 @@ const maxChangeTries = 32
 var errNothing = errors.New("nothing to change")
 
 // changeRun appends what a change comes to, wherever the run is executed.
-func (x *Executor) changeRun(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
+func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
 	for range maxChangeTries {
-		st, head, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
+		st, head, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 		if errors.Is(err, runlog.ErrNotFound) {
 			return nil, runNotFound()
 		}
 		if err != nil {
 			return nil, err
 		}
-		st, err = x.applyChange(ctx, st, head, do)
+		st, err = e.applyChange(ctx, st, head, do)
 		if errors.Is(err, runlog.ErrConflict) {
 			continue // the run moved on; look again
 		}
@@ -45,69 +45,69 @@ func (x *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 	return nil, fault.New(fault.Conflict, "the run is moving too fast to be changed; try again")
 }
 
-func (x *Executor) applyChange(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
+func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
 	rec := st.Record
 	if st.Status.Terminal() {
-		x.closeSecrets(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
+		e.closeSecrets(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
 	} else if rec.Opened {
 		return nil, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
 	}
-	plan, err := x.loadPlan(ctx, st)
+	plan, err := e.loadPlan(ctx, st)
 	if err != nil {
 		return nil, err
 	}
-	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
+	if st, head, err = e.copyHistory(ctx, st, head); err != nil {
 		return nil, err
 	}
-	if err := x.repairBranch(ctx, plan, st, head); err != nil {
+	if err := e.repairBranch(ctx, plan, st, head); err != nil {
 		return nil, err
 	}
-	m := machine.New(plan, x.cfg.Limits, st).ForExternalChange()
-	if err := do(m, x.deps.Clock()); err != nil {
+	m := machine.New(plan, e.cfg.Limits, st).ForExternalChange()
+	if err := do(m, e.deps.Clock()); err != nil {
 		return st, err
 	}
-	done, err := x.openSecrets(ctx, rec)
+	done, err := e.openSecrets(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
-	told, err := x.spans(ctx, r, rec, head)
+	told, err := e.spans(ctx, r, rec, head)
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, entry{writer: frame.ExternalPrefix + x.newWriter(), run: r, head: head, append: x.deps.Log.Append}, m)
+	a, err := e.append(ctx, entry{writer: frame.ExternalPrefix + e.newWriter(), run: r, head: head, append: e.deps.Log.Append}, m)
 	if err != nil {
 		return nil, err
 	}
 	told.apply(a.events)
 	if st = m.State(); a.truncated {
-		if st, _, err = x.load(ctx, r); err != nil {
+		if st, _, err = e.load(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	x.notifyLocal(st)
-	x.announce(r, head.Ownership)
+	e.notifyLocal(st)
+	e.announce(r, head.Ownership)
 	done(st.Status)
 	return st, nil
 }
 
 // notifyLocal has the sessions and watchers of this process know of a change.
-func (x *Executor) notifyLocal(st *runstate.State) {
+func (e *Executor) notifyLocal(st *runstate.State) {
 	switch rec := st.Record; {
 	case st.Status.Terminal():
-		x.Abort(rec.RunID)
-		x.deps.Forget(rec.Owner.Tenant, rec.RunID)
+		e.Abort(rec.RunID)
+		e.deps.Forget(rec.Owner.Tenant, rec.RunID)
 	case st.Status == wire.StatusPaused:
-		x.Abort(rec.RunID)
+		e.Abort(rec.RunID)
 	default:
-		x.notifySession(rec.RunID)
+		e.notifySession(rec.RunID)
 	}
 }
 
 // Pause stops a run, at once or when nothing is at work any more. at is when it did, or
 // when it was asked to.
-func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
-	st, err := x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+func (e *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
+	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusPending && st.Status != wire.StatusRunning || st.Pausing != nil {
 			return statusConflict(st, "be paused")
@@ -126,8 +126,8 @@ func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.
 }
 
 // Resume lets a paused run go on.
-func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
-	_, err = x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
+	_, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		switch st := m.State(); {
 		case st.Status == wire.StatusPaused:
 		case pauseDraining(st):
@@ -186,22 +186,22 @@ type Answer struct {
 // Resolve takes an answer to a node's interrupt. Errors: fault.RunNotFound,
 // InterruptNotFound, InterruptResolved, InterruptGone, AuthElevationRequired, and those
 // of interrupt.Decide.
-func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
+func (e *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
 	went := false
-	out, err := x.resolve(ctx, tenant, runID, a, func(m *machine.Machine, now time.Time) {
+	out, err := e.resolve(ctx, tenant, runID, a, func(m *machine.Machine, now time.Time) {
 		went = true
 		m.Advance(now) // whoever takes the run up carries the effects out
 	})
 	if went && runlog.IsPermanent(err) { // it may be what follows from the answer: whoever takes the run up ends it
-		return x.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
+		return e.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
 	}
 	return out, err
 }
 
 // resolve appends an answer, with what goOn makes follow from it.
-func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*machine.Machine, time.Time)) (Resolved, error) {
+func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*machine.Machine, time.Time)) (Resolved, error) {
 	var out Resolved
-	st, err := x.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		q, err := findInterrupt(m.State(), a.NodeID, a.InterruptID)
 		if err != nil {
 			return err
@@ -241,8 +241,8 @@ func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 
 // Interrupt is what a node asks, or has asked last; ended reports that its run has, or
 // that the node has without the answer.
-func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
-	st, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
+func (e *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
+	st, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil, false, runNotFound()
 	}

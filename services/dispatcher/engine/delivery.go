@@ -34,13 +34,13 @@ func newDelivery(x *Executor, d runlog.Delivery) *delivery {
 
 // extendInterval is how often a delivery is extended. One lost extension lets it lapse, which costs another
 // dispatcher a look at the log and nothing else.
-func (h *delivery) extendInterval() time.Duration { return h.ackWait * 3 / 4 }
+func (d *delivery) extendInterval() time.Duration { return d.ackWait * 3 / 4 }
 
 // endWith ends the delivery unless it has lapsed. Errors: errLapsed and those of as.
-func (h *delivery) endWith(as func() error) error {
-	h.mu.Lock()
-	lapsed := h.hasLapsed(h.clock())
-	h.mu.Unlock()
+func (d *delivery) endWith(as func() error) error {
+	d.mu.Lock()
+	lapsed := d.hasLapsed(d.clock())
+	d.mu.Unlock()
 	if lapsed {
 		return errLapsed
 	}
@@ -48,52 +48,52 @@ func (h *delivery) endWith(as func() error) error {
 }
 
 // hasLapsed reports that the delivery was not extended in time. Call it with the lock.
-func (h *delivery) hasLapsed(now time.Time) bool { return now.Sub(h.extended) >= h.ackWait }
+func (d *delivery) hasLapsed(now time.Time) bool { return now.Sub(d.extended) >= d.ackWait }
 
 // extend keeps the delivery for another AckWait. One that comes too late may still keep a delivery
 // that has not been handed out again.
-func (h *delivery) extend() {
-	now := h.clock()
-	if err := h.message.Extend(); err != nil {
-		h.log.Debug("delivery not extended", "run_id", h.message.Frame().Run.RunID, "error", err)
+func (d *delivery) extend() {
+	now := d.clock()
+	if err := d.message.Extend(); err != nil {
+		d.log.Debug("delivery not extended", "run_id", d.message.Frame().Run.RunID, "error", err)
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.hasLapsed(now) {
-		h.extended = now
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.hasLapsed(now) {
+		d.extended = now
 	}
 }
 
 // nextExtension is when the delivery must be extended next, from now.
-func (h *delivery) nextExtension() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return max(h.extendInterval()-h.clock().Sub(h.extended), 0)
+func (d *delivery) nextExtension() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return max(d.extendInterval()-d.clock().Sub(d.extended), 0)
 }
 
 // extendIfDue extends the delivery unless it was extended a moment ago, before a regular beat begins.
-func (h *delivery) extendIfDue() {
-	if h.nextExtension() < h.extendInterval()*3/4 {
-		h.extend()
+func (d *delivery) extendIfDue() {
+	if d.nextExtension() < d.extendInterval()*3/4 {
+		d.extend()
 	}
 }
 
 // keepExtended extends the delivery until release is called.
-func (h *delivery) keepExtended() (release func()) {
+func (d *delivery) keepExtended() (release func()) {
 	var (
 		over atomic.Bool
 		beat *time.Timer
 		set  = make(chan struct{}) // closed once beat is set
 	)
-	beat = time.AfterFunc(h.nextExtension(), func() {
+	beat = time.AfterFunc(d.nextExtension(), func() {
 		<-set
 		if over.Load() {
 			return
 		}
-		h.extend()
+		d.extend()
 		if !over.Load() {
-			beat.Reset(h.extendInterval())
+			beat.Reset(d.extendInterval())
 		}
 	})
 	close(set)

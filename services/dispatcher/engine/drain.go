@@ -25,14 +25,14 @@ type drain struct {
 }
 
 // Drain begins no effects from now on.
-func (x *Executor) Drain() { x.drainOnce.Do(func() { close(x.drain.begun) }) }
+func (e *Executor) Drain() { e.drainOnce.Do(func() { close(e.drain.begun) }) }
 
 // Cut ends the effects that still run, and releases their runs. Call it after Drain.
-func (x *Executor) Cut() { x.cutOnce.Do(func() { close(x.drain.cut) }) }
+func (e *Executor) Cut() { e.cutOnce.Do(func() { close(e.drain.cut) }) }
 
-func (x *Executor) draining() bool {
+func (e *Executor) draining() bool {
 	select {
-	case <-x.drain.begun:
+	case <-e.drain.begun:
 		return true
 	default:
 		return false

@@ -16,10 +16,10 @@ import (
 // EndQuarantined ends a run as cancelled, also if its definition is missing or its
 // execution panics. Errors: fault.RunNotFound, fault.Conflict if its log is damaged,
 // fault.EngineVersionMismatch.
-func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by string) (wire.Status, error) {
+func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by string) (wire.Status, error) {
 	var st *runstate.State
-	err := x.contain(runID, func() (err error) {
-		st, _, err = x.Cancel(ctx, tenant, runID, reason, by)
+	err := e.contain(runID, func() (err error) {
+		st, _, err = e.Cancel(ctx, tenant, runID, reason, by)
 		return err
 	})
 	switch {
@@ -31,8 +31,8 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 		return "", err
 	}
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	err = x.endWithRetries(ctx, r, frame.ExternalPrefix+x.newWriter(), func(m *machine.Machine) {
-		now := x.deps.Clock()
+	err = e.endWithRetries(ctx, r, frame.ExternalPrefix+e.newWriter(), func(m *machine.Machine) {
+		now := e.deps.Clock()
 		m.Begin(now)
 		m.Cancel(now, wire.CancelNote{Reason: reason, By: by})
 	})
@@ -44,7 +44,7 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	case err != nil:
 		return "", err
 	}
-	last, err := x.deps.Log.Last(ctx, r) // it may have ended otherwise before
+	last, err := e.deps.Log.Last(ctx, r) // it may have ended otherwise before
 	if err != nil {
 		return "", err
 	}

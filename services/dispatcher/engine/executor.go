@@ -150,7 +150,7 @@ func New(cfg Config, d Deps) *Executor {
 		d.Leases = soleProcess{rand.Text()}
 	}
 	if d.Snapshots == nil {
-		d.Snapshots = snapshot.Without(d.Log)
+		d.Snapshots = snapshot.Disabled(d.Log)
 	}
 	return &Executor{
 		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*activeRun{}, logged: map[logKey]bool{}, failures: map[string]int{},
@@ -159,13 +159,13 @@ func New(cfg Config, d Deps) *Executor {
 }
 
 // Process is the id by which the log and the run list name this process.
-func (x *Executor) Process() string { return x.deps.Leases.Process() }
+func (e *Executor) Process() string { return e.deps.Leases.Process() }
 
-func (x *Executor) newWriter() string { return x.writerOf(x.Process()) }
+func (e *Executor) newWriter() string { return e.writerOf(e.Process()) }
 
 // writerOf is the name of another writer of a process.
-func (x *Executor) writerOf(process string) string {
-	return process + "-" + strconv.FormatUint(x.sessions.Add(1), 36)
+func (e *Executor) writerOf(process string) string {
+	return process + "-" + strconv.FormatUint(e.sessions.Add(1), 36)
 }
 
 var (
@@ -178,88 +178,88 @@ var (
 
 // Abort makes the session of a run, if this process has one, drop its effects
 // and look at the log again. Called after a cancel was appended.
-func (x *Executor) Abort(runID string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if h := x.active[runID]; h != nil {
+func (e *Executor) Abort(runID string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h := e.active[runID]; h != nil {
 		h.cancel(errAborted)
 	}
 }
 
 // notifySession has the session of a run, if this process has one, read what others appended.
-func (x *Executor) notifySession(runID string) { x.Moved(runID, 0) }
+func (e *Executor) notifySession(runID string) { e.Moved(runID, 0) }
 
 // reserveRun reserves a run for one session of this process. If it has one, the delivery joins it: the
 // session reads the log, and whoever runs it takes the delivery up afterwards.
-func (x *Executor) reserveRun(l *delivery) (h *activeRun, ok bool) {
+func (e *Executor) reserveRun(l *delivery) (h *activeRun, ok bool) {
 	f := l.message.Frame()
 	runID := f.Run.RunID
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if h := x.active[runID]; h != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h := e.active[runID]; h != nil {
 		h.joined = append(h.joined, joinedDelivery{l, l.keepExtended()})
 		h.notifyLogMoved()
 		return nil, false
 	}
 	h = &activeRun{handedOutAt: f.Pos, cancel: func(error) {}, logMoved: make(chan struct{}, 1)}
-	x.active[runID] = h
+	e.active[runID] = h
 	return h, true
 }
 
 // leaveRun ends the reservation and returns the deliveries that joined it.
-func (x *Executor) leaveRun(runID string, h *activeRun) []joinedDelivery {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.active, runID)
+func (e *Executor) leaveRun(runID string, h *activeRun) []joinedDelivery {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.active, runID)
 	return h.joined
 }
 
 // Execute takes a handed-out run as far as it goes, and ends the delivery.
-func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
-	for l := newDelivery(x, d); l != nil; {
+func (e *Executor) Execute(ctx context.Context, d runlog.Delivery) {
+	for l := newDelivery(e, d); l != nil; {
 		l.process = runlog.ProcessOf(d) // also of deliveries that join it: what it holds counts for them
-		l = x.executeDelivery(ctx, l)
+		l = e.executeDelivery(ctx, l)
 	}
 }
 
 // executeDelivery executes the run of one delivery and ends it. next is another delivery of the same run that
 // came meanwhile: what it was appended for may not have been seen.
-func (x *Executor) executeDelivery(ctx context.Context, l *delivery) (next *delivery) {
+func (e *Executor) executeDelivery(ctx context.Context, l *delivery) (next *delivery) {
 	r := l.message.Frame().Run
-	if x.draining() {
-		x.logEndFailure(l.endWith(l.message.Return), r, "return")
+	if e.draining() {
+		e.logEndFailure(l.endWith(l.message.Return), r, "return")
 		return nil
 	}
-	h, ok := x.reserveRun(l)
+	h, ok := e.reserveRun(l)
 	if !ok {
 		return nil
 	}
-	err := x.contain(r.RunID, func() error { return x.runSessions(ctx, l, h) })
+	err := e.contain(r.RunID, func() error { return e.runSessions(ctx, l, h) })
 	kept := l.keepExtended() // there may be logs to read
 	switch {
 	case errors.Is(err, errCancelling):
-		err = x.contain(r.RunID, func() error { _, err := x.finishCancel(ctx, r); return err })
+		err = e.contain(r.RunID, func() error { _, err := e.finishCancel(ctx, r); return err })
 	case errors.Is(err, errOrphaned):
-		err = x.contain(r.RunID, func() error { return x.cancelOrphan(ctx, r.Tenant, r.RunID) })
+		err = e.contain(r.RunID, func() error { return e.cancelOrphan(ctx, r.Tenant, r.RunID) })
 	}
 	if errors.Is(err, lifecycle.ErrPanic) {
-		err = x.endPanicked(ctx, r, h.handedOutAt)
+		err = e.endPanicked(ctx, r, h.handedOutAt)
 	}
 	kept()
-	for _, j := range x.leaveRun(r.RunID, h) {
+	for _, j := range e.leaveRun(r.RunID, h) {
 		j.release()
 		pos := j.delivery.message.Frame().Pos
 		switch {
 		case pos == l.message.Frame().Pos: // the same message, handed out again: it has one end
 			l = j.delivery
 		case next != nil && pos != next.message.Frame().Pos:
-			x.logEndFailure(next.endWith(next.message.Ack), r, "ack")
+			e.logEndFailure(next.endWith(next.message.Ack), r, "ack")
 			next = j.delivery
 		default:
 			next = j.delivery
 		}
 	}
-	x.endDelivery(ctx, l, err)
+	e.endDelivery(ctx, l, err)
 	return next
 }
 
@@ -267,10 +267,10 @@ func (x *Executor) executeDelivery(ctx context.Context, l *delivery) (next *deli
 const maxAttempts = 8
 
 // runSessions runs sessions until one is not ended by a change of the log.
-func (x *Executor) runSessions(ctx context.Context, l *delivery, h *activeRun) (err error) {
-	begun := x.measureStart()
+func (e *Executor) runSessions(ctx context.Context, l *delivery, h *activeRun) (err error) {
+	begun := e.measureStart()
 	for n := range maxAttempts {
-		err = x.withCancel(ctx, h, func(ctx context.Context) error { return x.runSession(ctx, l, h, begun, n > 0) })
+		err = e.withCancel(ctx, h, func(ctx context.Context) error { return e.runSession(ctx, l, h, begun, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -279,103 +279,103 @@ func (x *Executor) runSessions(ctx context.Context, l *delivery, h *activeRun) (
 }
 
 // withCancel runs a session that Abort and LeaseLost can cancel.
-func (x *Executor) withCancel(ctx context.Context, h *activeRun, session func(ctx context.Context) error) error {
+func (e *Executor) withCancel(ctx context.Context, h *activeRun, session func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.mu.Lock()
+	e.mu.Lock()
 	h.cancel = cancel
-	x.mu.Unlock()
+	e.mu.Unlock()
 	return session(ctx)
 }
 
 // endDelivery ends a delivery by what became of its run.
-func (x *Executor) endDelivery(ctx context.Context, l *delivery, err error) {
+func (e *Executor) endDelivery(ctx context.Context, l *delivery, err error) {
 	f := l.message.Frame()
-	why, giveUp := shouldQuarantine(err, x.countFailure(f.Run.RunID, err))
+	why, giveUp := shouldQuarantine(err, e.countFailure(f.Run.RunID, err))
 	switch {
 	case err == nil, errors.Is(err, errReleased): // the release is in the queue
-		x.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
+		e.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 	case errors.Is(err, errCovered):
-		x.deps.Metrics.Conflict()
-		x.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
+		e.deps.Metrics.Conflict()
+		e.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 	case errors.Is(err, errElsewhere): // it may be the owner's to end
-		x.deps.Metrics.Conflict()
+		e.deps.Metrics.Conflict()
 	case errors.Is(err, errLeaseLost): // another dispatcher may have it
 	case ctx.Err() != nil:
-		x.logEndFailure(l.endWith(l.message.Return), f.Run, "return")
+		e.logEndFailure(l.endWith(l.message.Return), f.Run, "return")
 	case giveUp:
-		x.quarantineRun(ctx, l, why, err)
+		e.quarantineRun(ctx, l, why, err)
 	case needsLaterEngine(err):
-		x.logNeedsLaterEngine(f.Run.RunID, err)
-		x.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
+		e.logNeedsLaterEngine(f.Run.RunID, err)
+		e.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
 	default:
-		x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
-		x.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
+		e.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
+		e.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
 	}
 }
 
 // logEndFailure logs a delivery that could not be ended; the queue hands it out again.
-func (x *Executor) logEndFailure(err error, r subject.Run, what string) {
+func (e *Executor) logEndFailure(err error, r subject.Run, what string) {
 	if err != nil {
-		x.deps.Logger.Debug("delivery not ended", "run_id", r.RunID, "what", what, "error", err)
+		e.deps.Logger.Debug("delivery not ended", "run_id", r.RunID, "what", what, "error", err)
 	}
 }
 
 // measureStart measures until begun is called, or called again, which changes nothing.
-func (x *Executor) measureStart() (begun func()) {
-	x.deps.FirstAppend.Enter(x.deps.Clock())
-	return sync.OnceFunc(func() { x.deps.FirstAppend.Leave(x.deps.Clock()) })
+func (e *Executor) measureStart() (begun func()) {
+	e.deps.FirstAppend.Enter(e.deps.Clock())
+	return sync.OnceFunc(func() { e.deps.FirstAppend.Leave(e.deps.Clock()) })
 }
 
 // runSession runs one session from the log's state to where it can go no further. again says that an
 // earlier session has run under the same delivery.
-func (x *Executor) runSession(ctx context.Context, l *delivery, h *activeRun, begun func(), again bool) error {
+func (e *Executor) runSession(ctx context.Context, l *delivery, h *activeRun, begun func(), again bool) error {
 	defer begun()
 	h.claimed.Store(false)
 	f := l.message.Frame()
 	kept := l.keepExtended() // to read the log may take long
 	defer kept()
-	st, head, err := x.loadForDelivery(ctx, l.message, again)
+	st, head, err := e.loadForDelivery(ctx, l.message, again)
 	if errors.Is(err, cleartext.ErrGone) {
-		return x.endWithoutCleartext(ctx, f.Run)
+		return e.endWithoutCleartext(ctx, f.Run)
 	}
 	if err != nil {
 		return err
 	}
 	ctx = guardReplay(ctx, st.Record)
 	if st.Status.Terminal() {
-		x.eraseEnded(ctx, f.Run, st)
-		x.closeSecrets(ctx, st.Record) // whoever ended it may have been lost before it did
-		return x.notifyRelatives(ctx, st)
+		e.eraseEnded(ctx, f.Run, st)
+		e.closeSecrets(ctx, st.Record) // whoever ended it may have been lost before it did
+		return e.notifyRelatives(ctx, st)
 	}
-	if err := x.checkOwnership(ctx, f.Run, f.Pos, head.Ownership); err != nil {
+	if err := e.checkOwnership(ctx, f.Run, f.Pos, head.Ownership); err != nil {
 		return err
 	}
-	if err := x.checkMustEnd(ctx, st); err != nil {
+	if err := e.checkMustEnd(ctx, st); err != nil {
 		return err
 	}
-	plan, err := x.loadPlan(ctx, st)
+	plan, err := e.loadPlan(ctx, st)
 	if err != nil {
 		return err
 	}
-	done, err := x.openSecrets(ctx, st.Record)
+	done, err := e.openSecrets(ctx, st.Record)
 	if err != nil {
 		return err
 	}
-	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
+	if st, head, err = e.copyHistory(ctx, st, head); err != nil {
 		return asLost(err)
 	}
-	m, err := x.newMachine(ctx, plan, st)
+	m, err := e.newMachine(ctx, plan, st)
 	if err != nil {
 		return err
 	}
-	s := newSession(x, l, f.Run, head, m)
+	s := newSession(e, l, f.Run, head, m)
 	s.active, s.logMoved, s.onFirstAppend = h, h.logMoved, begun
 	defer func() {
 		s.stopEffects()
 		done(s.machine.State().Status)
 	}()
-	if s.spans, err = x.spans(ctx, f.Run, st.Record, head); err != nil {
+	if s.spans, err = e.spans(ctx, f.Run, st.Record, head); err != nil {
 		return err
 	}
 	if err := s.readChildren(ctx); err != nil {
@@ -386,39 +386,39 @@ func (x *Executor) runSession(ctx context.Context, l *delivery, h *activeRun, be
 		return err
 	}
 	defer l.keepExtended()()
-	return x.notifyRelatives(ctx, s.machine.State())
+	return e.notifyRelatives(ctx, s.machine.State())
 }
 
 // openSecrets has the redactor know the run's own secrets while something is recorded of
 // it here; done has them forgotten if the run has ended. They are registered each
 // time, because the redactor may have lost its memory meanwhile.
-func (x *Executor) openSecrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
-	if r.CredentialRef == "" || x.deps.Secrets == nil {
+func (e *Executor) openSecrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
+	if r.CredentialRef == "" || e.deps.Secrets == nil {
 		return func(wire.Status) {}, nil
 	}
-	if err := x.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
+	if err := e.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
 		return nil, err
 	}
 	return func(status wire.Status) {
 		if status.Terminal() {
-			x.closeSecrets(ctx, r)
+			e.closeSecrets(ctx, r)
 		}
 	}, nil
 }
 
 // closeSecrets has the secrets of an ended run forgotten.
-func (x *Executor) closeSecrets(ctx context.Context, r *wire.RunRecord) {
-	if r.CredentialRef == "" || x.deps.Secrets == nil {
+func (e *Executor) closeSecrets(ctx context.Context, r *wire.RunRecord) {
+	if r.CredentialRef == "" || e.deps.Secrets == nil {
 		return
 	}
-	if err := x.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
-		x.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
+	if err := e.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
+		e.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
 	}
 }
 
 // loadForDelivery trusts a start frame that is handed out for the first time to be all
 // there is; the first append proves it. Anything else is read from the log.
-func (x *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
+func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && !d.Redelivered() && !again {
 		rec, err := f.Record()
@@ -432,9 +432,9 @@ func (x *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again
 			return runstate.New(rec), f.Head(), nil
 		}
 	}
-	load := x.load
+	load := e.load
 	if f.Kind == subject.Wake && !d.Redelivered() && f.First < snapshot.Every {
-		load = x.loadWhole // it is too short for a snapshot
+		load = e.loadWhole // it is too short for a snapshot
 	}
 	st, head, err := load(ctx, f.Run)
 	if err == nil && head.Pos < f.Pos { // a server of a cluster may not have yet what another hands out
@@ -443,13 +443,13 @@ func (x *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again
 	return st, head, err
 }
 
-func (x *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
-	e, err := x.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
+func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
+	entry, err := e.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
 	if fault.CodeOf(err) == fault.WorkflowNotFound {
 		err = errors.Join(errNoDefinition, err)
 	}
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.NodeSecrets, Policy: x.deps.Policy, Capabilities: x.deps.Capabilities}, nil
+	return machine.Plan{Def: entry.Def, Graph: entry.Graph, Flow: entry.Flow, Types: e.deps.Types, Gate: e.deps.Gate, Secrets: e.deps.NodeSecrets, Policy: e.deps.Policy, Capabilities: e.deps.Capabilities}, nil
 }

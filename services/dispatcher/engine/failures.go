@@ -44,21 +44,21 @@ const maxFailures = 4096
 
 // countFailure counts a failure of a run, if it is the run's own and not an outage, and returns how many
 // there were in a row in this process.
-func (x *Executor) countFailure(runID string, err error) int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (e *Executor) countFailure(runID string, err error) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(x.failures, runID)
+		delete(e.failures, runID)
 		return 0
 	case isTransient(err), errors.Is(err, errElsewhere), errors.Is(err, errReleased):
-		return x.failures[runID]
+		return e.failures[runID]
 	}
-	if len(x.failures) >= maxFailures {
-		clear(x.failures)
+	if len(e.failures) >= maxFailures {
+		clear(e.failures)
 	}
-	x.failures[runID]++
-	return x.failures[runID]
+	e.failures[runID]++
+	return e.failures[runID]
 }
 
 func quarantineReason(err error) string {

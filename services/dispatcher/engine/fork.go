@@ -25,12 +25,12 @@ const (
 // copyHistory brings a fork's log to where the fork goes its own way: the source's events
 // with ids of the fork's. Whoever does it after a crash goes on where the log ends. The
 // events have passed the redactor when the source recorded them.
-func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
+func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
 	rec := st.Record
 	if head.Next >= rec.Copied() {
 		return st, head, nil
 	}
-	source, err := x.readHistory(ctx, rec)
+	source, err := e.readHistory(ctx, rec)
 	if err != nil {
 		return nil, frame.Head{}, err
 	}
@@ -38,15 +38,15 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	if err != nil {
 		return nil, frame.Head{}, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
 	}
-	r, writer := subjectOf(rec), x.newWriter()
+	r, writer := subjectOf(rec), e.newWriter()
 	for head.Next < len(source) {
 		events := nextPortion(rec, source[head.Next:], at)
-		f := frame.New(r, subject.Step, head, events).By(writer).In(x.traceContext(rec).Run())
-		if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
+		f := frame.New(r, subject.Step, head, events).By(writer).In(e.traceContext(rec).Run())
+		if f.Pos, err = e.deps.Log.Append(ctx, f, head.Pos); err != nil {
 			return nil, frame.Head{}, fmt.Errorf("copy history of run %s: %w", rec.Fork.SourceRunID, err)
 		}
-		for _, e := range events {
-			st.Apply(e)
+		for _, event := range events {
+			st.Apply(event)
 		}
 		after := head.After(f)
 		head = f.Head()
@@ -57,8 +57,8 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 
 // readHistory is what a fork begins with of what its source has recorded. A source that lost its end
 // reads whole, and has too little.
-func (x *Executor) readHistory(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	source, err := x.readSource(ctx, rec)
+func (e *Executor) readHistory(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	source, err := e.readSource(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -91,21 +91,21 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 }
 
 // readSource is what a fork's source had recorded when it was forked.
-func (x *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	events, err := x.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
+func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	events, err := e.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}
 	events = events[:min(rec.Fork.Head, len(events))]
 	version := 0
-	for _, e := range events {
-		version = max(version, e.Engine())
+	for _, event := range events {
+		version = max(version, event.Engine())
 	}
 	return events, runstate.Refuse(rec.RunID, version)
 }
 
-func (x *Executor) readEvents(ctx context.Context, r subject.Run) ([]wire.Event, error) {
-	frames, err := x.deps.Log.Run(ctx, r)
+func (e *Executor) readEvents(ctx context.Context, r subject.Run) ([]wire.Event, error) {
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -126,17 +126,17 @@ func (x *Executor) readEvents(ctx context.Context, r subject.Run) ([]wire.Event,
 // repairBranch completes what the copied history of a branch has only begun, before anything else
 // is done to it. An ErrConflict says that the log has moved on: here, or by a session that
 // has done the same.
-func (x *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
+func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	if rec.Copied() == 0 || rec.Replays() || st.Next != rec.Copied() || st.Status.Terminal() {
 		return nil
 	}
-	m, err := x.newMachine(ctx, plan, st)
+	m, err := e.newMachine(ctx, plan, st)
 	if err != nil {
 		return err
 	}
-	m.Repair(x.deps.Clock())
-	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, append: x.deps.Log.Append}, m)
+	m.Repair(e.deps.Clock())
+	a, err := e.append(ctx, entry{writer: e.newWriter(), run: subjectOf(rec), head: head, append: e.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}
@@ -145,23 +145,23 @@ func (x *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 
 // newMachine is the run's: with its source's tape if it replays, or if it is a branch that may
 // end amid what a node told.
-func (x *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
-	m, rec := machine.New(plan, x.cfg.Limits, st), st.Record
-	if !x.needsSource(st) {
+func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
+	m, rec := machine.New(plan, e.cfg.Limits, st), st.Record
+	if !e.needsSource(st) {
 		return m, nil
 	}
-	source, err := x.readSource(ctx, rec)
+	source, err := e.readSource(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	own, err := x.readEvents(ctx, subjectOf(rec))
+	own, err := e.readEvents(ctx, subjectOf(rec))
 	if err != nil {
 		return nil, err
 	}
 	tape := machine.NewHistory(*rec.Fork, source, own)
 	if rec.Replays() {
 		if rec.Masking != "" {
-			x.deps.Logger.Warn("a replay is over values that are masked in its source", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
+			e.deps.Logger.Warn("a replay is over values that are masked in its source", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
 		}
 		return m.WithReplayHistory(tape), nil
 	}
@@ -169,9 +169,9 @@ func (x *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 }
 
 // needsSource reports whether whoever takes up a run reads what its source did.
-func (x *Executor) needsSource(st *runstate.State) bool {
+func (e *Executor) needsSource(st *runstate.State) bool {
 	rec := st.Record
-	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, x.deps.Types))
+	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, e.deps.Types))
 }
 
 // guardReplay is the context of a run's work: nothing leaves it while the run replays.

@@ -29,17 +29,17 @@ var errNoCleartextStore = errors.New("the run's log is masked, and this host has
 // maskEvents seals the events of a run that has sensitive values and gives the masked
 // ones, which are what the log gets. Whoever takes the run over goes on with the clear
 // ones; the machine has them already.
-func (x *Executor) maskEvents(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, events []wire.Event) ([]wire.Event, error) {
+func (e *Executor) maskEvents(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, events []wire.Event) ([]wire.Event, error) {
 	if m.State().Record.Masking == "" || len(events) == 0 {
 		return events, nil
 	}
 	if m.State().Record.Replays() { // it has no clear values of its source's
 		return maskAll(m.MaskPolicy(), events), nil
 	}
-	if x.deps.Cleartext == nil {
+	if e.deps.Cleartext == nil {
 		return nil, errNoCleartextStore
 	}
-	if err := x.deps.Cleartext.Put(ctx, r, head.Next, writer, wire.AppendEvents(nil, events)); err != nil {
+	if err := e.deps.Cleartext.Put(ctx, r, head.Next, writer, wire.AppendEvents(nil, events)); err != nil {
 		return nil, err
 	}
 	return maskAll(m.MaskPolicy(), events), nil
@@ -55,14 +55,14 @@ func maskAll(p *node.MaskPolicy, events []wire.Event) []wire.Event {
 
 // foldCleartext folds a masked run with its clear values. One that has ended is not gone on
 // with, and nothing is kept of it.
-func (x *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {
+func (e *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {
 	if st.Record.Masking == "" || st.Status.Terminal() || st.Record.Replays() {
 		return st, nil
 	}
-	if x.deps.Cleartext == nil {
+	if e.deps.Cleartext == nil {
 		return nil, errNoCleartextStore
 	}
-	body, err := x.deps.Cleartext.Get(ctx, frames[0].Run, frames[0].First, frames[0].Writer)
+	body, err := e.deps.Cleartext.Get(ctx, frames[0].Run, frames[0].First, frames[0].Writer)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +72,12 @@ func (x *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames
 	}
 	clear := runstate.New(rec)
 	for _, f := range frames[1:] {
-		events, err := x.clearEvents(ctx, f)
+		events, err := e.clearEvents(ctx, f)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range events {
-			clear.Apply(e)
+		for _, event := range events {
+			clear.Apply(event)
 		}
 		clear.Remember(wire.ParseNote(f.Note))
 	}
@@ -88,11 +88,11 @@ func (x *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames
 }
 
 // clearEvents are the clear events of a frame.
-func (x *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Event, error) {
+func (e *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Event, error) {
 	if f.Last < f.First { // it has none
 		return nil, nil
 	}
-	body, err := x.deps.Cleartext.Get(ctx, f.Run, f.First, f.Writer)
+	body, err := e.deps.Cleartext.Get(ctx, f.Run, f.First, f.Writer)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func (x *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Even
 
 // endWithoutCleartext ends a run whose clear values are gone: nobody can go on with it, and with
 // the masked ones it would do something else.
-func (x *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error {
-	frames, err := x.deps.Log.Run(ctx, r)
+func (e *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error {
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -114,28 +114,28 @@ func (x *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error
 	if err != nil {
 		return err
 	}
-	plan, err := x.loadPlan(ctx, st)
+	plan, err := e.loadPlan(ctx, st)
 	if err != nil {
 		return err
 	}
-	m := machine.New(plan, x.cfg.Limits, st)
-	m.EndFailed(x.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
-	if _, err = x.append(ctx, entry{writer: x.newWriter(), run: r, head: head, append: x.deps.Log.Append}, m); err != nil {
+	m := machine.New(plan, e.cfg.Limits, st)
+	m.EndFailed(e.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
+	if _, err = e.append(ctx, entry{writer: e.newWriter(), run: r, head: head, append: e.deps.Log.Append}, m); err != nil {
 		return err
 	}
-	return x.notifyRelatives(ctx, m.State())
+	return e.notifyRelatives(ctx, m.State())
 }
 
 // eraseEnded removes the clear values and the snapshot of a run that has ended.
-func (x *Executor) eraseEnded(ctx context.Context, r subject.Run, st *runstate.State) {
+func (e *Executor) eraseEnded(ctx context.Context, r subject.Run, st *runstate.State) {
 	if !st.Status.Terminal() {
 		return
 	}
-	x.deps.Snapshots.Ended(st)
-	if st.Record.Masking == "" || x.deps.Cleartext == nil {
+	e.deps.Snapshots.RemoveEnded(st)
+	if st.Record.Masking == "" || e.deps.Cleartext == nil {
 		return
 	}
-	if err := x.deps.Cleartext.Erase(context.WithoutCancel(ctx), r); err != nil {
-		x.deps.Logger.Warn("clear values of an ended run not erased", "run_id", r.RunID, "error", err)
+	if err := e.deps.Cleartext.Erase(context.WithoutCancel(ctx), r); err != nil {
+		e.deps.Logger.Warn("clear values of an ended run not erased", "run_id", r.RunID, "error", err)
 	}
 }

@@ -34,13 +34,13 @@ func (noMetrics) Conflict()                              {}
 func (noMetrics) Quarantined(string)                     {}
 
 // recordAppend tells of a frame that was appended here.
-func (x *Executor) recordAppend(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {
-	x.deps.Metrics.Appended(st, events)
+func (e *Executor) recordAppend(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {
+	e.deps.Metrics.Appended(st, events)
 	switch {
 	case kind == subject.Wake:
-		x.deps.Metrics.Enqueued()
+		e.deps.Metrics.Enqueued()
 	case kind == subject.End && len(events) > 0:
-		x.logEnd(ctx, st, events[len(events)-1])
+		e.logEnd(ctx, st, events[len(events)-1])
 	}
 }
 
@@ -49,8 +49,8 @@ const maxCode = 128
 
 // logEnd says how a run ended (OpenWOP host contract §10.3, production logs). Of an error
 // it has the code, as it is in the log: the message can quote anything.
-func (x *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Event) {
-	if !x.deps.Logger.Enabled(ctx, slog.LevelInfo) {
+func (e *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Event) {
+	if !e.deps.Logger.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
 	rec := st.Record
@@ -66,7 +66,7 @@ func (x *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Even
 	if code := p.Error.Code; code != "" {
 		attrs = append(attrs, slog.String("error_code", code[:min(len(code), maxCode)]))
 	}
-	x.deps.Logger.LogAttrs(ctx, slog.LevelInfo, "run ended", attrs...)
+	e.deps.Logger.LogAttrs(ctx, slog.LevelInfo, "run ended", attrs...)
 }
 
 // adoptEvents takes events that the acceptor has appended for this session. Those that it only
@@ -82,15 +82,15 @@ func (s *session) adoptEvents(events []wire.Event) {
 
 // countConflict tells of a run that was lost to the session which wrote a frame. A change from
 // beside takes a run from nobody.
-func (x *Executor) countConflict(f *frame.Frame) {
+func (e *Executor) countConflict(f *frame.Frame) {
 	if !strings.HasPrefix(f.Writer, frame.ExternalPrefix) {
-		x.deps.Metrics.Conflict()
+		e.deps.Metrics.Conflict()
 	}
 }
 
 // Active is how many runs this process carries out.
-func (x *Executor) Active() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.active)
+func (e *Executor) Active() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.active)
 }

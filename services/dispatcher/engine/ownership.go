@@ -64,22 +64,22 @@ var errLeaseLost = errors.New("dispatcher lease lost")
 // checkOwnership reports whether this process may execute a run: one that no process owns, that it owns
 // itself, or whose owner's lease is over. pos is the position of the frame that handed the run out.
 // Errors: errElsewhere, errCovered, runlog.ErrUnavailable.
-func (x *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
-	if o.Owner == "" || o.Owner == x.deps.Leases.Process() {
+func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
+	if o.Owner == "" || o.Owner == e.deps.Leases.Process() {
 		return nil
 	}
-	alive, err := x.deps.Leases.Alive(ctx, o.Owner)
+	alive, err := e.deps.Leases.Alive(ctx, o.Owner)
 	if err != nil {
 		return fmt.Errorf("%w: look up the lease of %s: %w", runlog.ErrUnavailable, o.Owner, err)
 	}
 	if !alive {
-		x.deps.Logger.Info("run taken over", "run_id", r.RunID, "from", o.Owner, "epoch", o.Epoch+1)
+		e.deps.Logger.Info("run taken over", "run_id", r.RunID, "from", o.Owner, "epoch", o.Epoch+1)
 		return nil
 	}
-	if x.deps.Peers == nil {
+	if e.deps.Peers == nil {
 		return errElsewhere
 	}
-	held, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID, pos)
+	held, err := e.deps.Peers.Moved(ctx, o.Owner, r.RunID, pos)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: reach dispatcher %s: %w", runlog.ErrUnavailable, o.Owner, err)
@@ -94,12 +94,12 @@ func (x *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64
 
 // Ownership is who may execute a run; the zero Ownership once it has ended. Errors:
 // runlog.ErrNotFound, runlog.ErrUnavailable.
-func (x *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownership, error) {
-	last, err := x.deps.Log.Last(ctx, r)
+func (e *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownership, error) {
+	last, err := e.deps.Log.Last(ctx, r)
 	if err != nil || last.Kind == subject.End {
 		return frame.Ownership{}, err
 	}
-	f, err := x.deps.Snapshots.Read(ctx, last.Run, snapshot.Latest)
+	f, err := e.deps.Snapshots.Read(ctx, last.Run, snapshot.Latest)
 	return f.Head.Ownership, err
 }
 
@@ -108,10 +108,10 @@ func (x *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownershi
 // process. That one may end its delivery if the log has the claim of this session, which thus knows
 // the frame or finds it at its next append, and if the session runs for another frame: the delivery
 // of that one is left in the queue if this process dies, and handed back if the session fails.
-func (x *Executor) Moved(runID string, pos uint64) Held {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	h := x.active[runID]
+func (e *Executor) Moved(runID string, pos uint64) Held {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.active[runID]
 	if h == nil {
 		return NotHeld
 	}
@@ -135,80 +135,80 @@ const (
 type announcement struct{ runID, owner string }
 
 // announce tells the owner of a run that its log was changed beside it, without waiting for it.
-func (x *Executor) announce(r subject.Run, o frame.Ownership) {
-	if o.Owner == "" || x.deps.Peers == nil || o.Owner == x.deps.Leases.Process() {
+func (e *Executor) announce(r subject.Run, o frame.Ownership) {
+	if o.Owner == "" || e.deps.Peers == nil || o.Owner == e.deps.Leases.Process() {
 		return
 	}
 	select {
-	case x.announcements <- announcement{r.RunID, o.Owner}:
+	case e.announcements <- announcement{r.RunID, o.Owner}:
 	default:
-		x.deps.Logger.Warn("owner of a changed run not told: too many changes wait", "run_id", r.RunID, "owner", o.Owner)
+		e.deps.Logger.Warn("owner of a changed run not told: too many changes wait", "run_id", r.RunID, "owner", o.Owner)
 	}
 }
 
 // Announce sends the announcements of changes until ctx ends.
-func (x *Executor) Announce(ctx context.Context) error {
+func (e *Executor) Announce(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case a := <-x.announcements:
-			wg.Go(func() { x.sendAnnouncement(ctx, a) })
+		case a := <-e.announcements:
+			wg.Go(func() { e.sendAnnouncement(ctx, a) })
 		}
 	}
 }
 
-func (x *Executor) sendAnnouncement(ctx context.Context, a announcement) {
+func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	for n := range announceTries {
 		if n > 0 && !lifecycle.Wait(ctx, announcePause) {
 			return
 		}
-		_, err := x.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
+		_, err := e.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
 		if err == nil {
 			return
 		}
-		x.deps.Logger.Debug("owner of a changed run not reached", "run_id", a.runID, "owner", a.owner, "error", err)
+		e.deps.Logger.Debug("owner of a changed run not reached", "run_id", a.runID, "owner", a.owner, "error", err)
 	}
 }
 
 // LeaseLost stops every session of this process: another dispatcher may have its run. Nothing more
 // is appended, and the deliveries are left to lapse.
-func (x *Executor) LeaseLost() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, h := range x.active {
+func (e *Executor) LeaseLost() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.active {
 		h.cancel(errLeaseLost)
 	}
 }
 
 // Requeue hands a run of a dead process to the dispatchers again: whoever gets it takes it over.
 // Nothing is appended to a run that has ended or is quarantined: its quarantine outlives its owner.
-func (x *Executor) Requeue(ctx context.Context, r subject.Run) error {
-	if x.deps.Quarantine != nil {
-		if held, err := x.deps.Quarantine.Holds(ctx, r); err != nil || held {
+func (e *Executor) Requeue(ctx context.Context, r subject.Run) error {
+	if e.deps.Quarantine != nil {
+		if held, err := e.deps.Quarantine.Holds(ctx, r); err != nil || held {
 			return err
 		}
 	}
 	for range maxChangeTries {
-		last, err := x.deps.Log.Last(ctx, r)
+		last, err := e.deps.Log.Last(ctx, r)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
 		case errors.Is(err, frame.ErrDamaged):
-			x.logNotWoken(r.RunID, err)
+			e.logNotWoken(r.RunID, err)
 			return nil
 		case err != nil:
 			return err
 		case last.Kind == subject.End:
 			return nil
 		}
-		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(x.newWriter())
-		_, err = x.deps.Log.Append(ctx, f, last.Pos)
+		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(e.newWriter())
+		_, err = e.deps.Log.Append(ctx, f, last.Pos)
 		if !errors.Is(err, runlog.ErrConflict) {
 			if err == nil {
-				x.deps.Metrics.Enqueued()
+				e.deps.Metrics.Enqueued()
 			}
 			return err
 		}

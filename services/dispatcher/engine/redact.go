@@ -15,13 +15,13 @@ import (
 // cancelled, before that is kept anywhere. A run that uses its tenant's key has that for a
 // secret, of which the redactor knows only while somebody works on the run: it is told
 // here, also of a run that has ended. A run that is not there has no secrets of its own.
-func (x *Executor) RedactTexts(ctx context.Context, tenant, runID string, texts []string) ([]string, error) {
+func (e *Executor) RedactTexts(ctx context.Context, tenant, runID string, texts []string) ([]string, error) {
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	rec, err := x.readRecord(ctx, r)
+	rec, err := e.readRecord(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	done, err := x.openSecrets(ctx, rec)
+	done, err := e.openSecrets(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -29,9 +29,9 @@ func (x *Executor) RedactTexts(ctx context.Context, tenant, runID string, texts 
 	for i, text := range texts {
 		docs[i] = wire.AppendString(nil, text)
 	}
-	docs, _, err = x.deps.Redactor.Redact(ctx, tenant, runID, rec.CredentialRef != "", docs)
+	docs, _, err = e.deps.Redactor.Redact(ctx, tenant, runID, rec.CredentialRef != "", docs)
 	// One that has ended meanwhile is not worked on any more either.
-	if last, lerr := x.deps.Log.Last(ctx, r); lerr == nil && last.Kind == subject.End {
+	if last, lerr := e.deps.Log.Last(ctx, r); lerr == nil && last.Kind == subject.End {
 		done(wire.StatusCompleted)
 	}
 	if err != nil {
@@ -47,8 +47,8 @@ func (x *Executor) RedactTexts(ctx context.Context, tenant, runID string, texts 
 }
 
 // readRecord is a run's record; an empty one if there is none.
-func (x *Executor) readRecord(ctx context.Context, r subject.Run) (*wire.RunRecord, error) {
-	first, err := x.deps.Log.First(ctx, r)
+func (e *Executor) readRecord(ctx context.Context, r subject.Run) (*wire.RunRecord, error) {
+	first, err := e.deps.Log.First(ctx, r)
 	if errors.Is(err, runlog.ErrNotFound) {
 		return &wire.RunRecord{}, nil
 	}

@@ -18,7 +18,7 @@ func (s *session) offerSnapshot() {
 // failed fold returns the frames, too.
 func (s *session) rereadLog(ctx context.Context) (snapshot.Folded, error) {
 	if s.head.Next < snapshot.Every { // it is too short for a snapshot
-		return s.exec.deps.Snapshots.Whole(ctx, s.run)
+		return s.exec.deps.Snapshots.FoldAll(ctx, s.run)
 	}
 	return s.exec.deps.Snapshots.Read(ctx, s.run, s.head.Pos)
 }

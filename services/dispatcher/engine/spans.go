@@ -29,24 +29,24 @@ type spans struct {
 }
 
 // traceContext is what others need to join the trace of a run.
-func (x *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
-	if x.deps.Spans == nil {
+func (e *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
+	if e.deps.Spans == nil {
 		return runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent))
 	}
-	return runspan.ContextOf(rec, x.deps.Spans.Wants(rec))
+	return runspan.ContextOf(rec, e.deps.Spans.Wants(rec))
 }
 
 // spans begins where the log of a run stands: what it tells so far was exported
 // by whoever appended it.
-func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
-	if x.deps.Spans == nil || !x.deps.Spans.Wants(rec) {
+func (e *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
+	if e.deps.Spans == nil || !e.deps.Spans.Wants(rec) {
 		return nil, nil
 	}
-	s := &spans{fold: runspan.New(rec), sink: x.deps.Spans, clock: x.deps.Clock}
+	s := &spans{fold: runspan.New(rec), sink: e.deps.Spans, clock: e.deps.Clock}
 	if head.Next == 0 {
 		return s, nil
 	}
-	frames, err := x.deps.Log.Run(ctx, r)
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range events {
-			s.fold.Apply(e)
+		for _, event := range events {
+			s.fold.Apply(event)
 		}
 	}
 	return s, nil

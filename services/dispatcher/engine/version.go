@@ -14,41 +14,41 @@ import (
 
 // load folds a run for a caller that goes on with it or changes it, from a snapshot if there is one.
 // Errors: lifecycle.ErrPanic, also of the functions below.
-func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	return x.loadWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
+func (e *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
+	return e.loadWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
 
 // loadWhole is load from all frames of the log.
-func (x *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	return x.loadWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
+func (e *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
+	return e.loadWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.FoldAll(ctx, r) })
 }
 
-func (x *Executor) loadWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
-	err = x.contain(r.RunID, func() error {
+func (e *Executor) loadWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
+	err = e.contain(r.RunID, func() error {
 		f, err := read()
-		st, head, err = x.resumableState(ctx, f, err)
+		st, head, err = e.resumableState(ctx, f, err)
 		return err
 	})
 	return st, head, err
 }
 
 // view folds a run for a caller that only reads it: a fold leaves out what it does not know.
-func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	return x.viewWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
+func (e *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
+	return e.viewWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
 
 // viewWhole is view from all frames of the log.
-func (x *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	return x.viewWith(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
+func (e *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.State, error) {
+	return e.viewWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.FoldAll(ctx, r) })
 }
 
-func (x *Executor) viewWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
-	err = x.contain(r.RunID, func() error {
+func (e *Executor) viewWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
+	err = e.contain(r.RunID, func() error {
 		f, err := read()
 		if err != nil {
 			return err
 		}
-		st, err = x.foldCleartext(ctx, f.State, f.Frames)
+		st, err = e.foldCleartext(ctx, f.State, f.Frames)
 		return err
 	})
 	return st, err
@@ -56,7 +56,7 @@ func (x *Executor) viewWith(ctx context.Context, r subject.Run, read func() (sna
 
 // resumableState returns a folded run with the clear values if it is masked; err is that of the fold. It
 // refuses a run of a later engine, unless the run has ended.
-func (x *Executor) resumableState(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
+func (e *Executor) resumableState(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
 	if err != nil && len(f.Frames) > 0 {
 		err = errors.Join(laterEngineError(f.Frames[0]), err)
 	}
@@ -69,7 +69,7 @@ func (x *Executor) resumableState(ctx context.Context, f snapshot.Folded, err er
 			return nil, frame.Head{}, err
 		}
 	}
-	st, err = x.foldCleartext(ctx, st, f.Frames)
+	st, err = e.foldCleartext(ctx, st, f.Frames)
 	return st, f.Head, err
 }
 
@@ -90,71 +90,71 @@ const maxLogged = 1024
 
 // logNeedsLaterEngine logs once that a run needs a newer dispatcher. It stays in the queue, with a growing
 // delay, until one is handed it.
-func (x *Executor) logNeedsLaterEngine(runID string, err error) {
-	x.logOnce(runID, "run left to a newer dispatcher", err)
+func (e *Executor) logNeedsLaterEngine(runID string, err error) {
+	e.logOnce(runID, "run left to a newer dispatcher", err)
 }
 
 // logOnce says once of a run why nothing is done with it, for each such reason.
-func (x *Executor) logOnce(runID, what string, err error) {
-	x.mu.Lock()
+func (e *Executor) logOnce(runID, what string, err error) {
+	e.mu.Lock()
 	r := logKey{runID, what}
-	said := x.logged[r]
+	said := e.logged[r]
 	if !said {
-		if len(x.logged) >= maxLogged {
-			clear(x.logged)
+		if len(e.logged) >= maxLogged {
+			clear(e.logged)
 		}
-		x.logged[r] = true
+		e.logged[r] = true
 	}
-	x.mu.Unlock()
+	e.mu.Unlock()
 	if !said {
-		x.deps.Logger.Warn(what, "run_id", runID, "error", err)
+		e.deps.Logger.Warn(what, "run_id", runID, "error", err)
 	}
 }
 
 // logNotWoken says once that nothing is added to a damaged log; the run is still overdue once it is
 // whole.
-func (x *Executor) logNotWoken(runID string, err error) {
-	x.logOnce(runID, "overdue run not woken: its log is damaged", err)
+func (e *Executor) logNotWoken(runID string, err error) {
+	e.logOnce(runID, "overdue run not woken: its log is damaged", err)
 }
 
 // checkEnds checks the first and the last frame of a run. It costs one read however long the
 // run is; the dispatcher that executes the run checks the frames between.
-func (x *Executor) checkEnds(ctx context.Context, last *frame.Frame) error {
-	first, err := x.deps.Log.First(ctx, last.Run)
+func (e *Executor) checkEnds(ctx context.Context, last *frame.Frame) error {
+	first, err := e.deps.Log.First(ctx, last.Run)
 	if err != nil {
 		return err
 	}
 	rec, err := first.Record()
 	if err != nil {
-		return x.checkAllFrames(ctx, last)
+		return e.checkAllFrames(ctx, last)
 	}
 	version := rec.EngineVersion
 	events, err := last.Events()
 	if err != nil {
-		return x.checkAllFrames(ctx, last)
+		return e.checkAllFrames(ctx, last)
 	}
-	for _, e := range events {
-		version = max(version, e.Engine())
+	for _, event := range events {
+		version = max(version, event.Engine())
 	}
 	return runstate.Refuse(rec.RunID, version)
 }
 
 // checkAllFrames checks all frames of a run.
-func (x *Executor) checkAllFrames(ctx context.Context, last *frame.Frame) error {
-	_, _, err := x.load(ctx, last.Run)
+func (e *Executor) checkAllFrames(ctx context.Context, last *frame.Frame) error {
+	_, _, err := e.load(ctx, last.Run)
 	return err
 }
 
 // mayWake reports whether this engine may wake a run that was checked with a result.
-func (x *Executor) mayWake(runID string, checked error) (bool, error) {
+func (e *Executor) mayWake(runID string, checked error) (bool, error) {
 	switch {
 	case fault.CodeOf(checked) == fault.EngineVersionMismatch:
-		x.logNeedsLaterEngine(runID, checked)
+		e.logNeedsLaterEngine(runID, checked)
 		return false, nil
 	case errors.Is(checked, runlog.ErrNotFound), errors.Is(checked, runlog.ErrUnavailable):
 		return false, checked
 	case errors.Is(checked, frame.ErrDamaged):
-		x.logNotWoken(runID, checked)
+		e.logNotWoken(runID, checked)
 		return false, nil
 	default: // the dispatcher that executes the run finds what else is wrong with it
 		return true, nil

@@ -56,8 +56,8 @@ const (
 	Expired State = "expired"
 )
 
-// over reports that the process may not act on its runs any more.
-func (s State) over() bool { return s == Released || s == Expired }
+// isOver reports that the process may not act on its runs any more.
+func (s State) isOver() bool { return s == Released || s == Expired }
 
 // Record is the lease of one process.
 type Record struct {
@@ -104,13 +104,13 @@ type Table struct {
 	// renewals counts successful renewals, and changed is closed and replaced at each change.
 	renewals uint64
 	changed  chan struct{}
-	others   map[string]*sight
+	others   map[string]*observation
 	// known says that others has all leases that there were when Run began.
 	known bool
 }
 
-// sight is what this process has observed of another one's lease.
-type sight struct {
+// observation is what this process has observed of another one's lease.
+type observation struct {
 	record   Record
 	revision uint64
 	// at and renewals are when the revision was first observed here.
@@ -123,15 +123,15 @@ func New(cfg Config, store kv.Store, clock func() time.Time, log *slog.Logger) *
 	if cfg.NewID == nil {
 		cfg.NewID = rand.Text
 	}
-	t := &Table{cfg: cfg, store: store, clock: clock, log: log, changed: make(chan struct{}), others: map[string]*sight{}}
-	t.own = t.fresh()
+	t := &Table{cfg: cfg, store: store, clock: clock, log: log, changed: make(chan struct{}), others: map[string]*observation{}}
+	t.own = t.newRecord()
 	return t
 }
 
-// Count sets how the runs in execution are counted; call it before Open.
-func (t *Table) Count(runs func() int) { t.runs = runs }
+// CountRuns sets how the runs in execution are counted; call it before Open.
+func (t *Table) CountRuns(runs func() int) { t.runs = runs }
 
-func (t *Table) fresh() Record {
+func (t *Table) newRecord() Record {
 	return Record{Process: t.cfg.NewID(), Host: t.cfg.Host, State: Held, Started: t.clock(), DurationMs: t.cfg.Duration.Milliseconds()}
 }
 
@@ -146,17 +146,17 @@ func (t *Table) Process() string {
 func (t *Table) Valid() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.valid(time.Now())
+	return t.isValid(time.Now())
 }
 
-func (t *Table) valid(now time.Time) bool { return now.Before(t.until) }
+func (t *Table) isValid(now time.Time) bool { return now.Before(t.until) }
 
 // Await returns once process may start effects. Errors: ErrLost if it is no longer this
 // process, or that of ctx.
 func (t *Table) Await(ctx context.Context, process string) error {
 	for {
 		t.mu.Lock()
-		own, valid, changed := t.own.Process == process, t.valid(time.Now()), t.changed
+		own, valid, changed := t.own.Process == process, t.isValid(time.Now()), t.changed
 		t.mu.Unlock()
 		switch {
 		case !own:
@@ -187,7 +187,7 @@ func (t *Table) renew(ctx context.Context) error {
 	}
 	next, err := t.write(ctx, r, revision)
 	if errors.Is(err, kv.ErrConflict) {
-		return t.conflicted(ctx, r)
+		return t.resolveConflict(ctx, r)
 	}
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (t *Table) renew(ctx context.Context) error {
 	defer t.mu.Unlock()
 	t.own.Renewed, t.own.Runs, t.revision = r.Renewed, r.Runs, next
 	t.renewals++
-	if r.State.over() {
+	if r.State.isOver() {
 		t.until = time.Time{}
 	} else {
 		t.until = sent.Add(t.cfg.Duration * 9 / 10) // a margin for clocks that run at different rates
@@ -213,14 +213,14 @@ func (t *Table) write(ctx context.Context, r Record, revision uint64) (uint64, e
 	return t.store.Update(ctx, prefix+r.Process, value, revision)
 }
 
-// conflicted finds out what a renewal met: this process's own write whose answer was lost, or an
+// resolveConflict finds out what a renewal met: this process's own write whose answer was lost, or an
 // expiry.
-func (t *Table) conflicted(ctx context.Context, mine Record) error {
+func (t *Table) resolveConflict(ctx context.Context, mine Record) error {
 	r, revision, err := t.read(ctx, mine.Process)
 	switch {
 	case errors.Is(err, kv.ErrUnavailable):
 		return err
-	case err == nil && !r.State.over():
+	case err == nil && !r.State.isOver():
 		t.mu.Lock()
 		t.revision = revision
 		t.mu.Unlock()
@@ -279,12 +279,12 @@ func (t *Table) Release(ctx context.Context) error {
 // releaseTries is how often a release is written: a renewal may come between.
 const releaseTries = 3
 
-// reborn takes a new process id after the lease was lost.
-func (t *Table) reborn() (lost string) {
+// newIdentity takes a new process id after the lease was lost.
+func (t *Table) newIdentity() (lost string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lost, state := t.own.Process, t.own.State
-	t.own, t.revision, t.until = t.fresh(), 0, time.Time{}
+	t.own, t.revision, t.until = t.newRecord(), 0, time.Time{}
 	t.own.State = state
 	t.notify()
 	return lost

@@ -32,7 +32,7 @@ func (t *Table) rank() (rank, of int) {
 		return rank, of
 	}
 	for id, s := range t.others {
-		if s.record.State.over() {
+		if s.record.State.isOver() {
 			continue
 		}
 		of++
@@ -43,8 +43,8 @@ func (t *Table) rank() (rank, of int) {
 	return rank, of
 }
 
-// learned marks the leases of the others as known.
-func (t *Table) learned() {
+// markKnown marks the leases of the others as known.
+func (t *Table) markKnown() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = true

@@ -37,14 +37,14 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	wg.Go(func() {
 		select {
 		case <-ready:
-			t.learned()
-			t.adopt(ctx, h)
+			t.markKnown()
+			t.takeOverSilent(ctx, h)
 		case <-ctx.Done():
 		}
 	})
 	for pause := t.interval(); lifecycle.Wait(ctx, pause); {
 		pause = t.interval()
-		if t.over() { // released: there is nothing to renew
+		if t.isReleased() { // released: there is nothing to renew
 			continue
 		}
 		bounded, done := context.WithTimeout(ctx, t.cfg.Duration)
@@ -53,7 +53,7 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrLost):
-			lost := t.reborn()
+			lost := t.newIdentity()
 			t.log.Error("dispatcher lease lost; stopping its runs", "process", lost, "process_now", t.Process())
 			h.Lost(lost)
 			pause = 0
@@ -65,11 +65,11 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	return ctx.Err()
 }
 
-// over reports that this process released its lease.
-func (t *Table) over() bool {
+// isReleased reports that this process released its lease.
+func (t *Table) isReleased() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.own.State.over()
+	return t.own.State.isOver()
 }
 
 func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
@@ -77,7 +77,7 @@ func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
 // observe keeps the view of the other leases. ready is closed once all present ones are known.
 func (t *Table) observe(ctx context.Context, ready chan struct{}) {
 	for ctx.Err() == nil {
-		err := t.store.Watch(ctx, prefix, ready, t.saw)
+		err := t.store.Watch(ctx, prefix, ready, t.applyEntry)
 		if ctx.Err() == nil {
 			t.log.Warn("dispatcher leases not observable; retrying", "error", err)
 			lifecycle.Wait(ctx, retryRenewal)
@@ -90,7 +90,7 @@ func (t *Table) observe(ctx context.Context, ready chan struct{}) {
 	}
 }
 
-func (t *Table) saw(e kv.Entry) {
+func (t *Table) applyEntry(e kv.Entry) {
 	process := strings.TrimPrefix(e.Key, prefix)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,38 +98,38 @@ func (t *Table) saw(e kv.Entry) {
 		return
 	}
 	if e.Value == nil {
-		t.forget(process)
+		t.forgetLease(process)
 		return
 	}
 	r, err := parse(e)
 	if err != nil { // its process is expired like any other, once it stays silent
 		r = Record{Process: process, State: Held, DurationMs: t.cfg.Duration.Milliseconds()}
 	}
-	t.note(process, r, e.Revision)
+	t.recordObservation(process, r, e.Revision)
 }
 
-// note keeps what was observed of another lease. Call it with the lock.
-func (t *Table) note(process string, r Record, revision uint64) {
+// recordObservation keeps what was observed of another lease. Call it with the lock.
+func (t *Table) recordObservation(process string, r Record, revision uint64) {
 	s := t.others[process]
 	if s != nil && s.revision >= revision {
 		return
 	}
-	t.others[process] = &sight{record: r, revision: revision, at: time.Now(), renewals: t.renewals}
-	if s == nil || s.record.State.over() != r.State.over() {
+	t.others[process] = &observation{record: r, revision: revision, at: time.Now(), renewals: t.renewals}
+	if s == nil || s.record.State.isOver() != r.State.isOver() {
 		t.notify()
 	}
 }
 
-// forget drops a lease without a record. Call it with the lock.
-func (t *Table) forget(process string) {
+// forgetLease drops a lease without a record. Call it with the lock.
+func (t *Table) forgetLease(process string) {
 	delete(t.others, process)
 	t.notify()
 }
 
-// adopt expires silent leases and hands the runs of their processes on.
-func (t *Table) adopt(ctx context.Context, h Handler) {
+// takeOverSilent expires silent leases and hands the runs of their processes on.
+func (t *Table) takeOverSilent(ctx context.Context, h Handler) {
 	for ; ctx.Err() == nil; lifecycle.Wait(ctx, t.interval()/2) {
-		for _, s := range t.silent() {
+		for _, s := range t.silentLeases() {
 			switch _, err := t.expire(ctx, s.record.Process, s.revision); {
 			case err == nil:
 				t.log.Warn("dispatcher lease expired: its runs are taken over", "process", s.record.Process, "host", s.record.Host, "silent", time.Since(s.at))
@@ -137,7 +137,7 @@ func (t *Table) adopt(ctx context.Context, h Handler) {
 				t.recheck(ctx, s.record.Process)
 			}
 		}
-		for _, s := range t.finished() {
+		for _, s := range t.leasesToHandOver() {
 			if err := h.Orphaned(ctx, s.record.Process); err != nil {
 				if ctx.Err() == nil {
 					t.log.Warn("runs of a dead dispatcher not handed on; retrying", "process", s.record.Process, "error", err)
@@ -155,45 +155,45 @@ func (t *Table) adopt(ctx context.Context, h Handler) {
 func (t *Table) recheck(ctx context.Context, process string) {
 	if _, _, err := t.read(ctx, process); errors.Is(err, kv.ErrNotFound) {
 		t.mu.Lock()
-		t.forget(process)
+		t.forgetLease(process)
 		t.mu.Unlock()
 	}
 }
 
-// silent are the leases that were not renewed for their duration.
-func (t *Table) silent() []sight {
+// silentLeases are the leases that were not renewed for their duration.
+func (t *Table) silentLeases() []observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if !t.valid(now) { // the store may be what is silent
+	if !t.isValid(now) { // the store may be what is silent
 		return nil
 	}
-	return t.sights(func(s *sight) bool {
-		if s.record.State.over() {
+	return t.selectLeases(func(s *observation) bool {
+		if s.record.State.isOver() {
 			return false
 		}
 		return t.cfg.Sole || now.Sub(s.at) >= s.record.Duration() && t.renewals-s.renewals >= Renewals
 	})
 }
 
-// finished are the leases that are over and whose runs this process hands on: its own expiries at
+// leasesToHandOver are the leases that are over and whose runs this process hands on: its own expiries at
 // once, those of others when they have not done it for a while.
-func (t *Table) finished() []sight {
+func (t *Table) leasesToHandOver() []observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	return t.sights(func(s *sight) bool {
-		if !s.record.State.over() {
+	return t.selectLeases(func(s *observation) bool {
+		if !s.record.State.isOver() {
 			return false
 		}
-		mine := s.record.By == t.own.Process || s.record.State == Released && t.eldest()
+		mine := s.record.By == t.own.Process || s.record.State == Released && t.hasSmallestID()
 		return mine || now.Sub(s.at) >= 2*t.cfg.Duration
 	})
 }
 
-// eldest reports that this process has the smallest id of those that are alive. Call it with the
+// hasSmallestID reports that this process has the smallest id of those that are alive. Call it with the
 // lock.
-func (t *Table) eldest() bool {
+func (t *Table) hasSmallestID() bool {
 	for id, s := range t.others {
 		if id < t.own.Process && s.record.State == Held {
 			return false
@@ -202,15 +202,15 @@ func (t *Table) eldest() bool {
 	return true
 }
 
-// sights are those that a condition holds for, in the order of their ids. Call it with the lock.
-func (t *Table) sights(are func(*sight) bool) []sight {
-	var out []sight
+// selectLeases are those that a condition holds for, in the order of their ids. Call it with the lock.
+func (t *Table) selectLeases(are func(*observation) bool) []observation {
+	var out []observation
 	for _, s := range t.others {
 		if are(s) {
 			out = append(out, *s)
 		}
 	}
-	slices.SortFunc(out, func(a, b sight) int { return strings.Compare(a.record.Process, b.record.Process) })
+	slices.SortFunc(out, func(a, b observation) int { return strings.Compare(a.record.Process, b.record.Process) })
 	return out
 }
 
@@ -230,7 +230,7 @@ func (t *Table) expire(ctx context.Context, process string, revision uint64) (Re
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.note(process, r, next)
+	t.recordObservation(process, r, next)
 	return r, nil
 }
 
@@ -239,7 +239,7 @@ func (t *Table) expire(ctx context.Context, process string, revision uint64) (Re
 func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 	t.mu.Lock()
 	own, s := process == t.own.Process, t.others[process]
-	over := s != nil && s.record.State.over()
+	over := s != nil && s.record.State.isOver()
 	t.mu.Unlock()
 	switch {
 	case own:
@@ -260,7 +260,7 @@ func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		return !r.State.over(), nil
+		return !r.State.isOver(), nil
 	default:
 		return true, err
 	}
@@ -276,5 +276,5 @@ func (t *Table) Lookup(ctx context.Context, process string) (Record, error) {
 func (t *Table) Live() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return 1 + len(t.sights(func(s *sight) bool { return s.record.State == Held }))
+	return 1 + len(t.selectLeases(func(s *observation) bool { return s.record.State == Held }))
 }

@@ -118,7 +118,7 @@ type Report struct {
 	RunID, WorkflowID string
 	Status            wire.Status
 	// Wait is what a suspended child waits for.
-	Wait     *runstate.Wait
+	Wait      *runstate.Wait
 	Error     *wire.NodeError
 	Variables map[string]json.RawMessage
 	Tainted   map[string]bool

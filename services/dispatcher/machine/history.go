@@ -18,12 +18,12 @@ type History struct {
 	// ended reports that the source had ended when it was forked.
 	ended bool
 	// nodes has the events of each node in order; outer what came from outside.
-	nodes map[string]*cursor
+	nodes    map[string]*cursor
 	external *cursor
 	// nextIndex is the index of the source's event that comes next while the two agree, and
 	// told that of the next which is compared.
 	nextIndex, comparedIndex int
-	diverged     bool
+	diverged                 bool
 	// lastTime is the source's time of what was replayed last of all that has one.
 	lastTime string
 }
@@ -31,7 +31,7 @@ type History struct {
 // cursor is a part of the tape, and how far it has been played.
 type cursor struct {
 	events []recorded
-	pos  int
+	pos    int
 }
 
 // recorded is one recorded event, and the attempt of its node that it belongs to.

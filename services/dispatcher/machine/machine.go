@@ -101,11 +101,11 @@ type Machine struct {
 	// pendingBytes counts the bytes of pending, and more says that the machine has stopped only to
 	// have them appended.
 	pendingBytes int
-	appendFirst   bool
+	appendFirst  bool
 	// externalCount is how much of pending came from outside, before Advance went on from it, and
 	// givenKind the kind of the frame that makes.
-	externalCount     int
-	externalKind subject.Kind
+	externalCount int
+	externalKind  subject.Kind
 	// note goes into the log with what is pending.
 	note *wire.Note
 	// wakeNeeded is set when somebody must take the run up.
@@ -123,7 +123,7 @@ type Machine struct {
 	// history is set in a replay. cut is set in a branch whose history ends where the fork's
 	// does, and mended once that end was looked after.
 	history, branchHistory *History
-	repaired    bool
+	repaired               bool
 }
 
 // New makes the machine of a run from its folded state.

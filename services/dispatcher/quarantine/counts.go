@@ -14,8 +14,8 @@ type counts struct {
 	by map[string]int
 }
 
-// none has each reason with no runs.
-func none() map[string]int {
+// emptyCounts has each reason with no runs.
+func emptyCounts() map[string]int {
 	by := map[string]int{}
 	for _, reason := range Reasons() {
 		by[reason] = 0
@@ -25,7 +25,7 @@ func none() map[string]int {
 
 // set counts records.
 func (c *counts) set(all []kv.Entry) {
-	by := none()
+	by := emptyCounts()
 	for _, there := range all {
 		var e entry
 		if json.Unmarshal(there.Value, &e) == nil && !e.Back {
@@ -43,7 +43,7 @@ func (l *List) Counts() map[string]int {
 	l.count.mu.Lock()
 	defer l.count.mu.Unlock()
 	if l.count.by == nil {
-		return none()
+		return emptyCounts()
 	}
 	return maps.Clone(l.count.by)
 }

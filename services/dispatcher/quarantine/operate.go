@@ -31,16 +31,16 @@ type Record struct {
 func (e entry) reason() string { return cmp.Or(e.Reason, ReasonDamaged) }
 
 func (e entry) record() Record {
-	r := Record{Run: e.run(), Reason: e.reason(), Next: time.UnixMilli(e.Next).UTC(), Checks: e.Looks, Tries: e.Tries}
+	r := Record{Run: e.run(), Reason: e.reason(), Next: time.UnixMilli(e.Next).UTC(), Checks: e.Checks, Tries: e.Tries}
 	if e.Since > 0 {
 		r.Since = time.UnixMilli(e.Since).UTC()
 	}
 	return r
 }
 
-// Of lists a tenant's quarantined runs with ids after a given one, by id. more reports
+// ForTenant lists a tenant's quarantined runs with ids after a given one, by id. more reports
 // that others follow. Errors: kv.ErrUnavailable.
-func (l *List) Of(ctx context.Context, tenant, after string, limit int) (records []Record, more bool, err error) {
+func (l *List) ForTenant(ctx context.Context, tenant, after string, limit int) (records []Record, more bool, err error) {
 	all, err := kv.List(ctx, l.store, prefix+tenant+".")
 	if err != nil {
 		return nil, false, fmt.Errorf("list quarantined runs: %w", err)
@@ -60,11 +60,11 @@ func (l *List) Of(ctx context.Context, tenant, after string, limit int) (records
 
 // Get finds a quarantined run. Errors: fault.NotQuarantined, kv.ErrUnavailable.
 func (l *List) Get(ctx context.Context, tenant, runID string) (Record, error) {
-	e, _, err := l.get(ctx, tenant, runID)
+	e, _, err := l.getEntry(ctx, tenant, runID)
 	return e.record(), err
 }
 
-func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision uint64, err error) {
+func (l *List) getEntry(ctx context.Context, tenant, runID string) (e entry, revision uint64, err error) {
 	if !subject.Token(tenant) || !subject.Token(runID) {
 		return e, 0, notQuarantined()
 	}
@@ -84,7 +84,7 @@ func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision
 // Holds reports whether a run is quarantined, and no check has put it back or may have. Errors:
 // kv.ErrUnavailable.
 func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
-	e, _, err := l.get(ctx, r.Tenant, r.RunID)
+	e, _, err := l.getEntry(ctx, r.Tenant, r.RunID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
 		return false, nil
 	}
@@ -98,12 +98,12 @@ func notQuarantined() *fault.Error {
 // Retry puts a run back now. back is false if it has ended. Errors: fault.NotQuarantined,
 // fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and those of the log.
 func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err error) {
-	e, revision, err := l.get(ctx, tenant, runID)
+	e, revision, err := l.getEntry(ctx, tenant, runID)
 	if err != nil {
 		return false, err
 	}
-	if back, err = l.readmit(ctx, &e, revision); err != nil {
-		if stays(err) {
+	if back, err = l.readmitRun(ctx, &e, revision); err != nil {
+		if isRunsOwn(err) {
 			return false, fault.New(fault.Conflict, "the run still cannot continue: %s", remedy(e.reason())).With("reason", e.reason()).Wrap(err)
 		}
 		return false, err
@@ -114,7 +114,7 @@ func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err 
 
 // Release takes a run that was ended off the list.
 func (l *List) Release(ctx context.Context, tenant, runID string) error {
-	e, revision, err := l.get(ctx, tenant, runID)
+	e, revision, err := l.getEntry(ctx, tenant, runID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (l *List) Release(ctx context.Context, tenant, runID string) error {
 		return err
 	}
 	e.Back = true
-	_, err = l.put(ctx, e, revision)
+	_, err = l.putEntry(ctx, e, revision)
 	return err
 }
 

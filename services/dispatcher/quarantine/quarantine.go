@@ -27,22 +27,22 @@ import (
 
 // Config says how often runs are looked at.
 type Config struct {
-	// Every is how often the list is read.
-	Every time.Duration
-	// First is how long a run stays before it is looked at; each time that is not enough it
+	// Interval is how often the list is read.
+	Interval time.Duration
+	// FirstDelay is how long a run stays before it is looked at; each time that is not enough it
 	// stays twice as long, up to Most.
-	First, Most time.Duration
-	// MostFailing takes the place of Most where a check cannot find out whether the run would
+	FirstDelay, MaxDelay time.Duration
+	// MaxDelayFailing takes the place of Most where a check cannot find out whether the run would
 	// go on: each one is a new frame in the run's log.
-	MostFailing time.Duration
-	// AtOnce bounds the runs that are looked at each time.
-	AtOnce int
+	MaxDelayFailing time.Duration
+	// MaxChecks bounds the runs that are looked at each time.
+	MaxChecks int
 }
 
 // DefaultConfig has a run back within a quarter of an hour after its log was mended (Most, a quarter
 // of it more, and Every), and costs a log that nobody mends next to nothing.
 func DefaultConfig() Config {
-	return Config{Every: 30 * time.Second, First: time.Minute, Most: 11 * time.Minute, MostFailing: 6 * time.Hour, AtOnce: 256}
+	return Config{Interval: 30 * time.Second, FirstDelay: time.Minute, MaxDelay: 11 * time.Minute, MaxDelayFailing: 6 * time.Hour, MaxChecks: 256}
 }
 
 // Readmitter puts runs back.
@@ -57,7 +57,7 @@ type Readmitter interface {
 type List struct {
 	cfg   Config
 	store kv.Store
-	back  Readmitter
+	readmitter  Readmitter
 	clock func() time.Time
 	log   *slog.Logger
 	count counts
@@ -69,15 +69,15 @@ func New(cfg Config, store kv.Store, clock func() time.Time, log *slog.Logger) *
 }
 
 // Bind says who puts runs back; the executor and the list know each other.
-func (l *List) Bind(back Readmitter) { l.back = back }
+func (l *List) Bind(back Readmitter) { l.readmitter = back }
 
 // entry is what is kept of a run.
 type entry struct {
 	Tenant     string `json:"tenant"`
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
-	// Looks is how often it was looked at, and Next when it is again, in Unix milliseconds.
-	Looks int   `json:"looks"`
+	// Checks is how often it was looked at, and Next when it is again, in Unix milliseconds.
+	Checks int   `json:"looks"`
 	Next  int64 `json:"next"`
 	// Back: it was put back or has ended, and was not quarantined since. Leaving: a check began
 	// that may have put it back.
@@ -121,19 +121,19 @@ func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 		// record, must find that the run came again.
 		e.Reason, e.Tries = why.Reason, why.Tries
 		if e.Back, e.Leaving = false, false; e.Next == 0 {
-			e.Next = l.next(e)
+			e.Next = l.nextCheck(e)
 		}
 		if e.Since == 0 {
 			e.Since = l.clock().UnixMilli()
 		}
-		if _, err = l.put(ctx, e, revision); !errors.Is(err, kv.ErrConflict) {
+		if _, err = l.putEntry(ctx, e, revision); !errors.Is(err, kv.ErrConflict) {
 			return err
 		}
 	}
 	return fmt.Errorf("quarantine run %s: %w", r.RunID, kv.ErrConflict)
 }
 
-func (l *List) put(ctx context.Context, e entry, revision uint64) (uint64, error) {
+func (l *List) putEntry(ctx context.Context, e entry, revision uint64) (uint64, error) {
 	value, err := json.Marshal(e)
 	if err != nil {
 		return 0, fmt.Errorf("render quarantine of run %s: %w", e.RunID, err)
@@ -145,14 +145,14 @@ func (l *List) put(ctx context.Context, e entry, revision uint64) (uint64, error
 	return revision, nil
 }
 
-// next is when a run is checked again. Runs that were quarantined together are not checked
+// nextCheck is when a run is checked again. Runs that were quarantined together are not checked
 // together; the id decides, not chance.
-func (l *List) next(e entry) int64 {
-	delay, most := l.cfg.First, l.cfg.Most
+func (l *List) nextCheck(e entry) int64 {
+	delay, most := l.cfg.FirstDelay, l.cfg.MaxDelay
 	if e.Reason == ReasonFailing || e.Reason == ReasonPanic {
-		most = l.cfg.MostFailing
+		most = l.cfg.MaxDelayFailing
 	}
-	for range e.Looks {
+	for range e.Checks {
 		if delay *= 2; delay >= most {
 			delay = most
 			break
@@ -165,7 +165,7 @@ func (l *List) next(e entry) int64 {
 
 // Run looks at the runs until ctx ends.
 func (l *List) Run(ctx context.Context) error {
-	for lifecycle.Wait(ctx, l.cfg.Every) {
+	for lifecycle.Wait(ctx, l.cfg.Interval) {
 		l.sweep(ctx)
 	}
 	return ctx.Err()
@@ -173,7 +173,7 @@ func (l *List) Run(ctx context.Context) error {
 
 // sweep looks at the runs whose time has come.
 func (l *List) sweep(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, l.cfg.Every)
+	bounded, cancel := context.WithTimeout(ctx, l.cfg.Interval)
 	defer cancel()
 	all, err := kv.List(bounded, l.store, prefix)
 	if err != nil {
@@ -193,29 +193,29 @@ func (l *List) sweep(ctx context.Context) {
 		if e.Next > l.clock().UnixMilli() {
 			continue
 		}
-		if looked++; looked > l.cfg.AtOnce || ctx.Err() != nil {
+		if looked++; looked > l.cfg.MaxChecks || ctx.Err() != nil {
 			return
 		}
 		_ = lifecycle.Contain(l.log, "quarantine", func() error {
-			l.look(ctx, e, there.Revision)
+			l.checkEntry(ctx, e, there.Revision)
 			return nil
 		}, "run_id", e.RunID)
 	}
 }
 
-// look puts a run back if that is possible. Of several dispatchers that come to it together,
+// checkEntry puts a run back if that is possible. Of several dispatchers that come to it together,
 // the first to set its next time does it.
-func (l *List) look(ctx context.Context, e entry, revision uint64) {
+func (l *List) checkEntry(ctx context.Context, e entry, revision uint64) {
 	if e.Back { // it has been taken up, or waits in the queue
-		l.lost(ctx, e, l.store.Delete(ctx, keyOf(e.run()), revision))
+		l.logFailure(ctx, e, l.store.Delete(ctx, keyOf(e.run()), revision))
 		return
 	}
-	back, err := l.readmit(ctx, &e, revision)
+	back, err := l.readmitRun(ctx, &e, revision)
 	switch {
-	case stays(err):
+	case isRunsOwn(err):
 		l.log.Debug("quarantined run stays", "run_id", e.RunID, "reason", e.reason(), "error", err)
 	case err != nil:
-		l.lost(ctx, e, err)
+		l.logFailure(ctx, e, err)
 	case back:
 		l.log.Info("run put back into the queue", "run_id", e.RunID, "reason", e.reason())
 	default:
@@ -223,19 +223,19 @@ func (l *List) look(ctx context.Context, e entry, revision uint64) {
 	}
 }
 
-// readmit puts a run back, and records that. An error that stays reports is of the run itself.
-func (l *List) readmit(ctx context.Context, e *entry, revision uint64) (back bool, err error) {
-	e.Looks++
-	e.Next, e.Leaving = l.next(*e), true
-	if revision, err = l.put(ctx, *e, revision); err != nil {
+// readmitRun puts a run back, and records that. An error that stays reports is of the run itself.
+func (l *List) readmitRun(ctx context.Context, e *entry, revision uint64) (back bool, err error) {
+	e.Checks++
+	e.Next, e.Leaving = l.nextCheck(*e), true
+	if revision, err = l.putEntry(ctx, *e, revision); err != nil {
 		return false, err
 	}
-	back, failed := l.back.Readmit(ctx, e.run())
-	if failed != nil && !stays(failed) { // it may be in the queue
+	back, failed := l.readmitter.Readmit(ctx, e.run())
+	if failed != nil && !isRunsOwn(failed) { // it may be in the queue
 		return false, failed
 	}
 	e.Back, e.Leaving = failed == nil, false
-	_, err = l.put(ctx, *e, revision)
+	_, err = l.putEntry(ctx, *e, revision)
 	if failed != nil {
 		return false, failed
 	}
@@ -245,16 +245,16 @@ func (l *List) readmit(ctx context.Context, e *entry, revision uint64) (back boo
 	return back, err
 }
 
-// stays reports that a run cannot be put back for a reason of its own. What is unavailable is
+// isRunsOwn reports that a run cannot be put back for a reason of its own. What is unavailable is
 // none.
-func stays(err error) bool {
+func isRunsOwn(err error) bool {
 	return err != nil && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, runlog.ErrUnavailable) &&
 		!errors.Is(err, runlog.ErrConflict) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) &&
 		fault.CodeOf(err) != fault.ServiceUnavailable
 }
 
-// lost logs what did not work, unless another dispatcher has done it. It is tried again.
-func (l *List) lost(ctx context.Context, e entry, err error) {
+// logFailure logs what did not work, unless another dispatcher has done it. It is tried again.
+func (l *List) logFailure(ctx context.Context, e entry, err error) {
 	if err != nil && !errors.Is(err, kv.ErrConflict) && ctx.Err() == nil {
 		l.log.Warn("quarantined run not checked", "run_id", e.RunID, "error", err)
 	}

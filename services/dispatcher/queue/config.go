@@ -10,15 +10,15 @@ import (
 type Config struct {
 	// Size is the number of regular slots; Slots is how many runs are handed out at most.
 	Size int
-	// Tick is how often the desk checks what has no event: the end of a block or a period, and the
+	// Tick is how often the scheduler checks what has no event: the end of a block or a period, and the
 	// leases of the processes that hold something.
 	Tick time.Duration
-	// Stuck is how long no slot may come free until runs in the queue become tickets. A ticket
+	// ParkAfter is how long no slot may come free until runs in the queue become tickets. A ticket
 	// costs some writes, which a run that gets a slot sooner need not pay for.
-	Stuck time.Duration
-	// Lag is how long a run may stay in the queue until the queue is emptied into tickets
+	ParkAfter time.Duration
+	// MaxLag is how long a run may stay in the queue until the queue is emptied into tickets
 	// although slots come free.
-	Lag time.Duration
+	MaxLag time.Duration
 	// RetryDelay is how long a run waits that was handed back the first time.
 	RetryDelay time.Duration
 	// Resync is how often the tickets are read from the start.
@@ -32,8 +32,8 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	set(&c.Tick, 100*time.Millisecond)
-	set(&c.Stuck, 3*c.Tick)
-	set(&c.Lag, 500*time.Millisecond)
+	set(&c.ParkAfter, 3*c.Tick)
+	set(&c.MaxLag, 500*time.Millisecond)
 	set(&c.RetryDelay, time.Second)
 	set(&c.Resync, 5*time.Minute)
 	return c

@@ -15,10 +15,10 @@ import (
 
 // delivery is a run handed to the executor: from the queue (inner is set), or from a ticket.
 type delivery struct {
-	desk    *Desk
-	inner   runlog.Delivery
-	frame   *frame.Frame
-	permits []permit
+	scheduler *Scheduler
+	inner     runlog.Delivery
+	frame     *frame.Frame
+	permits   []permit
 	// process is the id of this process under which the ticket was claimed and the permits were
 	// taken; empty: neither was.
 	process string
@@ -51,7 +51,7 @@ func (d *delivery) Extend() error {
 	if d.inner != nil {
 		return d.inner.Extend()
 	}
-	if d.process != d.desk.deps.Leases.Process() {
+	if d.process != d.scheduler.deps.Leases.Process() {
 		return errLeaseLost
 	}
 	return nil
@@ -63,10 +63,10 @@ func (d *delivery) Ack() error {
 	if d.inner != nil {
 		return d.inner.Ack()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	if err := d.desk.deps.Tickets.Delete(ctx, d.key, d.rev); err != nil {
-		d.desk.disown(d.key)
+	if err := d.scheduler.deps.Tickets.Delete(ctx, d.key, d.rev); err != nil {
+		d.scheduler.releaseMine(d.key)
 		return fmt.Errorf("delete ticket of run %s: %w", d.ticket.RunID, err)
 	}
 	return nil // mine until the watch has seen it
@@ -84,7 +84,7 @@ func (d *delivery) Retry() error {
 func (d *delivery) retryTicket() error {
 	t := d.ticket
 	t.Tries++
-	t.NotBeforeMs = d.desk.deps.Clock().Add(retryAfter(d.desk.cfg.RetryDelay, t.Tries)).UnixMilli()
+	t.NotBeforeMs = d.scheduler.deps.Clock().Add(retryAfter(d.scheduler.cfg.RetryDelay, t.Tries)).UnixMilli()
 	return d.handBack(t)
 }
 
@@ -103,26 +103,26 @@ func (d *delivery) Return() error {
 	if d.inner == nil {
 		return d.handBack(d.ticket)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	d.desk.park(ctx, d.inner, Capacity, d.schedule)
+	d.scheduler.park(ctx, d.inner, Capacity, d.schedule)
 	return nil
 }
 
 // handBack writes the ticket so that it can be claimed.
 func (d *delivery) handBack(t ticket) error {
-	k := d.desk
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	k := d.scheduler
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	t.Holder, t.Reason = "", Capacity
 	value, err := t.value()
 	if err == nil {
 		var rev uint64
 		if rev, err = k.deps.Tickets.Update(ctx, d.key, value, d.rev); err == nil {
-			k.see(kv.Entry{Key: d.key, Value: value, Revision: rev})
+			k.applyTicket(kv.Entry{Key: d.key, Value: value, Revision: rev})
 		}
 	}
-	k.disown(d.key)
+	k.releaseMine(d.key)
 	if err != nil {
 		return fmt.Errorf("hand back ticket of run %s: %w", d.ticket.RunID, err)
 	}
@@ -135,19 +135,19 @@ func (d *delivery) Done() {
 	d.done.Do(func() {
 		if d.inner == nil && !d.ended.Load() {
 			if err := d.retryTicket(); err != nil {
-				d.desk.deps.Logger.Debug("ticket not handed back", "run_id", d.ticket.RunID, "error", err)
+				d.scheduler.deps.Logger.Debug("ticket not handed back", "run_id", d.ticket.RunID, "error", err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
 		d.returnPermits(ctx)
-		d.desk.give(d.frame.Run.Tenant)
+		d.scheduler.freeSlot(d.frame.Run.Tenant)
 	})
 }
 
 func (d *delivery) returnPermits(ctx context.Context) {
 	for _, p := range d.permits {
-		d.desk.permits.release(ctx, p)
+		d.scheduler.permits.release(ctx, p)
 	}
 	d.permits = nil
 }

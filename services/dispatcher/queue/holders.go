@@ -39,17 +39,17 @@ func (h *holders) count(process string, n int) {
 	}
 }
 
-// gone reports that the lease of a process is over, as check found it. No process has an empty id.
-func (h *holders) gone(process string) bool {
+// isDead reports that the lease of a process is over, as check found it. No process has an empty id.
+func (h *holders) isDead(process string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return process == "" || h.dead[process]
 }
 
-// check looks up the leases of the named processes. It returns those found to be over for the first
+// findDead looks up the leases of the named processes. It returns those found to be over for the first
 // time. A lease that cannot be looked up now is not over.
-func (h *holders) check(ctx context.Context) (died []string) {
-	for _, process := range h.unsure() {
+func (h *holders) findDead(ctx context.Context) (died []string) {
+	for _, process := range h.possiblyAlive() {
 		if alive, err := h.leases.Alive(ctx, process); err != nil || alive {
 			continue
 		}
@@ -63,8 +63,8 @@ func (h *holders) check(ctx context.Context) (died []string) {
 	return died
 }
 
-// unsure are the named processes that may be alive.
-func (h *holders) unsure() (out []string) {
+// possiblyAlive are the named processes that may be alive.
+func (h *holders) possiblyAlive() (out []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for process := range h.named {

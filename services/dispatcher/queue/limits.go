@@ -69,8 +69,8 @@ func limitID(parts ...string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// none reports that nothing limits the run.
-func (l limits) none() bool { return len(l.permits) == 0 && len(l.rates) == 0 }
+// isEmpty reports that nothing limits the run.
+func (l limits) isEmpty() bool { return len(l.permits) == 0 && len(l.rates) == 0 }
 
 // lane names the limits together: runs of one lane wait for the same.
 func (l limits) lane() string {

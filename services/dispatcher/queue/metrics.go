@@ -31,7 +31,7 @@ func (m metrics) waited(why Reason, d time.Duration) {
 var waitingDesc = prometheus.NewDesc("waybill_dispatcher_waiting_runs", "Runs that wait outside the queue, of all dispatchers, by reason.", []string{"reason"}, nil) //nolint:gochecknoglobals // a constant
 
 // gauge counts the waiting runs when it is read.
-type gauge struct{ desk *Desk }
+type gauge struct{ scheduler *Scheduler }
 
 // Describe names the metric.
 func (gauge) Describe(to chan<- *prometheus.Desc) { to <- waitingDesc }
@@ -39,14 +39,14 @@ func (gauge) Describe(to chan<- *prometheus.Desc) { to <- waitingDesc }
 // Collect counts.
 func (g gauge) Collect(to chan<- prometheus.Metric) {
 	for _, why := range Reasons() {
-		g.desk.mu.Lock()
-		n := g.desk.byReason[why]
-		g.desk.mu.Unlock()
+		g.scheduler.mu.Lock()
+		n := g.scheduler.byReason[why]
+		g.scheduler.mu.Unlock()
 		to <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(n), string(why))
 	}
 }
 
-// Collectors are the desk's metrics.
-func (k *Desk) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{k.metrics.parked, k.metrics.seconds, gauge{k}}
+// Collectors are the scheduler's metrics.
+func (s *Scheduler) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.metrics.parked, s.metrics.seconds, gauge{s}}
 }

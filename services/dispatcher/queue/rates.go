@@ -21,8 +21,8 @@ type rateRecord struct {
 	Runs     []string `json:"runs"`
 }
 
-// charge counts a start. A wait above 0 is how long the run must wait: it was not counted.
-func charge(ctx context.Context, store kv.Store, l rateLimit, runID string, clock func() time.Time) (wait time.Duration, err error) {
+// chargeRate counts a start. A wait above 0 is how long the run must wait: it was not counted.
+func chargeRate(ctx context.Context, store kv.Store, l rateLimit, runID string, clock func() time.Time) (wait time.Duration, err error) {
 	key := ratePrefix + l.id
 	for {
 		var r rateRecord

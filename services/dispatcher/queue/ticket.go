@@ -93,8 +93,8 @@ func (t ticket) key(prefix string) string {
 	return prefix + t.Tenant + "." + t.RunID + "." + strconv.FormatUint(t.Pos, 10)
 }
 
-// keyFor is the key of a new ticket.
-func (t ticket) keyFor() string {
+// initialKey is the key of a new ticket.
+func (t ticket) initialKey() string {
 	if t.Reason == Capacity {
 		return t.key(readyPrefix)
 	}
@@ -117,23 +117,23 @@ type entry struct {
 	round int
 }
 
-// listed is the entry as the book has it.
-func (e entry) listed(key string, l limits) schedule.Ticket {
+// scheduleTicket is the entry as the book has it.
+func (e entry) scheduleTicket(key string, l limits) schedule.Ticket {
 	return schedule.Ticket{
 		ID: key, Tenant: e.Tenant, Lane: l.lane(), Priority: l.priority, Order: e.order(),
 		Since: time.UnixMilli(e.ParkedMs), NotBefore: time.UnixMilli(e.NotBeforeMs),
 	}
 }
 
-// started is behind the position of every frame.
-const started = 1 << 62
+// notStartedOffset is behind the position of every frame.
+const notStartedOffset = 1 << 62
 
 // order puts runs that have begun, as those of a dispatcher that died, before those that have not.
 func (e entry) order() uint64 {
 	if e.Kind == subject.Wake {
 		return e.Pos
 	}
-	return e.Pos + started
+	return e.Pos + notStartedOffset
 }
 
 // retryAfter is how long a run waits that was handed back: longer each time.

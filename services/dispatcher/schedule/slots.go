@@ -57,14 +57,14 @@ func (s *Slots) load(tenant string) float64 {
 	return float64(s.held[tenant]) / float64(s.weight(tenant))
 }
 
-// Take gives a slot to the tenant.
-func (s *Slots) Take(tenant string) {
+// Acquire gives a slot to the tenant.
+func (s *Slots) Acquire(tenant string) {
 	s.held[tenant]++
 	s.total++
 }
 
-// Give takes a slot back.
-func (s *Slots) Give(tenant string) {
+// Release takes a slot back.
+func (s *Slots) Release(tenant string) {
 	if s.held[tenant]--; s.held[tenant] <= 0 {
 		delete(s.held, tenant)
 	}

@@ -16,7 +16,7 @@ const Every = 200
 const (
 	maxWaiting = 256              // runs; more are dropped and offered again after their next events
 	writers    = 2                // at a time
-	patience   = 30 * time.Second // for one snapshot
+	writeTimeout   = 30 * time.Second // for one snapshot
 )
 
 // Result is the outcome of reading or writing a snapshot.
@@ -69,5 +69,5 @@ func New(d Deps) *Keeper {
 	return &Keeper{deps: d, queue: make(chan subject.Run, maxWaiting), waiting: map[string]bool{}, skipped: map[string]int{}}
 }
 
-// Without makes a keeper that keeps none: every run is folded from its log.
-func Without(log runlog.Reader) *Keeper { return New(Deps{Log: log}) }
+// Disabled makes a keeper that keeps none: every run is folded from its log.
+func Disabled(log runlog.Reader) *Keeper { return New(Deps{Log: log}) }

@@ -60,27 +60,27 @@ type Store struct {
 	key []byte
 }
 
-// info separates the key of snapshots from other keys that derive from the host's.
-const info = "waybill snapshots v1"
+// keyInfo separates the key of snapshots from other keys that derive from the host's.
+const keyInfo = "waybill snapshots v1"
 
 // NewStore makes a store of a host whose secret it is given. Snapshots of a host with another secret
 // are rejected.
 func NewStore(s kv.Store, secret []byte) (*Store, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, info, sha256.Size)
+	key, err := hkdf.Key(sha256.New, secret, nil, keyInfo, sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
 	return &Store{kv: s, key: key}, nil
 }
 
-// place is the key of a run: names of tenants may have characters that keys must not have.
-func place(r subject.Run) string {
+// storeKey is the key of a run: names of tenants may have characters that keys must not have.
+func storeKey(r subject.Run) string {
 	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.RunID))
 	return hex.EncodeToString(sum[:])
 }
 
-// sum authenticates the content of the snapshot at a place.
-func (s *Store) sum(place string, content []byte) []byte {
+// mac authenticates the content of the snapshot at a place.
+func (s *Store) mac(place string, content []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
 	h.Write([]byte(place))
 	h.Write(content)
@@ -89,12 +89,12 @@ func (s *Store) sum(place string, content []byte) []byte {
 
 // put stores a snapshot. Errors: errTooLarge, kv.ErrUnavailable.
 func (s *Store) put(ctx context.Context, v *Snapshot) error {
-	at := place(v.Run)
+	at := storeKey(v.Run)
 	content, err := v.encode(build)
 	if err != nil {
 		return err
 	}
-	value := append(s.sum(at, content), content...)
+	value := append(s.mac(at, content), content...)
 	if len(value) > maxBytes {
 		return fmt.Errorf("%w: %d bytes of run %s, limit is %d", errTooLarge, len(value), v.Run.RunID, maxBytes)
 	}
@@ -105,7 +105,7 @@ func (s *Store) put(ctx context.Context, v *Snapshot) error {
 // get returns the snapshot of a run. run.WorkflowID may be empty. Errors: kv.ErrNotFound,
 // kv.ErrUnavailable, errRejected.
 func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
-	at := place(r)
+	at := storeKey(r)
 	e, err := s.kv.Get(ctx, at)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: it has %d bytes", errRejected, len(e.Value))
 	}
 	sum, content := e.Value[:sha256.Size], e.Value[sha256.Size:]
-	if !hmac.Equal(sum, s.sum(at, content)) {
+	if !hmac.Equal(sum, s.mac(at, content)) {
 		return nil, fmt.Errorf("%w: it was changed, or written with another host key", errRejected)
 	}
 	return decode(r, content)
@@ -123,7 +123,7 @@ func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 // delete removes the snapshot of a run, if there is one. Errors: kv.ErrUnavailable.
 func (s *Store) delete(ctx context.Context, r subject.Run) error {
 	for {
-		e, err := s.kv.Get(ctx, place(r))
+		e, err := s.kv.Get(ctx, storeKey(r))
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil
 		}

@@ -16,21 +16,21 @@ import (
 // Offer has the snapshot of a run written soon, from what its log has by then. It does not wait.
 // Runs without snapshots are ignored.
 func (k *Keeper) Offer(st *runstate.State) {
-	if keeps(st) {
+	if isEligible(st) {
 		k.enqueue(st, false)
 	}
 }
 
-// Ended has the snapshot of a run removed soon, if it can have one. It does not wait.
-func (k *Keeper) Ended(st *runstate.State) {
+// RemoveEnded has the snapshot of a run removed soon, if it can have one. It does not wait.
+func (k *Keeper) RemoveEnded(st *runstate.State) {
 	if st.Next >= Every && st.Record.Masking == "" {
 		k.enqueue(st, true)
 	}
 }
 
-// keeps reports whether a run may have a snapshot. The values of a masked run are stored nowhere in
+// isEligible reports whether a run may have a snapshot. The values of a masked run are stored nowhere in
 // clear, and a later engine knows more of its run than this fold.
-func keeps(st *runstate.State) bool {
+func isEligible(st *runstate.State) bool {
 	return st.Record.Masking == "" && !st.Status.Terminal() && st.EngineVersion <= wire.EngineVersion
 }
 
@@ -43,7 +43,7 @@ func (k *Keeper) enqueue(st *runstate.State, ended bool) {
 		return
 	}
 	r := subjectOf(st.Record)
-	at := place(r)
+	at := storeKey(r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch _, waits := k.waiting[at]; {
@@ -71,7 +71,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			for {
 				select {
 				case r := <-k.queue:
-					k.serve(ctx, r)
+					k.process(ctx, r)
 				case <-ctx.Done():
 					return nil
 				}
@@ -81,30 +81,30 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serve does what is due for a run. If the run ends while its snapshot is written, the snapshot is
+// process does what is due for a run. If the run ends while its snapshot is written, the snapshot is
 // removed again.
-func (k *Keeper) serve(ctx context.Context, r subject.Run) {
-	at := place(r)
-	if !k.ended(at) {
+func (k *Keeper) process(ctx context.Context, r subject.Run) {
+	at := storeKey(r)
+	if !k.hasEnded(at) {
 		k.write(ctx, r)
 	}
-	if !k.leave(at, false) {
+	if !k.finishWork(at, false) {
 		return
 	}
 	if err := k.Delete(ctx, r); err != nil && ctx.Err() == nil { // the store forgets it in time
 		k.deps.Logger.Debug("snapshot of an ended run not removed", "run_id", r.RunID, "error", err)
 	}
-	k.leave(at, true)
+	k.finishWork(at, true)
 }
 
-func (k *Keeper) ended(at string) bool {
+func (k *Keeper) hasEnded(at string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.waiting[at]
 }
 
-// leave ends the work on a run unless it has ended, which it reports, or that is seen to.
-func (k *Keeper) leave(at string, removed bool) (ended bool) {
+// finishWork ends the work on a run unless it has ended, which it reports, or that is seen to.
+func (k *Keeper) finishWork(at string, removed bool) (ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.waiting[at] && !removed {
@@ -116,7 +116,7 @@ func (k *Keeper) leave(at string, removed bool) (ended bool) {
 
 // write stores the snapshot of a run and counts the outcome.
 func (k *Keeper) write(ctx context.Context, r subject.Run) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,7 +124,7 @@ func (k *Keeper) write(ctx context.Context, r subject.Run) {
 			k.deps.Done(Failed)
 		}
 	}()
-	result, err := k.renew(ctx, r)
+	result, err := k.refresh(ctx, r)
 	if err != nil {
 		k.deps.Logger.Debug("snapshot not written", "run_id", r.RunID, "error", err)
 	}
@@ -133,34 +133,34 @@ func (k *Keeper) write(ctx context.Context, r subject.Run) {
 	}
 }
 
-// renew folds the log and stores the result; "" means that there is nothing to store. The state of a
+// refresh folds the log and stores the result; "" means that there is nothing to store. The state of a
 // session is no substitute: it may hold values that the redactor took out of what was appended.
-func (k *Keeper) renew(ctx context.Context, r subject.Run) (Result, error) {
-	f, found, err := k.resume(ctx, r, Latest)
+func (k *Keeper) refresh(ctx context.Context, r subject.Run) (Result, error) {
+	f, found, err := k.readSnapshot(ctx, r, Latest)
 	if err == nil && (found == Missing || found == Rejected) {
-		f, err = k.Whole(ctx, r)
+		f, err = k.FoldAll(ctx, r)
 	}
 	switch {
 	case err != nil || found == Unavailable:
 		return Failed, err
 	case f.State.Status.Terminal():
 		return "", k.Delete(ctx, r)
-	case !keeps(f.State), f.From > 0 && f.Head.Next-f.From < Every:
+	case !isEligible(f.State), f.From > 0 && f.Head.Next-f.From < Every:
 		return "", nil
 	}
 	err = k.deps.Store.put(ctx, &Snapshot{Run: subjectOf(f.State.Record), Head: f.Head, Record: f.record, State: f.State})
 	if err == nil {
 		return Written, nil
 	}
-	k.skip(place(r), 2*f.Head.Next)
+	k.skipUntil(storeKey(r), 2*f.Head.Next)
 	if errors.Is(err, errTooLarge) {
 		return TooLarge, err
 	}
 	return Failed, err
 }
 
-// skip has a run tried again once it has so many events.
-func (k *Keeper) skip(at string, events int) {
+// skipUntil has a run tried again once it has so many events.
+func (k *Keeper) skipUntil(at string, events int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.skipped) >= maxSkipped {

@@ -19,8 +19,8 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// others is the entry of tenants without one of their own.
-const others = "*"
+// anyTenant is the entry of tenants without one of their own.
+const anyTenant = "*"
 
 const (
 	maxWeight      = 1000
@@ -81,7 +81,7 @@ func Parse(doc []byte) (*Limits, error) {
 	tenants := map[string]Tenant{}
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		at := settings.Path("/tenants", name)
-		if name != others && !subject.Token(name) {
+		if name != anyTenant && !subject.Token(name) {
 			f.Wrong(at, "want the name of a tenant or *")
 		}
 		tenants[name] = file.Tenants[name].check(f, at)
@@ -110,13 +110,13 @@ func (e entry) check(f *settings.File, at string) Tenant {
 	return t
 }
 
-// Of is what holds for a tenant.
-func (l *Limits) Of(tenant string) Tenant {
+// For is what holds for a tenant.
+func (l *Limits) For(tenant string) Tenant {
 	var t Tenant
 	if l != nil {
 		var ok bool
 		if t, ok = l.tenants[tenant]; !ok {
-			t = l.tenants[others]
+			t = l.tenants[anyTenant]
 		}
 	}
 	t.Weight = cmp.Or(t.Weight, 1)

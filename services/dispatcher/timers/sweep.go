@@ -27,15 +27,15 @@ const (
 	// chunksAtOnce times wakesOfChunk are maxWakes.
 	chunksAtOnce = 4
 	wakesOfChunk = maxWakes / chunksAtOnce
-	// lookAgain is how long an overdue run is left alone after a look: a woken run needs some
+	// recheckAfter is how long an overdue run is left alone after a look: a woken run needs some
 	// time to move on, and one that cannot be woken stays overdue.
-	lookAgain = 30 * time.Second
-	// leftAgain is how long a run is left alone that another dispatcher seems to be waking.
-	leftAgain = 5 * time.Second
+	recheckAfter = 30 * time.Second
+	// otherWakesAfter is how long a run is left alone that another dispatcher seems to be waking.
+	otherWakesAfter = 5 * time.Second
 )
 
-// Timer is what a run waits for.
-type Timer struct {
+// DueRun is what a run waits for.
+type DueRun struct {
 	Run   subject.Run
 	DueMs int64
 }
@@ -43,16 +43,16 @@ type Timer struct {
 // Index finds timers that are overdue, in a fixed order and starting after one; the zero Timer
 // is before all.
 type Index interface {
-	Due(ctx context.Context, before time.Time, after Timer, limit int) ([]Timer, error)
+	Due(ctx context.Context, before time.Time, after DueRun, limit int) ([]DueRun, error)
 }
 
 // sweeper is what a watch needs to find lost runs.
 type sweeper struct {
 	index Index
 
-	looking sync.Mutex // guards looked
-	// looked is until when runs are left alone.
-	looked map[Timer]time.Time
+	skipMu sync.Mutex // guards looked
+	// skipUntil is until when runs are left alone.
+	skipUntil map[DueRun]time.Time
 }
 
 // wakeLost sweeps until ctx ends.
@@ -74,18 +74,18 @@ func (w *Watch) wakeLost(ctx context.Context) error {
 // wakes a run: a wake is an append that succeeds once.
 func (w *Watch) sweep(ctx context.Context) {
 	before := w.clock().Add(-w.cfg.Grace)
-	for after, more := (Timer{}), true; more && ctx.Err() == nil; {
-		var timers []Timer
+	for after, more := (DueRun{}), true; more && ctx.Err() == nil; {
+		var timers []DueRun
 		timers, after, more = w.readAhead(ctx, before, after)
-		chunks := slices.Collect(slices.Chunk(w.unlooked(timers), chunkSize))
+		chunks := slices.Collect(slices.Chunk(w.withoutSkipped(timers), chunkSize))
 		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] }) //nolint:gosec // G404: it only spreads the work
-		inParallel(chunks, chunksAtOnce, func(chunk []Timer) { w.wakeChunk(ctx, chunk) })
+		inParallel(chunks, chunksAtOnce, func(chunk []DueRun) { w.wakeChunk(ctx, chunk) })
 	}
 }
 
 // readAhead reads pages of overdue timers. more is false after the last page, and after one that
 // could not be read: the next sweep starts over.
-func (w *Watch) readAhead(ctx context.Context, before time.Time, after Timer) (timers []Timer, last Timer, more bool) {
+func (w *Watch) readAhead(ctx context.Context, before time.Time, after DueRun) (timers []DueRun, last DueRun, more bool) {
 	for len(timers) < maxAhead {
 		page, err := w.index.Due(ctx, before, after, pageSize)
 		if err != nil {
@@ -103,42 +103,42 @@ func (w *Watch) readAhead(ctx context.Context, before time.Time, after Timer) (t
 	return timers, after, true
 }
 
-// unlooked are the timers of runs that are not left alone now.
-func (w *Watch) unlooked(timers []Timer) []Timer {
-	w.looking.Lock()
-	defer w.looking.Unlock()
+// withoutSkipped are the timers of runs that are not left alone now.
+func (w *Watch) withoutSkipped(timers []DueRun) []DueRun {
+	w.skipMu.Lock()
+	defer w.skipMu.Unlock()
 	now := w.clock()
-	maps.DeleteFunc(w.looked, func(_ Timer, until time.Time) bool { return !now.Before(until) })
-	return slices.DeleteFunc(timers, func(t Timer) bool {
-		_, ok := w.looked[t]
+	maps.DeleteFunc(w.skipUntil, func(_ DueRun, until time.Time) bool { return !now.Before(until) })
+	return slices.DeleteFunc(timers, func(t DueRun) bool {
+		_, ok := w.skipUntil[t]
 		return ok
 	})
 }
 
-// leave leaves runs alone for a time.
-func (w *Watch) leave(d time.Duration, timers ...Timer) {
-	w.looking.Lock()
-	defer w.looking.Unlock()
+// skipFor leaves runs alone for a time.
+func (w *Watch) skipFor(d time.Duration, timers ...DueRun) {
+	w.skipMu.Lock()
+	defer w.skipMu.Unlock()
 	until := w.clock().Add(d)
 	for _, t := range timers {
-		w.looked[t] = until
+		w.skipUntil[t] = until
 	}
 }
 
 // wakeChunk wakes the runs of a chunk, unless another dispatcher is doing that.
-func (w *Watch) wakeChunk(ctx context.Context, chunk []Timer) {
+func (w *Watch) wakeChunk(ctx context.Context, chunk []DueRun) {
 	probes := min(probeSize, len(chunk))
 	if w.wakeAll(ctx, chunk[:probes]) < probes {
 		w.wakeAll(ctx, chunk[probes:])
 		return
 	}
-	w.leave(leftAgain, chunk[probes:]...)
+	w.skipFor(otherWakesAfter, chunk[probes:]...)
 }
 
 // wakeAll wakes runs in parallel, and counts those that needed no wake.
-func (w *Watch) wakeAll(ctx context.Context, timers []Timer) int {
+func (w *Watch) wakeAll(ctx context.Context, timers []DueRun) int {
 	var awake atomic.Int64
-	inParallel(timers, wakesOfChunk, func(t Timer) {
+	inParallel(timers, wakesOfChunk, func(t DueRun) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -149,7 +149,7 @@ func (w *Watch) wakeAll(ctx context.Context, timers []Timer) int {
 		})
 		switch {
 		case err == nil:
-			w.leave(lookAgain, t)
+			w.skipFor(recheckAfter, t)
 			if !woken {
 				awake.Add(1)
 			}

@@ -51,41 +51,41 @@ type Watch struct {
 	sweeper
 
 	mu       sync.Mutex // guards what follows
-	sleepers sleepers
-	byRun    map[key]*sleeper
+	timers timerHeap
+	byRun    map[key]*waitingRun
 	changed  chan struct{} // capacity 1: an earlier sleeper came
 }
 
 // key names a run; a run sleeps once.
 type key struct{ tenant, runID string }
 
-type sleeper struct {
+type waitingRun struct {
 	run   subject.Run
 	head  frame.Head
 	due   time.Time
 	index int // in the heap
 }
 
-func (s *sleeper) key() key { return key{s.run.Tenant, s.run.RunID} }
+func (s *waitingRun) key() key { return key{s.run.Tenant, s.run.RunID} }
 
 // New makes a watch; the waker is set by Bind before Run.
 func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
 	return &Watch{
-		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, looked: map[Timer]time.Time{}},
-		byRun: map[key]*sleeper{}, changed: make(chan struct{}, 1),
+		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, skipUntil: map[DueRun]time.Time{}},
+		byRun: map[key]*waitingRun{}, changed: make(chan struct{}, 1),
 	}
 }
 
 // Bind says who wakes runs; the executor and the watch know each other.
 func (w *Watch) Bind(waker Waker) { w.waker = waker }
 
-// Until watches over a run until an instant, and no longer until another one it
+// Schedule watches over a run until an instant, and no longer until another one it
 // was given before.
-func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
+func (w *Watch) Schedule(r subject.Run, head frame.Head, due time.Time) {
 	w.mu.Lock()
-	s := &sleeper{run: r, head: head, due: due}
-	w.drop(s.key())
-	heap.Push(&w.sleepers, s)
+	s := &waitingRun{run: r, head: head, due: due}
+	w.removeRun(s.key())
+	heap.Push(&w.timers, s)
 	w.byRun[s.key()] = s
 	w.mu.Unlock()
 	select {
@@ -94,25 +94,25 @@ func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
 	}
 }
 
-// Forget ends the watch over a run; nothing happens if there is none.
-func (w *Watch) Forget(tenant, runID string) {
+// Cancel ends the watch over a run; nothing happens if there is none.
+func (w *Watch) Cancel(tenant, runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.drop(key{tenant, runID})
+	w.removeRun(key{tenant, runID})
 }
 
-func (w *Watch) drop(k key) {
+func (w *Watch) removeRun(k key) {
 	if s, ok := w.byRun[k]; ok {
-		heap.Remove(&w.sleepers, s.index)
+		heap.Remove(&w.timers, s.index)
 		delete(w.byRun, k)
 	}
 }
 
-// Sleeping counts the runs that are watched over.
-func (w *Watch) Sleeping() int {
+// Count counts the runs that are watched over.
+func (w *Watch) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.sleepers)
+	return len(w.timers)
 }
 
 // Run wakes sleepers, those of this process and lost ones, until ctx ends.
@@ -127,7 +127,7 @@ func (w *Watch) wakeOwn(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		w.seen()
+		w.drainChanged()
 		next := w.untilNext()
 		if next == 0 {
 			w.wakeDue(ctx)
@@ -143,8 +143,8 @@ func (w *Watch) wakeOwn(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// seen takes the news of sleepers that are looked at next.
-func (w *Watch) seen() {
+// drainChanged takes the news of sleepers that are looked at next.
+func (w *Watch) drainChanged() {
 	select {
 	case <-w.changed:
 	default:
@@ -154,23 +154,23 @@ func (w *Watch) seen() {
 func (w *Watch) untilNext() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.sleepers) == 0 {
+	if len(w.timers) == 0 {
 		return time.Hour
 	}
-	return max(w.sleepers[0].due.Sub(w.clock()), 0)
+	return max(w.timers[0].due.Sub(w.clock()), 0)
 }
 
 // retryWake is the pause before a run is woken again that could not be.
 const retryWake = time.Second
 
 func (w *Watch) wakeDue(ctx context.Context) {
-	inParallel(w.takeDue(), maxWakes, func(s *sleeper) {
+	inParallel(w.takeDue(), maxWakes, func(s *waitingRun) {
 		err := w.contain(s.run, func() error { return w.waker.Wake(ctx, s.run, s.head) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
-		w.Until(s.run, s.head, w.clock().Add(retryWake))
+		w.Schedule(s.run, s.head, w.clock().Add(retryWake))
 	})
 }
 
@@ -180,13 +180,13 @@ func (w *Watch) contain(r subject.Run, f func() error) error {
 }
 
 // takeDue removes the first sleepers that are due, up to maxDue.
-func (w *Watch) takeDue() []*sleeper {
+func (w *Watch) takeDue() []*waitingRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var due []*sleeper
-	for now := w.clock(); len(w.sleepers) > 0 && len(due) < maxDue && !w.sleepers[0].due.After(now); {
-		due = append(due, w.sleepers[0])
-		w.drop(w.sleepers[0].key())
+	var due []*waitingRun
+	for now := w.clock(); len(w.timers) > 0 && len(due) < maxDue && !w.timers[0].due.After(now); {
+		due = append(due, w.timers[0])
+		w.removeRun(w.timers[0].key())
 	}
 	return due
 }
@@ -209,25 +209,25 @@ func inParallel[T any](items []T, most int, do func(T)) {
 	_ = g.Wait() // do returns no error
 }
 
-// sleepers is a heap by due time.
-type sleepers []*sleeper
+// timerHeap is a heap by due time.
+type timerHeap []*waitingRun
 
-func (s sleepers) Len() int           { return len(s) }
-func (s sleepers) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
-func (s sleepers) Swap(i, j int) {
+func (s timerHeap) Len() int           { return len(s) }
+func (s timerHeap) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
+func (s timerHeap) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
 	s[i].index, s[j].index = i, j
 }
 
 // Push adds a sleeper; for container/heap.
-func (s *sleepers) Push(x any) {
-	added := x.(*sleeper) //nolint:forcetypeassert // only Until pushes
+func (s *timerHeap) Push(x any) {
+	added := x.(*waitingRun) //nolint:forcetypeassert // only Until pushes
 	added.index = len(*s)
 	*s = append(*s, added)
 }
 
 // Pop removes the last sleeper; for container/heap.
-func (s *sleepers) Pop() any {
+func (s *timerHeap) Pop() any {
 	old := *s
 	last := old[len(old)-1]
 	old[len(old)-1] = nil

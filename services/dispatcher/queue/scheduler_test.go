@@ -24,7 +24,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	require.Eventually(t, ok, patience, 5*time.Millisecond, what)
 }
 
-func TestDesk_HandsOutRunsWithoutTicketsWhileSlotsAreFree(t *testing.T) {
+func TestScheduler_HandsOutRunsWithoutTicketsWhileSlotsAreFree(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	d := r.dispatcher(t, queue.Config{Size: 8}, g.brief(time.Millisecond))
@@ -38,7 +38,7 @@ func TestDesk_HandsOutRunsWithoutTicketsWhileSlotsAreFree(t *testing.T) {
 }
 
 // One tenant has thousands of long runs; another tenant's new run starts within a second.
-func TestDesk_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
+func TestScheduler_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
 	r, g := inNATS(t), newGauge()
 	n := 10000
 	if testing.Short() {
@@ -96,7 +96,7 @@ waybill_dispatcher_waiting_runs{reason="rate"} 0
 }
 
 // The process that parks a run dies before it acknowledges the delivery.
-func TestDesk_CrashBetweenTicketAndAcknowledgementLosesNothing(t *testing.T) {
+func TestScheduler_CrashBetweenTicketAndAcknowledgementLosesNothing(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	log := r.log.(*memory.Log)
@@ -117,7 +117,7 @@ func TestDesk_CrashBetweenTicketAndAcknowledgementLosesNothing(t *testing.T) {
 	eventually(t, "executed", func() bool { return g.ran("parked") >= 1 && d.Parked("a") == 0 })
 }
 
-func TestDesk_HandsBackAndKeepsRunsOfTickets(t *testing.T) {
+func TestScheduler_HandsBackAndKeepsRunsOfTickets(t *testing.T) {
 	t.Parallel()
 	r := inMemory()
 	release, tries := make(chan struct{}), make(chan runlog.Delivery, 8)
@@ -152,7 +152,7 @@ func TestDesk_HandsBackAndKeepsRunsOfTickets(t *testing.T) {
 }
 
 // An execution that ends its delivery in no way hands the ticket back.
-func TestDesk_HandsBackATicketThatWasLeftOpen(t *testing.T) {
+func TestScheduler_HandsBackATicketThatWasLeftOpen(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	release := make(chan struct{})
@@ -174,7 +174,7 @@ func TestDesk_HandsBackATicketThatWasLeftOpen(t *testing.T) {
 }
 
 // A dispatcher that stops leaves its waiting runs, and hands back those it executes.
-func TestDesk_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
+func TestScheduler_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
 	t.Parallel()
 	r, g := inNATS(t), newGauge()
 	never := make(chan struct{})
@@ -195,7 +195,7 @@ func TestDesk_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
 
 // A dispatcher that drains takes no runs, and another one gets what it had not begun at once; what it
 // executes goes on.
-func TestDesk_DrainReleasesWhatIsNotBegun(t *testing.T) {
+func TestScheduler_DrainReleasesWhatIsNotBegun(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	release := make(chan struct{})
@@ -221,11 +221,11 @@ func TestDesk_DrainReleasesWhatIsNotBegun(t *testing.T) {
 }
 
 // Two saturated dispatchers share tickets: none is executed twice.
-func TestDesk_TwoSaturatedDispatchersExecuteEveryRunOnce(t *testing.T) {
+func TestScheduler_TwoSaturatedDispatchersExecuteEveryRunOnce(t *testing.T) {
 	t.Parallel()
 	r, g := inNATS(t), newGauge()
-	one := r.dispatcher(t, queue.Config{Size: 4, Lag: time.Millisecond}, g.brief(4*time.Millisecond))
-	two := r.dispatcher(t, queue.Config{Size: 4, Lag: time.Millisecond}, g.brief(4*time.Millisecond))
+	one := r.dispatcher(t, queue.Config{Size: 4, MaxLag: time.Millisecond}, g.brief(4*time.Millisecond))
+	two := r.dispatcher(t, queue.Config{Size: 4, MaxLag: time.Millisecond}, g.brief(4*time.Millisecond))
 	all := append(ids("a", 150), ids("b", 150)...)
 	for _, id := range all {
 		r.start(t, id[:1], id, nil)
@@ -243,7 +243,7 @@ func TestDesk_TwoSaturatedDispatchersExecuteEveryRunOnce(t *testing.T) {
 }
 
 // A dispatcher without a free slot leaves runs to one that has some.
-func TestDesk_LeavesRunsToADispatcherWithRoom(t *testing.T) {
+func TestScheduler_LeavesRunsToADispatcherWithRoom(t *testing.T) {
 	t.Parallel()
 	r, g := inNATS(t), newGauge()
 	never := make(chan struct{})

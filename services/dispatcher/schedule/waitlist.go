@@ -29,8 +29,8 @@ type Ticket struct {
 	Since, NotBefore time.Time
 }
 
-// Book holds the waiting runs that a dispatcher may pick. It is not safe for concurrent use.
-type Book struct {
+// WaitList holds the waiting runs that a dispatcher may pick. It is not safe for concurrent use.
+type WaitList struct {
 	tickets map[string]Ticket
 	tenants map[string]*line
 	// blocked says until when the runs of a lane cannot be served.
@@ -53,16 +53,16 @@ type queueKey struct {
 	priority int
 }
 
-// NewBook is an empty book.
-func NewBook() *Book {
-	return &Book{tickets: map[string]Ticket{}, tenants: map[string]*line{}, blocked: map[laneKey]time.Time{}}
+// NewWaitList is an empty book.
+func NewWaitList() *WaitList {
+	return &WaitList{tickets: map[string]Ticket{}, tenants: map[string]*line{}, blocked: map[laneKey]time.Time{}}
 }
 
 // Len is how many runs wait.
-func (b *Book) Len() int { return len(b.tickets) }
+func (b *WaitList) Len() int { return len(b.tickets) }
 
 // Put adds a ticket, or replaces the one of the same ID.
-func (b *Book) Put(t Ticket) {
+func (b *WaitList) Put(t Ticket) {
 	b.Remove(t.ID)
 	b.tickets[t.ID] = t
 	l := b.tenants[t.Tenant]
@@ -81,7 +81,7 @@ func inOrder(a, b Ticket) int {
 }
 
 // Remove drops a ticket; an unknown ID changes nothing.
-func (b *Book) Remove(id string) {
+func (b *WaitList) Remove(id string) {
 	t, ok := b.tickets[id]
 	if !ok {
 		return
@@ -106,12 +106,12 @@ func (b *Book) Remove(id string) {
 }
 
 // Block keeps the runs of a lane waiting until an instant, or until Unblock.
-func (b *Book) Block(tenant, lane string, until time.Time) {
+func (b *WaitList) Block(tenant, lane string, until time.Time) {
 	b.blocked[laneKey{tenant, lane}] = until
 }
 
 // Unblock ends the block of all lanes whose name contains part.
-func (b *Book) Unblock(part string) {
+func (b *WaitList) Unblock(part string) {
 	for k := range b.blocked {
 		if strings.Contains(k.lane, part) {
 			delete(b.blocked, k)
@@ -120,7 +120,7 @@ func (b *Book) Unblock(part string) {
 }
 
 // isBlocked reports whether a lane is blocked, and forgets a block that has ended.
-func (b *Book) isBlocked(tenant, lane string, now time.Time) bool {
+func (b *WaitList) isBlocked(tenant, lane string, now time.Time) bool {
 	k := laneKey{tenant, lane}
 	until, ok := b.blocked[k]
 	if ok && !until.After(now) {
@@ -130,8 +130,8 @@ func (b *Book) isBlocked(tenant, lane string, now time.Time) bool {
 	return ok
 }
 
-// Lined reports whether runs of the lane wait: a new one must line up behind them.
-func (b *Book) Lined(tenant, lane string) bool {
+// HasWaiting reports whether runs of the lane wait: a new one must line up behind them.
+func (b *WaitList) HasWaiting(tenant, lane string) bool {
 	if l := b.tenants[tenant]; l != nil {
 		for k := range l.queues {
 			if k.lane == lane {
@@ -143,7 +143,7 @@ func (b *Book) Lined(tenant, lane string) bool {
 }
 
 // Ready reports whether a run of the tenant waits for a slot only.
-func (b *Book) Ready(tenant string, now time.Time) bool {
+func (b *WaitList) Ready(tenant string, now time.Time) bool {
 	l := b.tenants[tenant]
 	if l == nil {
 		return false
@@ -154,7 +154,7 @@ func (b *Book) Ready(tenant string, now time.Time) bool {
 
 // Next picks the run that gets the next slot and removes it from the book. ok is false if no slot
 // is free for the runs that wait.
-func (b *Book) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
+func (b *WaitList) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
 	if len(b.blocked) > 2*len(b.tickets)+keptBlocks { // of lanes that are empty now
 		maps.DeleteFunc(b.blocked, func(_ laneKey, until time.Time) bool { return !until.After(now) })
 	}
@@ -180,7 +180,7 @@ func (b *Book) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
 }
 
 // head is the tenant's run to serve next.
-func (b *Book) head(l *line, now time.Time) (best Ticket, ok bool) {
+func (b *WaitList) head(l *line, now time.Time) (best Ticket, ok bool) {
 	for k, q := range l.queues {
 		if b.isBlocked(l.tenant, k.lane, now) {
 			continue
@@ -189,17 +189,17 @@ func (b *Book) head(l *line, now time.Time) (best Ticket, ok bool) {
 		if at < 0 {
 			continue
 		}
-		if t := q[at]; !ok || before(t, best, now) {
+		if t := q[at]; !ok || isServedBefore(t, best, now) {
 			best, ok = t, true
 		}
 	}
 	return best, ok
 }
 
-// before reports whether a is served before b, which is of the same tenant.
-func before(a, b Ticket, now time.Time) bool {
-	return cmp.Or(cmp.Compare(aged(b, now), aged(a, now)), inOrder(a, b)) < 0
+// isServedBefore reports whether a is served before b, which is of the same tenant.
+func isServedBefore(a, b Ticket, now time.Time) bool {
+	return cmp.Or(cmp.Compare(agedPriority(b, now), agedPriority(a, now)), inOrder(a, b)) < 0
 }
 
-// aged is the ticket's priority after its time of waiting.
-func aged(t Ticket, now time.Time) int { return t.Priority + int(now.Sub(t.Since)/AgeStep) }
+// agedPriority is the ticket's priority after its time of waiting.
+func agedPriority(t Ticket, now time.Time) int { return t.Priority + int(now.Sub(t.Since)/AgeStep) }
