@@ -7,9 +7,8 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// maxBatchBytes bounds what is taken into one frame of that which is ready at the same
-// time, besides Config.MaxTogether. The effects of a wide run end together, and each append
-// waits for the disk.
+// maxBatchBytes limits the payload bytes of one batch, as Config.MaxBatch limits its entries. The
+// effects of a wide run end together, and each append waits for fsync.
 const maxBatchBytes = 256 << 10
 
 func (r request) size() (n int) {
@@ -29,12 +28,12 @@ func (d effectResult) size() (n int) {
 	return n
 }
 
-// appendDrafts appends what effects have to tell: this one, and those that are waiting with
-// theirs. Each hears of the append before it goes on.
+// appendDrafts appends the drafts of a request and of the requests waiting behind it in one frame.
+// Each request receives the result of the append.
 func (s *session) appendDrafts(ctx context.Context, r request) error {
 	var (
 		told   []request
-		other  *request // it wants something else
+		other  *request // it needs something else than an append
 		size   int
 		before = len(s.unflushed)
 	)
@@ -74,20 +73,20 @@ func (s *session) appendDrafts(ctx context.Context, r request) error {
 	return nil
 }
 
-// appendDraftsOneByOne appends what each of several effects has to tell by itself, after they were too
-// much together: only those hear of it whose own the log will never take. kept is how much was
-// pending before they came.
+// appendDraftsOneByOne appends each request's drafts in a frame of their own, after they exceeded a
+// limit together. Only requests that exceed the limit by themselves fail. kept is the number of
+// inputs that were unflushed before these requests.
 func (s *session) appendDraftsOneByOne(ctx context.Context, told []request, kept int) (err error) {
 	now := s.exec.deps.Clock()
 	for _, r := range told {
 		if err == nil {
 			err = s.dropUnflushed(ctx, kept)
 		}
-		if err != nil { // as if the first of them had come to it
+		if err != nil { // as if the first append had failed
 			r.reply <- err
 			continue
 		}
-		if s.isStale(r.effect) { // by what somebody else wrote meanwhile
+		if s.isStale(r.effect) { // because of a frame of another writer
 			r.reply <- context.Canceled
 			continue
 		}
@@ -107,7 +106,7 @@ func (s *session) appendDraftsOneByOne(ctx context.Context, told []request, kept
 	return err
 }
 
-// dropUnflushed has the machine forget what it was given and is not appended, but for the first of it.
+// dropUnflushed reverts the machine to the log plus the first kept unflushed inputs.
 func (s *session) dropUnflushed(ctx context.Context, kept int) error {
 	if len(s.unflushed) <= kept {
 		return nil
@@ -123,7 +122,8 @@ func (s *session) dropUnflushed(ctx context.Context, kept int) error {
 	return nil
 }
 
-// flushWithCatchUp appends what is pending, also if the log has moved on meanwhile.
+// flushWithCatchUp appends the pending events, catching up with frames of other writers first if
+// necessary.
 func (s *session) flushWithCatchUp(ctx context.Context) error {
 	for {
 		_, err := s.flushPending(ctx, s.exec.deps.Log.Append, false, false)
@@ -136,8 +136,8 @@ func (s *session) flushWithCatchUp(ctx context.Context) error {
 	}
 }
 
-// applyResults gives the machine the end of an effect, and of those that have ended, too. If
-// one of them cannot be settled, the others are in the log first: nobody is asked again.
+// applyResults applies the result of an effect, and the results of others that have ended. If one
+// fails, the others are appended first, so that their effects are not repeated.
 func (s *session) applyResults(ctx context.Context, d effectResult) error {
 	for n, size := 1, d.size(); ; n++ {
 		if err := s.applyResult(d); err != nil {

@@ -1,14 +1,13 @@
 package engine
 
-// A panic in the fold, a pure node or the run loop ends the run, not the process.
-// It is contained in three places: where a log is folded (engine.go), around a
-// session (Execute), and around an effect (session.perform, spawning).
+// A panic in the fold, a pure node or the run loop ends the run, not the process. It is recovered
+// in three places: where a log is folded (version.go), around a session (Execute), and around an
+// effect (session.performEffect, spawnFunc).
 //
-// The run then ends as failed with internal_error. The frame is made by a machine
-// of the run's definition, so that nodes at work end too. If that panics as well,
-// because the fold is what fails, the frame is made without folding: its only
-// event, run.failed, follows the last frame of the log. If even that cannot be
-// appended, the run is quarantined.
+// The run then fails with internal_error. A machine with the run's definition makes the frame, so
+// that running nodes end, too. If that panics as well, because the fold itself fails, the frame is
+// made without folding: its only event, run.failed, follows the last frame of the log. If that
+// frame cannot be appended either, the run is quarantined.
 
 import (
 	"context"
@@ -32,8 +31,8 @@ func (e *Executor) contain(runID string, f func() error) error {
 // panicMessage is the message of a run that ended because of a panic.
 const panicMessage = "the run failed inside the host; its operator finds the cause in the host's log"
 
-// endPanicked ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
-// run cannot be ended either, frame.ErrDamaged, and those of the log.
+// endPanicked ends a run whose execution panicked. Errors: lifecycle.ErrPanic if ending it panics,
+// too, frame.ErrDamaged, and those of the log.
 func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) error {
 	if _, head, err := e.load(ctx, r); err == nil {
 		if err := e.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
@@ -43,7 +42,7 @@ func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) e
 	return e.endWithRetries(ctx, r, e.newWriter(), func(m *machine.Machine) {
 		now := e.deps.Clock()
 		switch m.State().Status {
-		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these
+		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these states
 			m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
 		default:
 			m.EndFailed(now, panicMessage)
@@ -51,8 +50,8 @@ func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) e
 	})
 }
 
-// endWithRetries appends what end makes the machine emit, with as much of the run as can
-// be loaded.
+// endWithRetries appends the events of end, with as much of the run as can be loaded. It retries
+// after conflicts.
 func (e *Executor) endWithRetries(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
 	for range maxChangeTries {
 		err := e.contain(r.RunID, func() error { return e.endOnce(ctx, r, writer, end) })
@@ -82,7 +81,8 @@ func (e *Executor) endOnce(ctx context.Context, r subject.Run, writer string, en
 	return e.contain(r.RunID, func() error { return e.endWithoutFold(ctx, r, writer, end) })
 }
 
-// endWithDefinition ends a run by its definition. Without one its nodes end all the same.
+// endWithDefinition ends a run with its definition. If the definition is missing, running nodes end
+// nevertheless.
 func (e *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
 	m := machine.NewWithoutDefinition(e.cfg.Limits, st)
 	if plan, err := e.loadPlan(ctx, st); err == nil {
@@ -93,8 +93,8 @@ func (e *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer 
 	return e.appendEnd(ctx, r, writer, head, m, end)
 }
 
-// endWithoutFold ends a run whose log cannot be folded: its record, its status and where
-// its log ends are known without that.
+// endWithoutFold ends a run whose log cannot be folded. Its record, its status and its head are
+// known without folding.
 func (e *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
 	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
@@ -115,8 +115,7 @@ func (e *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer str
 	return e.appendEnd(ctx, r, writer, head, machine.NewWithoutDefinition(e.cfg.Limits, st), end)
 }
 
-// openStatus is the status of a run that has not ended, as far as it decides how the
-// run may end.
+// openStatus returns the status of an open run, as far as it determines how the run may end.
 func openStatus(frames []*frame.Frame) wire.Status {
 	status := wire.StatusPending
 	for _, f := range frames {
@@ -145,8 +144,8 @@ func (e *Executor) appendEnd(ctx context.Context, r subject.Run, writer string, 
 	return e.notifyRelatives(ctx, m.State())
 }
 
-// finishEnded does what follows an end that is in the log. Of a log that cannot be
-// folded, it is known how the run ended and not with what.
+// finishEnded completes the work after an end frame: it erases the run's data and notifies its
+// relatives. If the log cannot be folded, the status of the end is known, but not its outputs.
 func (e *Executor) finishEnded(ctx context.Context, last *frame.Frame) error {
 	st, _, err := e.load(ctx, last.Run)
 	if errors.Is(err, lifecycle.ErrPanic) {

@@ -11,20 +11,20 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// Cancel ends a run, and the children that are to end with it. already reports that it
-// had ended. A run that is still cancelling ends without the caller: its log says so.
+// Cancel ends a run and those of its children that end with it. already reports that it had ended.
+// A run whose log records the cancellation ends later, without this caller.
 func (e *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
 	st, already, err = e.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, func(*wire.RunRecord) bool { return true })
 	if err != nil && st != nil && st.Cancelling != nil {
-		e.deps.Logger.Warn("relatives of a cancelled run not told yet; whoever takes it up does", "run_id", runID, "error", err)
+		e.deps.Logger.Warn("relatives of a cancelled run not notified yet; the next delivery does", "run_id", runID, "error", err)
 		return st, false, nil
 	}
 	return st, already, err
 }
 
-// cancel ends a run that may be. One without parent or children ends at once. Of any
-// other the wish to end it comes into the log first, as work for a dispatcher: whoever is
-// lost while it tells the children leaves a delivery behind, and the next one goes on.
+// cancel ends a run if may allows it. A run without parent and children ends immediately. For any
+// other run a cancellation note is appended first, in a frame that enqueues the run. A process that
+// dies while it cancels the children leaves that delivery to the next dispatcher.
 func (e *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
 	st, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
@@ -55,8 +55,8 @@ func (e *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 	return st, false, err
 }
 
-// finishCancel ends a run that is being cancelled: its children first, so that none of them
-// is left behind by a run whose end is in the log.
+// finishCancel ends a run that is being cancelled, after its children. No child is left running by
+// a parent whose end is in the log.
 func (e *Executor) finishCancel(ctx context.Context, r subject.Run) (*runstate.State, error) {
 	done := map[string]bool{}
 	st, err := e.changeRun(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
@@ -79,6 +79,6 @@ func (e *Executor) finishCancel(ctx context.Context, r subject.Run) (*runstate.S
 	if err != nil && !errors.Is(err, errNothing) {
 		return st, err
 	}
-	// A child may have come to be meanwhile.
+	// A child may have been created in the meantime.
 	return st, e.notifyRelatives(ctx, st)
 }

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// spawnFunc starts the child that an effect is about; nil: it is about none.
+// spawnFunc returns the function that starts the child of an effect; nil for other effects.
 func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.Result {
 	if e.Spawn == nil {
 		return nil
@@ -32,7 +32,7 @@ func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.
 	}
 }
 
-// spawn is the one place where runs are started for others.
+// spawn starts a child run. No other code starts runs for nodes.
 func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect machine.Effect) model.Result {
 	switch {
 	case parent.Replays():
@@ -59,7 +59,7 @@ func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect mac
 	}
 }
 
-// failedResult is the end of a node whose child cannot be.
+// failedResult is the result of a node whose child cannot be started.
 func failedResult(err error) model.Result {
 	e, ok := fault.As(err)
 	if !ok {
@@ -68,20 +68,20 @@ func failedResult(err error) model.Result {
 	return model.Result{Err: &wire.NodeError{Code: string(e.Code), Message: e.Message, Details: e.Details}}
 }
 
-// readChildren asks the children that nodes wait for how they are: they may have reported
-// while the run was paused.
+// readChildren applies the current state of awaited children: they may have reported while the run
+// was paused.
 func (s *session) readChildren(ctx context.Context) error {
 	for _, c := range awaitedChildren(s.machine.State()) {
 		child, err := s.exec.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
 		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, cleartext.ErrGone) {
-			continue // it reports once somebody has ended it
+			continue // it reports after another process ended it
 		}
 		if err != nil {
-			return fmt.Errorf("ask child run %s: %w", c.RunID, err)
+			return fmt.Errorf("read child run %s: %w", c.RunID, err)
 		}
 		now, r, known := s.exec.deps.Clock(), machine.ReportOf(child), *c
 		s.applyInput(func() {
-			// Where somebody else has reported meanwhile, this is of before.
+			// Another report may have been applied since: this one is older.
 			if n := s.machine.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
 				s.machine.ApplyReport(now, c.NodeID, r)
 			}
@@ -101,9 +101,8 @@ func awaitedChildren(st *runstate.State) []*runstate.Child {
 	return out
 }
 
-// notifyRelatives lets a run's parent and children know of what has become of it. Whoever ends
-// such a run, or puts it to sleep, does so under a delivery that is acknowledged
-// afterwards: if it is lost in between, the next one comes here again.
+// notifyRelatives propagates a run's state to its parent and children. It runs before the delivery
+// is acknowledged: after a crash the next delivery calls it again.
 func (e *Executor) notifyRelatives(ctx context.Context, st *runstate.State) error {
 	if st.Status == wire.StatusCancelled || st.Status == wire.StatusFailed {
 		if err := e.cancelChildren(ctx, st); err != nil {
@@ -113,10 +112,9 @@ func (e *Executor) notifyRelatives(ctx context.Context, st *runstate.State) erro
 	return e.reportToParent(ctx, st)
 }
 
-// reportToParent tells the parent of a child that has ended, waits, or has waited and goes on. What is
-// told is of after the parent was read: of two who report, the one who read earlier cannot
-// have the last word. And whoever told that the child waits looks at it once more: somebody
-// who found nothing to tell may have been there in between.
+// reportToParent reports to the parent of a child that ended, waits, or continues. The child is
+// read after the parent, so that an older report cannot overwrite a newer one. A reporter that said
+// "waiting" reads the child again: another one that had nothing to report may have run in between.
 func (e *Executor) reportToParent(ctx context.Context, st *runstate.State) error {
 	p := st.Record.Parent
 	if p == nil || !p.Awaited || !st.Status.Terminal() && len(st.Interrupts) == 0 && len(st.Children) == 0 {
@@ -124,11 +122,11 @@ func (e *Executor) reportToParent(ctx context.Context, st *runstate.State) error
 	}
 	st, err := e.recordedState(ctx, st)
 	for err == nil {
-		var told *machine.Report
-		if told, err = e.sendReport(ctx, st); told == nil || told.Wait == nil {
+		var report *machine.Report
+		if report, err = e.sendReport(ctx, st); report == nil || report.Wait == nil {
 			return err
 		}
-		if st, _, err = e.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, told.Wait) {
+		if st, _, err = e.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, report.Wait) {
 			return nil
 		}
 	}
@@ -139,18 +137,18 @@ func isSameWait(a, b *runstate.Wait) bool {
 	return a != nil && b != nil && a.InterruptID == b.InterruptID
 }
 
-// sendReport reports once; nil: there was nothing to tell. What the parent's log never takes
-// is reported as a failure: else whoever ended the child would be handed it for ever.
-func (e *Executor) sendReport(ctx context.Context, st *runstate.State) (told *machine.Report, err error) {
-	told, err = e.sendReportOf(ctx, st, machine.ReportOf)
+// sendReport reports once; nil means that nothing changed. A report that exceeds a limit of the
+// parent's log becomes a failure: otherwise every delivery of the child would fail again.
+func (e *Executor) sendReport(ctx context.Context, st *runstate.State) (report *machine.Report, err error) {
+	report, err = e.sendReportOf(ctx, st, machine.ReportOf)
 	if runlog.IsPermanent(err) {
-		e.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
-		told, err = e.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
+		e.deps.Logger.Warn("child's outputs left out: they exceed a limit of the parent's log", "run_id", st.Record.RunID, "error", err)
+		report, err = e.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
 	}
-	return told, err
+	return report, err
 }
 
-func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (told *machine.Report, err error) {
+func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (report *machine.Report, err error) {
 	p := st.Record.Parent
 	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {
@@ -161,22 +159,22 @@ func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportO
 			st = fresh
 		}
 		r := reportOf(st)
-		if told = nil; !m.ApplyReport(now, p.NodeID, r) {
+		if report = nil; !m.ApplyReport(now, p.NodeID, r) {
 			return errNothing
 		}
 		m.WakeAfterReport(r)
-		told = &r
+		report = &r
 		return nil
 	})
 	switch {
 	case err == nil, errors.Is(err, errNothing), fault.CodeOf(err) == fault.RunNotFound:
-		return told, nil
+		return report, nil
 	default:
 		return nil, fmt.Errorf("report to parent run %s: %w", p.RunID, err)
 	}
 }
 
-// recordedState is a run's state as its log has it: what is masked there is told to nobody.
+// recordedState returns a run's state as its log has it, so that masked values stay masked.
 func (e *Executor) recordedState(ctx context.Context, st *runstate.State) (*runstate.State, error) {
 	if st.Record.Masking == "" || !st.Status.Terminal() {
 		return st, nil
@@ -184,7 +182,7 @@ func (e *Executor) recordedState(ctx context.Context, st *runstate.State) (*runs
 	return e.view(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
 }
 
-// possiblyLiveChildren are the children of a run that may not have ended.
+// possiblyLiveChildren are the children that may not have ended.
 func (e *Executor) possiblyLiveChildren(st *runstate.State) []string {
 	var out []string
 	for _, c := range st.Children {
@@ -195,7 +193,7 @@ func (e *Executor) possiblyLiveChildren(st *runstate.State) []string {
 	return append(out, e.unrecordedChildren(st)...)
 }
 
-// unrecordedChildren are the children that a run may have, of which its log has nothing yet.
+// unrecordedChildren are children that may exist although the log does not record them yet.
 func (e *Executor) unrecordedChildren(st *runstate.State) []string {
 	var out []string
 	for id, n := range st.Nodes {
@@ -209,7 +207,7 @@ func (e *Executor) unrecordedChildren(st *runstate.State) []string {
 	return out
 }
 
-// cancelChildren cancels the children of a run that are to end with it.
+// cancelChildren cancels the children that end with a run.
 func (e *Executor) cancelChildren(ctx context.Context, st *runstate.State) error {
 	for _, id := range e.possiblyLiveChildren(st) {
 		if err := e.cancelForParent(ctx, st, id); err != nil {
@@ -219,7 +217,7 @@ func (e *Executor) cancelChildren(ctx context.Context, st *runstate.State) error
 	return nil
 }
 
-// cancelForParent cancels a child because of its parent, if it is to be.
+// cancelForParent cancels a child because of its parent, if the child ends with it.
 func (e *Executor) cancelForParent(ctx context.Context, parent *runstate.State, id string) error {
 	note := wire.CancelNote{Reason: wire.ReasonParentCancelled, By: "system", ParentRunID: parent.Record.RunID}
 	_, _, err := e.cancel(ctx, parent.Record.Owner.Tenant, id, note, func(rec *wire.RunRecord) bool {
@@ -231,20 +229,21 @@ func (e *Executor) cancelForParent(ctx context.Context, parent *runstate.State, 
 	return nil
 }
 
-// endsWithParent reports whether a child ends with a parent of that status. One that nobody
-// waits for outlives a parent that failed.
+// endsWithParent reports whether a child ends with a parent of that status. A child that is not
+// awaited outlives a failed parent.
 func endsWithParent(p *wire.Parent, status wire.Status) bool {
 	return p.Cascade && (status != wire.StatusFailed || p.Awaited)
 }
 
-// errCancelling ends a session whose run is to be cancelled, errOrphaned that of a child
-// whose parent ended without it.
+// errCancelling ends a session whose run is being cancelled. errOrphaned ends that of a child whose
+// parent ended without cancelling it.
 var (
 	errCancelling = errors.New("run is being cancelled")
 	errOrphaned   = errors.New("run's parent was cancelled")
 )
 
-// checkMustEnd tells that a run is to end before another step of it.
+// checkMustEnd reports that a run must end before its next step. Errors: errCancelling,
+// errOrphaned, and those of the log.
 func (e *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
 	if st.Status == wire.StatusCancelling {
 		return errCancelling
@@ -258,7 +257,7 @@ func (e *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at parent run %s: %w", p.RunID, err)
+		return fmt.Errorf("read parent run %s: %w", p.RunID, err)
 	}
 	if status, ended := endStatus(last.Types); ended && status != wire.StatusCompleted && endsWithParent(p, status) {
 		return errOrphaned
@@ -266,7 +265,7 @@ func (e *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
 	return nil
 }
 
-// endStatus is how a run ended whose last frame has events of these types.
+// endStatus returns the status of a run whose last frame has events of these types.
 func endStatus(types []wire.EventType) (wire.Status, bool) {
 	if len(types) == 0 {
 		return "", false
@@ -283,7 +282,7 @@ func endStatus(types []wire.EventType) (wire.Status, bool) {
 	}
 }
 
-// cancelOrphan ends a child whose parent has ended without it.
+// cancelOrphan ends a child whose parent ended without cancelling it.
 func (e *Executor) cancelOrphan(ctx context.Context, tenant, runID string) error {
 	child, _, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// change decides what somebody outside does to a run, from its state as the log has it.
-// It is asked anew whenever the log has moved on meanwhile.
+// change applies a request from outside to a run. It is called again with the new state if the log
+// has moved on.
 type change func(m *machine.Machine, now time.Time) error
 
-// maxChangeTries bounds how often a change races with the run's own appends.
+// maxChangeTries limits the retries of a change that races with the run's own appends.
 const maxChangeTries = 32
 
-// errNothing says that there is nothing to change.
+// errNothing: there is nothing to change.
 var errNothing = errors.New("nothing to change")
 
-// changeRun appends what a change comes to, wherever the run is executed.
+// changeRun applies a change and appends its events, wherever the run is executed.
 func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
 	for range maxChangeTries {
 		st, head, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
@@ -38,7 +38,7 @@ func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 		}
 		st, err = e.applyChange(ctx, st, head, do)
 		if errors.Is(err, runlog.ErrConflict) {
-			continue // the run moved on; look again
+			continue // the run moved on: retry
 		}
 		return st, err
 	}
@@ -48,7 +48,7 @@ func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
 	rec := st.Record
 	if st.Status.Terminal() {
-		e.closeSecrets(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
+		e.closeSecrets(ctx, rec) // an earlier try may have registered them after the run's end unregistered them
 	} else if rec.Opened {
 		return nil, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
 	}
@@ -71,7 +71,7 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 		return nil, err
 	}
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
-	told, err := e.spans(ctx, r, rec, head)
+	spans, err := e.spans(ctx, r, rec, head)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	if err != nil {
 		return nil, err
 	}
-	told.apply(a.events)
+	spans.apply(a.events)
 	if st = m.State(); a.truncated {
 		if st, _, err = e.load(ctx, r); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	return st, nil
 }
 
-// notifyLocal has the sessions and watchers of this process know of a change.
+// notifyLocal notifies the sessions and watchers of this process after a change.
 func (e *Executor) notifyLocal(st *runstate.State) {
 	switch rec := st.Record; {
 	case st.Status.Terminal():
@@ -104,8 +104,8 @@ func (e *Executor) notifyLocal(st *runstate.State) {
 	}
 }
 
-// Pause stops a run, at once or when nothing is at work any more. at is when it did, or
-// when it was asked to.
+// Pause stops a run, immediately or once no node is running. at is the time of the pause, or of the
+// request.
 func (e *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
 	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
@@ -125,7 +125,7 @@ func (e *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.
 	return st.PausedAt, nil
 }
 
-// Resume lets a paused run go on.
+// Resume continues a paused run.
 func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
 	_, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		switch st := m.State(); {
@@ -142,11 +142,12 @@ func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 	return at, err
 }
 
-// pauseDraining reports that a pause was acknowledged and waits for nodes at work. A run may end
-// before it comes to it.
+// pauseDraining reports that a pause was acknowledged and waits for running nodes. The run may end
+// before it pauses.
 func pauseDraining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
 
-// statusConflict is the refusal of what a run's status does not allow (OpenWOP host contract §2.7).
+// statusConflict is the error of a request that the run's status does not allow (OpenWOP host
+// contract §2.7).
 func statusConflict(st *runstate.State, what string) *fault.Error {
 	code, status := fault.Conflict, st.Status
 	if status.Terminal() {
@@ -165,7 +166,7 @@ func statusConflict(st *runstate.State, what string) *fault.Error {
 	return e
 }
 
-// Resolved is what an answer came to.
+// Resolved is the result of an answer.
 type Resolved struct {
 	NodeID   string
 	Status   wire.Status
@@ -173,33 +174,32 @@ type Resolved struct {
 	Decision interrupt.Decision
 }
 
-// Answer is an answer to what a node of a run asks.
+// Answer answers the interrupt of a node.
 type Answer struct {
 	NodeID string
-	// InterruptID names the question; empty: the one that the node asks, or has asked last.
+	// InterruptID names the interrupt; empty means the node's open or last one.
 	InterruptID string
-	// ByToken: whoever answers has no credential of their own.
+	// ByToken reports that the caller has no credential of their own.
 	ByToken bool
 	interrupt.Answer
 }
 
-// Resolve takes an answer to a node's interrupt. Errors: fault.RunNotFound,
-// InterruptNotFound, InterruptResolved, InterruptGone, AuthElevationRequired, and those
-// of interrupt.Decide.
+// Resolve applies an answer to a node's interrupt. Errors: fault.RunNotFound, InterruptNotFound,
+// InterruptResolved, InterruptGone, AuthElevationRequired, and those of interrupt.Decide.
 func (e *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
-	went := false
+	advanced := false
 	out, err := e.resolve(ctx, tenant, runID, a, func(m *machine.Machine, now time.Time) {
-		went = true
-		m.Advance(now) // whoever takes the run up carries the effects out
+		advanced = true
+		m.Advance(now) // the next session performs the effects
 	})
-	if went && runlog.IsPermanent(err) { // it may be what follows from the answer: whoever takes the run up ends it
+	if advanced && runlog.IsPermanent(err) { // the derived events may exceed the limit: the next session ends the run
 		return e.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
 	}
 	return out, err
 }
 
-// resolve appends an answer, with what goOn makes follow from it.
-func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*machine.Machine, time.Time)) (Resolved, error) {
+// resolve appends an answer, and the events that advance derives from it.
+func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, advance func(*machine.Machine, time.Time)) (Resolved, error) {
 	var out Resolved
 	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		q, err := findInterrupt(m.State(), a.NodeID, a.InterruptID)
@@ -211,8 +211,8 @@ func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 		}
 		switch st := m.State(); {
 		case q.Resolved && q.ResumeValue != nil && interrupt.Redelivered(q.ResumeValue, a.Value):
-			return errNothing // an event from outside that came twice
-		case q.Resolved && q.ResumeValue == nil: // nobody answered: its time ran out
+			return errNothing // a repeated event from outside
+		case q.Resolved && q.ResumeValue == nil: // no answer: its time ran out
 			return fault.New(fault.InterruptExpired, "the time for an answer is over")
 		case q.Resolved:
 			return fault.New(fault.InterruptResolved, "the question has been answered already")
@@ -226,9 +226,9 @@ func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 			return err
 		}
 		m.Resolve(now, q.NodeID, out.Decision)
-		// A child ends under a delivery, see related; a replay plays its source.
+		// A child must end under a delivery, see notifyRelatives. A replay follows its source.
 		if rec := m.State().Record; out.Decision.Outcome.Resolves() && rec.Parent == nil && !rec.Replays() {
-			goOn(m, now)
+			advance(m, now)
 		}
 		return nil
 	})
@@ -239,8 +239,8 @@ func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 	return out, nil
 }
 
-// Interrupt is what a node asks, or has asked last; ended reports that its run has, or
-// that the node has without the answer.
+// Interrupt returns the open or last interrupt of a node. ended reports that the run ended, or the
+// node did without an answer.
 func (e *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
 	st, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
@@ -255,7 +255,7 @@ func (e *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id stri
 	return q, st.Status.Terminal() || !q.Resolved && !st.Asks(q), nil
 }
 
-// findInterrupt finds a question by its node, and by its id where the caller knows it.
+// findInterrupt finds an interrupt by its node, and by its id if the caller gave one.
 func findInterrupt(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
 	q := st.Find(id)
 	if id == "" {
@@ -273,8 +273,8 @@ func runNotFound() *fault.Error {
 	return fault.New(fault.RunNotFound, "no run of this id in your tenant")
 }
 
-// maySessionAdopt reports whether a session may go on after a frame of somebody else's: one
-// that wakes the run or changes it from beside, and neither ends nor pauses it.
+// maySessionAdopt reports whether a session may continue after a frame of another writer: a wake,
+// or a change that neither ends nor pauses the run.
 func maySessionAdopt(f *frame.Frame) bool {
 	if f.Kind == subject.End {
 		return false

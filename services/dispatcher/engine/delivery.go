@@ -10,33 +10,36 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// delivery keeps a delivery while its run is executed. A delivery that was not extended for AckWait may
-// have been handed to another dispatcher: it is not ended here any more. Who may execute the run is
-// another matter; see frame.Ownership.
+// delivery extends a message of the queue while its run is executed. A message without an extension
+// for AckWait may have been delivered to another dispatcher, so this process does not end it any
+// more. frame.Ownership decides who may execute the run.
 type delivery struct {
 	message runlog.Delivery
-	// process is the id under which the run may be executed; empty: that of the moment.
+	// process is the id under which the run may be executed; empty means the current id.
 	process string
 	ackWait time.Duration
 	clock   func() time.Time
 	log     *slog.Logger
 
 	mu       sync.Mutex // guards extended
-	extended time.Time  // when the delivery was last known to be held
+	extended time.Time  // the last successful extension
 }
 
-// errLapsed says that the delivery may have been handed to another dispatcher.
+// errLapsed: the message may have been delivered to another dispatcher.
 var errLapsed = errors.New("delivery has lapsed")
 
-func newDelivery(x *Executor, d runlog.Delivery) *delivery {
-	return &delivery{message: d, ackWait: x.cfg.AckWait, clock: x.deps.Clock, log: x.deps.Logger, extended: x.deps.Clock()}
+func newDelivery(e *Executor, message runlog.Delivery) *delivery {
+	return &delivery{
+		message: message, ackWait: e.cfg.AckWait,
+		clock: e.deps.Clock, log: e.deps.Logger, extended: e.deps.Clock(),
+	}
 }
 
-// extendInterval is how often a delivery is extended. One lost extension lets it lapse, which costs another
-// dispatcher a look at the log and nothing else.
+// extendInterval is the time between extensions. After one lost extension the message lapses, and
+// another dispatcher reads the log in vain.
 func (d *delivery) extendInterval() time.Duration { return d.ackWait * 3 / 4 }
 
-// endWith ends the delivery unless it has lapsed. Errors: errLapsed and those of as.
+// endWith ends the message unless it has lapsed. Errors: errLapsed and those of as.
 func (d *delivery) endWith(as func() error) error {
 	d.mu.Lock()
 	lapsed := d.hasLapsed(d.clock())
@@ -47,11 +50,11 @@ func (d *delivery) endWith(as func() error) error {
 	return as()
 }
 
-// hasLapsed reports that the delivery was not extended in time. Call it with the lock.
+// hasLapsed reports that the message was not extended in time. Call it with the lock.
 func (d *delivery) hasLapsed(now time.Time) bool { return now.Sub(d.extended) >= d.ackWait }
 
-// extend keeps the delivery for another AckWait. One that comes too late may still keep a delivery
-// that has not been handed out again.
+// extend keeps the message for another AckWait. A late extension may still succeed if the message
+// was not delivered again.
 func (d *delivery) extend() {
 	now := d.clock()
 	if err := d.message.Extend(); err != nil {
@@ -65,40 +68,40 @@ func (d *delivery) extend() {
 	}
 }
 
-// nextExtension is when the delivery must be extended next, from now.
+// nextExtension is the time until the next extension.
 func (d *delivery) nextExtension() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return max(d.extendInterval()-d.clock().Sub(d.extended), 0)
 }
 
-// extendIfDue extends the delivery unless it was extended a moment ago, before a regular beat begins.
+// extendIfDue extends the message unless it was extended recently, before regular extensions begin.
 func (d *delivery) extendIfDue() {
 	if d.nextExtension() < d.extendInterval()*3/4 {
 		d.extend()
 	}
 }
 
-// keepExtended extends the delivery until release is called.
+// keepExtended extends the message regularly until release is called.
 func (d *delivery) keepExtended() (release func()) {
 	var (
-		over atomic.Bool
-		beat *time.Timer
-		set  = make(chan struct{}) // closed once beat is set
+		released atomic.Bool
+		timer    *time.Timer
+		set      = make(chan struct{}) // closed once timer is set
 	)
-	beat = time.AfterFunc(d.nextExtension(), func() {
+	timer = time.AfterFunc(d.nextExtension(), func() {
 		<-set
-		if over.Load() {
+		if released.Load() {
 			return
 		}
 		d.extend()
-		if !over.Load() {
-			beat.Reset(d.extendInterval())
+		if !released.Load() {
+			timer.Reset(d.extendInterval())
 		}
 	})
 	close(set)
 	return func() {
-		over.Store(true)
-		beat.Stop()
+		released.Store(true)
+		timer.Stop()
 	}
 }

@@ -10,24 +10,23 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// A process that drains lets the effects that it has begun end, records their results, and begins
-// no others. A run that needs another effect, or whose effects take longer than the drain, is
-// released: one frame gives it up and puts it into the queue, so that another dispatcher continues
-// without waiting for a lease.
+// A draining process lets running effects end, records their results, and starts no others. It
+// releases a run that needs another effect, or whose effects outlast the drain: one frame gives the
+// claim up and enqueues the run. Another dispatcher then continues without waiting for the lease.
 
-// errReleased says that the run was released to the queue.
+// errReleased: the run was released to the queue.
 var errReleased = errors.New("run released: this dispatcher is draining")
 
 // drain is the state of a draining process.
 type drain struct {
-	// begun is closed when no effect may begin any more, cut when no effect is waited for any more.
+	// begun is closed when no effect may start any more, cut when running effects are cancelled.
 	begun, cut chan struct{}
 }
 
-// Drain begins no effects from now on.
+// Drain starts no more effects.
 func (e *Executor) Drain() { e.drainOnce.Do(func() { close(e.drain.begun) }) }
 
-// Cut ends the effects that still run, and releases their runs. Call it after Drain.
+// Cut cancels the running effects and releases their runs. Call it after Drain.
 func (e *Executor) Cut() { e.cutOnce.Do(func() { close(e.drain.cut) }) }
 
 func (e *Executor) draining() bool {
@@ -39,17 +38,17 @@ func (e *Executor) draining() bool {
 	}
 }
 
-// unsentTimeout is how long effects that are cut may take to say whether they sent anything.
+// unsentTimeout limits the wait for cancelled effects to report whether they sent a request.
 const unsentTimeout = time.Second
 
-// finishEffects waits for the effects that run and records their results. Errors: errReleased when the
-// time for them is over and the run was released without them.
+// finishEffects waits for the running effects and records their results. Errors: errReleased if the
+// drain's time is over and the run was released without them.
 func (s *session) finishEffects(ctx context.Context) error {
-	if err := s.flushWithCatchUp(ctx); err != nil { // what was received before
+	if err := s.flushWithCatchUp(ctx); err != nil { // results received before the drain
 		return err
 	}
 	for s.running > 0 {
-		// Of what is ready at the same time, always the same comes first, and results before the cut.
+		// With several ready channels the order is fixed, and results come before the cut.
 		if d, ok := tryReceive(s.results); ok {
 			if err := s.recordResult(ctx, d); err != nil {
 				return err
@@ -95,7 +94,7 @@ func (s *session) finishEffects(ctx context.Context) error {
 	return nil
 }
 
-// recordResult records the end of an effect.
+// recordResult appends the result of an effect.
 func (s *session) recordResult(ctx context.Context, d effectResult) error {
 	if err := s.applyResults(ctx, d); err != nil {
 		return err
@@ -103,8 +102,8 @@ func (s *session) recordResult(ctx context.Context, d effectResult) error {
 	return s.flushWithCatchUp(ctx)
 }
 
-// cancelEffects ends the effects that still run, and records which of them have sent nothing: their outcome
-// is known.
+// cancelEffects cancels the running effects and records which of them sent no request: their
+// outcome is known.
 func (s *session) cancelEffects(ctx context.Context) error {
 	s.inflight.cancelAll()
 	for late := time.After(unsentTimeout); s.running > 0; {
@@ -124,7 +123,8 @@ func (s *session) cancelEffects(ctx context.Context) error {
 	return s.flushWithCatchUp(ctx)
 }
 
-// releaseRun gives the run up and puts it into the queue. It returns errReleased, or why it could not.
+// releaseRun gives the claim up and enqueues the run. It returns errReleased, or the error of the
+// append.
 func (s *session) releaseRun(ctx context.Context) error {
 	for {
 		f := frame.New(s.run, subject.Wake, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// startEffect starts an effect beside the writer.
+// startEffect starts an effect on another goroutine.
 func (s *session) startEffect(ctx context.Context, e machine.Effect) {
 	if s.cancel == nil {
 		s.ctx, s.cancel = context.WithCancel(ctx)
@@ -34,9 +34,8 @@ func (s *session) startEffect(ctx context.Context, e machine.Effect) {
 	})
 }
 
-// runOnGoroutine carries out an effect on a goroutine of its own: if there is one, on that of an effect before.
-// Such a one has the room on its stack that a call of a model takes, which a new one has to be moved
-// for several times.
+// runOnGoroutine runs an effect on the idle goroutine, or on a new one. The stack of a used
+// goroutine has already grown to the depth of a model call.
 func (s *session) runOnGoroutine(effect func()) {
 	select {
 	case s.handoff <- effect:
@@ -45,8 +44,8 @@ func (s *session) runOnGoroutine(effect func()) {
 	}
 }
 
-// runEffects carries out effects, one after the other, while the session lasts. One goroutine waits for the
-// next effect; where several have ended at a time, the others end.
+// runEffects runs effects one after the other while the session lasts. At most one goroutine waits
+// for the next effect; the others end.
 func (s *session) runEffects(effect func()) {
 	for {
 		effect()
@@ -64,8 +63,8 @@ func (s *session) runEffects(effect func()) {
 	}
 }
 
-// buildTask is read here, on the writer's goroutine: the effect never sees the
-// machine's state while it changes.
+// buildTask runs on the writer's goroutine, because effects must not read the machine's state while
+// it changes.
 func (s *session) buildTask(e machine.Effect) model.Task {
 	t := model.Task{
 		Tenant: s.run.Tenant, RunID: s.run.RunID, WorkflowID: s.machine.State().Record.WorkflowID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
@@ -90,7 +89,7 @@ func (s *session) buildTask(e machine.Effect) model.Task {
 	return t
 }
 
-// performEffect carries an effect out. A panic fails the node, not the dispatcher.
+// performEffect runs an effect. A panic fails the node, not the dispatcher.
 func (s *session) performEffect(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) (res model.Result) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// EndQuarantined ends a run as cancelled, also if its definition is missing or its
-// execution panics. Errors: fault.RunNotFound, fault.Conflict if its log is damaged,
+// EndQuarantined ends a run as cancelled, even if its definition is missing or its execution
+// panics. Errors: fault.RunNotFound, fault.Conflict if its log is damaged,
 // fault.EngineVersionMismatch.
 func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by string) (wire.Status, error) {
 	var st *runstate.State
@@ -44,7 +44,7 @@ func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	case err != nil:
 		return "", err
 	}
-	last, err := e.deps.Log.Last(ctx, r) // it may have ended otherwise before
+	last, err := e.deps.Log.Last(ctx, r) // the run may have ended in another way before
 	if err != nil {
 		return "", err
 	}
@@ -52,8 +52,8 @@ func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	return status, nil
 }
 
-// damagedLog refuses to end a run whose log is damaged: nothing may follow a frame that
-// does not fit, and a backup may still bring the run back.
+// damagedLog is the error for a run whose log is damaged: no frame may follow a damaged one, and a
+// backup may still restore the run.
 func damagedLog(err error) *fault.Error {
 	return fault.New(fault.Conflict, "the run's log is damaged: no end can be appended to it; restore the log from a backup, then retry or end the run").Wrap(err)
 }

@@ -12,23 +12,22 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// How many deliveries in a row may fail in one process before a run is quarantined. The queue's
+// Limits of consecutive failed deliveries in one process before a run is quarantined. The queue's
 // pause between them grows to eight seconds.
 const (
-	// maxFailuresInRow is about a minute.
+	// maxFailuresInRow takes about a minute.
 	maxFailuresInRow = 10
-	// maxFailuresLaterEngine is about ten minutes: in a rolling upgrade a newer dispatcher takes
+	// maxFailuresLaterEngine takes about ten minutes: in a rolling upgrade a newer dispatcher takes
 	// the run before that.
 	maxFailuresLaterEngine = 80
 )
 
-// shouldQuarantine decides whether a run is quarantined after a delivery that failed. What is
-// unavailable never quarantines a run, however often it is tried: that is an outage
-// of the host, not a fault of the run.
+// shouldQuarantine decides whether a run is quarantined after a failed delivery. Unavailable
+// dependencies never quarantine a run: that is an outage of the host, not a fault of the run.
 func shouldQuarantine(err error, tries int) (c quarantine.Cause, ok bool) {
 	c = quarantine.Cause{Reason: quarantineReason(err), Tries: tries}
 	switch {
-	case c.Reason == quarantine.ReasonDamaged, c.Reason == quarantine.ReasonPanic: // another try would come to the same
+	case c.Reason == quarantine.ReasonDamaged, c.Reason == quarantine.ReasonPanic: // a retry would fail in the same way
 		return c, true
 	case isTransient(err):
 		return c, false
@@ -39,11 +38,11 @@ func shouldQuarantine(err error, tries int) (c quarantine.Cause, ok bool) {
 	}
 }
 
-// maxFailures bounds the runs whose failures are counted.
+// maxFailures limits the runs whose failures are counted.
 const maxFailures = 4096
 
-// countFailure counts a failure of a run, if it is the run's own and not an outage, and returns how many
-// there were in a row in this process.
+// countFailure counts a failure that is the run's own, not an outage. It returns the number of
+// consecutive ones in this process.
 func (e *Executor) countFailure(runID string, err error) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,7 +62,7 @@ func (e *Executor) countFailure(runID string, err error) int {
 
 func quarantineReason(err error) string {
 	switch {
-	case needsLaterEngine(err): // also where an older engine cannot fold the log
+	case needsLaterEngine(err): // also if this engine is too old to fold the log
 		return quarantine.ReasonEngine
 	case errors.Is(err, frame.ErrDamaged):
 		return quarantine.ReasonDamaged
@@ -79,11 +78,11 @@ func quarantineReason(err error) string {
 // errNoDefinition marks the failure to get a run's definition.
 var errNoDefinition = errors.New("the run's workflow definition is missing")
 
-// needsLaterEngine reports a run that only a later engine may continue.
+// needsLaterEngine reports that only a later engine may continue the run.
 func needsLaterEngine(err error) bool { return fault.CodeOf(err) == fault.EngineVersionMismatch }
 
-// isTransient reports a failure that passes without the run: a part of the host is
-// unreachable, another writer was faster, or the process stops.
+// isTransient reports a failure without a cause in the run: a dependency is unreachable, another
+// writer was faster, or the process stops.
 func isTransient(err error) bool {
 	for _, t := range []error{runlog.ErrConflict, kv.ErrConflict, context.Canceled, context.DeadlineExceeded, errLapsed, errAborted, errLeaseLost} {
 		if errors.Is(err, t) {
@@ -93,7 +92,7 @@ func isTransient(err error) bool {
 	return isUnreachable(err)
 }
 
-// isUnreachable reports that a part of the host could not be reached.
+// isUnreachable reports that a dependency of the host was unreachable.
 func isUnreachable(err error) bool {
 	return errors.Is(err, runlog.ErrUnavailable) || errors.Is(err, kv.ErrUnavailable) || fault.CodeOf(err) == fault.ServiceUnavailable
 }

@@ -16,15 +16,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
-// Bounds of a frame of copied history: in bytes of payloads, and in events.
+// Limits of a frame of copied history, in payload bytes and in events.
 const (
 	maxCopiedBytes  = 1 << 20
 	maxCopiedEvents = 2000
 )
 
-// copyHistory brings a fork's log to where the fork goes its own way: the source's events
-// with ids of the fork's. Whoever does it after a crash goes on where the log ends. The
-// events have passed the redactor when the source recorded them.
+// copyHistory appends the source's events up to the fork point, with ids of the fork. After a crash
+// the next dispatcher continues at the end of the log. The events were redacted when the source
+// recorded them.
 func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
 	rec := st.Record
 	if head.Next >= rec.Copied() {
@@ -55,8 +55,8 @@ func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	return st, head, nil
 }
 
-// readHistory is what a fork begins with of what its source has recorded. A source that lost its end
-// reads whole, and has too little.
+// readHistory returns the source's events that a fork starts with. A source that lost its end
+// passes the chain check, so the count is compared.
 func (e *Executor) readHistory(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
 	source, err := e.readSource(ctx, rec)
 	if err != nil {
@@ -69,9 +69,8 @@ func (e *Executor) readHistory(ctx context.Context, rec *wire.RunRecord) ([]wire
 	return source[:rec.Copied()], nil
 }
 
-// nextPortion is as much of a source's history as goes into one frame, as events of the fork.
-// They are recorded in its log now, so that nothing is overdue in it that was recorded
-// long ago.
+// nextPortion returns the events of the source's history that fit into one frame, as events of the
+// fork. They get the fork's time, so that old timers are not overdue in it.
 func nextPortion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Event {
 	var (
 		out  []wire.Event
@@ -90,7 +89,7 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
-// readSource is what a fork's source had recorded when it was forked.
+// readSource returns the events that the source had when it was forked.
 func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
 	events, err := e.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
 	if err != nil {
@@ -123,9 +122,9 @@ func (e *Executor) readEvents(ctx context.Context, r subject.Run) ([]wire.Event,
 	return out, nil
 }
 
-// repairBranch completes what the copied history of a branch has only begun, before anything else
-// is done to it. An ErrConflict says that the log has moved on: here, or by a session that
-// has done the same.
+// repairBranch completes steps that the copied history of a branch contains only in part, before
+// any other step. ErrConflict means that the log has moved on, by this append or by another
+// session's.
 func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	if rec.Copied() == 0 || rec.Replays() || st.Next != rec.Copied() || st.Status.Terminal() {
@@ -143,8 +142,8 @@ func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 	return err
 }
 
-// newMachine is the run's: with its source's tape if it replays, or if it is a branch that may
-// end amid what a node told.
+// newMachine returns the run's machine: with its source's history if it replays, or if it is a
+// branch that may end within a step.
 func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
 	m, rec := machine.New(plan, e.cfg.Limits, st), st.Record
 	if !e.needsSource(st) {
@@ -158,23 +157,23 @@ func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 	if err != nil {
 		return nil, err
 	}
-	tape := machine.NewHistory(*rec.Fork, source, own)
+	history := machine.NewHistory(*rec.Fork, source, own)
 	if rec.Replays() {
 		if rec.Masking != "" {
-			e.deps.Logger.Warn("a replay is over values that are masked in its source", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
+			e.deps.Logger.Warn("replay of a run with masked values", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
 		}
-		return m.WithReplayHistory(tape), nil
+		return m.WithReplayHistory(history), nil
 	}
-	return m.WithBranchHistory(tape), nil
+	return m.WithBranchHistory(history), nil
 }
 
-// needsSource reports whether whoever takes up a run reads what its source did.
+// needsSource reports whether executing a run requires its source's log.
 func (e *Executor) needsSource(st *runstate.State) bool {
 	rec := st.Record
 	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, e.deps.Types))
 }
 
-// guardReplay is the context of a run's work: nothing leaves it while the run replays.
+// guardReplay returns a context that forbids external calls if the run replays.
 func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 	if rec.Replays() {
 		return replayguard.Forbid(ctx)
@@ -182,7 +181,7 @@ func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 	return ctx
 }
 
-// runModelTask is the models' seam: no task of a replay passes it, whoever asks for one.
+// runModelTask runs a task, unless the run replays: replays call no model.
 func (s *session) runModelTask(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
 	if rec.Replays() || replayguard.Check(ctx) != nil {
 		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
@@ -190,7 +189,7 @@ func (s *session) runModelTask(ctx context.Context, rec *wire.RunRecord, e machi
 	return s.exec.deps.Models.Run(ctx, t, journal{s: s, effect: e})
 }
 
-// asLost reports that an error of copying means that somebody else does it.
+// asLost returns errLost for a conflict: another session copies the history.
 func asLost(err error) error {
 	if errors.Is(err, runlog.ErrConflict) {
 		return errLost

@@ -13,27 +13,26 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// CleartextStore keeps the clear bodies of frames whose bodies in the log are masked.
+// CleartextStore stores the clear bodies of frames whose bodies in the log are masked.
 type CleartextStore interface {
-	// Put seals the body of the frame that begins with an event and has a writer.
+	// Put encrypts and stores the body of the frame with a first sequence and a writer.
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
-	// Get opens it.
+	// Get returns it.
 	Get(ctx context.Context, r subject.Run, first int, writer string) ([]byte, error)
-	// Erase forgets what is kept of a run.
+	// Erase removes all entries of a run.
 	Erase(ctx context.Context, r subject.Run) error
 }
 
-// errNoCleartextStore says that a masked run came to a host that keeps no clear values.
-var errNoCleartextStore = errors.New("the run's log is masked, and this host has no vault to open it with")
+// errNoCleartextStore: the run is masked, and this host has no store of clear values.
+var errNoCleartextStore = errors.New("the run's log is masked, and this host stores no clear values")
 
-// maskEvents seals the events of a run that has sensitive values and gives the masked
-// ones, which are what the log gets. Whoever takes the run over goes on with the clear
-// ones; the machine has them already.
+// maskEvents stores the clear events of a run with sensitive values and returns the masked ones for
+// the log. The machine keeps the clear ones, and another dispatcher reads them from the store.
 func (e *Executor) maskEvents(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, events []wire.Event) ([]wire.Event, error) {
 	if m.State().Record.Masking == "" || len(events) == 0 {
 		return events, nil
 	}
-	if m.State().Record.Replays() { // it has no clear values of its source's
+	if m.State().Record.Replays() { // a replay has no clear values of its source
 		return maskAll(m.MaskPolicy(), events), nil
 	}
 	if e.deps.Cleartext == nil {
@@ -53,8 +52,8 @@ func maskAll(p *node.MaskPolicy, events []wire.Event) []wire.Event {
 	return out
 }
 
-// foldCleartext folds a masked run with its clear values. One that has ended is not gone on
-// with, and nothing is kept of it.
+// foldCleartext folds a masked run with its clear values. A run that ended needs none, and they are
+// erased.
 func (e *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {
 	if st.Record.Masking == "" || st.Status.Terminal() || st.Record.Replays() {
 		return st, nil
@@ -87,9 +86,9 @@ func (e *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames
 	return clear, nil
 }
 
-// clearEvents are the clear events of a frame.
+// clearEvents returns the clear events of a frame.
 func (e *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Event, error) {
-	if f.Last < f.First { // it has none
+	if f.Last < f.First { // no events
 		return nil, nil
 	}
 	body, err := e.deps.Cleartext.Get(ctx, f.Run, f.First, f.Writer)
@@ -103,8 +102,8 @@ func (e *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Even
 	return events, nil
 }
 
-// endWithoutCleartext ends a run whose clear values are gone: nobody can go on with it, and with
-// the masked ones it would do something else.
+// endWithoutCleartext ends a run whose clear values are lost. With masked values it would compute
+// something else.
 func (e *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error {
 	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
@@ -126,7 +125,7 @@ func (e *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error
 	return e.notifyRelatives(ctx, m.State())
 }
 
-// eraseEnded removes the clear values and the snapshot of a run that has ended.
+// eraseEnded removes the clear values and the snapshot of a run that ended.
 func (e *Executor) eraseEnded(ctx context.Context, r subject.Run, st *runstate.State) {
 	if !st.Status.Terminal() {
 		return

@@ -13,19 +13,19 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Metrics is told what this process has done to runs, and nobody else.
+// Metrics counts the work of this process.
 type Metrics interface {
-	// Appended takes events that came into a run's log, and the run's state with them.
+	// Appended is called with events appended to a run's log, and the run's state after them.
 	Appended(st *runstate.State, events []wire.Event)
-	// Enqueued and Conflict tell of a run that was put into the queue, and of one that
-	// another dispatcher has.
+	// Enqueued counts a run that was put into the queue. Conflict counts a run that another
+	// dispatcher executes.
 	Enqueued()
 	Conflict()
 	// Quarantined counts a run that was quarantined, by one of quarantine.Reasons.
 	Quarantined(reason string)
 }
 
-// noMetrics is nobody's metrics.
+// noMetrics counts nothing.
 type noMetrics struct{}
 
 func (noMetrics) Appended(*runstate.State, []wire.Event) {}
@@ -33,7 +33,7 @@ func (noMetrics) Enqueued()                              {}
 func (noMetrics) Conflict()                              {}
 func (noMetrics) Quarantined(string)                     {}
 
-// recordAppend tells of a frame that was appended here.
+// recordAppend counts a frame that this process appended.
 func (e *Executor) recordAppend(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {
 	e.deps.Metrics.Appended(st, events)
 	switch {
@@ -44,11 +44,11 @@ func (e *Executor) recordAppend(ctx context.Context, st *runstate.State, kind su
 	}
 }
 
-// maxCode is how much of an error's code is logged, in bytes: a workflow can choose it.
+// maxCode limits the logged part of an error code, in bytes: a workflow can choose the code.
 const maxCode = 128
 
-// logEnd says how a run ended (OpenWOP host contract §10.3, production logs). Of an error
-// it has the code, as it is in the log: the message can quote anything.
+// logEnd logs the end of a run (OpenWOP host contract §10.3, production logs). It logs an error's
+// code, but not its message, which can quote any value.
 func (e *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Event) {
 	if !e.deps.Logger.Enabled(ctx, slog.LevelInfo) {
 		return
@@ -69,8 +69,8 @@ func (e *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Even
 	e.deps.Logger.LogAttrs(ctx, slog.LevelInfo, "run ended", attrs...)
 }
 
-// adoptEvents takes events that the acceptor has appended for this session. Those that it only
-// recalls were counted when they were new.
+// adoptEvents applies events that the acceptor appended for this session. Events of an earlier
+// frame were counted before.
 func (s *session) adoptEvents(events []wire.Event) {
 	known := s.machine.State().Next
 	s.machine.Adopt(events)
@@ -80,15 +80,15 @@ func (s *session) adoptEvents(events []wire.Event) {
 	s.exec.deps.Metrics.Appended(s.machine.State(), events)
 }
 
-// countConflict tells of a run that was lost to the session which wrote a frame. A change from
-// beside takes a run from nobody.
+// countConflict counts a run that was lost to the session which wrote a frame. A change by a
+// request takes no run over.
 func (e *Executor) countConflict(f *frame.Frame) {
 	if !strings.HasPrefix(f.Writer, frame.ExternalPrefix) {
 		e.deps.Metrics.Conflict()
 	}
 }
 
-// Active is how many runs this process carries out.
+// Active is the number of runs that this process executes.
 func (e *Executor) Active() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// Leases says which dispatcher processes may act on the runs that they own; see package lease.
+// Leases is the liveness of dispatcher processes; see package lease.
 type Leases interface {
-	// Process is the id of this process. It changes when its lease was lost.
+	// Process is the id of this process. It changes when its lease is lost.
 	Process() string
-	// Await returns once process may start effects; an error says that it never may again.
+	// Await returns once process may start effects. An error means that it never may again.
 	Await(ctx context.Context, process string) error
 	// Alive reports whether another process may still act. False is final.
 	Alive(ctx context.Context, process string) (bool, error)
@@ -26,21 +26,21 @@ type Leases interface {
 
 // Peers reaches the sessions of other processes.
 type Peers interface {
-	// Moved tells a process that the log of a run has moved on; see Executor.Moved. An error: the
-	// process could not be reached.
+	// Moved notifies a process that the log of a run has moved on; see Executor.Moved. An error
+	// means that the process was unreachable.
 	Moved(ctx context.Context, process, runID string, pos uint64) (Held, error)
 }
 
-// Held is what a process says of a run.
+// Held is a process's answer about a run.
 type Held int
 
-// What a process says.
+// The answers.
 const (
-	// NotHeld: it does not execute the run.
+	// NotHeld: the process does not execute the run.
 	NotHeld Held = iota
-	// Executes: it does, and reads the log.
+	// Executes: it executes the run and reads the log.
 	Executes
-	// Covers: it does, and whoever has the delivery of the frame that it was asked about may end it.
+	// Covers: it executes the run, and the caller may end its delivery of the frame.
 	Covers
 )
 
@@ -51,19 +51,18 @@ func (s soleProcess) Process() string                           { return s.proce
 func (soleProcess) Await(context.Context, string) error         { return nil }
 func (soleProcess) Alive(context.Context, string) (bool, error) { return false, nil }
 
-// errElsewhere says that another dispatcher owns the run, is alive, and has been told of the
-// delivery's frame.
+// errElsewhere: another live dispatcher owns the run and was notified of the delivery's frame.
 var errElsewhere = errors.New("run is executed by another dispatcher")
 
-// errCovered is errElsewhere where the owner takes care of the delivery, too: it may be ended.
+// errCovered is errElsewhere for a frame that the owner handles: the delivery may be ended.
 var errCovered = fmt.Errorf("%w, for another delivery", errElsewhere)
 
 // errLeaseLost ends the sessions of a process whose lease was lost.
 var errLeaseLost = errors.New("dispatcher lease lost")
 
-// checkOwnership reports whether this process may execute a run: one that no process owns, that it owns
-// itself, or whose owner's lease is over. pos is the position of the frame that handed the run out.
-// Errors: errElsewhere, errCovered, runlog.ErrUnavailable.
+// checkOwnership returns nil if this process may execute a run: no process owns it, this one does,
+// or the owner's lease is over. pos is the position of the delivered frame. Errors: errElsewhere,
+// errCovered, runlog.ErrUnavailable.
 func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
 	if o.Owner == "" || o.Owner == e.deps.Leases.Process() {
 		return nil
@@ -87,12 +86,12 @@ func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64
 		return errCovered
 	case held == Executes:
 		return errElsewhere
-	default: // it gave the run up; if it takes it again meanwhile, one of the two claims is refused
+	default: // the owner gave the run up; if it claims it again at the same time, one of the two claims conflicts
 		return nil
 	}
 }
 
-// Ownership is who may execute a run; the zero Ownership once it has ended. Errors:
+// Ownership returns the owner of a run; the zero Ownership once it has ended. Errors:
 // runlog.ErrNotFound, runlog.ErrUnavailable.
 func (e *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownership, error) {
 	last, err := e.deps.Log.Last(ctx, r)
@@ -103,11 +102,13 @@ func (e *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownershi
 	return f.Head.Ownership, err
 }
 
-// Moved tells the session of a run, if this process has one, to read what others appended to its
-// log. It is the other end of Peers. pos is the position of a frame that handed the run to another
-// process. That one may end its delivery if the log has the claim of this session, which thus knows
-// the frame or finds it at its next append, and if the session runs for another frame: the delivery
-// of that one is left in the queue if this process dies, and handed back if the session fails.
+// Moved makes the session of a run, if this process has one, read the frames of other writers.
+// Peers calls it. pos is the position of a frame that was delivered to the calling process.
+//
+// The caller may end its delivery on two conditions. The log has this session's claim, so the
+// session knows the frame or finds it at its next append. And the session runs under the delivery
+// of another frame: that one stays in the queue if this process dies, and is handed back if the
+// session fails.
 func (e *Executor) Moved(runID string, pos uint64) Held {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,19 +123,19 @@ func (e *Executor) Moved(runID string, pos uint64) Held {
 	return Executes
 }
 
-// Tries of an announcement and the pause between them. The owner's next append finds the change in
-// any case.
+// Retries of an announcement, and the pause between them. The owner's next append finds the change
+// in any case.
 const (
 	announceTries = 5
 	announcePause = 300 * time.Millisecond
-	// maxAnnouncements is how many may wait.
+	// maxAnnouncements limits the queued announcements.
 	maxAnnouncements = 1024
 )
 
-// announcement is a change of a run that its owner is to read.
+// announcement is a change of a run that its owner should read.
 type announcement struct{ runID, owner string }
 
-// announce tells the owner of a run that its log was changed beside it, without waiting for it.
+// announce queues a notification for the owner of a changed run. It does not block.
 func (e *Executor) announce(r subject.Run, o frame.Ownership) {
 	if o.Owner == "" || e.deps.Peers == nil || o.Owner == e.deps.Leases.Process() {
 		return
@@ -142,11 +143,11 @@ func (e *Executor) announce(r subject.Run, o frame.Ownership) {
 	select {
 	case e.announcements <- announcement{r.RunID, o.Owner}:
 	default:
-		e.deps.Logger.Warn("owner of a changed run not told: too many changes wait", "run_id", r.RunID, "owner", o.Owner)
+		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait", "run_id", r.RunID, "owner", o.Owner)
 	}
 }
 
-// Announce sends the announcements of changes until ctx ends.
+// Announce sends queued announcements until ctx ends.
 func (e *Executor) Announce(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -173,8 +174,8 @@ func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	}
 }
 
-// LeaseLost stops every session of this process: another dispatcher may have its run. Nothing more
-// is appended, and the deliveries are left to lapse.
+// LeaseLost stops every session of this process: another dispatcher may have its run. The sessions
+// append nothing more, and their deliveries lapse.
 func (e *Executor) LeaseLost() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,8 +184,8 @@ func (e *Executor) LeaseLost() {
 	}
 }
 
-// Requeue hands a run of a dead process to the dispatchers again: whoever gets it takes it over.
-// Nothing is appended to a run that has ended or is quarantined: its quarantine outlives its owner.
+// Requeue enqueues a run of a dead process, for another dispatcher to take over. A run that has
+// ended or is quarantined gets no frame: a quarantine outlives the run's owner.
 func (e *Executor) Requeue(ctx context.Context, r subject.Run) error {
 	if e.deps.Quarantine != nil {
 		if held, err := e.deps.Quarantine.Holds(ctx, r); err != nil || held {

@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// quarantineRun quarantines a run and ends its delivery: another try would not help, and a
-// delivery that is held back takes a place of the queue that another run needs. The
-// run is recorded first, and taken off the queue only after that.
+// quarantineRun quarantines a run and ends its delivery. A retry would not help, and a delivery
+// that is not ended occupies a place of the queue. The run is recorded first, and its delivery
+// ended after that.
 func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantine.Cause, cause error) {
 	f := l.message.Frame()
 	e.deps.Logger.Error("run quarantined", "run_id", f.Run.RunID, "reason", why.Reason, "tries", why.Tries, "error", cause)
@@ -22,9 +22,9 @@ func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantin
 		return
 	}
 	if e.deps.Quarantine != nil {
-		kept := l.keepExtended()
+		release := l.keepExtended()
 		err := e.deps.Quarantine.Add(ctx, f.Run, why)
-		kept()
+		release()
 		if err != nil {
 			e.deps.Logger.Warn("run handed back: its quarantine cannot be recorded", "run_id", f.Run.RunID, "error", err)
 			e.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
@@ -35,10 +35,10 @@ func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantin
 	e.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 }
 
-// Readmit puts a quarantined run back into the queue if it can be loaded and its definition
-// is there, and if the runs that it needs can be read. A run that has ended is not put back:
-// its secrets are erased and its relatives notified. Errors: frame.ErrDamaged,
-// lifecycle.ErrPanic, and the faults of a missing definition and of a later engine.
+// Readmit enqueues a quarantined run if it can be loaded, its definition exists, and the runs that
+// it depends on can be read. For a run that has ended it erases the run's secrets and notifies its
+// relatives instead. Errors: frame.ErrDamaged, lifecycle.ErrPanic, and the faults of a missing
+// definition and of a later engine.
 func (e *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err error) {
 	st, head, err := e.loadWhole(ctx, r)
 	switch {
@@ -66,12 +66,13 @@ func (e *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err e
 	return err == nil, err
 }
 
-// checkRelatives reports a damaged log of a relative that whoever takes up the run reads: it would
-// come back at once. One that the run goes on without keeps nobody away.
+// checkRelatives returns the error of a damaged relative whose log the run's next session reads:
+// the run would be quarantined again immediately. Relatives that the run can continue without are
+// not checked.
 func (e *Executor) checkRelatives(ctx context.Context, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	var ids []string
-	if p := rec.Parent; p != nil && p.Awaited { // it reports to it
+	if p := rec.Parent; p != nil && p.Awaited { // the run reports to it
 		ids = append(ids, p.RunID)
 	}
 	cut := e.checkMustEnd(ctx, st)

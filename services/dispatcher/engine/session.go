@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// session is one run in execution: the only writer of its log while it lasts.
+// session executes one run. While it lasts, it is the only writer of the run's log.
 type session struct {
 	exec     *Executor
 	delivery *delivery
@@ -25,44 +25,43 @@ type session struct {
 	run      subject.Run
 	head     frame.Head
 	machine  *machine.Machine
-	// writer marks this session's frames, which claim the run for process in an epoch of its
-	// own; see frame.Ownership.
+	// writer identifies the frames of this session. They claim the run for process, in an epoch of
+	// the session; see frame.Ownership.
 	writer  string
 	process string
 	epoch   uint64
 	spans   *spans
-	// sideEffectPending tells that what is pending holds the end of an effect that somebody would notice if it were
-	// carried out again.
+	// sideEffectPending reports that pending events complete an effect that must not run twice.
 	sideEffectPending bool
-	// unflushed is what effects gave the machine that is not appended yet.
+	// unflushed are effect results that the machine applied and the log does not have yet. They are
+	// applied again after a reload.
 	unflushed []func()
-	// overflowed is set once the run was ended for what its log does not take.
+	// overflowed is set after the run was ended because its log rejects its next events.
 	overflowed bool
-	// logMoved signals that others appended to the log.
+	// logMoved signals that another writer appended to the log.
 	logMoved <-chan struct{}
 	// heartbeat fires when the delivery must be extended.
 	heartbeat <-chan time.Time
-	// onFirstAppend is told of each append: the first is the run's first step here.
+	// onFirstAppend is called after each append. The first is the run's first step in this process.
 	onFirstAppend func()
 
-	// Effects reach the writer through these.
+	// Effects send requests and results to the writer through these channels.
 	requests chan request
 	results  chan effectResult
 	ctx      context.Context //nolint:containedctx // the effects' lifetime, ended by stop
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	running  int
-	// handoff hands an effect to the goroutine that waits for one; waits is full while there is one.
+	// handoff passes an effect to the idle goroutine. idle is full while there is one.
 	handoff chan func()
 	idle    chan struct{}
-	// inflight are the effects that run.
+	// inflight are the running effects.
 	inflight inflight
-	// snapshotAt is the sequence up to which a snapshot of the run was offered.
+	// snapshotAt is the number of events at the last snapshot offer.
 	snapshotAt int
 }
 
-// request is a call of an effect that the writer serves: something to do, or drafts to
-// append.
+// request is sent by an effect and served by the writer: either call runs, or drafts are appended.
 type request struct {
 	effect machine.Effect
 	call   func(ctx context.Context) error
@@ -75,15 +74,18 @@ type effectResult struct {
 	result model.Result
 }
 
-func newSession(x *Executor, h *delivery, r subject.Run, head frame.Head, m *machine.Machine) *session {
-	process := cmp.Or(h.process, x.deps.Leases.Process())
-	return &session{exec: x, delivery: h, run: r, head: head, machine: m, process: process, writer: x.writerOf(process), epoch: head.Epoch + 1, inflight: newInflight()}
+func newSession(e *Executor, d *delivery, r subject.Run, head frame.Head, m *machine.Machine) *session {
+	process := cmp.Or(d.process, e.deps.Leases.Process())
+	return &session{
+		exec: e, delivery: d, run: r, head: head, machine: m,
+		process: process, writer: e.writerOf(process), epoch: head.Epoch + 1, inflight: newInflight(),
+	}
 }
 
-// ownsRun reports that the log has this session's claim.
+// ownsRun reports that the log contains this session's claim.
 func (s *session) ownsRun() bool { return s.head.Owner == s.process && s.head.Epoch == s.epoch }
 
-// stopEffects ends the session's effects and waits for them.
+// stopEffects cancels the session's effects and waits for them.
 func (s *session) stopEffects() {
 	if s.cancel != nil {
 		s.cancel()
@@ -91,8 +93,8 @@ func (s *session) stopEffects() {
 	}
 }
 
-// runMachine runs the machine until the run has ended (nil), sleeps (nil), or cannot
-// go on here (an error; the run is handed out again).
+// runMachine advances the machine until the run ends (nil), waits (nil), or cannot continue in this
+// process (an error; the run is delivered again).
 func (s *session) runMachine(ctx context.Context) error {
 	s.delivery.extendIfDue()
 	heartbeat := time.NewTicker(s.delivery.extendInterval())
@@ -140,8 +142,8 @@ func (s *session) runMachine(ctx context.Context) error {
 	}
 }
 
-// finishIfUnreachable lets the other effects end, and records their results, before a session ends because a
-// part of the host could not be reached: to cut them would leave their outcomes unknown.
+// finishIfUnreachable waits for the other effects and records their results before a session ends
+// because a dependency is unreachable. Cancelled effects would have unknown outcomes.
 func (s *session) finishIfUnreachable(ctx context.Context, err error) error {
 	if !isUnreachable(err) || errors.Is(err, runlog.ErrConflict) || s.running == 0 {
 		return err
@@ -149,8 +151,8 @@ func (s *session) finishIfUnreachable(ctx context.Context, err error) error {
 	return errors.Join(err, s.finishEffects(ctx))
 }
 
-// awaitEffectsAllowed returns once effects may begin: the log has the session's claim, on the disk unless they
-// only call models, and the process's lease is valid.
+// awaitEffectsAllowed returns once effects may start. The log contains the session's claim, the
+// process's lease is valid, and the claim is fsynced unless the effects only call models.
 func (s *session) awaitEffectsAllowed(ctx context.Context, effects []machine.Effect) error {
 	if !s.onlyCallModels(effects) {
 		if err := s.syncLog(ctx); err != nil {
@@ -160,7 +162,7 @@ func (s *session) awaitEffectsAllowed(ctx context.Context, effects []machine.Eff
 	return s.awaitLease(ctx, effects)
 }
 
-// awaitLease returns once the process's lease is valid, if there are effects to begin. Errors:
+// awaitLease returns once the process's lease is valid, if there are effects to start. Errors:
 // errLeaseLost, and the cause of ctx.
 func (s *session) awaitLease(ctx context.Context, effects []machine.Effect) error {
 	if len(effects) == 0 {
@@ -173,8 +175,8 @@ func (s *session) awaitLease(ctx context.Context, effects []machine.Effect) erro
 	return fmt.Errorf("%w: %w", errLeaseLost, err)
 }
 
-// suspendRun ends a session whose run sleeps: the run is given up, unless its last frame did that, and
-// its timer is watched. moved reports that the run has more to do, because its log has moved on.
+// suspendRun ends the session of a waiting run. It gives up the claim, unless the last frame did,
+// and schedules the wake. moved reports that another writer appended and the run has more to do.
 func (s *session) suspendRun(ctx context.Context) (moved bool, err error) {
 	if s.head.Owner != "" {
 		f := frame.New(s.run, subject.Step, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))
@@ -198,7 +200,7 @@ func (s *session) suspendRun(ctx context.Context) (moved bool, err error) {
 	return false, nil
 }
 
-// stopCause tells the loss of the run from other reasons to stop.
+// stopCause distinguishes the loss of the run from other reasons to stop.
 func (s *session) stopCause(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errReleased):
@@ -212,17 +214,17 @@ func (s *session) stopCause(ctx context.Context, err error) error {
 	}
 }
 
-// advanceMachine takes all steps that are possible now and appends them. When that is not what
-// comes to stand in the log, the machine goes on from what does. The frame claims the run, or gives
-// it up when the run has nothing more to do here. While draining, a run that needs an effect is
-// released instead: errReleased.
+// advanceMachine takes all possible steps and appends their events in one frame. The frame claims
+// the run, or gives it up if the run has nothing more to do in this process. If the log then has
+// other events, the machine continues from the log. A draining process releases a run that needs an
+// effect: errReleased.
 func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.Effect, error) {
 	for {
 		effects := s.machine.Advance(s.exec.deps.Clock())
 		if draining && len(effects) > 0 {
-			return nil, s.releaseRun(ctx) // without what the machine holds: the next dispatcher comes to the same
+			return nil, s.releaseRun(ctx) // the pending events are dropped: the next dispatcher derives the same ones
 		}
-		if err := s.awaitLease(ctx, effects); err != nil { // before the log says that they have begun
+		if err := s.awaitLease(ctx, effects); err != nil { // checked before the log records their start
 			return nil, err
 		}
 		idle := len(effects) == 0 && s.running == 0 && !s.machine.MustAppend() && !s.machine.State().Status.Terminal()
@@ -246,27 +248,28 @@ func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.
 	}
 }
 
-// endOversizedRun ends a run that would record what its log does not take: to hand it out again
-// would come to the same.
+// endOversizedRun ends a run whose next events exceed a limit of its log. A redelivery would
+// produce the same events.
 func (s *session) endOversizedRun(ctx context.Context, notBegun []machine.Effect, cause error) error {
 	if _, err := s.reloadState(ctx, notBegun); err != nil {
 		return err
 	}
-	s.exec.deps.Logger.Warn("run ended: its log does not take what comes next", "run_id", s.run.RunID, "error", cause)
+	s.exec.deps.Logger.Warn("run ended: its next events exceed a limit of the log", "run_id", s.run.RunID, "error", cause)
 	s.unflushed, s.overflowed = nil, true
 	s.machine.EndOversized(s.exec.deps.Clock())
 	return nil
 }
 
-// flushPending appends what is pending, as a frame that claims the run, or that gives it up with release;
-// always: also if nothing is pending. changed reports that the redactor changed the events.
+// flushPending appends the pending events in a frame that claims the run, or gives it up with
+// release. force appends a frame even without pending events. changed reports that the redactor
+// changed events.
 func (s *session) flushPending(ctx context.Context, to appendFunc, release, always bool) (changed bool, err error) {
 	start := s.exec.deps.Clock()
 	e := entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, append: to, force: always}
 	a, err := s.exec.append(ctx, e, s.machine)
 	for retry := (backoff{most: s.exec.cfg.HoldResults}); err != nil && s.wouldLoseResults(err) && retry.wait(ctx); {
 		s.delivery.extendIfDue()
-		a, err = s.exec.append(ctx, e, s.machine) // the same frame: the log takes it once
+		a, err = s.exec.append(ctx, e, s.machine) // the same frame: the log stores it once
 	}
 	if err != nil {
 		return false, err
@@ -279,15 +282,15 @@ func (s *session) flushPending(ctx context.Context, to appendFunc, release, alwa
 	return a.changed, nil
 }
 
-// applyInput hands the machine something from outside the log, and again if the log has moved on
-// before it was appended.
+// applyInput applies an input to the machine, and again after a reload if it is not appended by
+// then.
 func (s *session) applyInput(do func()) {
 	s.unflushed = append(s.unflushed, do)
 	do()
 }
 
-// catchUpWithLog goes on after what somebody else wrote to the run's log, if that can be: the
-// machine has the state of the log, and what it was given since.
+// catchUpWithLog continues after frames of another writer, if possible: it folds the log and
+// applies the unflushed inputs again.
 func (s *session) catchUpWithLog(ctx context.Context, notBegun []machine.Effect) error {
 	moved, err := s.reloadState(ctx, notBegun)
 	if err != nil {
@@ -302,9 +305,8 @@ func (s *session) catchUpWithLog(ctx context.Context, notBegun []machine.Effect)
 	return nil
 }
 
-// reloadState has the machine in the state of the log, without what was not appended. moved
-// reports that somebody else wrote to it meanwhile, which ends the session unless it can go
-// on after that.
+// reloadState replaces the machine's state by that of the log, without unappended events. moved
+// reports frames of another writer. The session ends unless it can continue after them.
 func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (moved bool, err error) {
 	defer s.delivery.keepExtended()()
 	folded, ferr := s.rereadLog(ctx)
@@ -330,7 +332,7 @@ func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (m
 	if err != nil {
 		return false, err
 	}
-	if moved = head.Pos != s.head.Pos; moved && s.machine.IsReplay() { // its tape has run ahead of the log
+	if moved = head.Pos != s.head.Pos; moved && s.machine.IsReplay() { // its history is ahead of the log
 		return false, errLost
 	}
 	s.head = head
@@ -339,35 +341,35 @@ func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (m
 	return moved, nil
 }
 
-// readIfMoved catches up with a log that may have moved.
+// readIfMoved catches up with the log if another writer appended.
 func (s *session) readIfMoved(ctx context.Context) (moved bool, err error) {
 	last, err := s.exec.deps.Log.Last(ctx, s.run)
 	if err != nil || last.Pos == s.head.Pos {
-		return false, nil // the next append shows it
+		return false, nil // the next append detects it
 	}
 	return true, s.catchUpWithLog(ctx, nil)
 }
 
-// scheduleWake hands the run's next instant to the waker; the delivery can be ended,
-// because the waker puts the run into the queue again.
+// scheduleWake registers the run's next due time. The delivery may then be acknowledged, because
+// the wake enqueues the run again.
 func (s *session) scheduleWake() {
 	if due, ok := s.machine.Due(); ok {
 		s.exec.deps.Wait(s.run, s.head, due)
 	}
 }
 
-// applyResult gives the end of an effect to the machine; the next advance appends it.
+// applyResult applies the result of an effect to the machine. The next advance appends it.
 func (s *session) applyResult(d effectResult) error {
 	s.running--
 	if s.endInflight(d) {
 		return nil
 	}
 	switch err := d.result.Interrupted; {
-	case runlog.IsPermanent(err): // handed out again, it would come to the same
-		s.exec.deps.Logger.Warn("node failed: the run's log does not take what it has to tell", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
+	case runlog.IsPermanent(err): // permanent: a redelivery would fail, too
+		s.exec.deps.Logger.Warn("node failed: its events exceed a limit of the run's log", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
 		d.result.Interrupted, d.result.Err = nil, machine.EventsTooLarge()
 	case errors.Is(err, errRefused):
-		s.exec.deps.Logger.Error("node failed: the acceptor refuses the request about its envelope", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
+		s.exec.deps.Logger.Error("node failed: the acceptor rejected the request", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
 		d.result.Interrupted, d.result.Err = nil, &wire.NodeError{Code: string(fault.InternalError), Message: "the host's acceptor refuses what the node hands in; its operator finds why in the host's log"}
 	case err != nil:
 		if d.result.Unsent {
@@ -396,8 +398,7 @@ func (s *session) applyResult(d effectResult) error {
 	return nil
 }
 
-// journal is the run's log as an effect sees it: every call is served by the
-// session's writer.
+// journal gives an effect access to the run's log. Every call is served by the session's writer.
 type journal struct {
 	s      *session
 	effect machine.Effect
@@ -408,13 +409,13 @@ func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
 	return j.sendRequest(ctx, request{drafts: drafts})
 }
 
-// acceptEnvelope has the acceptor append where the log ends, also if it has moved on meanwhile. An
-// outcome that was recorded before is told wherever the log ends by then: what others have
-// written in between has to be seen first.
+// acceptEnvelope calls the acceptor with the current head, again after each conflict. An acceptor
+// that recorded the outcome before returns it for any head, so the session must first read the
+// frames of other writers.
 func (j journal) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (Accepted, error) {
 	for {
 		a, err := j.s.exec.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.machine.State().Record.TrustBoundary, req)
-		a.Head.Ownership = j.s.head.Ownership // the acceptor changes no ownership
+		a.Head.Ownership = j.s.head.Ownership // the acceptor leaves the ownership unchanged
 		if err == nil && j.s.directlyFollows(a) || err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return a, err
 		}
@@ -424,8 +425,8 @@ func (j journal) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (A
 	}
 }
 
-// directlyFollows reports that the log has nothing besides what was accepted that the session
-// has not seen.
+// directlyFollows reports that the log has no events between the session's head and the accepted
+// ones.
 func (s *session) directlyFollows(a Accepted) bool {
 	if a.Head.Pos == s.head.Pos {
 		return true

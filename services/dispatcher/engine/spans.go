@@ -10,25 +10,23 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Spans takes the spans of runs.
+// Spans exports the spans of runs.
 type Spans interface {
 	// Wants reports whether the spans of a run are to be exported.
 	Wants(rec *wire.RunRecord) bool
-	// Ended takes spans that are over. It does not block.
+	// Ended exports completed spans. It does not block.
 	Ended(spans []*runspan.Span)
 }
 
-// spans follows the events that one writer appends to a run, and hands out the
-// spans that they end. Only the append that succeeds counts, so each span is
-// exported by one process, whoever else worked on the run. The nil spans follows
-// nothing.
+// spans folds the events that one writer appends to a run, and exports the spans that they end.
+// Only the successful append counts, so one process exports each span. The nil spans does nothing.
 type spans struct {
 	fold  *runspan.Fold
 	sink  Spans
 	clock func() time.Time
 }
 
-// traceContext is what others need to join the trace of a run.
+// traceContext is the context by which other services join the trace of a run.
 func (e *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
 	if e.deps.Spans == nil {
 		return runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent))
@@ -36,8 +34,8 @@ func (e *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
 	return runspan.ContextOf(rec, e.deps.Spans.Wants(rec))
 }
 
-// spans begins where the log of a run stands: what it tells so far was exported
-// by whoever appended it.
+// spans starts at the head of the run's log. The spans before it were exported by the writers of
+// those events.
 func (e *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
 	if e.deps.Spans == nil || !e.deps.Spans.Wants(rec) {
 		return nil, nil
@@ -65,7 +63,8 @@ func (e *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord
 	return s, nil
 }
 
-// exportAppend takes events that this writer has appended, which began at a time.
+// exportAppend exports the span of an append that began at start, and the spans that its events
+// end.
 func (s *spans) exportAppend(events []wire.Event, start time.Time) {
 	if s == nil || len(events) == 0 {
 		return
@@ -74,7 +73,7 @@ func (s *spans) exportAppend(events []wire.Event, start time.Time) {
 	s.apply(events)
 }
 
-// apply takes events that were appended.
+// apply folds events, and exports the spans that they end.
 func (s *spans) apply(events []wire.Event) {
 	if s == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// load folds a run for a caller that goes on with it or changes it, from a snapshot if there is one.
+// load folds a run for a caller that continues or changes it, from a snapshot if there is one.
 // Errors: lifecycle.ErrPanic, also of the functions below.
 func (e *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
 	return e.loadWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
@@ -32,7 +32,7 @@ func (e *Executor) loadWith(ctx context.Context, r subject.Run, read func() (sna
 	return st, head, err
 }
 
-// view folds a run for a caller that only reads it: a fold leaves out what it does not know.
+// view folds a run for a caller that only reads it: a fold ignores unknown events.
 func (e *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
 	return e.viewWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
@@ -54,8 +54,8 @@ func (e *Executor) viewWith(ctx context.Context, r subject.Run, read func() (sna
 	return st, err
 }
 
-// resumableState returns a folded run with the clear values if it is masked; err is that of the fold. It
-// refuses a run of a later engine, unless the run has ended.
+// resumableState returns a folded run, with its clear values if it is masked. err is the error of
+// the fold. A run of a later engine is an error, unless it has ended.
 func (e *Executor) resumableState(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
 	if err != nil && len(f.Frames) > 0 {
 		err = errors.Join(laterEngineError(f.Frames[0]), err)
@@ -73,52 +73,53 @@ func (e *Executor) resumableState(ctx context.Context, f snapshot.Folded, err er
 	return st, f.Head, err
 }
 
-// laterEngineError tells a log that only a later engine can read from a damaged one.
+// laterEngineError is the error of a log that only a later engine can read, as opposed to a damaged
+// one.
 func laterEngineError(first *frame.Frame) error {
 	rec, err := first.Record()
 	if err != nil {
-		return nil //nolint:nilerr // what is wrong with the frame is told by whoever could not fold it
+		return nil //nolint:nilerr // the failed fold reports the frame's error
 	}
 	return runstate.Refuse(rec.RunID, rec.EngineVersion)
 }
 
-// logKey is what was said of a run that was left.
-type logKey struct{ runID, what string }
+// logKey identifies a message that was logged about a run.
+type logKey struct{ runID, message string }
 
-// maxLogged bounds the remarks that are remembered.
+// maxLogged limits the remembered messages.
 const maxLogged = 1024
 
-// logNeedsLaterEngine logs once that a run needs a newer dispatcher. It stays in the queue, with a growing
-// delay, until one is handed it.
+// logNeedsLaterEngine logs once that a run needs a newer dispatcher. It stays in the queue, with a
+// growing delay, until one receives it.
 func (e *Executor) logNeedsLaterEngine(runID string, err error) {
 	e.logOnce(runID, "run left to a newer dispatcher", err)
 }
 
-// logOnce says once of a run why nothing is done with it, for each such reason.
-func (e *Executor) logOnce(runID, what string, err error) {
+// logOnce logs a message about a run once.
+func (e *Executor) logOnce(runID, message string, err error) {
 	e.mu.Lock()
-	r := logKey{runID, what}
-	said := e.logged[r]
-	if !said {
+	r := logKey{runID, message}
+	logged := e.logged[r]
+	if !logged {
 		if len(e.logged) >= maxLogged {
 			clear(e.logged)
 		}
 		e.logged[r] = true
 	}
 	e.mu.Unlock()
-	if !said {
-		e.deps.Logger.Warn(what, "run_id", runID, "error", err)
+	if !logged {
+		e.deps.Logger.Warn(message, "run_id", runID, "error", err)
 	}
 }
 
-// logNotWoken says once that nothing is added to a damaged log; the run is still overdue once it is
-// whole.
+// logNotWoken logs once that a damaged log gets no wake frame. The run is still overdue once its
+// log is repaired.
 func (e *Executor) logNotWoken(runID string, err error) {
 	e.logOnce(runID, "overdue run not woken: its log is damaged", err)
 }
 
-// checkEnds checks the first and the last frame of a run. It costs one read however long the
-// run is; the dispatcher that executes the run checks the frames between.
+// checkEnds checks the first and the last frame of a run. That costs one read for any length; the
+// dispatcher that executes the run checks the frames in between.
 func (e *Executor) checkEnds(ctx context.Context, last *frame.Frame) error {
 	first, err := e.deps.Log.First(ctx, last.Run)
 	if err != nil {
@@ -145,7 +146,7 @@ func (e *Executor) checkAllFrames(ctx context.Context, last *frame.Frame) error 
 	return err
 }
 
-// mayWake reports whether this engine may wake a run that was checked with a result.
+// mayWake reports whether this engine may wake a run, given the result of its check.
 func (e *Executor) mayWake(runID string, checked error) (bool, error) {
 	switch {
 	case fault.CodeOf(checked) == fault.EngineVersionMismatch:
@@ -156,7 +157,7 @@ func (e *Executor) mayWake(runID string, checked error) (bool, error) {
 	case errors.Is(checked, frame.ErrDamaged):
 		e.logNotWoken(runID, checked)
 		return false, nil
-	default: // the dispatcher that executes the run finds what else is wrong with it
+	default: // the dispatcher that executes the run finds other errors
 		return true, nil
 	}
 }

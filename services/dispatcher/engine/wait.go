@@ -8,10 +8,9 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// waitForWork serves the effects until one of them ends, an instant is due, the log has moved or the
-// process drains. Of what is ready at the same time it takes the first in this order: no extension
-// waits for busy effects, a lost run is left before more is done to it, and the same inputs lead to
-// the same log.
+// waitForWork serves the effects until one ends, an instant is due, the log has moved or the
+// process drains. With several ready channels the order is fixed. Extensions come before busy
+// effects, a lost run is left before more work is done, and the same inputs lead to the same log.
 func (s *session) waitForWork(ctx context.Context) error {
 	due, stopDue := s.dueTimer()
 	defer stopDue()
@@ -19,10 +18,10 @@ func (s *session) waitForWork(ctx context.Context) error {
 		if _, ok := tryReceive(s.heartbeat); ok {
 			s.delivery.extend()
 		}
-		switch took, through, err := s.handleReady(ctx, due); {
-		case through || err != nil:
+		switch handled, done, err := s.handleReady(ctx, due); {
+		case done || err != nil:
 			return err
-		case took:
+		case handled:
 			continue
 		}
 		select {
@@ -47,8 +46,8 @@ func (s *session) waitForWork(ctx context.Context) error {
 	}
 }
 
-// handleReady takes one thing that is ready, if any is; through says that the wait is over.
-func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (took, through bool, err error) {
+// handleReady handles one ready input, if there is one. done reports that the wait is over.
+func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (handled, done bool, err error) {
 	if ctx.Err() != nil {
 		return true, true, context.Cause(ctx)
 	}
@@ -68,16 +67,16 @@ func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (took, 
 	return false, false, nil
 }
 
-// serveRequest does what an effect asks for. If it finds the run with somebody else, the
-// session is over: the other effects must not go on until they find out themselves.
+// serveRequest serves the request of an effect. A conflict ends the session: its other effects must
+// not continue.
 func (s *session) serveRequest(ctx context.Context, r request) error {
 	if r.call == nil {
 		return s.appendDrafts(ctx, r)
 	}
 	err := context.Canceled
 	if !s.isStale(r.effect) {
-		// What is still pending, because the log could not be reached, comes first: it has
-		// its sequences.
+		// Events that are still pending after an unreachable log come first: they have the next
+		// sequences.
 		if err = s.flushWithCatchUp(ctx); err == nil {
 			err = r.call(ctx)
 		}
@@ -89,7 +88,7 @@ func (s *session) serveRequest(ctx context.Context, r request) error {
 	return nil
 }
 
-// tryReceive takes what is there at once.
+// tryReceive receives a value if one is ready.
 func tryReceive[T any](c <-chan T) (v T, ok bool) {
 	select {
 	case v = <-c:
@@ -99,7 +98,7 @@ func tryReceive[T any](c <-chan T) (v T, ok bool) {
 	}
 }
 
-// dueTimer fires when the machine must be looked at without an effect ending.
+// dueTimer fires when the machine must advance without the end of an effect.
 func (s *session) dueTimer() (<-chan time.Time, func()) {
 	due, ok := s.machine.Due()
 	if !ok {
