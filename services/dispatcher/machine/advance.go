@@ -16,10 +16,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Advance takes every step that is possible without anybody outside, and
-// returns the effects to carry out next. Afterwards the run has ended, or
-// effects are running, or it waits for a timer (see Due) or a resume, or what it tells
-// is to be appended before it goes on (see More).
+// Advance takes every step that needs no effect, and returns the effects to execute next.
+// Afterwards the run has ended, effects are running, it waits for a timer (see Due) or a resume, or
+// its events must be appended first (see MustAppend).
 func (m *Machine) Advance(now time.Time) []Effect {
 	if m.externalCount == 0 && len(m.pending) > 0 {
 		m.externalCount, m.externalKind = len(m.pending), m.FrameKind()
@@ -67,17 +66,16 @@ func (m *Machine) isLive() bool {
 	return m.st.Status == wire.StatusRunning || m.st.Status.Suspended()
 }
 
-// Begin starts the run if nobody has: run.started is always sequence 0.
+// Begin starts the run unless it has started: run.started is always sequence 0.
 func (m *Machine) Begin(now time.Time) {
 	if m.st.Status == wire.StatusPending {
 		m.emitRunStarted(now)
 	}
 }
 
-// emitRunStarted writes the run's first event. It happens when an executor has claimed
-// the run, so that waiting in the queue does not count against its time. A replay tells
-// what its source did: that of a branch does not know of tags and metadata that the branch
-// was given.
+// emitRunStarted emits the run's first event. It is emitted when an executor has claimed the run,
+// so that time in the queue does not count against the run. A replay repeats the event of its
+// source, which lacks tags and metadata given to a branch.
 func (m *Machine) emitRunStarted(now time.Time) {
 	if m.history != nil && len(m.history.events) > 0 && m.history.events[0].Type == wire.EventRunStarted {
 		m.repeatEvent(now, &recorded{Event: m.history.events[0]})
@@ -87,7 +85,7 @@ func (m *Machine) emitRunStarted(now time.Time) {
 	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: strictjson.Render(startedPayload{
 		WorkflowID: r.WorkflowID, Inputs: r.Inputs, Transport: r.Transport, EngineVersion: strconv.Itoa(r.EngineVersion),
 		Owner: r.Owner, Tags: r.Tags, Metadata: r.Metadata,
-	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record has passed the redactor
+	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record was redacted
 }
 
 type startedPayload struct {
@@ -100,7 +98,7 @@ type startedPayload struct {
 	Metadata      json.RawMessage            `json:"metadata,omitempty"`
 }
 
-// untrustedOnly leaves trusted unwritten: absent means trusted.
+// untrustedOnly returns the empty value for trusted, which is the default.
 func untrustedOnly(t wire.Trust) wire.Trust {
 	if t == wire.Untrusted {
 		return t
@@ -108,8 +106,8 @@ func untrustedOnly(t wire.Trust) wire.Trust {
 	return ""
 }
 
-// Deadline is when the run runs into its time limit; the zero time while its time does
-// not run, because it has not started, or waits.
+// Deadline is when the run exceeds its time limit; the zero time while its time does not run,
+// because it has not started, or waits.
 func (m *Machine) Deadline() time.Time {
 	t, _ := m.deadline()
 	return t
@@ -120,8 +118,8 @@ func (m *Machine) deadline() (at time.Time, limit time.Duration) {
 	return at, limit
 }
 
-// timeLimit is the time limit that the run's record does not name as the host's: that of its
-// workflow and its creator. A record without limits is of an earlier version, and has the host's.
+// timeLimit is the time limit of the workflow and the run's creator. A record without limits is of
+// an earlier version, which uses the host's limit.
 func (m *Machine) timeLimit() time.Duration {
 	if rec := m.st.Record; rec.DurationMs > 0 || rec.WorkMs > 0 {
 		return time.Duration(rec.DurationMs) * time.Millisecond
@@ -137,7 +135,7 @@ func (m *Machine) timeLimit() time.Duration {
 	return d
 }
 
-// executionLimit is what the record says, else min(configurable.recursionLimit,
+// executionLimit is the limit of the record, else min(configurable.recursionLimit,
 // limits.maxNodeExecutions).
 func (m *Machine) executionLimit() int {
 	if n := m.st.Record.MaxExecutions; n > 0 {
@@ -149,7 +147,7 @@ func (m *Machine) executionLimit() int {
 	return m.limits.MaxNodeExecutions
 }
 
-// maxDelay is the longest wait of a core.delay; 0: that of earlier versions.
+// maxDelay limits a core.delay; 0 means the limit of earlier versions.
 func (m *Machine) maxDelay() time.Duration {
 	if m.st.Record.WorkMs > 0 {
 		return workflow.MaxWait
@@ -168,7 +166,7 @@ func (m *Machine) overlay() overlay {
 	return o
 }
 
-// enforceTimeLimit ends a run that has used up its time.
+// enforceTimeLimit ends a run that exceeded its time limit.
 func (m *Machine) enforceTimeLimit(now time.Time) bool {
 	deadline, limit := m.deadline()
 	if deadline.IsZero() || now.Before(deadline) {
@@ -193,7 +191,7 @@ type capPayload struct {
 	NodeID   string `json:"nodeId,omitempty"`
 }
 
-// fireTimers completes waits whose time has come.
+// fireTimers completes waits that are due.
 func (m *Machine) fireTimers(now time.Time) bool {
 	id, n, ok := m.st.Timer()
 	if !ok || now.Before(n.Due()) {
@@ -212,8 +210,8 @@ func (m *Machine) fireTimers(now time.Time) bool {
 	return true
 }
 
-// Due is when the run needs to be looked at again without anybody's doing: its
-// next timer or its time limit. ok is false when it has ended, or waits without a limit.
+// Due is when the machine must advance without new input: the next timer or the time limit. ok is
+// false when the run has ended, or waits without a limit.
 func (m *Machine) Due() (time.Time, bool) {
 	due := m.Deadline()
 	if _, n, ok := m.st.Timer(); ok && (due.IsZero() || n.Due().Before(due)) {
@@ -222,7 +220,7 @@ func (m *Machine) Due() (time.Time, bool) {
 	return due, !due.IsZero()
 }
 
-// pauseHoldsNode reports whether a node is ready that a pause keeps from starting.
+// pauseHoldsNode reports whether a pause prevents the start of a ready node.
 func (m *Machine) pauseHoldsNode() bool {
 	if m.st.Pausing == nil {
 		return false
@@ -239,8 +237,8 @@ func (m *Machine) pauseHoldsNode() bool {
 	return false
 }
 
-// stepReady starts or skips the first node that is ready; false when none is. While a
-// pause waits for nodes to end, none starts.
+// stepReady starts or skips the first ready node; false if there is none. While a pause waits for
+// nodes to end, no node starts.
 func (m *Machine) stepReady(now time.Time) bool {
 	for i := range m.plan.Graph.Steps {
 		step := &m.plan.Graph.Steps[i]
@@ -283,7 +281,7 @@ type startedNodePayload struct {
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
-// startNode gates a node and starts it; a pure one is done at once.
+// startNode checks whether a node may start, and starts it. A pure node also completes.
 func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	def := m.step(id).Node
 	t, known := m.plan.Types[def.TypeID]
@@ -327,7 +325,8 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	}
 }
 
-// gateAttempt decides of an attempt before it begins; true when it does not.
+// gateAttempt makes the checks before an attempt starts. It returns true if the attempt must not
+// start.
 func (m *Machine) gateAttempt(now time.Time, id string, t node.Type, attempt int) bool {
 	if m.history != nil {
 		return m.repeatGate(now, id, attempt)
@@ -336,7 +335,7 @@ func (m *Machine) gateAttempt(now time.Time, id string, t node.Type, attempt int
 		m.failWithoutModel(now, id, t, attempt) || m.enforceExecutionLimit(now, id)
 }
 
-// performNode does what a node needs nobody outside for; a wait is over.
+// performNode executes a node that needs no effect. A wait of a timer is over.
 func (m *Machine) performNode(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
 	switch {
 	case t.Class == node.Asks && (m.history == nil || m.history.recordedFor(id, attempt) == nil):
@@ -356,8 +355,8 @@ func (m *Machine) performNode(now time.Time, id string, t node.Type, in node.Inp
 	}
 }
 
-// enforceExecutionLimit ends the run when one more start would exceed its limit.
-// The breaching node gets no node.started (OpenWOP host contract §3.5).
+// enforceExecutionLimit ends the run if one more start would exceed its limit. The node does not
+// get node.started (OpenWOP host contract §3.5).
 func (m *Machine) enforceExecutionLimit(now time.Time, id string) bool {
 	limit := m.executionLimit()
 	if m.st.Executions < limit {
@@ -371,9 +370,9 @@ func (m *Machine) enforceExecutionLimit(now time.Time, id string) bool {
 	return true
 }
 
-// collectEffects are the running effect nodes not yet handed out, up to the limit of parallel
-// ones. One whose inputs cannot be made any more, because variables have changed since
-// it started, fails, and there may be more steps to take.
+// collectEffects returns the running effect nodes that were not handed out yet, up to the limit of
+// parallel ones. A node whose inputs fail because variables changed since its start fails, and
+// further steps may follow.
 func (m *Machine) collectEffects(now time.Time) (out []Effect, broken bool) {
 	if !m.isLive() {
 		return nil, false
@@ -401,7 +400,7 @@ func (m *Machine) collectEffects(now time.Time) (out []Effect, broken bool) {
 			m.failNode(now, id, bad, n.Attempt, trust)
 			return out, true
 		}
-		// The effect goes on beside the machine, whose maps change meanwhile.
+		// The effect runs concurrently with the machine, which changes its maps.
 		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
 		in.Versions = maps.Clone(in.Versions)
 		m.handedOut[id] = true

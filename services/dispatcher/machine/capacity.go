@@ -9,11 +9,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// waitForCapacity lets a node whose peer has no room try again later; false: the failure is
-// one like any other. The pause was chosen outside, with its jitter, and node.retried
-// records it: a dispatcher that takes the run over waits until the same instant, and a
-// replay repeats the event. The node waits only where its workflow allows it, and within
-// the time of the run and of the attempt.
+// waitForCapacity schedules a retry for a node whose peer lacks capacity; false means that the
+// failure is an ordinary one. The effect chose the pause, including jitter, and node.retried
+// records it. A dispatcher that takes the run over waits until the same instant, and a replay
+// repeats the event. The node waits only if its workflow allows it, and within the time limits of
+// the run and the attempt.
 func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, trust wire.Trust) bool {
 	n, pause := m.st.Nodes[id], max(e.RetryAfter, time.Millisecond)
 	if !e.Capacity || !e.Retryable || !m.step(id).Node.WaitsForCapacity() || !m.isBeforeDeadline(now.Add(pause)) {
@@ -35,8 +35,9 @@ func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, t
 	return true
 }
 
-// attemptTimeout is the time of an attempt that starts now, in milliseconds; 0: no limit. Waits for
-// capacity count against it. A replay, which does not wait, takes what its source recorded.
+// attemptTimeout is the time limit of an attempt that starts now, in milliseconds; 0 means no
+// limit. Waits for capacity count against it. A replay does not wait, so it uses the recorded limit
+// of its source.
 func (m *Machine) attemptTimeout(now time.Time, id string, attempt int) int64 {
 	limit := m.step(id).Node.Timeout().Milliseconds()
 	n := m.st.Nodes[id]

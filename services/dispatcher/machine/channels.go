@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// checkWrites says why a node may not write what it puts out; nil: it may. It is asked
-// before anything of the output is told, so that a node writes all or nothing.
+// checkWrites returns an error if a node may not write its output. It runs before any event of the
+// output is emitted, so that a node writes all or nothing.
 func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.NodeError {
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
 		if m.plan.Def.Channel(name) != nil {
@@ -33,7 +33,7 @@ func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.N
 	return nil
 }
 
-// checkWrite holds a write to the state that the writes before it leave.
+// checkWrite checks one write against the state after the writes before it.
 func (m *Machine) checkWrite(now time.Time, id string, w node.ChannelWrite, after map[string]*channel.State) *wire.NodeError {
 	c := m.plan.Def.Channel(w.Channel)
 	if c == nil {
@@ -57,8 +57,8 @@ func (m *Machine) checkWrite(now time.Time, id string, w node.ChannelWrite, afte
 	return nil
 }
 
-// channelState is the state of a channel. One that the run's record does not have was
-// started before records had any: it holds what was written since.
+// channelState returns the state of a channel. A run that started before records had channels uses
+// the writes since then.
 func (m *Machine) channelState(c *channel.Channel) *channel.State {
 	if st := m.st.Channels[c.Name]; st != nil {
 		return st
@@ -66,7 +66,7 @@ func (m *Machine) channelState(c *channel.Channel) *channel.State {
 	return channel.New(c.Pinned(), m.st.Record.Since())
 }
 
-// writeChannels tells the writes of a node, and what it has cost.
+// writeChannels emits the channel writes of a node, and its cost.
 func (m *Machine) writeChannels(now time.Time, id string, out node.Output, trust wire.Trust) {
 	for _, w := range out.Channels {
 		m.emitData(now, wire.EventChannelWritten, id, trust, m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.writtenAt(id, now)))
@@ -83,8 +83,7 @@ type costPayload struct {
 	Fields  cost.Attributes `json:"fields"`
 }
 
-// checkRead says why a node may not read a variable; nil: it is none of a channel, or
-// the node is among its readers.
+// checkRead returns an error if a node may not read a variable. Only channels have readers.
 func (m *Machine) checkRead(id, variable string) *wire.NodeError {
 	c := m.plan.Def.Channel(variable)
 	if c == nil {
@@ -100,8 +99,8 @@ func (m *Machine) checkRead(id, variable string) *wire.NodeError {
 }
 
 // visibleVariables are the variables without the channels that a node may not read (OpenWOP host
-// contract §5.9): what it is given, what its expressions and the conditions that lead to it
-// look at, and what it hands to a child. The caller must not change them.
+// contract §5.9). They are used for its inputs, its expressions, the conditions of its edges, and
+// the inputs of its child. The caller must not change them.
 func (m *Machine) visibleVariables(def *workflow.Node) map[string]json.RawMessage {
 	all := m.st.Variables
 	hidden := map[string]json.RawMessage(nil)
@@ -120,7 +119,7 @@ func (m *Machine) visibleVariables(def *workflow.Node) map[string]json.RawMessag
 	return all
 }
 
-// addChannels tells a node which channels there are.
+// addChannels adds the names and reducers of all channels to a node's input.
 func (m *Machine) addChannels(step *workflow.Step, in *node.Input) {
 	declared := m.plan.Def.DeclaredChannels()
 	if len(declared) == 0 {

@@ -15,33 +15,32 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Spawn is the run that a node wants started.
+// Spawn is the run that a node starts.
 type Spawn struct {
 	RunID  string
 	Config node.SubWorkflow
-	// Inputs are the variables that the child is given, Unset those it is to be given and
-	// the parent has no value for.
+	// Inputs are the variables for the child. Unset are the names that the parent has no value for.
 	Inputs map[string]json.RawMessage
 	Unset  []string
-	// Trust is the meet of all that the child comes from.
+	// Trust is the meet of all sources of the child.
 	Trust wire.Trust
 }
 
-// idEncoding is that of run ids.
+// idEncoding is the encoding of run ids.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// childBytes is how much of the hash an id has.
+// childBytes is the length of the hash in an id.
 const childBytes = 16
 
-// ChildID is the id of the run that a node starts as its nth. It follows from what the
-// log knows before the child is there, so that whoever starts it anew meets the first.
+// ChildID is the id of a node's nth child. It depends only on values that the log has before the
+// child exists, so that a repeated start finds the first child.
 func ChildID(parent *wire.RunRecord, nodeID string, nth int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d", parent.Owner.Tenant, parent.RunID, nodeID, nth))
 	return "run_" + idEncoding.EncodeToString(sum[:childBytes])
 }
 
-// ExpectedChild is the id of the run that a started node starts, or has started. there reports
-// that the log says so. A child that a fork has from the log of its source is not its own.
+// ExpectedChild is the id of the run that a started node starts, or has started. there reports that
+// the log records it. A child in the copied history of a fork belongs to the source.
 func ExpectedChild(st *runstate.State, nodeID string) (id string, there bool) {
 	nth, last := 0, ""
 	for _, c := range st.Children {
@@ -58,14 +57,14 @@ func ExpectedChild(st *runstate.State, nodeID string) (id string, there bool) {
 	return ChildID(st.Record, nodeID, nth), false
 }
 
-// spawnOf is what a node of the class wants; nil for any other.
+// spawnOf returns the child of a subworkflow node; nil for other nodes.
 func (m *Machine) spawnOf(id string, t node.Type, in node.Input, trust wire.Trust) *Spawn {
 	if t.Class != node.Spawns {
 		return nil
 	}
 	c, bad := node.ParseSubWorkflow(in.Config)
 	if bad != nil {
-		return nil // startNode has failed such a node
+		return nil // startNode failed such a node
 	}
 	child, _ := ExpectedChild(m.st, id)
 	s := &Spawn{RunID: child, Config: c, Inputs: map[string]json.RawMessage{}, Trust: trust}
@@ -86,15 +85,15 @@ type dispatchedPayload struct {
 	ChildWorkflowID string `json:"childWorkflowId"`
 }
 
-// RecordDispatch records that a node's child is there. A node that does not wait for it has
-// ended with that.
+// RecordDispatch records that a node's child exists. It completes a node that does not wait for its
+// child.
 func (m *Machine) RecordDispatch(now time.Time, id string, s Spawn) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status != runstate.NodeRunning {
 		return // too late
 	}
 	if child, there := ExpectedChild(m.st, id); there || child != s.RunID {
-		return // somebody else recorded it
+		return // another session recorded it
 	}
 	m.emitDispatched(now, id, s.RunID, s.Config.WorkflowID)
 	if !s.Config.Wait {
@@ -113,7 +112,7 @@ func childOutput(childID string, status wire.Status) node.Output {
 	}}
 }
 
-// Report is what a child tells its parent of itself.
+// Report is a child's report to its parent.
 type Report struct {
 	RunID, WorkflowID string
 	Status            wire.Status
@@ -122,11 +121,11 @@ type Report struct {
 	Error     *wire.NodeError
 	Variables map[string]json.RawMessage
 	Tainted   map[string]bool
-	// Trust is the meet of all that the child was given and did.
+	// Trust is the meet of the child's inputs and its nodes.
 	Trust wire.Trust
 }
 
-// ReportOf is what a run has to tell.
+// ReportOf returns the report of a run.
 func ReportOf(st *runstate.State) Report {
 	r := Report{
 		RunID: st.Record.RunID, WorkflowID: st.Record.WorkflowID, Status: st.Status, Error: st.Error,
@@ -141,8 +140,8 @@ func ReportOf(st *runstate.State) Report {
 	return r
 }
 
-// AsTooLarge is the report of a child whose own the log of its parent does not take: to the
-// parent it has failed.
+// AsTooLarge returns the report of a failure, for a child whose report exceeds a limit of its
+// parent's log.
 func (r Report) AsTooLarge() Report {
 	r.Variables, r.Tainted = nil, nil
 	if r.Status.Terminal() {
@@ -151,8 +150,8 @@ func (r Report) AsTooLarge() Report {
 	return r
 }
 
-// ApplyReport takes what a child reports; false when that changes nothing. It waits while the
-// run is paused: whoever takes the run up afterwards asks the child.
+// ApplyReport applies a child's report; false means that it changes nothing. A paused run ignores
+// it: the next session reads the child again.
 func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 	n := m.st.Nodes[id]
 	if n == nil || !m.isLive() || n.Status != runstate.NodeRunning && n.Status != runstate.NodeSuspended {
@@ -167,7 +166,7 @@ func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 		return false
 	}
 	before := len(m.pending)
-	if !there { // it was faster than whoever started it
+	if !there { // the report was faster than the recording of the start
 		m.emitDispatched(now, id, r.RunID, r.WorkflowID)
 	}
 	if n.Status == runstate.NodeSuspended && (r.Wait == nil || r.Wait.InterruptID != n.Child.InterruptID) {
@@ -182,20 +181,20 @@ func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 	return len(m.pending) > before
 }
 
-// WakeAfterReport has somebody take the run up after what was heard of a child: to go on after its
-// end, or to tell the run's own parent.
+// WakeAfterReport makes the frame of a report enqueue the run: to continue after the child's end,
+// or to report to its own parent.
 func (m *Machine) WakeAfterReport(r Report) {
 	m.wakeNeeded = m.wakeNeeded || r.Status.Terminal() || m.st.Record.Parent != nil
 }
 
-// mirrorPayload tells at the parent that its child waits, or goes on.
+// mirrorPayload records at the parent that its child waits, or continues.
 type mirrorPayload struct {
 	NodeID      string         `json:"nodeId"`
 	InterruptID string         `json:"interruptId"`
 	Kind        interrupt.Kind `json:"kind,omitempty"`
 }
 
-// endChildNode ends the node of a child that has.
+// endChildNode ends the node of a child that ended.
 func (m *Machine) endChildNode(now time.Time, id string, c node.SubWorkflow, r Report) {
 	if r.Status != wire.StatusCompleted && !c.Absorb {
 		m.FailNode(now, id, childFailure(r), r.Trust)
@@ -214,7 +213,7 @@ func (m *Machine) endChildNode(now time.Time, id string, c node.SubWorkflow, r R
 	m.Complete(now, id, out, trust)
 }
 
-// childFailure names the child and the code of its error. The text is in the child's log.
+// childFailure names the child and the code of its error. The message is in the child's log.
 func childFailure(r Report) *wire.NodeError {
 	e := &wire.NodeError{
 		Code:    string(fault.ChildFailed),
@@ -230,8 +229,8 @@ func childFailure(r Report) *wire.NodeError {
 	return e
 }
 
-// cancelReason is the reason that node.cancelled tells; of a node whose child goes on it
-// is that.
+// cancelReason is the reason in node.cancelled. A node whose child continues has a reason of its
+// own.
 func (m *Machine) cancelReason(id string, n *runstate.Node, reason string) string {
 	t := m.plan.Types[n.TypeID]
 	if t.Class != node.Spawns {
@@ -243,5 +242,5 @@ func (m *Machine) cancelReason(id string, n *runstate.Node, reason string) strin
 	return reason
 }
 
-// RequestCancel remembers that the run is to end as cancelled, once its children have.
+// RequestCancel records that the run ends as cancelled once its children have ended.
 func (m *Machine) RequestCancel(c wire.CancelNote) { m.rememberNote(wire.Note{Cancel: &c}) }

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Complete ends a node with its outputs, or fails it if they are not what its type
-// puts out, or are too large.
+// Complete completes a node with its outputs. It fails the node if they do not fit its type or
+// exceed a limit.
 func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire.Trust) {
 	if n := m.st.Nodes[id]; n == nil || n.Status != runstate.NodeRunning {
 		return // too late
@@ -32,13 +32,13 @@ func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire
 	m.emitCompletion(now, id, out, trust)
 }
 
-// emitCompletion writes the variables a node sets, then node.completed.
+// emitCompletion emits the node's variable changes, then node.completed.
 func (m *Machine) emitCompletion(now time.Time, id string, out node.Output, trust wire.Trust) {
 	m.writeChannels(now, id, out, trust)
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
 		next, prev := out.Writes[name], m.st.Variables[name]
 		if string(next) == string(prev) {
-			continue // nothing changed, nothing to tell
+			continue // unchanged
 		}
 		m.emitData(now, wire.EventVariableChanged, id, trust, variablePayload{Name: name, Previous: prev, Next: next, NodeID: id})
 	}
@@ -63,10 +63,9 @@ type failedPayload struct {
 	Attempts int             `json:"attempts"`
 }
 
-// FailNode ends an attempt of an effect's node: with another attempt if the
-// error allows it, the workflow's policy has one left and it would begin before
-// the run's time is up, else for good. The wait is the host's own, or the longer
-// one that the error asks for. trust is that of what the node was given.
+// FailNode ends an attempt of an effect's node. Another attempt follows if the error is retryable,
+// the policy allows a retry, and it would start before the run's deadline. The delay is the
+// policy's, or the error's if that is longer. trust is that of the node's inputs.
 func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wire.Trust) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status != runstate.NodeRunning {
@@ -93,7 +92,7 @@ func (m *Machine) isBeforeDeadline(at time.Time) bool {
 	return deadline.IsZero() || at.Before(deadline)
 }
 
-// maxRetries is the node's own bound, else the workflow's.
+// maxRetries is the node's limit, else the workflow's.
 func (m *Machine) maxRetries(id string) int64 {
 	if own, ok := m.step(id).Node.MaxRetries(); ok {
 		return own
@@ -175,7 +174,7 @@ func (m *Machine) finishRun(now time.Time) {
 	m.failRunBySink(now, failed)
 }
 
-// completeRun tells the outputs of the sinks, merged in graph order.
+// completeRun emits the outputs of the sinks, merged in graph order.
 func (m *Machine) completeRun(now time.Time, outputs map[string]json.RawMessage) {
 	if len(outputs) == 0 {
 		m.emit(now, m.newDraft(wire.EventRunCompleted, "", m.trustOfSinks(), struct{}{}), true)
@@ -196,7 +195,7 @@ func (m *Machine) trustOfSinks() wire.Trust {
 	return t
 }
 
-// failRunBySink names the error of the failed sink, or of the first failed node when
+// failRunBySink ends the run with the error of the failed sink, or of the first failed node if
 // every sink was skipped because of it.
 func (m *Machine) failRunBySink(now time.Time, failed string) {
 	for _, step := range m.plan.Graph.Steps {

@@ -14,12 +14,12 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// edgeCarries reports whether an edge whose source completed carries: its condition, if
-// it has one, over the source's outputs and the variables as they are when the
-// target's turn comes (OpenWOP host contract §5.2).
+// edgeCarries reports whether an edge with a completed source is taken. Its condition, if any, is
+// evaluated over the source's outputs and the variables at the time when the target is checked
+// (OpenWOP host contract §5.2).
 //
-// A source that failed or was skipped has no outputs to judge; it counts as what it
-// is, so that an edge with a condition can take up a failure, too.
+// A failed or skipped source has no outputs, so its condition is not evaluated. It counts by its
+// status, and an edge with a condition can handle a failure, too.
 func (m *Machine) edgeCarries(l workflow.Link) (bool, *wire.NodeError) {
 	c := m.plan.Flow.Condition(l.Edge.ID)
 	if c == nil {
@@ -33,13 +33,13 @@ func (m *Machine) edgeCarries(l workflow.Link) (bool, *wire.NodeError) {
 		return false, node.Invalid("the condition of edge %s: %s", l.Edge.ID, err)
 	}
 	if reads := c.Reads(); !reads.All && len(reads.Names) == 0 {
-		m.conditions[l.Edge.ID] = holds // outputs stay as they are
+		m.conditions[l.Edge.ID] = holds // the result depends on outputs only, which do not change
 	}
 	return holds, nil
 }
 
 // steeringTrust is the meet of the variables that the conditions of a node's edges and the
-// expressions of its ports look at: that a node runs, and with what, is their doing.
+// expressions of its ports read. They decide whether the node runs, and with which values.
 func (m *Machine) steeringTrust(step *workflow.Step) wire.Trust {
 	trust := wire.Trusted
 	for _, l := range step.In {
@@ -53,7 +53,7 @@ func (m *Machine) steeringTrust(step *workflow.Step) wire.Trust {
 	return trust
 }
 
-// taintOf is untrusted if any of the variables is.
+// taintOf is untrusted if any of the read variables is.
 func (m *Machine) taintOf(read expr.Members) wire.Trust {
 	for name, tainted := range m.st.Tainted {
 		if tainted && read.Has(name) {
@@ -63,11 +63,11 @@ func (m *Machine) taintOf(read expr.Members) wire.Trust {
 	return wire.Trusted
 }
 
-// expressionTrust is the meet of all that the expression of a port can look at.
+// expressionTrust is the meet of all values that the expression of a port can read.
 func (m *Machine) expressionTrust(id, port string, taintedInputs map[string]bool) wire.Trust {
 	p, err := m.plan.Flow.Port(id, port)
 	if err != nil {
-		return wire.Trusted // it gives nothing
+		return wire.Trusted // such an expression has no value
 	}
 	reads := p.Reads()
 	trust := m.taintOf(reads["variables"])
@@ -84,8 +84,8 @@ func (m *Machine) expressionTrust(id, port string, taintedInputs map[string]bool
 	return trust
 }
 
-// evalExpression evaluates a port over what the node's edges carry, the variables and
-// the outputs of the nodes that have completed.
+// evalExpression evaluates a port's expression over the node's edges, the variables and the outputs
+// of completed nodes.
 func (m *Machine) evalExpression(id, port string, edges map[string]json.RawMessage, tainted map[string]bool) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	p, err := m.plan.Flow.Port(id, port)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *Machine) evalExpression(id, port string, edges map[string]json.RawMessa
 	return v, trust, nil
 }
 
-// hasExpression reports whether a port of the node is one.
+// hasExpression reports whether a port of the node is an expression.
 func hasExpression(n *workflow.Node) bool {
 	for _, pv := range n.Inputs {
 		if pv.Type == workflow.PortExpression {
@@ -115,8 +115,8 @@ func hasExpression(n *workflow.Node) bool {
 	return false
 }
 
-// edgePorts are copies of what edges carry, before the node's own ports overlay it;
-// nil where nobody looks at them.
+// edgePorts returns copies of the edges' values, before the node's own ports overlay them; nil if
+// no expression reads them.
 func edgePorts(n *workflow.Node, ports map[string]json.RawMessage, tainted map[string]bool) (map[string]json.RawMessage, map[string]bool) {
 	if !hasExpression(n) {
 		return nil, nil
@@ -124,8 +124,8 @@ func edgePorts(n *workflow.Node, ports map[string]json.RawMessage, tainted map[s
 	return maps.Clone(ports), maps.Clone(tainted)
 }
 
-// emitLoopBreach tells of a loop that would go on for longer than it may, before the
-// node fails for it (OpenWOP host contract §3.4).
+// emitLoopBreach reports a loop that exceeds its limit, before its node fails (OpenWOP host
+// contract §3.4).
 func (m *Machine) emitLoopBreach(now time.Time, id string, l *node.Loop) {
 	if l == nil {
 		return
@@ -140,9 +140,8 @@ type loopPayload struct {
 	Limit      int64  `json:"limit"`
 }
 
-// enforceAttemptTimeout ends an attempt that has used up its time; false: it has not. The start
-// and the limit are in the log, so that whoever takes the run over ends it at the
-// same instant.
+// enforceAttemptTimeout fails an attempt that exceeded its time limit; false if it has not. The log
+// has the start and the limit, so another dispatcher ends it at the same instant.
 func (m *Machine) enforceAttemptTimeout(now time.Time, id string, n *runstate.Node) bool {
 	if n.Status != runstate.NodeRunning || n.DelayMs > 0 || n.TimeoutMs <= 0 {
 		return false
@@ -153,8 +152,8 @@ func (m *Machine) enforceAttemptTimeout(now time.Time, id string, n *runstate.No
 	return true
 }
 
-// IsCurrent reports whether an attempt of an effect is still the one that the run
-// waits for: not when its time was up, or the node was ended otherwise.
+// IsCurrent reports whether the run still waits for an attempt of an effect: it has not timed out,
+// and the node has not ended otherwise.
 func (m *Machine) IsCurrent(e Effect) bool {
 	n := m.st.Nodes[e.NodeID]
 	return m.isLive() && n != nil && n.Status == runstate.NodeRunning && n.Attempt == e.Attempt

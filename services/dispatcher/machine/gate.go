@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// failWithoutSecret ends a node whose type needs a secret that is not to be had; the node
-// never starts (OpenWOP host contract §5.7, which has this before the models).
+// failWithoutSecret fails a node whose type needs an unavailable secret. The node never starts
+// (OpenWOP host contract §5.7, which checks this before the models).
 func (m *Machine) failWithoutSecret(now time.Time, id string, t node.Type, attempt int) bool {
 	if len(t.Secrets) == 0 || m.plan.Secrets == nil {
 		return false
@@ -24,8 +24,8 @@ func (m *Machine) failWithoutSecret(now time.Time, id string, t node.Type, attem
 	return bad != nil
 }
 
-// failWithoutPermission ends a node that may not ask its model; the node never starts (OpenWOP
-// host contract §5.7, which has this between secrets and what models can do).
+// failWithoutPermission fails a node that may not call its model. The node never starts (OpenWOP
+// host contract §5.7, which checks this between secrets and model capabilities).
 func (m *Machine) failWithoutPermission(now time.Time, id string, t node.Type, attempt int) bool {
 	if !t.AsksModel() || m.plan.Policy == nil {
 		return false
@@ -37,21 +37,21 @@ func (m *Machine) failWithoutPermission(now time.Time, id string, t node.Type, a
 	return bad != nil
 }
 
-// modelInput is what says which model a node would ask.
+// modelInput returns the input that selects a node's model.
 func (m *Machine) modelInput(id string, t node.Type) node.Input {
 	return node.Input{NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable}
 }
 
-// failWithoutModel ends a node whose type requires what its model cannot do. What was
-// decided is an event before node.failed, and the node never starts (OpenWOP
-// envelope contract §16.3).
+// failWithoutModel fails a node whose type requires a capability that its model lacks. An event
+// before node.failed records the decision, and the node never starts (OpenWOP envelope contract
+// §16.3).
 func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attempt int) bool {
 	if t.Needs == nil || m.plan.Gate == nil {
 		return false
 	}
 	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.modelInput(id, t))
 	if d, decided := o.Event(id, active); decided {
-		m.placeEvent(now, d, false) // the names of models are the author's words; nothing of it is from upstream
+		m.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
 	}
 	if o.Route != modelgate.Refuse {
 		return false
@@ -64,7 +64,7 @@ func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attemp
 	return true
 }
 
-// gateMessage says what the node requires and why it is not there.
+// gateMessage says what the node requires and why it is unavailable.
 func gateMessage(active modelgate.Model, o modelgate.Outcome) string {
 	missing := strings.Join(o.Missing, ", ")
 	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
@@ -80,8 +80,7 @@ func gateMessage(active modelgate.Model, o modelgate.Outcome) string {
 	return why
 }
 
-// gateDetails are for those who ask what was known of models then: the log has it as well,
-// where the catalogue has changed since.
+// gateDetails are recorded because the catalogue of models may change later.
 func gateDetails(active modelgate.Model, o modelgate.Outcome) map[string]any {
 	out := map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model}
 	if o.Catalogue != "" {

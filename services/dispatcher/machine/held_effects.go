@@ -8,10 +8,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// A running node whose effect has not begun is held: it waits for a free place among the
-// parallel effects, a request started it while another executor owns the run, or an executor
-// released it. The note of a frame lists held nodes, so the next executor knows that nothing
-// was sent. A node that starts and begins within one frame appears in no note.
+// The effect of a running node is held if it has not begun. Either it waits for a free place among
+// the parallel effects, a request started it while another executor owns the run, or an executor
+// released it. The note of a frame lists held nodes, so the next executor knows that nothing was
+// sent. A node that starts and begins within one frame appears in no note.
 
 // holdEffect marks the effect of a running node as not begun.
 func (m *Machine) holdEffect(id string) {
@@ -27,7 +27,7 @@ func (m *Machine) holdEffect(id string) {
 }
 
 // beginEffect marks the effect of a node as begun by this machine. A machine that changes the run
-// of another executor begins none.
+// of another executor starts none.
 func (m *Machine) beginEffect(id string) {
 	n := m.st.Nodes[id]
 	if !n.Held || m.external {
@@ -35,7 +35,7 @@ func (m *Machine) beginEffect(id string) {
 	}
 	n.Held = false
 	note := m.draftNote()
-	if slices.Contains(note.Held, id) { // the log has not seen it held
+	if slices.Contains(note.Held, id) { // the log has not recorded it as held
 		note.Held = without(note.Held, id)
 	} else {
 		note.Begun = append(note.Begun, id)
@@ -56,9 +56,9 @@ func (m *Machine) draftNote() *wire.Note {
 	return m.note
 }
 
-// ReleaseEffects records that the effects of nodes were handed out and surely did not take place:
-// an executor gives the run up before it sent them. It reports whether there is something to
-// append. Effects that have shown or recorded anything are not released.
+// ReleaseEffects records that the effects of nodes were handed out and certainly not sent. It
+// reports whether there is something to append. Effects that have recorded chunks, rounds, retries
+// or an answer are not released.
 func (m *Machine) ReleaseEffects(nodeIDs ...string) bool {
 	released := false
 	for _, id := range nodeIDs {

@@ -9,52 +9,51 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// History is what a run has recorded, for a replay of it: of each node what it told and how
-// it ended, and what came from outside. It follows the replay's own log, so that whoever
-// folds that log anew finds the same place on the tape.
+// History is the recorded history of a run, for a replay: the events of each node, and the events
+// from outside. It follows the replay's own log, so that folding that log again reaches the same
+// position.
 type History struct {
 	fork   wire.Fork
 	events []wire.Event
 	// ended reports that the source had ended when it was forked.
 	ended bool
-	// nodes has the events of each node in order; outer what came from outside.
+	// nodes has the events of each node in order, external the events from outside.
 	nodes    map[string]*cursor
 	external *cursor
-	// nextIndex is the index of the source's event that comes next while the two agree, and
-	// told that of the next which is compared.
+	// nextIndex is the index of the source's next event while source and replay agree.
+	// comparedIndex is that of the next compared event.
 	nextIndex, comparedIndex int
 	diverged                 bool
-	// lastTime is the source's time of what was replayed last of all that has one.
+	// lastTime is the last replayed source time.
 	lastTime string
 }
 
-// cursor is a part of the tape, and how far it has been played.
+// cursor is a position in a sequence of recorded events.
 type cursor struct {
 	events []recorded
 	pos    int
 }
 
-// recorded is one recorded event, and the attempt of its node that it belongs to.
+// recorded is an event of the source, and the attempt of its node.
 type recorded struct {
 	wire.Event
 	attempt int
 }
 
-// peek is the cue to play; nil: none is left.
-func (r *cursor) peek() *recorded {
-	if r == nil || r.pos >= len(r.events) {
+// peek returns the next event; nil if there is none.
+func (c *cursor) peek() *recorded {
+	if c == nil || c.pos >= len(c.events) {
 		return nil
 	}
-	return &r.events[r.pos]
+	return &c.events[c.pos]
 }
 
-// pausedSince reports whether the source is paused where it has been played to, and since
-// which of its events.
-func (r *cursor) pausedSince() (since int, pausedSince bool) {
-	for i := r.pos - 1; i >= 0; i-- {
-		switch r.events[i].Type {
+// pausedSince reports whether the source is paused at the cursor, and since which event.
+func (c *cursor) pausedSince() (since int, pausedSince bool) {
+	for i := c.pos - 1; i >= 0; i-- {
+		switch c.events[i].Type {
 		case wire.EventRunPaused:
-			return r.events[i].Sequence, true
+			return c.events[i].Sequence, true
 		case wire.EventRunResumed:
 			return 0, false
 		}
@@ -62,68 +61,68 @@ func (r *cursor) pausedSince() (since int, pausedSince bool) {
 	return 0, false
 }
 
-// NewHistory reads the events of a fork's source, and follows those that the fork has.
+// NewHistory returns the history of a fork's source, at the position after the fork's own events.
 func NewHistory(fork wire.Fork, source, own []wire.Event) *History {
 	if n := len(source); n > 0 && source[n-1].Type == wire.EventRunPaused {
-		source = source[:n-1] // nobody has resumed it: the replay does not wait for that
+		source = source[:n-1] // not resumed: the replay does not wait for that
 	}
-	t := &History{fork: fork, events: source, nodes: map[string]*cursor{}, external: &cursor{}}
+	h := &History{fork: fork, events: source, nodes: map[string]*cursor{}, external: &cursor{}}
 	if n := len(source); n > 0 {
-		t.ended = source[n-1].Type.Terminal()
+		h.ended = source[n-1].Type.Terminal()
 	}
-	t.splitEvents()
-	t.skipDivergence()
+	h.splitEvents()
+	h.skipDivergence()
 	for _, e := range own {
-		t.follow(e)
+		h.follow(e)
 	}
-	return t
+	return h
 }
 
-// splitEvents puts each event on its reel.
-func (t *History) splitEvents() {
-	attempt, early, capped := map[string]int{}, map[string][]int{}, false
-	for _, e := range t.events {
+// splitEvents assigns each event to its cursor.
+func (h *History) splitEvents() {
+	attempt, gates, capped := map[string]int{}, map[string][]int{}, false
+	for _, e := range h.events {
 		p := readAttempt(e)
 		capped = capped || e.Type == wire.EventCapBreached && endsRun(p.Kind)
 		if isExternal(e, p, capped) {
-			t.external.events = append(t.external.events, recorded{Event: e})
+			h.external.events = append(h.external.events, recorded{Event: e})
 			continue
 		}
 		if e.NodeID == "" || e.Type == wire.EventNodeSkipped {
-			continue // the run loop's own
+			continue // an event of the run loop
 		}
-		r := t.cursorOf(e.NodeID)
+		r := h.cursorOf(e.NodeID)
 		switch e.Type {
 		case wire.EventNodeStarted:
 			attempt[e.NodeID] = p.Attempt
 		case wire.EventNodeFailed:
 			attempt[e.NodeID] = max(p.Attempts-1, 0)
 		case wire.EventModelSubstituted, wire.EventModelInsufficient:
-			early[e.NodeID] = append(early[e.NodeID], len(r.events))
+			gates[e.NodeID] = append(gates[e.NodeID], len(r.events))
 		}
 		r.events = append(r.events, recorded{e, attempt[e.NodeID]})
 		switch e.Type {
-		case wire.EventNodeStarted, wire.EventNodeFailed: // what the gate told before is of this attempt
-			for _, i := range early[e.NodeID] {
+		case wire.EventNodeStarted, wire.EventNodeFailed: // gate events before it belong to this attempt
+			for _, i := range gates[e.NodeID] {
 				r.events[i].attempt = attempt[e.NodeID]
 			}
-			delete(early, e.NodeID)
+			delete(gates, e.NodeID)
 		case wire.EventNodeRetried:
 			attempt[e.NodeID] = p.Attempt
 		}
 	}
 }
 
-func (t *History) cursorOf(node string) *cursor {
-	r := t.nodes[node]
+func (h *History) cursorOf(node string) *cursor {
+	r := h.nodes[node]
 	if r == nil {
 		r = &cursor{}
-		t.nodes[node] = r
+		h.nodes[node] = r
 	}
 	return r
 }
 
-// attemptFields are the members of payloads that say where an event belongs.
+// attemptFields are the payload members that assign an event to an attempt.
 type attemptFields struct {
 	Attempt  int    `json:"attempt"`
 	Attempts int    `json:"attempts"`
@@ -136,7 +135,7 @@ func readAttempt(e wire.Event) attemptFields {
 	return p
 }
 
-// The caps that end a run.
+// The limits whose breach ends a run.
 const (
 	capExecutions = "node-executions"
 	capDuration   = "run-duration"
@@ -144,8 +143,8 @@ const (
 
 func endsRun(kind string) bool { return kind == capExecutions || kind == capDuration }
 
-// isExternal tells what came from outside the run loop and belongs to no node's work: a
-// pause, a cancellation, the end of the run's time.
+// isExternal reports whether an event came from outside the run loop and belongs to no node's work:
+// a pause, a cancellation, the end of the run's time.
 func isExternal(e wire.Event, p attemptFields, capped bool) bool {
 	switch e.Type {
 	case wire.EventNodeCancelled:
@@ -161,27 +160,27 @@ func isExternal(e wire.Event, p attemptFields, capped bool) bool {
 	}
 }
 
-// follow follows an event of the replay.
-func (t *History) follow(e wire.Event) {
+// follow advances the cursors after an event of the replay.
+func (h *History) follow(e wire.Event) {
 	if e.SourceTime != "" {
-		t.lastTime = e.SourceTime
+		h.lastTime = e.SourceTime
 	}
 	if e.Type == wire.EventReplayDiverged {
-		t.diverged = t.diverged || e.Sequence >= t.fork.FromSeq
+		h.diverged = h.diverged || e.Sequence >= h.fork.FromSeq
 		return
 	}
-	if t.nextIndex < len(t.events) && sameAs(t.events[t.nextIndex], e.Type, e.NodeID) {
-		t.nextIndex++
-		t.skipDivergence()
+	if h.nextIndex < len(h.events) && sameAs(h.events[h.nextIndex], e.Type, e.NodeID) {
+		h.nextIndex++
+		h.skipDivergence()
 	}
-	if x := t.nextCompared(); x != nil && sameAs(*x, e.Type, e.NodeID) {
-		t.comparedIndex++
+	if x := h.nextCompared(); x != nil && sameAs(*x, e.Type, e.NodeID) {
+		h.comparedIndex++
 	}
-	if c := t.external.peek(); c != nil && sameAs(c.Event, e.Type, e.NodeID) && bytes.Equal(c.Payload, e.Payload) {
-		t.external.pos++
+	if c := h.external.peek(); c != nil && sameAs(c.Event, e.Type, e.NodeID) && bytes.Equal(c.Payload, e.Payload) {
+		h.external.pos++
 		return
 	}
-	r := t.nodes[e.NodeID]
+	r := h.nodes[e.NodeID]
 	if e.Type == wire.EventNodeStarted {
 		r.seekAttempt(readAttempt(e).Attempt)
 	}
@@ -190,32 +189,32 @@ func (t *History) follow(e wire.Event) {
 	}
 }
 
-// hasBegun reports whether what was played last is of an attempt's work, after its start.
-func (r *cursor) hasBegun(attempt int) bool {
-	if r == nil || r.pos == 0 {
+// hasBegun reports whether the last replayed event is part of an attempt's work, after its start.
+func (c *cursor) hasBegun(attempt int) bool {
+	if c == nil || c.pos == 0 {
 		return false
 	}
-	c := &r.events[r.pos-1]
-	return c.attempt == attempt && c.Type != wire.EventNodeStarted
+	recorded := &c.events[c.pos-1]
+	return recorded.attempt == attempt && recorded.Type != wire.EventNodeStarted
 }
 
-// seekAttempt winds on to the start of an attempt, if there is one.
-func (r *cursor) seekAttempt(attempt int) {
-	if r == nil {
+// seekAttempt moves to the start of an attempt, if there is one.
+func (c *cursor) seekAttempt(attempt int) {
+	if c == nil {
 		return
 	}
-	for i := r.pos; i < len(r.events); i++ {
-		if r.events[i].Type == wire.EventNodeStarted && r.events[i].attempt == attempt {
-			r.pos = i
+	for i := c.pos; i < len(c.events); i++ {
+		if c.events[i].Type == wire.EventNodeStarted && c.events[i].attempt == attempt {
+			c.pos = i
 			return
 		}
 	}
 }
 
-// skipDivergence passes by what no replay repeats.
-func (t *History) skipDivergence() {
-	for t.nextIndex < len(t.events) && t.events[t.nextIndex].Type == wire.EventReplayDiverged {
-		t.nextIndex++
+// skipDivergence skips events that replays do not repeat.
+func (h *History) skipDivergence() {
+	for h.nextIndex < len(h.events) && h.events[h.nextIndex].Type == wire.EventReplayDiverged {
+		h.nextIndex++
 	}
 }
 
@@ -223,16 +222,16 @@ func sameAs(e wire.Event, typ wire.EventType, node string) bool {
 	return e.Type == typ && e.NodeID == node
 }
 
-// nextSequence is the sequence of the source's event that comes next while the two agree.
-func (t *History) nextSequence() int {
-	if t.nextIndex < len(t.events) {
-		return t.events[t.nextIndex].Sequence
+// nextSequence is the sequence of the source's next event while source and replay agree.
+func (h *History) nextSequence() int {
+	if h.nextIndex < len(h.events) {
+		return h.events[h.nextIndex].Sequence
 	}
 	return math.MaxInt
 }
 
-// isCompared reports whether the order of a type's events tells if a replay still goes the
-// way of its source (OpenWOP host contract §7.2).
+// isCompared reports whether a replay is compared with its source in the order of this event type
+// (OpenWOP host contract §7.2).
 func isCompared(t wire.EventType) bool {
 	family, _, _ := strings.Cut(string(t), ".")
 	switch family {
@@ -243,32 +242,32 @@ func isCompared(t wire.EventType) bool {
 	}
 }
 
-// nextCompared is the source's next event that is compared; nil: there is none.
-func (t *History) nextCompared() *wire.Event {
-	for ; t.comparedIndex < len(t.events); t.comparedIndex++ {
-		if isCompared(t.events[t.comparedIndex].Type) {
-			return &t.events[t.comparedIndex]
+// nextCompared is the source's next compared event; nil if there is none.
+func (h *History) nextCompared() *wire.Event {
+	for ; h.comparedIndex < len(h.events); h.comparedIndex++ {
+		if isCompared(h.events[h.comparedIndex].Type) {
+			return &h.events[h.comparedIndex]
 		}
 	}
 	return nil
 }
 
-// diverges reports whether an event is where the replay leaves the way of its source. Beyond
-// the head of a source that had not ended there is no way.
-func (t *History) diverges(d wire.Draft) (x *wire.Event, diverges bool) {
-	if t.diverged || !isCompared(d.Type) {
+// diverges reports whether an event is the first divergence from the source. Events after the head
+// of a source that had not ended do not diverge.
+func (h *History) diverges(d wire.Draft) (x *wire.Event, diverges bool) {
+	if h.diverged || !isCompared(d.Type) {
 		return nil, false
 	}
-	x = t.nextCompared()
+	x = h.nextCompared()
 	if x == nil {
-		return nil, t.ended
+		return nil, h.ended
 	}
 	return x, !sameAs(*x, d.Type, d.NodeID)
 }
 
-// recordedFor is the cue that a node's attempt goes on with; nil: nothing is recorded.
-func (t *History) recordedFor(node string, attempt int) *recorded {
-	if c := t.nodes[node].peek(); c != nil && c.attempt == attempt {
+// recordedFor returns the next recorded event of a node's attempt; nil if there is none.
+func (h *History) recordedFor(node string, attempt int) *recorded {
+	if c := h.nodes[node].peek(); c != nil && c.attempt == attempt {
 		return c
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// suspendForAnswer suspends a node until somebody outside answers. A question the run has the answer
-// to is not asked again (OpenWOP host contract §6.1).
+// suspendForAnswer suspends a node until it is answered from outside. A question that the run has
+// an answer to is not repeated (OpenWOP host contract §6.1).
 func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
 	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 	r, wrong := interrupt.From(t.Executes(), at, in.Config)
@@ -43,7 +43,7 @@ func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in nod
 	m.openInterrupt(now, at, r, trust)
 }
 
-// completeAnswered ends a gate with what it puts out, which is bounded as that of any node.
+// completeAnswered completes a gate with its outputs, which are limited like those of any node.
 func (m *Machine) completeAnswered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
 	out := node.Output{Ports: ports}
 	if bad := m.checkOutputSize(node.Effect, out); bad != nil {
@@ -59,7 +59,7 @@ func (m *Machine) openInterrupt(now time.Time, at interrupt.Origin, r interrupt.
 	m.Emit(now, events...)
 }
 
-// suspendAsking lets a node wait whose model has asked something, and is not at work.
+// suspendAsking suspends the first node whose model asked a question and whose effect has ended.
 func (m *Machine) suspendAsking(now time.Time) bool {
 	if m.external {
 		return false
@@ -74,10 +74,9 @@ func (m *Machine) suspendAsking(now time.Time) bool {
 	return false
 }
 
-// Suspend lets a node wait for the answers to what its model has asked; false when it has
-// asked nothing.
+// Suspend suspends a node until its model's questions are answered; false if there are none.
 func (m *Machine) Suspend(now time.Time, id string) bool {
-	delete(m.handedOut, id) // an answer may have come before it could wait
+	delete(m.handedOut, id) // the answer may have arrived before the suspension
 	q, n := m.st.Open(id), m.st.Nodes[id]
 	if q == nil || n.Status != runstate.NodeRunning && n.Status != runstate.NodeStopped {
 		return false
@@ -93,8 +92,8 @@ type suspendedPayload struct {
 	Key         string         `json:"key"`
 }
 
-// Resolve records what an answer at a node's interrupt led to: a note if it stays open, and
-// no event but that of an override, else how the node goes on.
+// Resolve records the result of an answer to a node's interrupt. If the interrupt stays open, that
+// is a note and the event of an override, else the node's continuation.
 func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	if !d.Outcome.Resolves() {
 		m.Emit(now, d.Events...)
@@ -103,7 +102,7 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 		}
 		return
 	}
-	// Its model goes on when it knows all, and its next attempt when its time has come.
+	// The model continues after all answers, and the next attempt at its time.
 	waits := m.st.OpenCount(id) > 1 || m.st.Nodes[id].Status == runstate.NodeRetrying
 	for _, e := range d.Events {
 		if e.Type != wire.EventNodeResumed || !waits {
@@ -119,15 +118,15 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 			m.resolveUnknown(now, id, d)
 			return
 		}
-		m.holdEffect(id) // its model is asked again, with the answer
+		m.holdEffect(id) // the model is called again with the answer
 	default:
 		m.completeAnswered(now, id, d.Outputs(), n.Attempt, d.Trust)
 	}
 }
 
-// escalateOrExpire does what is due at a node that waits: it takes its question to the next level,
-// or ends it. The level is in the log with the same append that moves its timer on, so it
-// comes once, whoever is there to see.
+// escalateOrExpire handles a due timer of a waiting node: it escalates the question to the next
+// level, or ends it. The same append records the level and moves the timer, so each level occurs
+// once.
 func (m *Machine) escalateOrExpire(now time.Time, id string) {
 	if i := m.st.Open(id); i != nil {
 		if e, ok := i.Escalate(now); ok {
@@ -138,8 +137,8 @@ func (m *Machine) escalateOrExpire(now time.Time, id string) {
 	m.expireInterrupt(now, id)
 }
 
-// expireInterrupt ends an interrupt that nobody answered in time. A node that waits without one is
-// torn: the history of its fork ends amid the answer, and the rest is nowhere.
+// expireInterrupt ends an interrupt without an answer in time. A node that waits without an
+// interrupt is partial: the history of its fork ends within the answer, and the rest is missing.
 func (m *Machine) expireInterrupt(now time.Time, id string) {
 	if i := m.st.Open(id); i != nil {
 		m.Resolve(now, id, i.TimeOut(now))

@@ -22,8 +22,8 @@ func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 	return st, head, err
 }
 
-// Continue folds the frames that follow head into the state of the log up to there. The state is of
-// no use after an error. Errors: frame.ErrDamaged, also if the frames do not follow head.
+// Continue folds the frames that follow head into the state at head. After an error the state is
+// invalid. Errors: frame.ErrDamaged, also if the frames do not follow head.
 func Continue(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
 	at := head
 	for _, f := range frames {
@@ -39,7 +39,7 @@ func Continue(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame
 	return applyFrames(st, head, frames)
 }
 
-// applyFrames folds frames whose chain was verified.
+// applyFrames folds frames with a verified chain.
 func applyFrames(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
 	for _, f := range frames {
 		events, err := f.Events()

@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// MaskPolicy is what of a masked run must not be recorded in the clear. If nothing is by
-// now, because a pack has changed, everything is: the run began as one that has secrets.
+// MaskPolicy is the masking policy of the run. If a changed pack no longer marks any value as
+// sensitive, every value is masked: the run started as a masked one.
 func (m *Machine) MaskPolicy() *node.MaskPolicy {
 	if p := node.PolicyOf(m.plan.Def, m.plan.Types); p != nil {
 		return p
@@ -17,7 +17,7 @@ func (m *Machine) MaskPolicy() *node.MaskPolicy {
 	return node.MaskEverything(node.MaskMode(m.st.Record.Masking))
 }
 
-// EndFailed ends a run that cannot be gone on with.
+// EndFailed ends a run that cannot continue.
 func (m *Machine) EndFailed(now time.Time, why string) {
 	m.Begin(now)
 	m.cancelNodes(now, string(fault.InternalError))

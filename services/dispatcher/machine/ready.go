@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// verdict is what a node's upstreams allow.
+// verdict is the result of a node's trigger rule.
 type verdict int
 
 const (
@@ -28,9 +28,9 @@ type tally struct{ total, completed, failed, skipped int }
 
 func (t tally) allTerminal() bool { return t.completed+t.failed+t.skipped == t.total }
 
-// readiness applies the node's trigger rule to its upstreams (OpenWOP host
-// contract §5.2). A disabled node is skipped, and so reads to its successors. The
-// reason is why it is skipped, or why it cannot be told.
+// readiness applies the node's trigger rule to its upstreams (OpenWOP host contract §5.2). A
+// disabled node is skipped, and counts as skipped for its successors. reason is why the node is
+// skipped, or why the rule cannot be evaluated.
 func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
 	if step.Node.Disabled {
 		return skip, "disabled"
@@ -53,7 +53,7 @@ func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
 func (m *Machine) countUpstreams(in []workflow.Link) (tally, *wire.NodeError) {
 	var t tally
 	for _, l := range in {
-		if l.Back { // the first pass does not wait for an edge that closes a loop
+		if l.Back { // the first pass ignores edges that close a loop
 			continue
 		}
 		t.total++
@@ -108,8 +108,8 @@ func pickVerdict(isReady, isSkip bool) verdict {
 	}
 }
 
-// gatherInput gathers what a node sees: what its edges carry, overlaid by its own
-// ports; and the trust of where that comes from.
+// gatherInput returns a node's input: the values of its edges, overlaid by its own ports, and the
+// trust of their sources.
 func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	step := m.step(id)
 	def := step.Node
@@ -132,7 +132,7 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 			continue
 		}
 		if carries, bad := m.edgeCarries(l); bad != nil || !carries {
-			continue // a condition that cannot be evaluated has failed the node before
+			continue // a failing condition has failed the node before
 		}
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
 			take(l.Edge.TargetInput, v, src.Trust, l.Edge.SourceNodeID)
@@ -140,7 +140,7 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 	}
 	edges, edgesTainted := edgePorts(def, ports, tainted)
 	size := 0
-	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
+	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // sorted: the first error is the same on every replay
 		pv := def.Inputs[name]
 		v, t, bad := m.resolvePort(id, name, pv)
 		if pv.Type == workflow.PortExpression {
@@ -168,7 +168,7 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 	return in, trust, nil
 }
 
-// originOf is who outside made what a node gives; the zero Mark for no node.
+// originOf returns the external origin of a node's output; the zero Mark for no node.
 func (m *Machine) originOf(id string) untrusted.Mark {
 	if _, ok := m.plan.Graph.Lookup(id); !ok {
 		return untrusted.Mark{}
@@ -178,12 +178,10 @@ func (m *Machine) originOf(id string) untrusted.Mark {
 	return node.Origin(t.Executes(), t.Configure(n.Config))
 }
 
-// nodeTrust is the meet of all that leads to a node, and of what it has made so far.
-// What an upstream brought about counts however it ended: that a node runs because
-// another was refused is that other's doing (OpenWOP envelope contract §12).
+// nodeTrust is the meet of all that leads to a node, and of its earlier events. An upstream counts
+// however it ended: it decides whether the node runs (OpenWOP envelope contract §12).
 func (m *Machine) nodeTrust(id string) wire.Trust {
-	// Any node may look at the run's inputs, so in an untrusted run nothing that a
-	// node makes is trusted.
+	// Any node may read the run's inputs, so an untrusted run has no trusted values.
 	trust := wire.Trusted.Meet(m.st.Record.TrustBoundary)
 	if n := m.st.Nodes[id]; n != nil {
 		trust = trust.Meet(n.Trust)
@@ -208,7 +206,7 @@ func (m *Machine) nodeTrust(id string) wire.Trust {
 	return trust
 }
 
-// resolvePort resolves one port value; nil when it is optional and has none.
+// resolvePort resolves one port value; nil if it is optional and missing.
 func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	switch pv.Type {
 	case workflow.PortStatic:
@@ -228,7 +226,7 @@ func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawM
 			}
 		}
 		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
-	default: // an expression has its own way
+	default: // expressions are evaluated by evalExpression
 		return nil, wire.Trusted, nil
 	}
 }

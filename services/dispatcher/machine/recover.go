@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// recoverNodes decides about the effects that a lost executor had begun and whose result is
-// not in the log. Each node follows its policy for unknown outcomes. A node whose answer is
-// in the log keeps its attempt, and with it the ids of the answer. A node whose effect is
-// held goes on: nothing was sent. A node whose type is gone fails.
+// recoverNodes handles the effects that a lost executor had begun and whose result is not in the
+// log. Each node follows its policy for unknown outcomes. A node whose answer is in the log keeps
+// its attempt, and with it the ids of the answer. A node whose effect is held continues: nothing
+// was sent. A node whose type is missing fails.
 func (m *Machine) recoverNodes(now time.Time) {
 	if m.recovered || m.st.Status != wire.StatusRunning {
 		return
@@ -39,8 +39,8 @@ func (m *Machine) recoverNodes(now time.Time) {
 	}
 }
 
-// isOutcomeUnknown reports whether a running effect may have been sent by an executor that is
-// gone. The time of an attempt that is over ends it as node_timeout instead.
+// isOutcomeUnknown reports whether a lost executor may have sent a running effect. An attempt that
+// exceeded its time limit fails with node_timeout instead.
 func (m *Machine) isOutcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
 	switch {
 	case m.handedOut[id], m.hasAnswer(id), m.st.Open(id) != nil:
@@ -48,7 +48,7 @@ func (m *Machine) isOutcomeUnknown(now time.Time, id string, n *runstate.Node) b
 	case n.TimeoutMs > 0 && n.DelayMs == 0 && !now.Before(n.Due()):
 		return false
 	default:
-		return !n.Held || n.Chunked // a fork has the beginning of its source's text
+		return !n.Held || n.Chunked // a fork has the first chunks of its source
 	}
 }
 
@@ -65,9 +65,9 @@ func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t no
 	}
 }
 
-// repeatCall sends the call of a node again, visibly. Usually a fresh attempt begins, which
-// takes none of the node's retries. An emission with recorded rounds keeps its attempt:
-// rounds that are over are not repeated (OpenWOP envelope contract §14.3).
+// repeatCall sends the call of a node again, and records that. Usually a new attempt starts, which
+// uses none of the node's retries. An emission with recorded rounds keeps its attempt: completed
+// rounds are not repeated (OpenWOP envelope contract §14.3).
 func (m *Machine) repeatCall(now time.Time, id string, n *runstate.Node, t node.Type) {
 	lost := m.unknownOutcome(id, n, t)
 	if !n.Chunked && (n.Rounds > 0 || len(n.Retries) > 0) {
@@ -89,8 +89,8 @@ type repeatedPayload struct {
 	Fields  map[string]any `json:"fields"`
 }
 
-// unsupportedType is the failure of a node whose type this host does not have. Creation
-// refuses such workflows; a definition can outlive a pack.
+// unsupportedType is the error of a node whose type this host lacks. Creation rejects such
+// workflows, but a definition can outlive a pack.
 func unsupportedType(typeID string) *wire.NodeError {
 	return &wire.NodeError{
 		Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
@@ -114,7 +114,7 @@ func (m *Machine) Contract(nodeID string) *workflow.EnvelopeContract {
 		return made.Contract
 	}
 	if err != nil {
-		return &workflow.EnvelopeContract{} // registered before contracts were checked: the universal kinds only
+		return &workflow.EnvelopeContract{} // registered before contracts were checked: only the universal kinds
 	}
 	return c
 }

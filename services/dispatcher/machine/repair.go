@@ -10,14 +10,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// WithBranchHistory gives a branch that may be torn what its source did next.
-func (m *Machine) WithBranchHistory(t *History) *Machine {
-	m.branchHistory = t
+// WithBranchHistory sets the source's history of a branch that may end within a step.
+func (m *Machine) WithBranchHistory(h *History) *Machine {
+	m.branchHistory = h
 	return m
 }
 
-// IsPartial reports that a node was about to ask, or to go on with its answer, where the history
-// of a fork ends.
+// IsPartial reports that the history of a fork ends while a node opens an interrupt, or continues
+// with its answer.
 func IsPartial(st *runstate.State, types node.Catalog) bool {
 	for id, n := range st.Nodes {
 		if n.Status == runstate.NodeSuspended && st.Open(id) == nil ||
@@ -28,8 +28,8 @@ func IsPartial(st *runstate.State, types node.Catalog) bool {
 	return false
 }
 
-// Repair goes on where the copied history of a fork ends between events that the run loop
-// writes together. No log of a run that was not forked has such an end.
+// Repair completes a step whose events the copied history of a fork contains only in part. No log
+// of an unforked run ends within a step.
 func (m *Machine) Repair(now time.Time) {
 	if m.st.Record.Fork == nil || m.repaired || m.external {
 		return
@@ -44,7 +44,7 @@ func (m *Machine) Repair(now time.Time) {
 		}
 		t := m.plan.Types[n.TypeID]
 		switch {
-		case n.Status == "": // the gate had decided, and it had not begun
+		case n.Status == "": // the gate event is there, and node.started is missing
 			m.startNode(now, id, n.Attempt)
 		case n.Status == runstate.NodeRetrying && n.DelayMs == 0 && m.history == nil:
 			m.startNode(now, id, n.Attempt)
@@ -61,7 +61,8 @@ func (m *Machine) Repair(now time.Time) {
 	}
 }
 
-// repeatPartialQuestion tells the rest of a question that the history has only begun: its older event.
+// repeatPartialQuestion repeats the second event of a question whose first one is in the history:
+// its older event type.
 func (m *Machine) repeatPartialQuestion(now time.Time) {
 	if m.branchHistory == nil || m.st.Next != m.st.Record.Copied() || m.st.Next >= len(m.branchHistory.events) {
 		return
@@ -74,8 +75,8 @@ func (m *Machine) repeatPartialQuestion(now time.Time) {
 	}
 }
 
-// repeatRest tells the rest of what an attempt told of which the history has the beginning.
-// The work is not done again for that: it would see its own writes. False: there is no
+// repeatRest repeats the rest of an attempt's events if the history has the beginning. The node is
+// not executed again, because it would see its own writes. It returns false if there is no
 // beginning, or no rest.
 func (m *Machine) repeatRest(now time.Time, id string, attempt int) bool {
 	t := m.history
@@ -95,7 +96,7 @@ func (m *Machine) repeatRest(now time.Time, id string, attempt int) bool {
 	return told
 }
 
-// redoNode does the work of a node that had begun it and not ended.
+// redoNode executes a node that had started and not ended.
 func (m *Machine) redoNode(now time.Time, id string, t node.Type, attempt int) {
 	in, trust, bad := m.gatherInput(id)
 	if bad == nil {
@@ -111,7 +112,7 @@ func (m *Machine) redoNode(now time.Time, id string, t node.Type, attempt int) {
 	m.performNode(now, id, t, in, attempt, trust)
 }
 
-// continueAsking asks what a node was about to ask.
+// continueAsking opens the interrupt of a node whose question is missing or partial.
 func (m *Machine) continueAsking(now time.Time, id string, t node.Type, n *runstate.Node) {
 	in, trust, bad := m.gatherInput(id)
 	switch {
@@ -119,9 +120,9 @@ func (m *Machine) continueAsking(now time.Time, id string, t node.Type, n *runst
 		m.failNode(now, id, bad, n.Attempt, trust)
 	case n.Status == runstate.NodeRunning:
 		m.suspendForAnswer(now, id, t, in, n.Attempt, trust)
-	default: // it waits already: the rest is to be told
+	default: // the node is suspended: only the rest is emitted
 		at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
-		r, _ := interrupt.From(t.Executes(), at, in.Config) // it was asked before
+		r, _ := interrupt.From(t.Executes(), at, in.Config) // valid: it was opened before
 		if shown, ok := in.Ports["input"]; ok {
 			r = r.WithArtifact(shown)
 		}
@@ -130,7 +131,7 @@ func (m *Machine) continueAsking(now time.Time, id string, t node.Type, n *runst
 	}
 }
 
-// continueResolving tells the rest of what an answer led to that the history has.
+// continueResolving repeats the rest of an answer's events.
 func (m *Machine) continueResolving(now time.Time, id string, t node.Type) {
 	if m.branchHistory == nil || m.st.Open(id) != nil {
 		return
@@ -147,7 +148,7 @@ func (m *Machine) continueResolving(now time.Time, id string, t node.Type) {
 	}
 }
 
-// failUnanswered ends a node that has an answer and does not know what that led to.
+// failUnanswered fails a node that has an answer whose effect is unknown.
 func (m *Machine) failUnanswered(now time.Time, id string) {
 	source, n := "", m.st.Nodes[id]
 	if f := m.st.Record.Fork; f != nil {

@@ -64,11 +64,11 @@ func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.
 	for _, e := range source[:rec.Fork.FromSeq] {
 		own = append(own, machine.CopyEvent(rec, e, now))
 	}
-	m, tape := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewHistory(*rec.Fork, source, own)
+	m, history := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewHistory(*rec.Fork, source, own)
 	if rec.Replays() {
-		m.WithReplayHistory(tape)
+		m.WithReplayHistory(history)
 	} else {
-		m.WithBranchHistory(tape)
+		m.WithBranchHistory(history)
 	}
 	require.Empty(t, m.Advance(now))
 	events, _ := m.Pending()

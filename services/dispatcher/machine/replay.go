@@ -12,23 +12,21 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// WithReplayHistory makes the machine one that replays: nodes that follow from their inputs are
-// executed, everything else is played from the tape, and nothing is asked of anybody
-// (OpenWOP host contract §7.2).
-func (m *Machine) WithReplayHistory(t *History) *Machine {
-	m.history = t
+// WithReplayHistory makes the machine replay a history. It executes nodes that depend only on their
+// inputs, repeats all other events, and makes no external calls (OpenWOP host contract §7.2).
+func (m *Machine) WithReplayHistory(h *History) *Machine {
+	m.history = h
 	return m
 }
 
 // IsReplay reports whether the machine replays.
 func (m *Machine) IsReplay() bool { return m.history != nil }
 
-// maxReplayEvents bounds what a replay places before it is appended, in events.
+// maxReplayEvents limits the events of one frame of a replay.
 const maxReplayEvents = 512
 
-// replayHistory takes the run as far as its tape goes. Where the source's next event is on the
-// tape, it comes next here: that way the order is the source's also where several nodes
-// were at work at a time.
+// replayHistory advances the run to the end of its history. The source's next recorded event comes
+// next here, too, so that the order is the same even if several nodes ran in parallel.
 func (m *Machine) replayHistory(now time.Time) {
 	m.Begin(now)
 	m.Repair(now)
@@ -44,7 +42,7 @@ func (m *Machine) replayHistory(now time.Time) {
 	}
 }
 
-// replayStep does one thing; false when nothing is left to do.
+// replayStep takes one step; false if there is none.
 func (m *Machine) replayStep(now time.Time) bool {
 	c, outer := m.nextRecorded()
 	switch {
@@ -60,7 +58,7 @@ func (m *Machine) replayStep(now time.Time) bool {
 	return true
 }
 
-// finishIfDone ends the run if all of its nodes have.
+// finishIfDone ends the run if all of its nodes ended.
 func (m *Machine) finishIfDone(now time.Time) bool {
 	if !m.pauseHoldsNode() {
 		m.finishRun(now)
@@ -68,13 +66,13 @@ func (m *Machine) finishIfDone(now time.Time) bool {
 	return m.st.Status.Terminal()
 }
 
-// nextRecorded is the earliest recorded event that can come now; nil: there is none.
+// nextRecorded returns the earliest recorded event that can occur now; nil if there is none.
 func (m *Machine) nextRecorded() (c *recorded, outer bool) {
 	c = m.history.external.peek()
 	since, paused := m.history.external.pausedSince()
 	held := m.st.Status == wire.StatusPaused
 	if held && !paused && (c == nil || c.Type != wire.EventRunResumed) {
-		return nil, false // somebody has paused the replay itself
+		return nil, false // the replay itself was paused
 	}
 	outer = c != nil
 	for _, step := range m.plan.Graph.Steps {
@@ -87,14 +85,14 @@ func (m *Machine) nextRecorded() (c *recorded, outer bool) {
 			continue
 		}
 		if held && (!paused || x.Sequence < since) {
-			continue // while it was paused, only people answered
+			continue // a paused source records only answers
 		}
 		c, outer = x, false
 	}
 	return c, outer
 }
 
-// belongsToAttempt reports whether a cue is of the attempt that a node is in or begins next.
+// belongsToAttempt reports whether a recorded event belongs to the node's current or next attempt.
 func (m *Machine) belongsToAttempt(n *runstate.Node, c *recorded) bool {
 	switch n.Status {
 	case runstate.NodeStopped:
@@ -110,7 +108,7 @@ func (m *Machine) isRecomputed(n *runstate.Node) bool {
 	return known && (t.Class == node.Pure || t.Class == node.Timer)
 }
 
-// replayEvent lets a recorded event happen.
+// replayEvent applies a recorded event.
 func (m *Machine) replayEvent(now time.Time, c *recorded, outer bool) {
 	if outer {
 		m.replayExternal(now, c)
@@ -118,23 +116,23 @@ func (m *Machine) replayEvent(now time.Time, c *recorded, outer bool) {
 	}
 	n := m.st.Nodes[c.NodeID]
 	switch {
-	case m.st.Status == wire.StatusPaused: // somebody has answered
+	case m.st.Status == wire.StatusPaused: // an answer during the pause
 		m.repeatEvent(now, c)
 	case n.Status == runstate.NodeRetrying || n.Status == runstate.NodeStopped:
 		m.startNode(now, c.NodeID, c.attempt)
-	case m.isRecomputed(n): // a wait: no replay waits
+	case m.isRecomputed(n): // a timer: replays do not wait
 		m.Complete(now, c.NodeID, node.Output{}, wire.Trusted)
 	default:
 		m.repeatEvent(now, c)
 	}
 }
 
-// replayExternal lets something happen that came from outside.
+// replayExternal applies an event that came from outside.
 func (m *Machine) replayExternal(now time.Time, c *recorded) {
 	switch {
 	case c.Type == wire.EventNodeCancelled:
 		if n := m.st.Nodes[c.NodeID]; n == nil || n.Status.Terminal() {
-			m.history.external.pos++ // it went another way here
+			m.history.external.pos++ // the replay diverged here
 			return
 		}
 	case c.Type.Terminal():
@@ -143,13 +141,12 @@ func (m *Machine) replayExternal(now time.Time, c *recorded) {
 	m.repeatEvent(now, c)
 }
 
-// repeatEvent tells a recorded event again, as it was.
+// repeatEvent emits a recorded event unchanged.
 func (m *Machine) repeatEvent(now time.Time, c *recorded) {
 	m.placeEvent(now, wire.Draft{Type: c.Type, NodeID: c.NodeID, Payload: c.Payload, CausationID: c.CausationID, Trust: c.ContentTrust}, false)
 }
 
-// repeatGate repeats what was decided of an attempt before it began; true when it did not
-// begin.
+// repeatGate repeats the gate events of an attempt. It returns true if the attempt did not start.
 func (m *Machine) repeatGate(now time.Time, id string, attempt int) bool {
 	for {
 		c := m.history.recordedFor(id, attempt)
@@ -172,7 +169,7 @@ func (m *Machine) repeatGate(now time.Time, id string, attempt int) bool {
 	}
 }
 
-// endAsRecorded ends a run that a cap has ended.
+// endAsRecorded ends a run that exceeded a limit in the source.
 func (m *Machine) endAsRecorded(now time.Time) {
 	for !m.st.Status.Terminal() {
 		c := m.history.external.peek()
@@ -185,8 +182,8 @@ func (m *Machine) endAsRecorded(now time.Time) {
 	}
 }
 
-// advanceUnrecorded goes on where the tape has nothing: a wait ends at once, a node that waits
-// for its next attempt begins it, and one that asked somebody outside fails.
+// advanceUnrecorded continues beyond the recorded history. A timer fires immediately, a waiting
+// attempt starts, and a node that needs an external call fails.
 func (m *Machine) advanceUnrecorded(now time.Time) bool {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
@@ -215,13 +212,13 @@ func (m *Machine) advanceUnrecorded(now time.Time) bool {
 	return false
 }
 
-// missingOutcome is the error of a node whose outcome is on no tape.
-func (t *History) missingOutcome(id string, attempt int) *wire.NodeError {
-	return SourceMissing(t.fork.SourceRunID, id, attempt)
+// missingOutcome is the error of a node without a recorded outcome.
+func (h *History) missingOutcome(id string, attempt int) *wire.NodeError {
+	return SourceMissing(h.fork.SourceRunID, id, attempt)
 }
 
-// SourceMissing is the error of a node of a replay whose outcome the source has not
-// recorded: nobody is asked instead.
+// SourceMissing is the error of a replayed node whose outcome the source has not recorded. A replay
+// makes no calls.
 func SourceMissing(source, id string, attempt int) *wire.NodeError {
 	return &wire.NodeError{
 		Code:    string(fault.ReplaySourceMissing),
@@ -239,8 +236,8 @@ type divergedPayload struct {
 	DivergencePoint wire.EventType `json:"divergencePoint"`
 }
 
-// compareWithSource tells, once, that the replay leaves the way of its source (OpenWOP host contract
-// §7.2, §12 no. 34). It goes on.
+// compareWithSource records the first divergence of the replay from its source (OpenWOP host
+// contract §7.2, §12 no. 34). The replay continues.
 func (m *Machine) compareWithSource(now time.Time, d wire.Draft) {
 	x, parts := m.history.diverges(d)
 	if !parts {
@@ -260,7 +257,7 @@ func (m *Machine) compareWithSource(now time.Time, d wire.Draft) {
 	m.placeEvent(now, wire.Draft{Type: wire.EventReplayDiverged, Payload: strictjson.Render(p)}, true)
 }
 
-// pinAsRecorded settles for the version that the source has settled for.
+// pinAsRecorded pins the version that the source pinned.
 func (m *Machine) pinAsRecorded(now time.Time, change string) {
 	if m.history == nil {
 		return

@@ -11,37 +11,36 @@ import (
 )
 
 const (
-	// maxPendingBytes bounds what is placed before it is appended, in bytes of payloads: a log
-	// takes frames of 8 MiB. The step that goes beyond it is whole.
+	// maxPendingBytes limits the payload bytes before an append: a log accepts frames of 8 MiB. The
+	// step that exceeds it is completed.
 	maxPendingBytes = 1 << 20
-	// maxNodeBytes bounds what a node puts out, and what it writes. Nodes that join what they
-	// are given would double it with each of them otherwise. It is twice the largest body of
-	// a request that a host takes unless it is told otherwise, for some nodes put out the
-	// same at two ports. What a node is given is bounded, too, before it is joined.
+	// maxNodeBytes limits the outputs, and the writes, of a node. Otherwise each node that joins
+	// its inputs could double them. It is twice the default limit of a request body, because some
+	// nodes output a value at two ports. Inputs are limited, too, before they are joined.
 	maxNodeBytes  = 2 << 20
 	maxInputBytes = 2 * maxNodeBytes
-	// maxEffectBytes is the bound where somebody outside was asked: whoever asked has bounded
-	// the answer, and it may stand in an output more than once.
+	// maxEffectBytes is the limit for effects: their client has limited the answer, and an output
+	// may contain it more than once.
 	maxEffectBytes = 3 * maxNodeBytes
-	// maxStepBytes bounds what a node puts out and writes together with what it overwrites,
-	// which is told as well: the log takes it in one frame.
+	// maxStepBytes limits the outputs and writes of a node plus the overwritten values, because
+	// their events go into one frame.
 	maxStepBytes = 7 << 20
-	// maxRunBytes bounds what the nodes of a run put out together: whoever carries it out
-	// holds all of it. Outputs of up to smallOutput do not count, for there are few enough.
+	// maxRunBytes limits the outputs of all nodes of a run, because its executor holds them in
+	// memory. Outputs up to smallOutput do not count: few nodes have them.
 	maxRunBytes = 64 << 20
 	smallOutput = 64 << 10
-	// maxDepth bounds how deep what a node makes is nested: the redactor takes documents of
-	// 128 levels, and events wrap what nodes make.
+	// maxDepth limits the nesting of a node's values: the redactor accepts documents of 128 levels,
+	// and events wrap the values.
 	maxDepth = 100
 )
 
-// isFull reports that what is pending is to be appended before anything is added.
+// isFull reports that the pending events must be appended before others are added.
 func (m *Machine) isFull() bool { return m.pendingBytes > maxPendingBytes }
 
-// MustAppend reports that the machine has stopped only to have its events appended.
+// MustAppend reports that the machine stopped only because its events must be appended.
 func (m *Machine) MustAppend() bool { return m.appendFirst }
 
-// EndOversized ends the run: what comes next in it is larger, or nested deeper, than its log takes.
+// EndOversized ends the run because its next events exceed a limit of its log.
 func (m *Machine) EndOversized(now time.Time) {
 	m.Begin(now)
 	m.cancelNodes(now, string(fault.ContentTooLong))
@@ -50,7 +49,7 @@ func (m *Machine) EndOversized(now time.Time) {
 	})
 }
 
-// EventsTooLarge fails a node that has to tell what its run's log does not take.
+// EventsTooLarge is the error of a node whose events exceed a limit of the log.
 func EventsTooLarge() *wire.NodeError {
 	return &wire.NodeError{
 		Code:    string(fault.ContentTooLong),
@@ -65,7 +64,7 @@ func sizeOf(values map[string]json.RawMessage) (n int) {
 	return n
 }
 
-// checkSize says that a node was given or made too much; nil: it was not.
+// checkSize returns an error if a node's values exceed a limit.
 func checkSize(size, most int, what string) *wire.NodeError {
 	if size <= most {
 		return nil
@@ -76,7 +75,7 @@ func checkSize(size, most int, what string) *wire.NodeError {
 	}
 }
 
-// checkDepth says that a value is nested deeper than maxNested; nil: it is not.
+// checkDepth returns an error if a value is nested deeper than maxDepth.
 func checkDepth(v json.RawMessage) *wire.NodeError {
 	if len(v) <= 2*maxDepth { // each level takes two bytes
 		return nil
@@ -104,8 +103,8 @@ func checkDepth(v json.RawMessage) *wire.NodeError {
 	return nil
 }
 
-// checkRunSize says that all nodes together put out too much with what another one does;
-// nil: they do not.
+// checkRunSize returns an error if the outputs of all nodes exceed a limit with the size of another
+// node.
 func (m *Machine) checkRunSize(size int) *wire.NodeError {
 	if size <= smallOutput {
 		return nil
@@ -124,7 +123,7 @@ func (m *Machine) checkRunSize(size int) *wire.NodeError {
 	}
 }
 
-// checkOutputSize says that a node puts out or writes too much; nil: it does not.
+// checkOutputSize returns an error if a node's outputs or writes exceed a limit.
 func (m *Machine) checkOutputSize(class node.Class, out node.Output) *wire.NodeError {
 	most := maxNodeBytes
 	if class == node.Effect {

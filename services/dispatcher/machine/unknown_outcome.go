@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// unknownCall describes the call of a running node. A model call has no key here: its key depends
-// on the model.
+// unknownCall describes the call of a running node. A model call has no key here, because its key
+// depends on the model.
 func (m *Machine) unknownCall(id string, n *runstate.Node, t node.Type) interrupt.UnknownCall {
 	c := interrupt.UnknownCall{TypeID: n.TypeID, Attempt: n.Attempt, Since: n.Since}
 	if c.Peer = node.Peer(t.Executes(), t.Configure(m.step(id).Node.Config)); c.Peer != "" {
@@ -48,7 +48,7 @@ func (m *Machine) resolveUnknown(now time.Time, id string, d interrupt.Decision)
 	case interrupt.ChooseRetry:
 		m.holdEffect(id)
 	case interrupt.ChooseResult:
-		// It stands for what the tool returned, which is never trusted.
+		// A tool's result is never trusted.
 		m.Complete(now, id, node.Output{Ports: c.Outputs}, wire.Untrusted)
 	default:
 		e := m.unknownOutcome(id, n, t)

@@ -9,9 +9,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// pinVersions settles the versions of a type's changes: the first node of a run that asks
-// takes the newest and tells so, every later one gets what was told. A version that
-// the code no longer has fails the node (OpenWOP host contract §7.4).
+// pinVersions pins the versions of a type's changes. The first node of a run that uses a change
+// pins the newest version, and later nodes use that. A version that the code no longer supports
+// fails the node (OpenWOP host contract §7.4).
 func (m *Machine) pinVersions(now time.Time, id string, changes []node.Change) *wire.NodeError {
 	for _, c := range changes {
 		m.pinAsRecorded(now, c.ID)
