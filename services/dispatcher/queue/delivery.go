@@ -13,16 +13,16 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// delivery is a run handed to the executor: from the queue (inner is set), or from a ticket.
+// delivery is a run for the executor, from the queue (inner is set) or from a ticket.
 type delivery struct {
 	scheduler *Scheduler
 	inner     runlog.Delivery
 	frame     *frame.Frame
 	permits   []permit
 	// process is the id of this process under which the ticket was claimed and the permits were
-	// taken; empty: neither was.
+	// acquired; empty if neither was.
 	process string
-	// schedule is that of a run from the queue.
+	// schedule is the schedule of a run from the queue.
 	schedule *wire.Schedule
 
 	key    string
@@ -33,20 +33,21 @@ type delivery struct {
 	done  sync.Once
 }
 
-// Frame is the frame that handed the run out; that of a ticket is without its content.
+// Frame is the frame that enqueued the run. The frame of a ticket has no body.
 func (d *delivery) Frame() *frame.Frame { return d.frame }
 
-// Redelivered is true for a ticket: the run is read from its log.
+// Redelivered is true for a ticket, because its run is read from the log.
 func (d *delivery) Redelivered() bool { return d.inner == nil || d.inner.Redelivered() }
 
-// Process is the id under which the run may be executed: permits do not count once its lease is lost.
+// Process is the id under which the run may be executed: permits are void once its lease is lost.
 // See runlog.ProcessOf.
 func (d *delivery) Process() string { return d.process }
 
-// errLeaseLost says that other processes may have the ticket.
+// errLeaseLost: another process may have the ticket.
 var errLeaseLost = errors.New("ticket was claimed under a lease that is lost")
 
-// Extend says that the run is still executed. A ticket needs no writes: the process's lease counts.
+// Extend reports that the run is still executed. A ticket needs no write, because the process's
+// lease covers it.
 func (d *delivery) Extend() error {
 	if d.inner != nil {
 		return d.inner.Extend()
@@ -57,7 +58,7 @@ func (d *delivery) Extend() error {
 	return nil
 }
 
-// Ack says that the run needs no dispatcher until the next wake.
+// Ack reports that the run needs no dispatcher until the next wake.
 func (d *delivery) Ack() error {
 	d.ended.Store(true)
 	if d.inner != nil {
@@ -69,10 +70,10 @@ func (d *delivery) Ack() error {
 		d.scheduler.releaseMine(d.key)
 		return fmt.Errorf("delete ticket of run %s: %w", d.ticket.RunID, err)
 	}
-	return nil // mine until the watch has seen it
+	return nil // it stays in mine until the watch reports the deletion
 }
 
-// Retry has the run executed again, by any dispatcher, after a pause.
+// Retry enqueues the run for any dispatcher, after a pause.
 func (d *delivery) Retry() error {
 	d.ended.Store(true)
 	if d.inner != nil {
@@ -88,7 +89,7 @@ func (d *delivery) retryTicket() error {
 	return d.handBack(t)
 }
 
-// Tries is how often the run was handed out, this time included.
+// Tries is the number of deliveries of the run, including this one.
 func (d *delivery) Tries() int {
 	if d.inner != nil {
 		return d.inner.Tries()
@@ -96,8 +97,8 @@ func (d *delivery) Tries() int {
 	return d.ticket.Tries + 1
 }
 
-// Return has the run executed by another dispatcher as soon as one has a slot: this one ends, and
-// nothing is wrong with the run.
+// Return enqueues the run for another dispatcher without a pause: this one stops, and the run is
+// sound.
 func (d *delivery) Return() error {
 	d.ended.Store(true)
 	if d.inner == nil {
@@ -109,7 +110,7 @@ func (d *delivery) Return() error {
 	return nil
 }
 
-// handBack writes the ticket so that it can be claimed.
+// handBack writes the ticket as one that can be claimed.
 func (d *delivery) handBack(t ticket) error {
 	k := d.scheduler
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
@@ -129,8 +130,8 @@ func (d *delivery) handBack(t ticket) error {
 	return nil
 }
 
-// Done says that the execution is over, however it ended: its slot and its permits are free. A ticket
-// whose delivery was left open is handed back, as the queue does with its own after a while.
+// Done frees the slot and the permits of the run, however its execution ended. A ticket whose
+// delivery was not ended is handed back, as the queue does with its own deliveries after a while.
 func (d *delivery) Done() {
 	d.done.Do(func() {
 		if d.inner == nil && !d.ended.Load() {

@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// queueRetry is the pause after the queue could not be read.
+// queueRetry is the pause after a failed read of the queue.
 const queueRetry = 200 * time.Millisecond
 
-// fetch takes runs from the queue until ctx ends: to execute them while slots are free, and to make
-// tickets of them while none is.
+// fetch reads runs from the queue until ctx ends. They are executed while slots are free, and
+// become tickets otherwise.
 func (s *Scheduler) fetch(ctx context.Context) {
 	for ctx.Err() == nil {
 		if free := s.freeSlots(); free > 0 {
@@ -33,11 +33,11 @@ func (s *Scheduler) fetch(ctx context.Context) {
 	}
 }
 
-// maxAhead bounds the runs that are fetched ahead while the queue is emptied into tickets: they
-// count as handed out until their tickets are there.
+// maxAhead limits the runs fetched ahead while the queue is emptied into tickets. They count as
+// handed out until their tickets exist.
 const maxAhead = 16
 
-// freeSlots is how many slots a fetched run finds free; 0 while the queue lags.
+// freeSlots is the number of slots for runs from the queue; 0 while the queue lags.
 func (s *Scheduler) freeSlots() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,23 +47,23 @@ func (s *Scheduler) freeSlots() int {
 	return s.slots.Free()
 }
 
-// fetchOne takes the next run from the queue.
+// fetchOne reads the next run from the queue.
 func (s *Scheduler) fetchOne(ctx context.Context) {
 	d, err := s.deps.Queue.Next(ctx)
 	switch {
 	case err == nil:
 		s.admit(ctx, d)
 	case ctx.Err() == nil:
-		if !errors.Is(err, context.Canceled) { // the queue is closed: the process ends
+		if !errors.Is(err, context.Canceled) { // the queue is closed: the process stops
 			s.deps.Logger.Warn("dispatch queue not readable; trying again", "error", err)
 		}
 		lifecycle.Wait(ctx, queueRetry)
 	}
 }
 
-// countUnserved is how many runs wait in the queue although this dispatcher has no slot for them, after a
-// pause: they become tickets. As long as another dispatcher has room the queue stays empty, and
-// runs are left to it.
+// countUnserved waits for a slot, and then returns the number of queued runs without one, which
+// become tickets. While another dispatcher has free slots the queue is empty, and runs are left to
+// it.
 func (s *Scheduler) countUnserved(ctx context.Context) int {
 	s.mu.Lock()
 	lagging := s.lagging
@@ -83,7 +83,7 @@ func (s *Scheduler) countUnserved(ctx context.Context) int {
 	return d.Waiting + d.Fetched
 }
 
-// waitForSlot reports that no slot comes free for a while.
+// waitForSlot reports that no slot became free for ParkAfter.
 func (s *Scheduler) waitForSlot(ctx context.Context) bool {
 	t := time.NewTimer(s.cfg.ParkAfter)
 	defer t.Stop()
@@ -97,7 +97,7 @@ func (s *Scheduler) waitForSlot(ctx context.Context) bool {
 	}
 }
 
-// admit hands a run to the executor, or makes a ticket of it.
+// admit hands a run to the executor, or stores a ticket for it.
 func (s *Scheduler) admit(ctx context.Context, d runlog.Delivery) {
 	f := d.Frame()
 	now := s.deps.Clock()
@@ -151,11 +151,11 @@ func (s *Scheduler) isLimitUsedUp(l limits) bool {
 	return slices.ContainsFunc(l.permits, s.permits.isUsedUp)
 }
 
-// limitPause is how long a lane is not looked at whose concurrency limit is used up, unless a permit
-// comes free before.
+// limitPause is how long a lane is blocked after its concurrency limit is used up, unless a permit
+// becomes free.
 const limitPause = 3 * time.Second
 
-// reasonOf is what a run waits for that lines up behind others of its lane.
+// reasonOf is the reason of a run that waits behind others of its lane.
 func reasonOf(l limits) Reason {
 	if len(l.permits) > 0 {
 		return Concurrency
@@ -163,8 +163,8 @@ func reasonOf(l limits) Reason {
 	return Rate
 }
 
-// acquireLimits takes the permits of a run and counts its start; why is set if a limit is used up, and wait
-// how long to look away.
+// acquireLimits acquires the permits of a run and counts its start. why is set if a limit is used
+// up, and wait is the time to block the lane.
 func (s *Scheduler) acquireLimits(ctx context.Context, d *delivery, l limits) (why Reason, wait time.Duration, err error) {
 	if s.isLimitUsedUp(l) {
 		return Concurrency, limitPause, nil
@@ -192,14 +192,14 @@ func (s *Scheduler) acquireLimits(ctx context.Context, d *delivery, l limits) (w
 	return "", 0, nil
 }
 
-// park makes a ticket of a delivery and acknowledges it once the ticket is stored.
+// park stores a ticket for a delivery, and then acknowledges the delivery.
 func (s *Scheduler) park(ctx context.Context, d runlog.Delivery, why Reason, sched *wire.Schedule) {
 	t := newTicket(d.Frame(), why, sched, s.deps.Clock())
 	value, err := t.value()
 	if err == nil {
 		_, err = s.deps.Tickets.Update(ctx, t.initialKey(), value, 0)
 	}
-	if err != nil && !errors.Is(err, kv.ErrConflict) { // a conflict: it is there already
+	if err != nil && !errors.Is(err, kv.ErrConflict) { // a conflict: the ticket exists
 		s.retryDelivery(d, err)
 		return
 	}
@@ -207,23 +207,23 @@ func (s *Scheduler) park(ctx context.Context, d runlog.Delivery, why Reason, sch
 		s.metrics.parked.WithLabelValues(string(why)).Inc()
 		s.deps.Logger.Debug("run waits", "run_id", t.RunID, "reason", why)
 	}
-	if err := d.Ack(); err != nil { // it is handed out again
+	if err := d.Ack(); err != nil { // it is delivered again
 		s.deps.Logger.Debug("delivery of a waiting run not ended", "run_id", t.RunID, "error", err)
 	}
 }
 
 func (s *Scheduler) retryDelivery(d runlog.Delivery, why error) {
-	s.deps.Logger.Warn("run handed back: it can neither be executed nor made to wait", "run_id", d.Frame().Run.RunID, "error", why)
+	s.deps.Logger.Warn("run handed back: neither executed nor parked", "run_id", d.Frame().Run.RunID, "error", why)
 	if err := d.Retry(); err != nil {
 		s.deps.Logger.Debug("delivery not ended", "run_id", d.Frame().Run.RunID, "error", err)
 	}
 }
 
-// scheduleMember is in every record with a schedule, which saves reading the others.
+// scheduleMember occurs in every record with a schedule; other records are not parsed.
 var scheduleMember = []byte(`"schedule":`) //nolint:gochecknoglobals // a constant
 
-// scheduleOf is what the run's record says about when it is executed. Where no version of its
-// workflow says anything, the log is not read.
+// scheduleOf returns the schedule in the run's record. If no version of the workflow has one, the
+// log is not read.
 func (s *Scheduler) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Schedule, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && len(f.Body) > 0 {
@@ -232,7 +232,7 @@ func (s *Scheduler) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Sc
 		}
 		rec, err := f.Record()
 		if err != nil {
-			return nil, nil //nolint:nilerr // the executor says what is wrong with it
+			return nil, nil //nolint:nilerr // the executor reports the error
 		}
 		return rec.Schedule, nil
 	}
@@ -245,7 +245,7 @@ func (s *Scheduler) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Sc
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return nil, err
 	}
-	if err != nil { // damaged or gone: the executor says so
+	if err != nil { // damaged or missing: the executor reports it
 		return nil, nil //nolint:nilerr // see above
 	}
 	rec, err := first.Record()

@@ -15,26 +15,26 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// permits are the permits of concurrency limits. A limit of N has N numbered permits; each is a key
-// that exists while it is held. Creating the key takes it, so no more than N are held whatever a
-// dispatcher believes. A permit names the process that holds it; once the lease of that process is
-// over, any other deletes the key.
+// permits manages the permits of concurrency limits. A limit of N has N numbered permits, and each
+// is a key that exists while it is held. Creating the key acquires it, so at most N are held
+// whatever a dispatcher assumes. A permit names its holder; once the lease of that process is over,
+// any other process deletes the key.
 type permits struct {
 	store   kv.Store
 	holders *holders
-	// freed is called with the limit's id when a permit is free again.
+	// freed is called with the limit's id when a permit becomes free.
 	freed func(id string)
 
 	mu   sync.Mutex // guards what follows
 	held map[string]map[int]permitHolder
-	// own are the permits that runs of this process use or are about to take, by limit and number,
-	// with the process id under which.
+	// own are the permits that runs of this process use or are about to acquire, by limit and
+	// number, with the process id at that time.
 	own    map[string]map[int]string
 	lost   map[string]permitHolder
 	rounds int
 }
 
-// permitHolder is who holds a permit.
+// permitHolder is the holder of a permit.
 type permitHolder struct {
 	RunID   string `json:"runId"`
 	Process string `json:"process"`
@@ -43,7 +43,7 @@ type permitHolder struct {
 	round int
 }
 
-// permit is one that this process holds.
+// permit is a permit of this process.
 type permit struct {
 	id     string
 	number int
@@ -66,7 +66,7 @@ func newPermits(store kv.Store, h *holders, returned func(string)) *permits {
 	return &permits{store: store, holders: h, freed: returned, held: map[string]map[int]permitHolder{}, own: map[string]map[int]string{}, lost: map[string]permitHolder{}}
 }
 
-// applyPermit sees what became of a permit.
+// applyPermit applies a change of a permit.
 func (p *permits) applyPermit(e kv.Entry) {
 	id, number, ok := parsePermitKey(e.Key)
 	if !ok {
@@ -74,7 +74,7 @@ func (p *permits) applyPermit(e kv.Entry) {
 	}
 	var h permitHolder
 	if e.Value != nil {
-		_ = json.Unmarshal(e.Value, &h) // an unreadable one is held by no process, and deleted
+		_ = json.Unmarshal(e.Value, &h) // an unreadable permit has no holder and is deleted
 	}
 	h.rev = e.Revision
 	p.mu.Lock()
@@ -85,7 +85,7 @@ func (p *permits) applyPermit(e kv.Entry) {
 	}
 	h.round = p.rounds
 	p.setHolder(id, number, h, e.Value != nil)
-	if e.Value != nil && h.Process == p.holders.leases.Process() && !p.isUsed(id, number) { // taken by a call whose answer was lost
+	if e.Value != nil && h.Process == p.holders.leases.Process() && !p.isUsed(id, number) { // created by a call whose answer was lost
 		p.lost[e.Key] = h
 	}
 	p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *permits) applyPermit(e kv.Entry) {
 	}
 }
 
-// markUsed notes that a run of this process uses a permit. Call it with the lock.
+// markUsed records that a run of this process uses a permit. Call it with the lock.
 func (p *permits) markUsed(id string, number int, process string) {
 	if p.own[id] == nil {
 		p.own[id] = map[int]string{}
@@ -102,7 +102,7 @@ func (p *permits) markUsed(id string, number int, process string) {
 	p.own[id][number] = process
 }
 
-// markUnused ends the use of a permit. Call it with the lock.
+// markUnused records the end of a permit's use. Call it with the lock.
 func (p *permits) markUnused(id string, number int) {
 	if delete(p.own[id], number); len(p.own[id]) == 0 {
 		delete(p.own, id)
@@ -115,7 +115,7 @@ func (p *permits) isUsed(id string, number int) bool {
 	return ok
 }
 
-// setHolder notes a holder, or that there is none. Call it with the lock.
+// setHolder records the holder of a permit, or that it is free. Call it with the lock.
 func (p *permits) setHolder(id string, number int, h permitHolder, is bool) {
 	if was, ok := p.held[id][number]; ok {
 		p.holders.count(was.Process, -1)
@@ -133,7 +133,7 @@ func (p *permits) setHolder(id string, number int, h permitHolder, is bool) {
 	p.holders.count(h.Process, 1)
 }
 
-// dropUnseen drops what the last watch did not see, and begins the next round.
+// dropUnseen drops the permits that the last watch did not report.
 func (p *permits) dropUnseen() {
 	p.mu.Lock()
 	var free []string
@@ -151,7 +151,7 @@ func (p *permits) dropUnseen() {
 	}
 }
 
-// nextRound starts a round: what the watch that follows does not see is dropped by sweep.
+// nextRound starts a watch round: dropUnseen drops what the watch does not report.
 func (p *permits) nextRound() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,9 +167,9 @@ func (p *permits) isUsedUp(l permitLimit) bool {
 	return !ok
 }
 
-// chooseNumber finds a number that can be taken; the run decides where the search begins. There is none
-// while a run of this process goes on under a lease that was lost: its permit may be another's
-// already. Call it with the lock.
+// chooseNumber finds a free number, starting at a hash of the run. There is none while a run of
+// this process continues under a lost lease, because its permit may have another holder. Call it
+// with the lock.
 func (p *permits) chooseNumber(l permitLimit, runID, process string) (number int, ok bool) {
 	for _, under := range p.own[l.id] {
 		if under != process {
@@ -194,7 +194,7 @@ func (p *permits) chooseNumber(l permitLimit, runID, process string) (number int
 
 var errLimited = errors.New("limit is used up")
 
-// acquire takes a permit for a run that is to be executed under a process id. Errors: errLimited,
+// acquire acquires a permit for a run that is executed under a process id. Errors: errLimited,
 // kv.ErrUnavailable.
 func (p *permits) acquire(ctx context.Context, l permitLimit, runID, process string) (permit, error) {
 	for {
@@ -205,7 +205,7 @@ func (p *permits) acquire(ctx context.Context, l permitLimit, runID, process str
 			return permit{}, errLimited
 		}
 		got := permit{id: l.id, number: n, holder: permitHolder{RunID: runID, Process: process, round: p.rounds}}
-		p.setHolder(l.id, n, got.holder, true) // for the other runs of this process
+		p.setHolder(l.id, n, got.holder, true) // visible to the other runs of this process
 		p.markUsed(l.id, n, process)
 		p.mu.Unlock()
 		err := p.createKey(ctx, &got)
@@ -222,7 +222,7 @@ func (p *permits) acquire(ctx context.Context, l permitLimit, runID, process str
 	}
 }
 
-// createKey takes the permit if it is free.
+// createKey creates the permit's key.
 func (p *permits) createKey(ctx context.Context, got *permit) error {
 	value, err := json.Marshal(got.holder)
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *permits) createKey(ctx context.Context, got *permit) error {
 	return nil
 }
 
-// rereadHolder sees who was faster.
+// rereadHolder reads the permit after a conflict.
 func (p *permits) rereadHolder(ctx context.Context, got permit) error {
 	e, err := p.store.Get(ctx, got.key())
 	p.mu.Lock()
@@ -260,7 +260,7 @@ func (p *permits) rereadHolder(ctx context.Context, got permit) error {
 	return nil
 }
 
-// abandon gives up a permit of which it is not known whether it is held.
+// abandon gives up a permit whose state is unknown; releaseLost deletes it.
 func (p *permits) abandon(got permit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,7 +269,7 @@ func (p *permits) abandon(got permit) {
 	p.lost[got.key()] = got.holder
 }
 
-// release gives a permit back. One that cannot be given back now is by settle.
+// release releases a permit. After a failure releaseLost retries.
 func (p *permits) release(ctx context.Context, got permit) {
 	err := p.store.Delete(ctx, got.key(), got.holder.rev)
 	p.mu.Lock()
@@ -286,8 +286,8 @@ func (p *permits) release(ctx context.Context, got permit) {
 	p.freed(got.id)
 }
 
-// deleteDead deletes the permits of dead processes. Those that a run of this process uses under a lease that
-// was lost are released when the run ends.
+// deleteDead deletes the permits of dead processes. A permit that a run of this process uses under
+// a lost lease is released when the run ends.
 func (p *permits) deleteDead(ctx context.Context) {
 	var dead []permit
 	p.mu.Lock()
@@ -303,14 +303,14 @@ func (p *permits) deleteDead(ctx context.Context) {
 	g.SetLimit(maxWrites)
 	for _, d := range dead {
 		g.Go(func() error {
-			_ = p.store.Delete(ctx, d.key(), d.holder.rev) // the watch shows what became of it
+			_ = p.store.Delete(ctx, d.key(), d.holder.rev) // the watch reports the result
 			return nil
 		})
 	}
 	_ = g.Wait()
 }
 
-// releaseLost gives back the permits that this process holds and does not use.
+// releaseLost releases the permits that this process holds and does not use.
 func (p *permits) releaseLost(ctx context.Context) {
 	p.mu.Lock()
 	lost := p.lost
@@ -328,7 +328,7 @@ func (p *permits) releaseLost(ctx context.Context) {
 			p.mu.Lock()
 			used := p.isUsed(id, number)
 			p.mu.Unlock()
-			if used || now.Process != h.Process { // whatever run it names, no run here uses it
+			if used || now.Process != h.Process { // whatever run it names, no run of this process uses it
 				continue
 			}
 			err = p.store.Delete(ctx, key, e.Revision)

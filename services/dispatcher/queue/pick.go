@@ -9,14 +9,14 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// assignSlots gives free slots to waiting runs until ctx ends.
+// assignSlots assigns free slots to waiting runs until ctx ends.
 func (s *Scheduler) assignSlots(ctx context.Context) {
 	t := time.NewTicker(s.cfg.Tick)
 	defer t.Stop()
 	for {
 		for ctx.Err() == nil && s.assignOne() {
 		}
-		if s.hasManyWaiting() { // to look through many lanes for nothing takes a while
+		if s.hasManyWaiting() { // scanning many lanes takes time
 			lifecycle.Wait(ctx, manyWaitingPause)
 		}
 		select {
@@ -40,7 +40,7 @@ func (s *Scheduler) hasManyWaiting() bool {
 	return s.book.Len() > manyWaiting
 }
 
-// assignOne claims the next waiting run in the background, if a slot is free for one.
+// assignOne claims the next waiting run in the background, if a slot is free for it.
 func (s *Scheduler) assignOne() bool {
 	s.mu.Lock()
 	t, ok := s.book.Next(s.deps.Clock(), s.slots)
@@ -56,7 +56,7 @@ func (s *Scheduler) assignOne() bool {
 	return true
 }
 
-// claimRun makes the ticket this process's and hands the run to the executor.
+// claimRun claims the ticket for this process and hands the run to the executor.
 func (s *Scheduler) claimRun(ctx context.Context, key, lane string, e entry) {
 	d := &delivery{scheduler: s, process: s.deps.Leases.Process(), key: key, ticket: e.ticket, rev: e.rev, frame: e.frame()}
 	l := limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, s.deps.Tenant(e.Tenant))
@@ -80,7 +80,7 @@ func (s *Scheduler) claimRun(ctx context.Context, key, lane string, e entry) {
 	s.releaseMine(key)
 }
 
-// blockLane has a lane wait for what it lacks.
+// blockLane blocks a lane until its limit may allow a run.
 func (s *Scheduler) blockLane(tenant, lane string, why Reason, wait time.Duration, err error) {
 	if err != nil && !errors.Is(err, errLostTicket) {
 		why, wait = Capacity, queueRetry
@@ -93,8 +93,9 @@ func (s *Scheduler) blockLane(tenant, lane string, why Reason, wait time.Duratio
 	s.book.Block(tenant, lane, s.deps.Clock().Add(wait))
 }
 
-// claimTicket writes this process into the ticket. A ticket that waited for a limit moves to those of runs
-// in execution, by which the dispatchers are scaled. Errors: errLostTicket, kv.ErrUnavailable.
+// claimTicket writes this process into the ticket. A ticket that waited for a limit moves to the
+// prefix of runs in execution, by which the dispatchers are scaled. Errors: errLostTicket,
+// kv.ErrUnavailable.
 func (s *Scheduler) claimTicket(ctx context.Context, d *delivery, charged bool) error {
 	d.ticket.Holder, d.ticket.NotBeforeMs = d.process, 0
 	d.ticket.Charged = d.ticket.Charged || charged
@@ -132,8 +133,8 @@ func (s *Scheduler) claimTicket(ctx context.Context, d *delivery, charged bool) 
 	return nil
 }
 
-// deleteMoved deletes a ticket that was moved before, and not deleted then: the run has another ticket.
-// Errors: errLostTicket, or why it could not be deleted now.
+// deleteMoved deletes a ticket that was moved earlier but not deleted: the run has another ticket.
+// Errors: errLostTicket, or the error of the deletion.
 func (s *Scheduler) deleteMoved(ctx context.Context, from string, rev uint64) error {
 	if err := s.deps.Tickets.Delete(ctx, from, rev); err != nil && !errors.Is(err, kv.ErrConflict) {
 		return err
@@ -141,7 +142,7 @@ func (s *Scheduler) deleteMoved(ctx context.Context, from string, rev uint64) er
 	return errLostTicket
 }
 
-// markMine notes that this process executes the ticket; false: it does already.
+// markMine records that this process executes the ticket; false if it already does.
 func (s *Scheduler) markMine(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +161,8 @@ func asLostTicket(err error) error {
 	return err
 }
 
-// dropIfUnchanged drops a ticket that could not be claimed at its revision, unless a later one has been seen:
-// the watch brings what there is.
+// dropIfUnchanged drops a ticket that could not be claimed at its revision, unless the watch has a
+// later one.
 func (s *Scheduler) dropIfUnchanged(key string, rev uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,31 +13,32 @@ import (
 	"waybill.dev/waybill/services/dispatcher/schedule"
 )
 
-// storeTimeout bounds one write of a ticket or a permit.
+// storeTimeout limits one write of a ticket or a permit.
 const storeTimeout = 5 * time.Second
 
-// maxWrites bounds the tickets that are written or claimed at a time.
+// maxWrites limits the concurrent writes of tickets.
 const maxWrites = 64
 
 // Deps are the scheduler's collaborators.
 type Deps struct {
 	Queue runlog.Queue
 	Log   runlog.Reader
-	// Tickets has the waiting runs and the permits, Rates the starts of rate limits. Records of
-	// Rates may be dropped after the longest period.
+	// Tickets has the waiting runs and the permits. Rates has the starts of rate limits; its
+	// records may be dropped after the longest period.
 	Tickets, Rates kv.Store
-	// Leases says which processes are alive. The lease of this one is valid before Serve is called.
+	// Leases is the liveness of dispatcher processes. The lease of this one is valid before Serve
+	// is called.
 	Leases Leases
-	// Tenant is what holds for a tenant now.
+	// Tenant returns the current settings of a tenant.
 	Tenant func(tenant string) Tenant
-	// Scheduled reports whether a run of the workflow may have settings in its record.
+	// Scheduled reports whether a run of the workflow may have a schedule in its record.
 	Scheduled func(tenant, workflowID string) bool
 	Clock     func() time.Time
 	Logger    *slog.Logger
 }
 
-// Scheduler hands out runs by share, priority and limits. It is a runlog.Queue; its deliveries have a
-// method Done, which must be called when their execution is over. It is safe for concurrent use.
+// Scheduler hands out runs by share, priority and limits. It is a runlog.Queue. Its deliveries have
+// a method Done, which must be called when their execution ends. It is safe for concurrent use.
 type Scheduler struct {
 	cfg     Config
 	deps    Deps
@@ -46,7 +47,7 @@ type Scheduler struct {
 	metrics metrics
 	ready   chan *delivery
 	writes  chan struct{}
-	changed chan struct{} // capacity 1: there may be something to pick
+	changed chan struct{} // capacity 1: a run may be ready to pick
 	freed   chan struct{} // capacity 1: a slot is free
 
 	mu           sync.Mutex // guards what follows
@@ -56,16 +57,16 @@ type Scheduler struct {
 	slots        *schedule.Slots
 	mine         map[string]bool // tickets that this process executes or is about to claim
 	rounds       map[string]int  // watches so far, by prefix
-	lagging      bool            // runs stay in the queue for too long
-	stopFetching func()          // ends the taking of runs
-	// parked and claimed count the tickets that were seen to be made and to be claimed.
+	lagging      bool            // runs stay in the queue longer than MaxLag
+	stopFetching func()          // stops fetching runs
+	// parked and claimed count the observed creations and claims of tickets.
 	parked, claimed, handed uint64
 	byTenant                map[string]int
 	byReason                map[Reason]int
 	heldTickets             int
 }
 
-// New makes a scheduler; Serve runs it.
+// New returns a scheduler; Serve runs it.
 func New(cfg Config, d Deps) *Scheduler {
 	cfg = cfg.withDefaults()
 	k := &Scheduler{
@@ -79,8 +80,8 @@ func New(cfg Config, d Deps) *Scheduler {
 	return k
 }
 
-// Drain has the scheduler take no further runs; those that no executor has are released. The runs in
-// execution go on, and end their deliveries as ever.
+// Drain stops fetching runs, and releases those that no executor has. Runs in execution continue,
+// and end their deliveries as usual.
 func (s *Scheduler) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,16 +90,16 @@ func (s *Scheduler) Drain() {
 	}
 }
 
-// Want is of no effect: the scheduler fetches a run for each of its own slots.
+// Want has no effect: the scheduler fetches a run for each of its own slots.
 func (s *Scheduler) Want(int) {}
 
-// Close takes no further runs, and gives back those that no executor has; see runlog.Queue.
+// Close stops fetching runs and closes the queue; see runlog.Queue.
 func (s *Scheduler) Close() {
 	s.Drain()
 	s.deps.Queue.Close()
 }
 
-// Next waits for the next run to execute; see runlog.Queue.
+// Next returns the next run to execute; see runlog.Queue.
 func (s *Scheduler) Next(ctx context.Context) (runlog.Delivery, error) {
 	select {
 	case d := <-s.ready:
@@ -108,7 +109,7 @@ func (s *Scheduler) Next(ctx context.Context) (runlog.Delivery, error) {
 	}
 }
 
-// Depth adds the tickets to what is in the queue; see runlog.Queue.
+// Depth adds the tickets to the depth of the queue; see runlog.Queue.
 func (s *Scheduler) Depth(ctx context.Context) (runlog.Depth, error) {
 	d, err := s.deps.Queue.Depth(ctx)
 	if err != nil {
@@ -119,20 +120,20 @@ func (s *Scheduler) Depth(ctx context.Context) (runlog.Depth, error) {
 	d.Parked, d.Limited = s.byReason[Capacity], s.byReason[Concurrency]+s.byReason[Rate]
 	d.Waiting += d.Parked
 	d.Held += s.heldTickets
-	// A run that became a ticket counts as handed out when the ticket is claimed.
+	// A run with a ticket counts as handed out when the ticket is claimed.
 	s.handed = max(s.handed, d.HandedOut+s.claimed-min(s.parked, d.HandedOut+s.claimed))
 	d.HandedOut = s.handed
 	return d, nil
 }
 
-// Parked is how many runs of a tenant wait for a slot.
+// Parked is the number of a tenant's runs that wait for a slot.
 func (s *Scheduler) Parked(tenant string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byTenant[tenant]
 }
 
-// signalPick has the picker look.
+// signalPick makes assignSlots check the tickets.
 func (s *Scheduler) signalPick() {
 	select {
 	case s.changed <- struct{}{}:
@@ -140,7 +141,7 @@ func (s *Scheduler) signalPick() {
 	}
 }
 
-// freeSlot takes a slot back.
+// freeSlot returns a tenant's slot.
 func (s *Scheduler) freeSlot(tenant string) {
 	s.mu.Lock()
 	s.slots.Release(tenant)
@@ -152,7 +153,7 @@ func (s *Scheduler) freeSlot(tenant string) {
 	s.signalPick()
 }
 
-// permitFreed hears that a permit is free.
+// permitFreed unblocks the lanes of a limit after a permit became free.
 func (s *Scheduler) permitFreed(id string) {
 	s.mu.Lock()
 	s.book.Unblock(id)
@@ -160,7 +161,7 @@ func (s *Scheduler) permitFreed(id string) {
 	s.signalPick()
 }
 
-// drainWrites waits for the writes on their way.
+// drainWrites waits for running writes.
 func (s *Scheduler) drainWrites() {
 	for range maxWrites {
 		s.writes <- struct{}{}
@@ -170,14 +171,14 @@ func (s *Scheduler) drainWrites() {
 	}
 }
 
-// runWrite runs f in the background, with room for maxWrites at a time.
+// runWrite runs f in the background, up to maxWrites at a time.
 func (s *Scheduler) runWrite(f func(context.Context)) {
 	s.writes <- struct{}{}
 	go func() {
 		defer func() { <-s.writes }()
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
-		_ = lifecycle.Contain(s.deps.Logger, "waiting", func() error { f(ctx); return nil }) // the run's delivery lapses
+		_ = lifecycle.Contain(s.deps.Logger, "waiting", func() error { f(ctx); return nil }) // after a panic the run's delivery lapses
 	}()
 }
 

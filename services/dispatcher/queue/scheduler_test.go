@@ -80,7 +80,7 @@ func TestScheduler_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(d.Collectors()...)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
-# HELP waybill_dispatcher_waiting_runs Runs that wait outside the queue, of all dispatchers, by reason.
+# HELP waybill_dispatcher_waiting_runs Runs of all dispatchers that wait outside the queue, by reason.
 # TYPE waybill_dispatcher_waiting_runs gauge
 waybill_dispatcher_waiting_runs{reason="capacity"} %d
 waybill_dispatcher_waiting_runs{reason="concurrency"} 0

@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// Serve runs the scheduler around work, which takes runs with Next until its ctx ends and then sees its
-// runs through. What the scheduler needs for that goes on until work returns.
+// Serve runs the scheduler while work fetches runs with Next. When its ctx ends, work completes its
+// runs. The scheduler's watches and writes continue until work returns.
 func (s *Scheduler) Serve(ctx context.Context, work func(context.Context) error) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -40,7 +40,7 @@ func (s *Scheduler) Serve(ctx context.Context, work func(context.Context) error)
 	return err
 }
 
-// loop runs a loop of the scheduler until ctx ends, again after a panic.
+// loop runs a loop of the scheduler until ctx ends, and restarts it after a panic.
 func (s *Scheduler) loop(ctx context.Context, name string, run func(context.Context)) {
 	_ = lifecycle.Restart(ctx, s.deps.Logger, "waiting "+name, func(ctx context.Context) error { // its error is that of ctx
 		run(ctx)
@@ -48,7 +48,8 @@ func (s *Scheduler) loop(ctx context.Context, name string, run func(context.Cont
 	})
 }
 
-// startWatches starts what the scheduler knows things by, and waits until it knows what there is.
+// startWatches starts the watches of tickets and permits, and waits until they have reported all
+// present ones.
 func (s *Scheduler) startWatches(ctx, behind context.Context, wg *sync.WaitGroup) error {
 	seen := make(chan struct{}, 3)
 	wg.Go(func() {
@@ -70,8 +71,8 @@ func (s *Scheduler) startWatches(ctx, behind context.Context, wg *sync.WaitGroup
 	return nil
 }
 
-// watchKeys watches the keys under a prefix until ctx ends, from the start now and then: an event
-// that was lost does no lasting harm.
+// watchKeys watches the keys under a prefix until ctx ends. It restarts from the beginning
+// regularly, which repairs the effect of a lost event.
 func (s *Scheduler) watchKeys(ctx context.Context, prefix string, take func(kv.Entry), begin, sweep func(), seen chan<- struct{}) {
 	first := true
 	for ctx.Err() == nil {
@@ -103,7 +104,8 @@ func (s *Scheduler) watchKeys(ctx context.Context, prefix string, take func(kv.E
 	}
 }
 
-// freeUnused frees what dead processes hold, and what this one holds without use.
+// freeUnused frees the tickets and permits of dead processes, and permits that this process holds
+// without use.
 func (s *Scheduler) freeUnused(ctx context.Context) {
 	for lifecycle.Wait(ctx, s.cfg.Tick) {
 		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -116,7 +118,7 @@ func (s *Scheduler) freeUnused(ctx context.Context) {
 	}
 }
 
-// releaseAll releases the runs that were picked and not taken.
+// releaseAll releases the runs that were picked and not fetched.
 func (s *Scheduler) releaseAll() {
 	s.drainWrites()
 	for {

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// applyTicket takes what became of a ticket.
+// applyTicket applies a change of a ticket.
 func (s *Scheduler) applyTicket(e kv.Entry) {
 	var t ticket
 	if e.Value != nil {
@@ -40,14 +40,14 @@ func (s *Scheduler) applyTicket(e kv.Entry) {
 // prefixOf is the prefix of a ticket's key.
 func prefixOf(key string) string { return key[:strings.IndexByte(key, '.')+1] }
 
-// nextRound begins a round: what the watch that follows does not see is dropped by sweep.
+// nextRound starts a watch round: sweep drops what the watch does not report.
 func (s *Scheduler) nextRound(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rounds[prefix]++
 }
 
-// sweep drops the tickets under a prefix that the last watch did not see.
+// sweep drops the tickets under a prefix that the last watch did not report.
 func (s *Scheduler) sweep(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Scheduler) sweep(prefix string) {
 	}
 }
 
-// putEntry notes a ticket. Call it with the lock.
+// putEntry stores a ticket. Call it with the lock.
 func (s *Scheduler) putEntry(key string, e entry) {
 	s.countEntry(key, -1)
 	s.entries[key] = e
@@ -68,7 +68,7 @@ func (s *Scheduler) putEntry(key string, e entry) {
 	s.listEntry(key)
 }
 
-// dropEntry forgets a ticket. Call it with the lock.
+// dropEntry removes a ticket. Call it with the lock.
 func (s *Scheduler) dropEntry(key string) {
 	s.countEntry(key, -1)
 	s.unindexRun(key, s.entries[key])
@@ -76,7 +76,7 @@ func (s *Scheduler) dropEntry(key string) {
 	s.book.Remove(key)
 }
 
-// countEntry adds the ticket to the totals, or takes it away. Call it with the lock.
+// countEntry adds n to the totals of the ticket. Call it with the lock.
 func (s *Scheduler) countEntry(key string, n int) {
 	e, ok := s.entries[key]
 	s.holders.count(e.Holder, n)
@@ -94,10 +94,10 @@ func (s *Scheduler) countEntry(key string, n int) {
 	}
 }
 
-// listEntry puts a ticket into the book if it can be claimed. Call it with the lock.
+// listEntry adds a ticket to the wait list if it can be claimed. Call it with the lock.
 func (s *Scheduler) listEntry(key string) {
 	e, ok := s.entries[key]
-	// One that names this process, and is not its own, was claimed by a call whose answer was
+	// A ticket that names this process, and is not in mine, was claimed by a call whose answer was
 	// lost.
 	if !ok || s.mine[key] || e.Holder != s.deps.Leases.Process() && !s.holders.isDead(e.Holder) {
 		s.book.Remove(key)
@@ -118,7 +118,7 @@ func (s *Scheduler) relistHolder(process string) {
 	s.signalPick()
 }
 
-// releaseMine ends this process's hold of a ticket; it can be claimed again.
+// releaseMine ends this process's use of a ticket; it can be claimed again.
 func (s *Scheduler) releaseMine(key string) {
 	s.mu.Lock()
 	delete(s.mine, key)

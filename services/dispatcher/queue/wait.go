@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// Retry is the reason of a run that was handed back and waits until it is executed again. No ticket
-// has it.
+// Retry is the reason of a run that was handed back and waits for its next execution. No ticket has
+// it.
 const Retry Reason = "retry"
 
 // Scope is where a limit is set.
@@ -39,7 +39,8 @@ type Wait struct {
 	Since, Until time.Time
 }
 
-// Waits finds those of a tenant's runs that wait for a slot or a limit. Errors: kv.ErrUnavailable.
+// Waits returns why runs of a tenant wait, for those that wait for a slot or a limit. Errors:
+// kv.ErrUnavailable.
 func (s *Scheduler) Waits(ctx context.Context, tenant string, runIDs []string) (map[string]Wait, error) {
 	out := map[string]Wait{}
 	starts := map[string]rateRecord{}
@@ -57,9 +58,9 @@ func (s *Scheduler) Waits(ctx context.Context, tenant string, runIDs []string) (
 	return out, nil
 }
 
-// findWaiting finds the ticket of a run that no process executes. A run that is executed and has another
-// ticket for a later wake does not wait. A ticket that is being claimed still waits: its limits are
-// not taken yet.
+// findWaiting finds the ticket of a run that no process executes. A run in execution with another
+// ticket for a later wake does not wait. A ticket that is being claimed still waits, because its
+// limits are not acquired yet.
 func (s *Scheduler) findWaiting(tenant, runID string) (found entry, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +76,8 @@ func (s *Scheduler) findWaiting(tenant, runID string) (found entry, ok bool) {
 	return found, ok
 }
 
-// explainWait finds the limit that a ticket waits for now: it may be another one than when the run
-// began to wait. starts are the rate records read so far.
+// explainWait finds the limit that a ticket waits for now, which may differ from that at the start
+// of the wait. starts are the rate records read so far.
 func (s *Scheduler) explainWait(ctx context.Context, e entry, starts map[string]rateRecord) (Wait, error) {
 	now := s.deps.Clock()
 	since := time.UnixMilli(e.ParkedMs)
@@ -123,7 +124,7 @@ func (s *Scheduler) explainWait(ctx context.Context, e entry, starts map[string]
 	}
 }
 
-// startsIn is how long the next start of a rate limit must wait.
+// startsIn is the time until a rate limit allows the next start.
 func (s *Scheduler) startsIn(ctx context.Context, l rateLimit, read map[string]rateRecord, now time.Time) (time.Duration, error) {
 	r, ok := read[l.id]
 	if !ok {
@@ -150,7 +151,7 @@ func scopeOf(id string, e entry) Scope {
 // runKey names a run among the tickets.
 type runKey struct{ tenant, runID string }
 
-// indexRun notes that a ticket is of its run. Call it with the lock.
+// indexRun adds a ticket to the index of its run. Call it with the lock.
 func (s *Scheduler) indexRun(key string, e entry) {
 	run := runKey{e.Tenant, e.RunID}
 	if s.byRun[run] == nil {
@@ -159,7 +160,7 @@ func (s *Scheduler) indexRun(key string, e entry) {
 	s.byRun[run][key] = struct{}{}
 }
 
-// unindexRun forgets a ticket of its run. Call it with the lock.
+// unindexRun removes a ticket from the index of its run. Call it with the lock.
 func (s *Scheduler) unindexRun(key string, e entry) {
 	run := runKey{e.Tenant, e.RunID}
 	if delete(s.byRun[run], key); len(s.byRun[run]) == 0 {

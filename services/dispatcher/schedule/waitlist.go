@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// AgeStep is how long a run waits until it counts as one priority higher.
+// AgeStep is the waiting time that raises a run's priority by one.
 const AgeStep = 30 * time.Second
 
-// keptBlocks is how many blocks are kept before those that have ended are dropped.
+// keptBlocks is the number of blocks above which expired ones are dropped.
 const keptBlocks = 1024
 
 // Ticket is a run that waits for a slot.
@@ -19,21 +19,20 @@ type Ticket struct {
 	// ID is unique among tickets.
 	ID     string
 	Tenant string
-	// Lane names the limits that the run is subject to; empty: none. Runs of one lane wait in
-	// line.
+	// Lane identifies the limits of the run; empty means none. Runs of one lane wait in line.
 	Lane     string
 	Priority int
-	// Order is the run's place in its lane: the lower, the earlier.
+	// Order is the run's position in its lane: the lowest is first.
 	Order uint64
-	// Since is when it began to wait, NotBefore when it may be served at the earliest.
+	// Since is when the run began to wait, NotBefore when it may start at the earliest.
 	Since, NotBefore time.Time
 }
 
-// WaitList holds the waiting runs that a dispatcher may pick. It is not safe for concurrent use.
+// WaitList has the waiting runs that a dispatcher may pick. It is not safe for concurrent use.
 type WaitList struct {
 	tickets map[string]Ticket
 	tenants map[string]*line
-	// blocked says until when the runs of a lane cannot be served.
+	// blocked is the time until which the runs of a lane are blocked.
 	blocked map[laneKey]time.Time
 	served  uint64
 }
@@ -44,7 +43,7 @@ type laneKey struct{ tenant, lane string }
 type line struct {
 	tenant string
 	queues map[queueKey][]Ticket // each sorted by Order; none is empty
-	// served is the number of the last pick of the tenant.
+	// served is the number of the tenant's last pick.
 	served uint64
 }
 
@@ -53,22 +52,22 @@ type queueKey struct {
 	priority int
 }
 
-// NewWaitList is an empty book.
+// NewWaitList returns an empty list.
 func NewWaitList() *WaitList {
 	return &WaitList{tickets: map[string]Ticket{}, tenants: map[string]*line{}, blocked: map[laneKey]time.Time{}}
 }
 
-// Len is how many runs wait.
-func (b *WaitList) Len() int { return len(b.tickets) }
+// Len is the number of waiting runs.
+func (w *WaitList) Len() int { return len(w.tickets) }
 
 // Put adds a ticket, or replaces the one of the same ID.
-func (b *WaitList) Put(t Ticket) {
-	b.Remove(t.ID)
-	b.tickets[t.ID] = t
-	l := b.tenants[t.Tenant]
+func (w *WaitList) Put(t Ticket) {
+	w.Remove(t.ID)
+	w.tickets[t.ID] = t
+	l := w.tenants[t.Tenant]
 	if l == nil {
 		l = &line{tenant: t.Tenant, queues: map[queueKey][]Ticket{}}
-		b.tenants[t.Tenant] = l
+		w.tenants[t.Tenant] = l
 	}
 	k := queueKey{t.Lane, t.Priority}
 	at, _ := slices.BinarySearchFunc(l.queues[k], t, inOrder)
@@ -81,17 +80,17 @@ func inOrder(a, b Ticket) int {
 }
 
 // Remove drops a ticket; an unknown ID changes nothing.
-func (b *WaitList) Remove(id string) {
-	t, ok := b.tickets[id]
+func (w *WaitList) Remove(id string) {
+	t, ok := w.tickets[id]
 	if !ok {
 		return
 	}
-	delete(b.tickets, id)
-	l, k := b.tenants[t.Tenant], queueKey{t.Lane, t.Priority}
+	delete(w.tickets, id)
+	l, k := w.tenants[t.Tenant], queueKey{t.Lane, t.Priority}
 	q := l.queues[k]
 	if at, found := slices.BinarySearchFunc(q, t, inOrder); found {
 		if at == 0 {
-			q = q[1:] // the usual case moves nothing
+			q = q[1:] // the usual case, without a copy
 		} else {
 			q = slices.Delete(q, at, at+1)
 		}
@@ -101,38 +100,38 @@ func (b *WaitList) Remove(id string) {
 		return
 	}
 	if delete(l.queues, k); len(l.queues) == 0 {
-		delete(b.tenants, t.Tenant)
+		delete(w.tenants, t.Tenant)
 	}
 }
 
 // Block keeps the runs of a lane waiting until an instant, or until Unblock.
-func (b *WaitList) Block(tenant, lane string, until time.Time) {
-	b.blocked[laneKey{tenant, lane}] = until
+func (w *WaitList) Block(tenant, lane string, until time.Time) {
+	w.blocked[laneKey{tenant, lane}] = until
 }
 
 // Unblock ends the block of all lanes whose name contains part.
-func (b *WaitList) Unblock(part string) {
-	for k := range b.blocked {
+func (w *WaitList) Unblock(part string) {
+	for k := range w.blocked {
 		if strings.Contains(k.lane, part) {
-			delete(b.blocked, k)
+			delete(w.blocked, k)
 		}
 	}
 }
 
 // isBlocked reports whether a lane is blocked, and forgets a block that has ended.
-func (b *WaitList) isBlocked(tenant, lane string, now time.Time) bool {
+func (w *WaitList) isBlocked(tenant, lane string, now time.Time) bool {
 	k := laneKey{tenant, lane}
-	until, ok := b.blocked[k]
+	until, ok := w.blocked[k]
 	if ok && !until.After(now) {
-		delete(b.blocked, k)
+		delete(w.blocked, k)
 		return false
 	}
 	return ok
 }
 
-// HasWaiting reports whether runs of the lane wait: a new one must line up behind them.
-func (b *WaitList) HasWaiting(tenant, lane string) bool {
-	if l := b.tenants[tenant]; l != nil {
+// HasWaiting reports whether runs of the lane wait: a new one must wait behind them.
+func (w *WaitList) HasWaiting(tenant, lane string) bool {
+	if l := w.tenants[tenant]; l != nil {
 		for k := range l.queues {
 			if k.lane == lane {
 				return true
@@ -143,23 +142,23 @@ func (b *WaitList) HasWaiting(tenant, lane string) bool {
 }
 
 // Ready reports whether a run of the tenant waits for a slot only.
-func (b *WaitList) Ready(tenant string, now time.Time) bool {
-	l := b.tenants[tenant]
+func (w *WaitList) Ready(tenant string, now time.Time) bool {
+	l := w.tenants[tenant]
 	if l == nil {
 		return false
 	}
-	_, ok := b.head(l, now)
+	_, ok := w.head(l, now)
 	return ok
 }
 
-// Next picks the run that gets the next slot and removes it from the book. ok is false if no slot
-// is free for the runs that wait.
-func (b *WaitList) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
-	if len(b.blocked) > 2*len(b.tickets)+keptBlocks { // of lanes that are empty now
-		maps.DeleteFunc(b.blocked, func(_ laneKey, until time.Time) bool { return !until.After(now) })
+// Next picks the run for the next slot and removes it from the list. ok is false if no waiting run
+// may have a slot.
+func (w *WaitList) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
+	if len(w.blocked) > 2*len(w.tickets)+keptBlocks { // of empty lanes
+		maps.DeleteFunc(w.blocked, func(_ laneKey, until time.Time) bool { return !until.After(now) })
 	}
-	lines := make([]*line, 0, len(b.tenants))
-	for _, l := range b.tenants {
+	lines := make([]*line, 0, len(w.tenants))
+	for _, l := range w.tenants {
 		lines = append(lines, l)
 	}
 	slices.SortFunc(lines, func(x, y *line) int {
@@ -169,20 +168,20 @@ func (b *WaitList) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
 		if !s.Fits(l.tenant) {
 			continue
 		}
-		if t, ok := b.head(l, now); ok {
-			b.served++
-			l.served = b.served
-			b.Remove(t.ID)
+		if t, ok := w.head(l, now); ok {
+			w.served++
+			l.served = w.served
+			w.Remove(t.ID)
 			return t, true
 		}
 	}
 	return Ticket{}, false
 }
 
-// head is the tenant's run to serve next.
-func (b *WaitList) head(l *line, now time.Time) (best Ticket, ok bool) {
+// head is the tenant's next run.
+func (w *WaitList) head(l *line, now time.Time) (best Ticket, ok bool) {
 	for k, q := range l.queues {
-		if b.isBlocked(l.tenant, k.lane, now) {
+		if w.isBlocked(l.tenant, k.lane, now) {
 			continue
 		}
 		at := slices.IndexFunc(q, func(t Ticket) bool { return !t.NotBefore.After(now) })
@@ -196,10 +195,10 @@ func (b *WaitList) head(l *line, now time.Time) (best Ticket, ok bool) {
 	return best, ok
 }
 
-// isServedBefore reports whether a is served before b, which is of the same tenant.
+// isServedBefore reports whether a is served before b, of the same tenant.
 func isServedBefore(a, b Ticket, now time.Time) bool {
 	return cmp.Or(cmp.Compare(agedPriority(b, now), agedPriority(a, now)), inOrder(a, b)) < 0
 }
 
-// agedPriority is the ticket's priority after its time of waiting.
+// agedPriority is the ticket's priority after its waiting time.
 func agedPriority(t Ticket, now time.Time) int { return t.Priority + int(now.Sub(t.Since)/AgeStep) }

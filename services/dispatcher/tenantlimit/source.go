@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// maxFile bounds the file, in bytes.
+	// maxFile limits the file, in bytes.
 	maxFile = 4 << 20
 	// pollInterval is how often the file is read.
 	pollInterval = 2 * time.Second
 )
 
-// Source has the limits of a file and follows its changes. The nil Source has none. It is safe for
-// concurrent use.
+// Source provides the limits of a file and follows its changes. The nil Source has no limits. It is
+// safe for concurrent use.
 type Source struct {
-	file string
-	log  *slog.Logger
-	current  atomic.Pointer[Limits]
-	// Only Run uses what follows: the document last read, and whether it was refused.
-	doc []byte
+	file    string
+	log     *slog.Logger
+	current atomic.Pointer[Limits]
+	// Only Run uses the fields below: the last document, and the last logged error.
+	doc       []byte
 	lastError string
 }
 
-// Open reads the file; a file that cannot be read or is not valid is an error.
+// Open reads the file. An unreadable or invalid file is an error.
 func Open(file string, log *slog.Logger) (*Source, error) {
 	s := &Source{file: file, log: log}
 	doc, err := readFile(file)
@@ -45,13 +45,13 @@ func Open(file string, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// readFile reads the whole file, up to its limit.
+// readFile reads the file up to its size limit.
 func readFile(file string) ([]byte, error) {
 	f, err := os.Open(file) //nolint:gosec // G304: the operator names the file
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(doc) > maxFile {
 		err = fmt.Errorf("file has more than %d bytes", maxFile)
@@ -59,7 +59,7 @@ func readFile(file string) ([]byte, error) {
 	return doc, err
 }
 
-// For is what holds for a tenant now.
+// For returns the current limits of a tenant.
 func (s *Source) For(tenant string) Tenant {
 	if s == nil {
 		return (*Limits)(nil).For(tenant)
@@ -67,7 +67,7 @@ func (s *Source) For(tenant string) Tenant {
 	return s.current.Load().For(tenant)
 }
 
-// Run follows the file until ctx ends.
+// Run follows changes of the file until ctx ends.
 func (s *Source) Run(ctx context.Context) error {
 	if s == nil {
 		<-ctx.Done()
@@ -85,8 +85,8 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// Reload reads the file once. A file that is away, half-written or not valid leaves the limits as
-// they are; each such state is logged once.
+// Reload reads the file once. A missing, half-written or invalid file leaves the limits unchanged;
+// each such state is logged once.
 func (s *Source) Reload() {
 	doc, err := readFile(s.file)
 	if err == nil {
