@@ -12,13 +12,13 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// Handler learns what becomes of leases.
+// Handler handles lost and expired leases.
 type Handler interface {
-	// Lost is called when this process lost its lease: what it executes must stop. The process
-	// has a new id afterwards.
+	// Lost is called when this process lost its lease: its sessions must stop. The process has a
+	// new id afterwards.
 	Lost(process string)
-	// Orphaned hands the runs of a process whose lease is over to the queue. It is called again
-	// until it returns nil.
+	// Orphaned enqueues the runs of a process whose lease is over. It is called again until it
+	// returns nil.
 	Orphaned(ctx context.Context, process string) error
 }
 
@@ -44,7 +44,7 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	})
 	for pause := t.interval(); lifecycle.Wait(ctx, pause); {
 		pause = t.interval()
-		if t.isReleased() { // released: there is nothing to renew
+		if t.isReleased() { // released: nothing to renew
 			continue
 		}
 		bounded, done := context.WithTimeout(ctx, t.cfg.Duration)
@@ -74,7 +74,7 @@ func (t *Table) isReleased() bool {
 
 func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
 
-// observe keeps the view of the other leases. ready is closed once all present ones are known.
+// observe tracks the other leases. ready is closed once all present ones are known.
 func (t *Table) observe(ctx context.Context, ready chan struct{}) {
 	for ctx.Err() == nil {
 		err := t.store.Watch(ctx, prefix, ready, t.applyEntry)
@@ -102,13 +102,13 @@ func (t *Table) applyEntry(e kv.Entry) {
 		return
 	}
 	r, err := parse(e)
-	if err != nil { // its process is expired like any other, once it stays silent
+	if err != nil { // an unreadable lease expires like any other
 		r = Record{Process: process, State: Held, DurationMs: t.cfg.Duration.Milliseconds()}
 	}
 	t.recordObservation(process, r, e.Revision)
 }
 
-// recordObservation keeps what was observed of another lease. Call it with the lock.
+// recordObservation stores an observed lease. Call it with the lock.
 func (t *Table) recordObservation(process string, r Record, revision uint64) {
 	s := t.others[process]
 	if s != nil && s.revision >= revision {
@@ -120,13 +120,13 @@ func (t *Table) recordObservation(process string, r Record, revision uint64) {
 	}
 }
 
-// forgetLease drops a lease without a record. Call it with the lock.
+// forgetLease removes a lease without a record. Call it with the lock.
 func (t *Table) forgetLease(process string) {
 	delete(t.others, process)
 	t.notify()
 }
 
-// takeOverSilent expires silent leases and hands the runs of their processes on.
+// takeOverSilent expires silent leases and enqueues the runs of their processes.
 func (t *Table) takeOverSilent(ctx context.Context, h Handler) {
 	for ; ctx.Err() == nil; lifecycle.Wait(ctx, t.interval()/2) {
 		for _, s := range t.silentLeases() {
@@ -151,7 +151,7 @@ func (t *Table) takeOverSilent(ctx context.Context, h Handler) {
 	}
 }
 
-// recheck forgets a lease whose deletion was missed, as after a long time without the store.
+// recheck removes a lease whose deletion was missed, for example during an outage of the store.
 func (t *Table) recheck(ctx context.Context, process string) {
 	if _, _, err := t.read(ctx, process); errors.Is(err, kv.ErrNotFound) {
 		t.mu.Lock()
@@ -165,7 +165,7 @@ func (t *Table) silentLeases() []observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if !t.isValid(now) { // the store may be what is silent
+	if !t.isValid(now) { // the store itself may be unavailable
 		return nil
 	}
 	return t.selectLeases(func(s *observation) bool {
@@ -176,8 +176,8 @@ func (t *Table) silentLeases() []observation {
 	})
 }
 
-// leasesToHandOver are the leases that are over and whose runs this process hands on: its own expiries at
-// once, those of others when they have not done it for a while.
+// leasesToHandOver are the leases that are over and whose runs this process enqueues: its own
+// expiries immediately, others after a while.
 func (t *Table) leasesToHandOver() []observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func (t *Table) leasesToHandOver() []observation {
 	})
 }
 
-// hasSmallestID reports that this process has the smallest id of those that are alive. Call it with the
+// hasSmallestID reports that this process has the smallest id of the live ones. Call it with the
 // lock.
 func (t *Table) hasSmallestID() bool {
 	for id, s := range t.others {
@@ -202,7 +202,7 @@ func (t *Table) hasSmallestID() bool {
 	return true
 }
 
-// selectLeases are those that a condition holds for, in the order of their ids. Call it with the lock.
+// selectLeases returns the leases that meet a condition, ordered by id. Call it with the lock.
 func (t *Table) selectLeases(are func(*observation) bool) []observation {
 	var out []observation
 	for _, s := range t.others {
@@ -214,7 +214,7 @@ func (t *Table) selectLeases(are func(*observation) bool) []observation {
 	return out
 }
 
-// expire ends a lease that is at revision; 0: that has no record. Errors: kv.ErrConflict if it was
+// expire ends a lease at a revision; 0 means without a record. Errors: kv.ErrConflict if it was
 // renewed.
 func (t *Table) expire(ctx context.Context, process string, revision uint64) (Record, error) {
 	t.mu.Lock()
@@ -234,8 +234,8 @@ func (t *Table) expire(ctx context.Context, process string, revision uint64) (Re
 	return r, nil
 }
 
-// Alive reports whether a process may act on the runs that it owns. False is final: the process
-// cannot renew any more. Errors: kv.ErrUnavailable.
+// Alive reports whether a process may act on the runs that it owns. False is final, because the
+// process cannot renew any more. Errors: kv.ErrUnavailable.
 func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 	t.mu.Lock()
 	own, s := process == t.own.Process, t.others[process]
@@ -249,8 +249,8 @@ func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 	case s != nil:
 		return true, nil
 	}
-	// Its record may be unknown here because it is new. Only a write finds out: a read may be
-	// served by a replica that is behind.
+	// The record of a new process may be unknown here. Only a write is conclusive: a read may be
+	// served by a lagging replica.
 	_, err := t.expire(ctx, process, 0)
 	switch {
 	case err == nil:
@@ -266,13 +266,13 @@ func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 	}
 }
 
-// Lookup returns the lease of a process, for people. Errors: kv.ErrNotFound, kv.ErrUnavailable.
+// Lookup returns the lease of a process, for operators. Errors: kv.ErrNotFound, kv.ErrUnavailable.
 func (t *Table) Lookup(ctx context.Context, process string) (Record, error) {
 	r, _, err := t.read(ctx, process)
 	return r, err
 }
 
-// Live is how many dispatchers execute runs, this one included.
+// Live is the number of dispatchers that execute runs, including this one.
 func (t *Table) Live() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

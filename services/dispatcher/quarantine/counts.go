@@ -8,13 +8,13 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// counts are the quarantined runs by reason, as last read.
+// counts are the quarantined runs by reason, at the last read.
 type counts struct {
 	mu sync.Mutex // guards by
 	by map[string]int
 }
 
-// emptyCounts has each reason with no runs.
+// emptyCounts has every reason with 0 runs.
 func emptyCounts() map[string]int {
 	by := map[string]int{}
 	for _, reason := range Reasons() {
@@ -37,8 +37,8 @@ func (c *counts) set(all []kv.Entry) {
 	c.by = by
 }
 
-// Counts are the quarantined runs of the installation by reason, as of the last time that the
-// list was read. Every reason is there.
+// Counts returns the quarantined runs of the installation by reason, at the last read of the list.
+// It has every reason.
 func (l *List) Counts() map[string]int {
 	l.count.mu.Lock()
 	defer l.count.mu.Unlock()

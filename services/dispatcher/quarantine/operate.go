@@ -19,12 +19,12 @@ import (
 type Record struct {
 	Run    subject.Run
 	Reason string
-	// Since is when it was quarantined first; zero if an older release did it.
+	// Since is the time of the first quarantine; zero if an older release recorded it.
 	Since time.Time
-	// Next is when it is checked again, after Checks checks.
+	// Next is the time of the next check, after Checks checks.
 	Next   time.Time
 	Checks int
-	// Tries is how often the run was handed out before it was quarantined.
+	// Tries is the number of deliveries before the quarantine.
 	Tries int
 }
 
@@ -38,8 +38,8 @@ func (e entry) record() Record {
 	return r
 }
 
-// ForTenant lists a tenant's quarantined runs with ids after a given one, by id. more reports
-// that others follow. Errors: kv.ErrUnavailable.
+// ForTenant lists a tenant's quarantined runs with ids after a given one, ordered by id. more
+// reports that others follow. Errors: kv.ErrUnavailable.
 func (l *List) ForTenant(ctx context.Context, tenant, after string, limit int) (records []Record, more bool, err error) {
 	all, err := kv.List(ctx, l.store, prefix+tenant+".")
 	if err != nil {
@@ -81,8 +81,8 @@ func (l *List) getEntry(ctx context.Context, tenant, runID string) (e entry, rev
 	return e, there.Revision, nil
 }
 
-// Holds reports whether a run is quarantined, and no check has put it back or may have. Errors:
-// kv.ErrUnavailable.
+// Holds reports whether a run is quarantined, and no check has enqueued it again or may have.
+// Errors: kv.ErrUnavailable.
 func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
 	e, _, err := l.getEntry(ctx, r.Tenant, r.RunID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
@@ -95,8 +95,9 @@ func notQuarantined() *fault.Error {
 	return fault.New(fault.NotQuarantined, "this run is not in quarantine")
 }
 
-// Retry puts a run back now. back is false if it has ended. Errors: fault.NotQuarantined,
-// fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and those of the log.
+// Retry checks a run and enqueues it now. back is false if it has ended. Errors:
+// fault.NotQuarantined, fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and
+// those of the log.
 func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err error) {
 	e, revision, err := l.getEntry(ctx, tenant, runID)
 	if err != nil {
@@ -112,7 +113,7 @@ func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err 
 	return back, nil
 }
 
-// Release takes a run that was ended off the list.
+// Release removes a run that was ended from the list.
 func (l *List) Release(ctx context.Context, tenant, runID string) error {
 	e, revision, err := l.getEntry(ctx, tenant, runID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
@@ -126,7 +127,7 @@ func (l *List) Release(ctx context.Context, tenant, runID string) error {
 	return err
 }
 
-// remedy says what helps.
+// remedy is the recommended action for a reason.
 func remedy(reason string) string {
 	switch reason {
 	case ReasonDamaged:

@@ -15,43 +15,42 @@ import (
 )
 
 const (
-	// pageSize is how many overdue timers are read at a time.
+	// pageSize limits the overdue timers of one query.
 	pageSize = 1000
-	// maxAhead limits the timers that are read before they are woken. Dispatchers that sweep at
-	// the same time each begin somewhere else in them.
+	// maxAhead limits the timers that are read before they are woken. Concurrent sweeps of several
+	// dispatchers start at different places in them.
 	maxAhead = 16 * pageSize
-	// A chunk is woken by one dispatcher. The first few of its runs show whether another
-	// dispatcher is already waking it; then the rest is left to that one.
+	// One dispatcher wakes a chunk. The first runs of a chunk show whether another dispatcher
+	// already wakes it; then the rest is left to that one.
 	chunkSize = 128
 	probeSize = 8
 	// chunksAtOnce times wakesOfChunk are maxWakes.
 	chunksAtOnce = 4
 	wakesOfChunk = maxWakes / chunksAtOnce
-	// recheckAfter is how long an overdue run is left alone after a look: a woken run needs some
-	// time to move on, and one that cannot be woken stays overdue.
+	// recheckAfter is the pause before an overdue run is examined again. A woken run needs time to
+	// continue, and a run that cannot be woken stays overdue.
 	recheckAfter = 30 * time.Second
-	// otherWakesAfter is how long a run is left alone that another dispatcher seems to be waking.
+	// otherWakesAfter is the pause for runs that another dispatcher seems to be waking.
 	otherWakesAfter = 5 * time.Second
 )
 
-// DueRun is what a run waits for.
+// DueRun is a run and its due time.
 type DueRun struct {
 	Run   subject.Run
 	DueMs int64
 }
 
-// Index finds timers that are overdue, in a fixed order and starting after one; the zero Timer
-// is before all.
+// Index lists overdue timers in a fixed order, after a given one; the zero DueRun is before all.
 type Index interface {
 	Due(ctx context.Context, before time.Time, after DueRun, limit int) ([]DueRun, error)
 }
 
-// sweeper is what a watch needs to find lost runs.
+// sweeper is the state of the search for overdue runs.
 type sweeper struct {
 	index Index
 
 	skipMu sync.Mutex // guards looked
-	// skipUntil is until when runs are left alone.
+	// skipUntil is the time until which runs are skipped.
 	skipUntil map[DueRun]time.Time
 }
 
@@ -69,16 +68,16 @@ func (w *Watch) wakeLost(ctx context.Context) error {
 	}
 }
 
-// sweep wakes all runs that are overdue and that no process watches. Every dispatcher sweeps,
-// in an order of its own, so that together they are as fast as the log. Nothing depends on who
-// wakes a run: a wake is an append that succeeds once.
+// sweep wakes all overdue runs that no process watches. Every dispatcher sweeps in a random order,
+// so that together they are as fast as the log. Any of them may wake a run: only one append of the
+// wake frame succeeds.
 func (w *Watch) sweep(ctx context.Context) {
 	before := w.clock().Add(-w.cfg.Grace)
 	for after, more := (DueRun{}), true; more && ctx.Err() == nil; {
 		var timers []DueRun
 		timers, after, more = w.readAhead(ctx, before, after)
 		chunks := slices.Collect(slices.Chunk(w.withoutSkipped(timers), chunkSize))
-		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] }) //nolint:gosec // G404: it only spreads the work
+		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] }) //nolint:gosec // G404: it only distributes the work
 		inParallel(chunks, chunksAtOnce, func(chunk []DueRun) { w.wakeChunk(ctx, chunk) })
 	}
 }
@@ -103,7 +102,7 @@ func (w *Watch) readAhead(ctx context.Context, before time.Time, after DueRun) (
 	return timers, after, true
 }
 
-// withoutSkipped are the timers of runs that are not left alone now.
+// withoutSkipped returns the timers that are not skipped now.
 func (w *Watch) withoutSkipped(timers []DueRun) []DueRun {
 	w.skipMu.Lock()
 	defer w.skipMu.Unlock()
@@ -115,7 +114,7 @@ func (w *Watch) withoutSkipped(timers []DueRun) []DueRun {
 	})
 }
 
-// skipFor leaves runs alone for a time.
+// skipFor skips runs for a time.
 func (w *Watch) skipFor(d time.Duration, timers ...DueRun) {
 	w.skipMu.Lock()
 	defer w.skipMu.Unlock()
@@ -125,7 +124,7 @@ func (w *Watch) skipFor(d time.Duration, timers ...DueRun) {
 	}
 }
 
-// wakeChunk wakes the runs of a chunk, unless another dispatcher is doing that.
+// wakeChunk wakes the runs of a chunk, unless another dispatcher does.
 func (w *Watch) wakeChunk(ctx context.Context, chunk []DueRun) {
 	probes := min(probeSize, len(chunk))
 	if w.wakeAll(ctx, chunk[:probes]) < probes {
@@ -135,7 +134,7 @@ func (w *Watch) wakeChunk(ctx context.Context, chunk []DueRun) {
 	w.skipFor(otherWakesAfter, chunk[probes:]...)
 }
 
-// wakeAll wakes runs in parallel, and counts those that needed no wake.
+// wakeAll wakes runs in parallel, and returns how many needed no wake.
 func (w *Watch) wakeAll(ctx context.Context, timers []DueRun) int {
 	var awake atomic.Int64
 	inParallel(timers, wakesOfChunk, func(t DueRun) {

@@ -1,6 +1,6 @@
-// Package timers watches over runs that wait for an instant. The process that put a run to sleep
-// wakes it. Runs whose watcher is gone are found in the read model's index of due timers. The
-// instant itself is in the run's log.
+// Package timers wakes runs that wait for an instant. The process that suspended a run wakes it.
+// Runs whose process is gone are found in the read model's index of due timers. The instant itself
+// is in the run's log.
 package timers
 
 import (
@@ -17,32 +17,32 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Config says how lost sleepers are looked for.
+// Config configures the search for overdue runs of other processes.
 type Config struct {
-	// SweepEvery is how often the read model is asked for overdue timers.
+	// SweepEvery is how often the read model is queried for overdue timers.
 	SweepEvery time.Duration
-	// Grace is how far overdue a timer must be before its watcher counts as gone.
+	// Grace is how far overdue a timer must be before its process counts as gone.
 	Grace time.Duration
 }
 
 const (
-	// maxWakes limits the wakes of a process that are under way at a time, for its own sleepers
-	// and for lost ones each. The log commits appends that arrive together in one sync.
+	// maxWakes limits the concurrent wakes of a process, separately for its own runs and for
+	// overdue ones. The log commits appends that arrive together in one sync.
 	maxWakes = 128
-	// maxDue limits the sleepers that are taken at a time: the next ones become due meanwhile.
+	// maxDue limits the due runs of one batch.
 	maxDue = 8 * maxWakes
 )
 
-// Waker puts runs into the queue again. It is safe for concurrent use.
+// Waker enqueues runs again. It is safe for concurrent use.
 type Waker interface {
 	// Wake wakes a run whose log still ends at head.
 	Wake(ctx context.Context, r subject.Run, head frame.Head) error
-	// WakeLost wakes a run whose watcher is gone. woken is false if the run needs no wake, as
-	// one that another dispatcher has just woken.
+	// WakeLost wakes a run that no process watches. woken is false if the run needs no wake, for
+	// example because another dispatcher has just woken it.
 	WakeLost(ctx context.Context, r subject.Run) (woken bool, err error)
 }
 
-// Watch holds the sleepers of this process. It is safe for concurrent use.
+// Watch has the waiting runs of this process. It is safe for concurrent use.
 type Watch struct {
 	cfg   Config
 	waker Waker
@@ -50,13 +50,13 @@ type Watch struct {
 	log   *slog.Logger
 	sweeper
 
-	mu       sync.Mutex // guards what follows
-	timers timerHeap
-	byRun    map[key]*waitingRun
-	changed  chan struct{} // capacity 1: an earlier sleeper came
+	mu      sync.Mutex // guards what follows
+	timers  timerHeap
+	byRun   map[key]*waitingRun
+	changed chan struct{} // capacity 1: an earlier timer was added
 }
 
-// key names a run; a run sleeps once.
+// key identifies a run; a run has one timer.
 type key struct{ tenant, runID string }
 
 type waitingRun struct {
@@ -68,7 +68,7 @@ type waitingRun struct {
 
 func (s *waitingRun) key() key { return key{s.run.Tenant, s.run.RunID} }
 
-// New makes a watch; the waker is set by Bind before Run.
+// New returns a watch; Bind sets the waker before Run.
 func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
 	return &Watch{
 		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, skipUntil: map[DueRun]time.Time{}},
@@ -76,11 +76,10 @@ func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Wat
 	}
 }
 
-// Bind says who wakes runs; the executor and the watch know each other.
+// Bind sets the waker. The executor and the watch depend on each other.
 func (w *Watch) Bind(waker Waker) { w.waker = waker }
 
-// Schedule watches over a run until an instant, and no longer until another one it
-// was given before.
+// Schedule sets the timer of a run, and replaces an earlier one.
 func (w *Watch) Schedule(r subject.Run, head frame.Head, due time.Time) {
 	w.mu.Lock()
 	s := &waitingRun{run: r, head: head, due: due}
@@ -94,7 +93,7 @@ func (w *Watch) Schedule(r subject.Run, head frame.Head, due time.Time) {
 	}
 }
 
-// Cancel ends the watch over a run; nothing happens if there is none.
+// Cancel removes the timer of a run, if there is one.
 func (w *Watch) Cancel(tenant, runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,14 +107,14 @@ func (w *Watch) removeRun(k key) {
 	}
 }
 
-// Count counts the runs that are watched over.
+// Count is the number of waiting runs of this process.
 func (w *Watch) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.timers)
 }
 
-// Run wakes sleepers, those of this process and lost ones, until ctx ends.
+// Run wakes due runs, of this process and overdue ones of others, until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.wakeOwn(ctx) })
@@ -143,7 +142,7 @@ func (w *Watch) wakeOwn(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drainChanged takes the news of sleepers that are looked at next.
+// drainChanged clears the signal: the timers are read next.
 func (w *Watch) drainChanged() {
 	select {
 	case <-w.changed:
@@ -160,7 +159,7 @@ func (w *Watch) untilNext() time.Duration {
 	return max(w.timers[0].due.Sub(w.clock()), 0)
 }
 
-// retryWake is the pause before a run is woken again that could not be.
+// retryWake is the pause before a failed wake is retried.
 const retryWake = time.Second
 
 func (w *Watch) wakeDue(ctx context.Context) {
@@ -174,12 +173,12 @@ func (w *Watch) wakeDue(ctx context.Context) {
 	})
 }
 
-// contain keeps a panic about one run from the others.
+// contain recovers a panic about one run, so that others are still woken.
 func (w *Watch) contain(r subject.Run, f func() error) error {
 	return lifecycle.Contain(w.log, "timers", f, "run_id", r.RunID)
 }
 
-// takeDue removes the first sleepers that are due, up to maxDue.
+// takeDue removes the due timers, up to maxDue.
 func (w *Watch) takeDue() []*waitingRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,8 +190,8 @@ func (w *Watch) takeDue() []*waitingRun {
 	return due
 }
 
-// inParallel calls do for each item, for at most so many at a time, and waits for all calls. A
-// single item needs no goroutine.
+// inParallel calls do for each item, up to most at a time, and waits for all calls. A single item
+// needs no goroutine.
 func inParallel[T any](items []T, most int, do func(T)) {
 	if len(items) == 1 {
 		do(items[0])
@@ -219,14 +218,14 @@ func (s timerHeap) Swap(i, j int) {
 	s[i].index, s[j].index = i, j
 }
 
-// Push adds a sleeper; for container/heap.
+// Push adds a timer; for container/heap.
 func (s *timerHeap) Push(x any) {
-	added := x.(*waitingRun) //nolint:forcetypeassert // only Until pushes
+	added := x.(*waitingRun) //nolint:forcetypeassert // only Schedule pushes
 	added.index = len(*s)
 	*s = append(*s, added)
 }
 
-// Pop removes the last sleeper; for container/heap.
+// Pop removes the last timer; for container/heap.
 func (s *timerHeap) Pop() any {
 	old := *s
 	last := old[len(old)-1]
