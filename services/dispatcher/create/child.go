@@ -14,30 +14,30 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Child is the wish of a run's node for another run.
+// Child is a node's request for a child run.
 type Child struct {
-	// RunID follows from parent and node, so that a repeated wish meets the first.
+	// RunID is derived from parent and node, so that a repeated request finds the first child.
 	RunID      string
 	Parent     *wire.RunRecord
 	NodeID     string
 	Attempt    int
 	WorkflowID string
-	// Inputs are what the parent gives, Unset the names of what it has no value for.
+	// Inputs are the parent's values. Unset are the names that the parent has no value for.
 	Inputs map[string]json.RawMessage
 	Unset  []string
-	// Trust is that of all the child comes from.
+	// Trust is the meet of all sources of the child.
 	Trust            wire.Trust
 	Awaited, Cascade bool
 	Traceparent      string
 }
 
-// StartChild creates a child run, or finds the one that the same wish made before. What
-// the parent's tenant, owner, scope, key, choice of models and callbackUrl are, are the child's.
+// StartChild creates a child run, or finds the one that the same request created before. The child
+// has the tenant, owner, scope, key, model selection and callbackUrl of its parent.
 func (s *Starter) StartChild(ctx context.Context, c Child) error {
 	req := Request{
 		Tenant: c.Parent.Owner.Tenant, Principal: c.Parent.Owner.Principal, WorkflowID: c.WorkflowID, RunID: c.RunID,
 		Digest: "child:" + c.RunID, ScopeID: c.Parent.ScopeID, TestKey: c.Parent.TestKey, Traceparent: c.Traceparent,
-		CallbackURL: c.Parent.CallbackURL, // who answers for the parent answers for all of it
+		CallbackURL: c.Parent.CallbackURL, // the parent's callback receives the questions of its children
 	}
 	if _, err := s.findRepeated(ctx, req); !errors.Is(err, errNoRun) {
 		return err
@@ -73,7 +73,7 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 	return err
 }
 
-// childRecord checks what the parent gives against the child's workflow.
+// childRecord checks the parent's values against the child's workflow.
 func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.RunRecord, error) {
 	if err := s.CheckExecutable(e.Def); err != nil {
 		return nil, err
@@ -104,15 +104,16 @@ func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.
 	return rec, nil
 }
 
-// runKeys are the members of configurable that bound one run and no other; ofTheHost
-// those that no workflow's schema needs to know.
+// runKeys are the members of configurable that limit one run only. hostKeys are those that no
+// workflow schema must declare.
 var (
 	runKeys  = []string{"recursionLimit", "runTimeoutMs"}
 	hostKeys = []string{"ai", "ai.provider", "ai.model", "ai.credentialRef", "model", "mockProvider"}
 )
 
-// inheritConfigurable is what of a run's configurable is its child's: who is asked and with which
-// key, and what the child's workflow declares; of a workflow that declares nothing, all.
+// inheritConfigurable returns the members of a run's configurable for its child: the model
+// selection and key, and the members that the child's workflow declares. A workflow without a
+// schema gets all.
 func inheritConfigurable(configurable json.RawMessage, def *workflow.Definition) (own, reserved map[string]json.RawMessage) {
 	own, reserved = map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var all map[string]json.RawMessage
@@ -134,8 +135,8 @@ func inheritConfigurable(configurable json.RawMessage, def *workflow.Definition)
 	return own, reserved
 }
 
-// checkSelfReference refuses a workflow with a node that would run the workflow again, and so
-// on without an end.
+// checkSelfReference rejects a workflow with a node that runs the workflow itself, which would
+// never end.
 func checkSelfReference(def *workflow.Definition, n workflow.Node, t node.Type) error {
 	if t.Class != node.Spawns {
 		return nil

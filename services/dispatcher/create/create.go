@@ -1,5 +1,5 @@
-// Package create creates runs: it checks a request against its workflow and
-// writes the start frame, which is the run.
+// Package create creates runs. It checks a request against its workflow and appends the start
+// frame, which is the run.
 package create
 
 import (
@@ -24,7 +24,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// Request is an authenticated wish for a run. JSON members are objects, or empty.
+// Request is an authenticated request for a run. JSON members are objects, or empty.
 type Request struct {
 	Tenant, Principal string
 	WorkflowID        string
@@ -43,78 +43,77 @@ type Request struct {
 	Traceparent  string
 }
 
-// Created is the run that a request stands for.
+// Created is the run of a request.
 type Created struct {
 	RunID, WorkflowID string
-	// Replayed reports that an earlier request with the same digest made it.
+	// Replayed reports that an earlier request with the same digest created it.
 	Replayed bool
 }
 
-// Redactor takes secrets out of JSON documents.
+// Redactor removes secrets from JSON documents.
 type Redactor interface {
-	// Redact scrubs; with registered it refuses while the run is not registered.
+	// Redact returns the redacted documents. With registered it fails unless the run is registered.
 	Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) (out [][]byte, changed bool, err error)
 }
 
-// Secrets are the keys that tenants bring.
+// Secrets registers the keys that tenants bring.
 type Secrets interface {
-	// Open tells the redactor what a run's ref names; it registers the run.
+	// Open registers the run and the secret that its ref names with the redactor.
 	Open(ctx context.Context, tenant, runID, ref string) error
-	// Close has that forgotten.
+	// Close unregisters them.
 	Close(ctx context.Context, tenant, runID string) error
 }
 
 // Definitions finds workflows.
 type Definitions interface {
 	Get(ctx context.Context, tenant, id string) (*definition.Entry, error)
-	// ByDigest finds the document that a run is pinned to.
+	// ByDigest finds the definition that a run is pinned to.
 	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
 }
 
-// Deps are the collaborators.
+// Deps are the starter's collaborators.
 type Deps struct {
 	Log         runlog.Log
 	Claims      kv.Store // X-Dedup: the active run of a scope
 	Definitions Definitions
 	Redactor    Redactor
-	// Secrets is nil where tenants bring no keys.
+	// Secrets is nil if tenants cannot bring keys.
 	Secrets Secrets
-	// Cleartext keeps the clear values of runs whose log is masked; nil: no workflow with
-	// sensitive values is started.
+	// Cleartext stores the clear values of masked runs; nil rejects workflows with sensitive
+	// values.
 	Cleartext CleartextStore
 	Types     node.Catalog
-	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
+	// CheckModel returns why a node's model call can never succeed; nil disables the check.
 	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
-	// Policy finds why a run may not ask the model that its configurable names; nil: there
-	// are no rules.
+	// Policy returns why a run may not call the model in its configurable; nil means no rules.
 	Policy func(rec *wire.RunRecord, in node.Input) *wire.NodeError
-	// Prompts is nil where there are no templates.
+	// Prompts is nil if there are no templates.
 	Prompts *prompt.Library
-	// Providers are the ids a run may name, BYOK those of them that take a tenant's own
-	// key, and DefaultProvider the one of a run that names none.
+	// Providers are the ids that a run may name. BYOK are those of them that accept a tenant's own
+	// key. DefaultProvider is used by runs that name none.
 	Providers, BYOK []string
 	DefaultProvider string
 	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
 	MockProviders []string
-	// MaxDuration and MaxExecutions are the host's limits on a run, MaxDepth how many runs may
-	// be above one.
+	// MaxDuration and MaxExecutions are the host's limits on a run. MaxDepth is the maximum number
+	// of ancestors of a run.
 	MaxDuration   time.Duration
 	MaxExecutions int
 	MaxDepth      int
 	Clock         func() time.Time
-	// Created is told of each run that came to be here; nil: nobody is.
+	// Created is called for each run that this process creates; nil disables it.
 	Created func(workflowID string)
 }
 
 // Starter creates runs. It is safe for concurrent use.
 type Starter struct{ deps Deps }
 
-// New makes a starter.
+// New returns a starter.
 func New(d Deps) *Starter { return &Starter{deps: d} }
 
-// Start creates the run, or finds it when the same request made it before.
+// Start creates the run, or finds it if the same request created it before.
 func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
-	if req.Digest != "" { // a repeated request is answered before today's state is asked
+	if req.Digest != "" { // a repeated request is answered from the log, whatever the current definition
 		if c, err := s.findRepeated(ctx, req); !errors.Is(err, errNoRun) {
 			return c, err
 		}
@@ -139,7 +138,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	return s.appendStart(ctx, req, rec, body, node.PolicyOf(def.Def, s.deps.Types))
 }
 
-// renderBody is that of the start frame, without secrets.
+// renderBody returns the body of the start frame, without secrets.
 func (s *Starter) renderBody(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
 	scope, done, err := s.registerSecrets(ctx, rec)
 	if err != nil {
@@ -149,9 +148,9 @@ func (s *Starter) renderBody(ctx context.Context, rec *wire.RunRecord) ([]byte, 
 	return s.renderRecord(ctx, rec, scope)
 }
 
-// registerSecrets tells the redactor the run's own secrets, before anything of it is recorded. It
-// does so in a scope of its own, which done gives back: the run may never come to be,
-// and whoever executes it registers its secrets then.
+// registerSecrets registers the run's own secrets with the redactor before anything of the run is
+// recorded. It uses a scope of its own, which done releases, because the run may never exist. The
+// executing dispatcher registers the secrets again.
 func (s *Starter) registerSecrets(ctx context.Context, rec *wire.RunRecord) (scope string, done func(), err error) {
 	if rec.CredentialRef == "" || s.deps.Secrets == nil {
 		return rec.RunID, func() {}, nil
@@ -168,7 +167,7 @@ func redactorUnavailable(err error) error {
 		After(time.Second).Wrap(err)
 }
 
-// newRecord checks the request against the workflow.
+// newRecord checks the request against the workflow and returns the run's record.
 func (s *Starter) newRecord(req Request, e *definition.Entry) (*wire.RunRecord, error) {
 	if err := s.CheckExecutable(e.Def); err != nil {
 		return nil, err
@@ -190,7 +189,7 @@ func (s *Starter) newRecord(req Request, e *definition.Entry) (*wire.RunRecord, 
 	return s.buildRecord(req, e, ref, inputs, vars), nil
 }
 
-// buildRecord is the record of a request that has been checked.
+// buildRecord returns the record of a checked request.
 func (s *Starter) buildRecord(req Request, e *definition.Entry, ref string, inputs, vars map[string]json.RawMessage) *wire.RunRecord {
 	for name := range inputs {
 		delete(vars, name)
@@ -207,8 +206,8 @@ func (s *Starter) buildRecord(req Request, e *definition.Entry, ref string, inpu
 	return rec
 }
 
-// applyLimits puts the limits of a run into its record, so that a change of the host's settings, or of
-// the dispatcher, changes nothing for it.
+// applyLimits stores the run's limits in its record, so that later changes of the host's settings
+// do not affect the run.
 func (s *Starter) applyLimits(rec *wire.RunRecord, workflowMs int64) {
 	var o struct {
 		RunTimeoutMs   float64 `json:"runTimeoutMs"`
@@ -229,11 +228,11 @@ func (s *Starter) applyLimits(rec *wire.RunRecord, workflowMs int64) {
 	}
 }
 
-// maxDurationMs is a century: a longer limit limits nothing.
+// maxDurationMs is a century, which is no effective limit.
 const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
 
-// renderRecord makes the start frame's body. Everything the caller sent passes the
-// redactor in a scope; ids and the host's own members are not the caller's to fill.
+// renderRecord returns the start frame's body. All values from the caller are redacted in a scope;
+// ids and the host's own members cannot come from the caller.
 func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
 	body, err := json.Marshal(rec)
 	if err != nil {
@@ -280,8 +279,8 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 	return json.Marshal(&clean)
 }
 
-// reschedule takes the keys of limits from the redacted inputs: nothing of a secret is recorded, nor a
-// digest of it.
+// reschedule computes the keys of limits from the redacted inputs, so that neither a secret nor a
+// digest of it is recorded.
 func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
 	if clean.Schedule == nil {
 		return nil
@@ -294,8 +293,7 @@ func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
 	return nil
 }
 
-// valuesOnly drops the names of the fixed members, which are long enough to
-// look like text that could hold a secret.
+// valuesOnly drops the names of the fixed members: they are long enough to look like a secret.
 func valuesOnly(given []byte) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(given, &m) != nil {
@@ -314,15 +312,15 @@ func valuesOnly(given []byte) []byte {
 }
 
 func tooLarge(err error) error {
-	return fault.New(fault.PayloadTooLarge, "what the run is given is larger, or nested deeper, than its log takes; give it less").Wrap(err)
+	return fault.New(fault.PayloadTooLarge, "the run's record exceeds a limit of the run log in size or nesting depth; send less").Wrap(err)
 }
 
-// writeTimeout is how long a caller waits for a log that does not answer before
-// it is told to come back; repeating a keyed request is safe.
+// writeTimeout limits the wait for the log before the caller gets an error. Repeating a request
+// with an idempotency key is safe.
 const writeTimeout = 5 * time.Second
 
-// appendStart appends the start frame. A run that exists already is the answer to a
-// repeated request, if the requests agree.
+// appendStart appends the start frame. If the run exists already, it answers like a repeated
+// request, if the requests agree.
 func (s *Starter) appendStart(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *node.MaskPolicy) (Created, error) {
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
@@ -355,11 +353,11 @@ func digestMismatch() error {
 	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
 }
 
-// errNoRun says that no earlier request made the run.
+// errNoRun: no earlier request created the run.
 var errNoRun = errors.New("no run of this id yet")
 
-// findRepeated compares a request with the one that made the run, of whatever
-// workflow: a repeated key with another one must meet the first run.
+// findRepeated compares a request with the one that created the run, whatever its workflow: a
+// repeated key with another workflow must find the first run.
 func (s *Starter) findRepeated(ctx context.Context, req Request) (Created, error) {
 	begin, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
 	if errors.Is(err, runlog.ErrNotFound) {

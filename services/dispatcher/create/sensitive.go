@@ -13,13 +13,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// CleartextStore keeps the clear body of a frame whose body in the log is masked.
+// CleartextStore stores the clear body of a frame whose body in the log is masked.
 type CleartextStore interface {
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
 }
 
-// CheckMaskable refuses a workflow whose sensitive values this host could not keep out
-// of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
+// CheckMaskable rejects a workflow whose sensitive values this host could not mask in its log
+// (OpenWOP host contract §10.3).
 func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 	if node.PolicyOf(def, s.deps.Types) == nil {
 		return nil
@@ -36,8 +36,8 @@ func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 	return nil
 }
 
-// maskRecord keeps the clear record of a run and gives the masked one, which is what the log
-// gets; a run without sensitive values keeps its record.
+// maskRecord stores the clear record of a run and returns the masked one for the log. A run without
+// sensitive values keeps its record.
 func (s *Starter) maskRecord(ctx context.Context, r subject.Run, writer string, body []byte, p *node.MaskPolicy) ([]byte, error) {
 	if p == nil {
 		return body, nil
@@ -53,7 +53,7 @@ func (s *Starter) maskRecord(ctx context.Context, r subject.Run, writer string, 
 		return nil, fmt.Errorf("render run record: %w", err)
 	}
 	if err := s.deps.Cleartext.Put(ctx, r, 0, writer, clear); err != nil {
-		return nil, fault.New(fault.ServiceUnavailable, "the place of sensitive values does not answer, and nothing is started without it; repeat the request").
+		return nil, fault.New(fault.ServiceUnavailable, "the store of sensitive values is unavailable; no run was started; repeat the request").
 			After(time.Second).Wrap(err)
 	}
 	return json.Marshal(masked)

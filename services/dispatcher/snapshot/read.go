@@ -13,19 +13,19 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// Folded is a run as its log has it.
+// Folded is a run folded from its log.
 type Folded struct {
 	State *runstate.State
 	Head  frame.Head
-	// Frames are those that were read: all, or those from the frame of the snapshot on.
+	// Frames are the frames that were read: all, or those from the snapshot's frame on.
 	Frames []*frame.Frame
-	// From is the sequence that the fold began with; 0 if it is of the whole log.
+	// From is the first sequence after the snapshot; 0 if the whole log was folded.
 	From int
 
 	record []byte
 }
 
-// readTimeout limits the wait for a snapshot: to fold the log takes less than that.
+// readTimeout limits the wait for a snapshot: folding the log takes less time.
 const readTimeout = 500 * time.Millisecond
 
 // FoldAll folds a run from all frames of its log. A failed fold returns the frames.
@@ -41,8 +41,8 @@ func (k *Keeper) FoldAll(ctx context.Context, r subject.Run) (Folded, error) {
 // Latest is a position after every frame.
 const Latest = ^uint64(0)
 
-// Read folds a run from its snapshot, if it has a good one of a frame up to position upTo, and
-// else as Whole does. r.WorkflowID may be empty.
+// Read folds a run from its snapshot, if it has a valid one of a frame up to position upTo, else
+// like FoldAll. r.WorkflowID may be empty.
 func (k *Keeper) Read(ctx context.Context, r subject.Run, upTo uint64) (Folded, error) {
 	if k.deps.Store == nil {
 		return k.FoldAll(ctx, r)
@@ -54,14 +54,14 @@ func (k *Keeper) Read(ctx context.Context, r subject.Run, upTo uint64) (Folded, 
 	if err == nil && result != Hit {
 		f, err = k.FoldAll(ctx, r)
 	}
-	if err == nil && f.Head.Next-f.From >= 2*Every { // no session has offered it in time
+	if err == nil && f.Head.Next-f.From >= 2*Every { // no session offered it in time
 		k.Offer(f.State)
 	}
 	return f, err
 }
 
-// readSnapshot folds what follows the snapshot of a run. Without a good snapshot it returns why: "" if the
-// snapshot is of a frame after upTo. An error is the log's.
+// readSnapshot folds the frames after a run's snapshot. Without a valid snapshot it returns the
+// reason: "" if the snapshot is of a frame after upTo. Errors are those of the log.
 func (k *Keeper) readSnapshot(ctx context.Context, r subject.Run, upTo uint64) (Folded, Result, error) {
 	asking, cancel := context.WithTimeout(ctx, readTimeout)
 	snap, err := k.deps.Store.get(asking, r)
@@ -90,7 +90,7 @@ func (k *Keeper) logRejected(r subject.Run, why error) Result {
 	return Rejected
 }
 
-// foldAfter folds the frames after a snapshot, if the log has the frame that it is of. Errors:
+// foldAfter folds the frames after a snapshot, if the log has the snapshot's frame. Errors:
 // errRejected, and those of the log.
 func (k *Keeper) foldAfter(ctx context.Context, snap *Snapshot) (Folded, error) {
 	frames, err := k.deps.Log.After(ctx, snap.Run, snap.Head.Pos-1)
@@ -109,7 +109,7 @@ func (k *Keeper) foldAfter(ctx context.Context, snap *Snapshot) (Folded, error) 
 	return Folded{State: snap.State, Head: head, Frames: frames, From: snap.Head.Next, record: snap.Record}, nil
 }
 
-// endsWith reports whether a frame of the log is the one that the snapshot ends with.
+// endsWith reports whether a frame of the log is the last one of the snapshot.
 func (s *Snapshot) endsWith(f *frame.Frame) bool {
 	return f.Pos == s.Head.Pos && f.Hash == s.Head.Hash && f.Last+1 == s.Head.Next && f.Run.RunID == s.Run.RunID && f.Verify() == nil
 }

@@ -13,23 +13,23 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Offer has the snapshot of a run written soon, from what its log has by then. It does not wait.
-// Runs without snapshots are ignored.
+// Offer queues the writing of a run's snapshot, from its log at that time. It does not block. Runs
+// without snapshots are ignored.
 func (k *Keeper) Offer(st *runstate.State) {
 	if isEligible(st) {
 		k.enqueue(st, false)
 	}
 }
 
-// RemoveEnded has the snapshot of a run removed soon, if it can have one. It does not wait.
+// RemoveEnded queues the removal of a run's snapshot, if it can have one. It does not block.
 func (k *Keeper) RemoveEnded(st *runstate.State) {
 	if st.Next >= Every && st.Record.Masking == "" {
 		k.enqueue(st, true)
 	}
 }
 
-// isEligible reports whether a run may have a snapshot. The values of a masked run are stored nowhere in
-// clear, and a later engine knows more of its run than this fold.
+// isEligible reports whether a run may have a snapshot. Clear values of a masked run are stored
+// nowhere, and a later engine folds more of its run than this one.
 func isEligible(st *runstate.State) bool {
 	return st.Record.Masking == "" && !st.Status.Terminal() && st.EngineVersion <= wire.EngineVersion
 }
@@ -81,8 +81,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// process does what is due for a run. If the run ends while its snapshot is written, the snapshot is
-// removed again.
+// process writes or removes the snapshot of a queued run. If the run ends while its snapshot is
+// written, the snapshot is removed again.
 func (k *Keeper) process(ctx context.Context, r subject.Run) {
 	at := storeKey(r)
 	if !k.hasEnded(at) {
@@ -91,7 +91,7 @@ func (k *Keeper) process(ctx context.Context, r subject.Run) {
 	if !k.finishWork(at, false) {
 		return
 	}
-	if err := k.Delete(ctx, r); err != nil && ctx.Err() == nil { // the store forgets it in time
+	if err := k.Delete(ctx, r); err != nil && ctx.Err() == nil { // the store expires it
 		k.deps.Logger.Debug("snapshot of an ended run not removed", "run_id", r.RunID, "error", err)
 	}
 	k.finishWork(at, true)
@@ -103,7 +103,8 @@ func (k *Keeper) hasEnded(at string) bool {
 	return k.waiting[at]
 }
 
-// finishWork ends the work on a run unless it has ended, which it reports, or that is seen to.
+// finishWork ends the work on a run. It returns true, and changes nothing, if the run has ended and
+// its snapshot must still be removed.
 func (k *Keeper) finishWork(at string, removed bool) (ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,8 +134,9 @@ func (k *Keeper) write(ctx context.Context, r subject.Run) {
 	}
 }
 
-// refresh folds the log and stores the result; "" means that there is nothing to store. The state of a
-// session is no substitute: it may hold values that the redactor took out of what was appended.
+// refresh folds the log and stores the result; "" means that there is nothing to store. The state
+// of a session cannot be used, because it may contain values that the redactor removed from the
+// log.
 func (k *Keeper) refresh(ctx context.Context, r subject.Run) (Result, error) {
 	f, found, err := k.readSnapshot(ctx, r, Latest)
 	if err == nil && (found == Missing || found == Rejected) {
@@ -159,7 +161,7 @@ func (k *Keeper) refresh(ctx context.Context, r subject.Run) (Result, error) {
 	return Failed, err
 }
 
-// skipUntil has a run tried again once it has so many events.
+// skipUntil skips a run until it has a number of events.
 func (k *Keeper) skipUntil(at string, events int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
