@@ -32,7 +32,7 @@ func (d effectResult) size() (n int) {
 // Each request receives the result of the append.
 func (s *session) appendDrafts(ctx context.Context, r request) error {
 	var (
-		told   []request
+		batch  []request
 		other  *request // it needs something else than an append
 		size   int
 		before = len(s.unflushed)
@@ -47,17 +47,17 @@ func (s *session) appendDrafts(ctx context.Context, r request) error {
 		default:
 			drafts := r.drafts
 			s.applyInput(func() { s.machine.Emit(now, drafts...) })
-			told, size = append(told, r), size+r.size()
+			batch, size = append(batch, r), size+r.size()
 		}
-		if more = len(told) < s.exec.cfg.MaxBatch && size < maxBatchBytes; more {
+		if more = len(batch) < s.exec.cfg.MaxBatch && size < maxBatchBytes; more {
 			r, more = tryReceive(s.requests)
 		}
 	}
 	err := s.flushWithCatchUp(ctx)
 	if runlog.IsPermanent(err) {
-		err = s.appendDraftsOneByOne(ctx, told, before)
+		err = s.appendDraftsOneByOne(ctx, batch, before)
 	} else {
-		for _, r := range told {
+		for _, r := range batch {
 			r.reply <- err
 		}
 	}
@@ -76,9 +76,9 @@ func (s *session) appendDrafts(ctx context.Context, r request) error {
 // appendDraftsOneByOne appends each request's drafts in a frame of their own, after they exceeded a
 // limit together. Only requests that exceed the limit by themselves fail. kept is the number of
 // inputs that were unflushed before these requests.
-func (s *session) appendDraftsOneByOne(ctx context.Context, told []request, kept int) (err error) {
+func (s *session) appendDraftsOneByOne(ctx context.Context, batch []request, kept int) (err error) {
 	now := s.exec.deps.Clock()
-	for _, r := range told {
+	for _, r := range batch {
 		if err == nil {
 			err = s.dropUnflushed(ctx, kept)
 		}

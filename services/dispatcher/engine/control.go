@@ -50,7 +50,7 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	if st.Status.Terminal() {
 		e.closeSecrets(ctx, rec) // an earlier try may have registered them after the run's end unregistered them
 	} else if rec.Opened {
-		return nil, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
+		return nil, fault.New(fault.Conflict, "the run is executed outside this host; its external executor must close it")
 	}
 	plan, err := e.loadPlan(ctx, st)
 	if err != nil {

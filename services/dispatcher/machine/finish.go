@@ -150,7 +150,7 @@ func (m *Machine) cancelNodes(now time.Time, reason string) {
 func (m *Machine) finishRun(now time.Time) {
 	for _, n := range m.st.Nodes {
 		if !n.Status.Terminal() {
-			return // still somebody at work
+			return // a node is still running
 		}
 	}
 	completed, failed := 0, ""

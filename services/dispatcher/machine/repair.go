@@ -86,14 +86,14 @@ func (m *Machine) repeatRest(now time.Time, id string, attempt int) bool {
 	if t == nil || !t.nodes[id].hasBegun(attempt) {
 		return false
 	}
-	told := false
+	repeated := false
 	for c := t.recordedFor(id, attempt); c != nil && m.st.Nodes[id].Status == runstate.NodeRunning; c = t.recordedFor(id, attempt) {
 		m.repeatEvent(now, c)
-		if told = true; m.history == nil {
+		if repeated = true; m.history == nil {
 			t.nodes[id].pos++
 		}
 	}
-	return told
+	return repeated
 }
 
 // redoNode executes a node that had started and not ended.
