@@ -103,7 +103,8 @@ func TestAccept_AppendsACallInTwoFrames(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(r.count.events, " "), string(wire.EventProviderUsage)), "counted as what was appended here")
 }
 
-// What the acceptor does not take along is told with what the node tells next, once.
+// Preceding events that the acceptor does not record are recorded with the node's next events,
+// once.
 func TestAccept_TellsLaterWhatWasNotTakenAlong(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -350,7 +351,7 @@ func TestAccept_TagsWhatTheAcceptorAppends(t *testing.T) {
 	require.Equal(t, begins+" | output.chunk | provider.usage artifact.created | node.completed run.completed", shape(frames))
 }
 
-// A masked run's events are sealed by whoever appends them, and the acceptor seals nothing.
+// The session appends the events of a masked run, because the acceptor does not mask.
 func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)

@@ -115,7 +115,7 @@ func diskRig(t *testing.T, nodes string, edges ...string) (*rig, *disked, *asked
 
 const edgeAB = `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`
 
-// A model is asked when nobody else can ask it any more, and not a sync of the disk later.
+// A model call starts once no other dispatcher can make it, before the fsync.
 func TestExecute_AModelIsAskedBesideTheSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestExecute_AModelIsAskedBesideTheSync(t *testing.T) {
 	})
 }
 
-// What somebody would notice is done when the log that says so is on the disk.
+// An effect other than a model call starts after its start event is fsynced.
 func TestExecute_AnyOtherEffectWaitsForTheSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -71,8 +71,7 @@ func TestExecute_AppendsTogetherWhatIsReadyTogether(t *testing.T) {
 	})
 }
 
-// An effect that is told that its words are recorded finds them in the log, also where
-// somebody else had written in between.
+// An effect whose drafts were recorded finds them in the log, also after frames of another writer.
 func TestExecute_TellsTogetherAfterSomebodyElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

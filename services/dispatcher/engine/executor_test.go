@@ -115,16 +115,16 @@ type rig struct {
 	mu        sync.Mutex
 	sleep     []time.Time
 	forgotten []string
-	// said takes what executors log that are made from here on; nil: nobody does.
+	// said receives the log of executors created from here on; nil disables it.
 	said io.Writer
 	// count is told what executors do that are made from here on; nil: nobody is. They are
 	// made of these.
 	count  *tally
 	defs   engine.Definitions
 	models engine.Models
-	// begins measures executors that are made from here on; nil: nobody does.
+	// begins measures executors created from here on; nil disables it.
 	begins *queuetime.Meter
-	// quarantine takes runs of executors that are made from here on; nil: nobody does.
+	// quarantine receives runs of executors created from here on; nil disables it.
 	quarantine engine.Quarantine
 	// hold is how long executors hold results that are made from here on.
 	hold time.Duration
