@@ -15,11 +15,11 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // executables are what the files of a host let it execute: models, packs and prompt templates.
@@ -128,7 +128,7 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	if err != nil {
 		return deps, err
 	}
-	if deps.Vault, err = vault.New(st.Sealed, secret); err != nil {
+	if deps.Cleartext, err = cleartext.New(st.Sealed, secret); err != nil {
 		return deps, err
 	}
 	deps.Snapshots, err = snapshot.NewStore(st.Snapshots, secret)

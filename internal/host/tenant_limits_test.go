@@ -25,7 +25,7 @@ func TestTenantLimits_AreReadAtStart(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`{"tenants":{"acme":{"weight":2}}}`), 0o600))
 	limits, err := o.openTenantLimits(log)
 	require.NoError(t, err)
-	require.Equal(t, 2, limits.Of("acme").Weight)
+	require.Equal(t, 2, limits.For("acme").Weight)
 	limits, err = (&Execution{}).openTenantLimits(log)
 	require.NoError(t, err)
 	require.Nil(t, limits)

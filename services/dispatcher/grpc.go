@@ -86,7 +86,7 @@ func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequ
 // RedactTexts removes secrets from texts about a run. It fails without the redactor or the run's
 // registered secrets, because such a text must not be stored.
 func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
-	out, err := s.executor.Words(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
+	out, err := s.executor.RedactTexts(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
 	if err != nil {
 		return nil, redactorFault(err)
 	}
@@ -167,7 +167,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
 	}
 	if req.GetRequireExecutable() {
-		if err := s.starter.Executable(def); err != nil {
+		if err := s.starter.CheckExecutable(def); err != nil {
 			return nil, err
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return s.starter.Executable(e.Def) == nil, nil
+	return s.starter.CheckExecutable(e.Def) == nil, nil
 }
 
 // Describe returns what this dispatcher can execute.
@@ -277,7 +277,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
 	}
 	out.RuntimeCapabilities = slices.Sorted(slices.Values(s.cfg.RuntimeCapabilities))
-	if s.deps.Vault != nil {
+	if s.deps.Cleartext != nil {
 		out.MaskingMode = string(node.Mask)
 	}
 	if !s.prompts.Library.Empty() {

@@ -15,9 +15,9 @@ import (
 // FindBlockedRuns finds the runs that wait for a slot or a limit, or are quarantined.
 func (s *Service) FindBlockedRuns(ctx context.Context, req *dispatcherv1.FindBlockedRunsRequest) (*dispatcherv1.FindBlockedRunsResponse, error) {
 	waits := map[string]queue.Wait{}
-	if s.desk != nil {
+	if s.scheduler != nil {
 		var err error
-		if waits, err = s.desk.Waits(ctx, req.GetTenant(), req.GetRunIds()); err != nil {
+		if waits, err = s.scheduler.Waits(ctx, req.GetTenant(), req.GetRunIds()); err != nil {
 			return nil, blockedFault(err)
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Service) quarantinedAmong(ctx context.Context, tenant string, runIDs []
 		}
 		return map[string]quarantine.Record{runIDs[0]: r}, err
 	}
-	all, _, err := s.quarantine.Of(ctx, tenant, "", math.MaxInt) // a few runs at most
+	all, _, err := s.quarantine.ForTenant(ctx, tenant, "", math.MaxInt) // a few at most
 	out := map[string]quarantine.Record{}
 	for _, r := range all {
 		out[r.Run.RunID] = r

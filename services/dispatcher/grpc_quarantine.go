@@ -28,7 +28,7 @@ func (s *Service) ListQuarantinedRuns(ctx context.Context, req *dispatcherv1.Lis
 			err = nil
 		}
 	} else {
-		records, more, err = s.quarantine.Of(ctx, req.GetTenant(), req.GetAfter(), int(req.GetLimit()))
+		records, more, err = s.quarantine.ForTenant(ctx, req.GetTenant(), req.GetAfter(), int(req.GetLimit()))
 	}
 	if err != nil {
 		return nil, s.quarantineFault(err)

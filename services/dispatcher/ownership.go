@@ -163,8 +163,8 @@ const releaseTimeout = 3 * time.Second
 func (s *Service) Quiesce() {
 	s.leases.Drain()
 	s.executor.Drain()
-	if s.desk != nil {
-		s.desk.Drain()
+	if s.scheduler != nil {
+		s.scheduler.Drain()
 	}
 	s.pool.Drain()
 }

@@ -8,24 +8,24 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// openQueue puts the desk between the queue and the pool if waiting runs can be stored.
+// openQueue puts the scheduler between the queue and the pool if waiting runs can be stored.
 func (s *Service) openQueue() {
 	s.queue = s.deps.Queue
 	cfg := queue.Config{Size: s.cfg.MaxRuns}
 	size := s.cfg.MaxRuns
 	if s.deps.Waiting != nil {
-		s.desk = queue.New(cfg, queue.Deps{
+		s.scheduler = queue.New(cfg, queue.Deps{
 			Queue: s.deps.Queue, Log: s.deps.Log, Tickets: s.deps.Waiting, Rates: s.deps.Rates, Leases: s.leases,
 			Tenant: s.tenant, Scheduled: s.definitions.Scheduled, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		})
-		s.queue, size = s.desk, cfg.Slots()
+		s.queue, size = s.scheduler, cfg.Slots()
 	}
 	s.pool = queue.NewPool(s.queue, s.executor, size, s.deps.Logger)
 }
 
 // tenant returns the current limits of a tenant.
 func (s *Service) tenant(tenant string) queue.Tenant {
-	t := s.deps.TenantLimits.Of(tenant)
+	t := s.deps.TenantLimits.For(tenant)
 	out := queue.Tenant{Weight: t.Weight, Priority: t.Priority}
 	if t.Concurrency != nil {
 		out.Concurrency = t.Concurrency.Limit
@@ -38,23 +38,23 @@ func (s *Service) tenant(tenant string) queue.Tenant {
 
 // execute runs the pool.
 func (s *Service) execute(ctx context.Context) error {
-	if s.desk == nil {
+	if s.scheduler == nil {
 		return s.pool.Run(ctx)
 	}
-	return s.desk.Serve(ctx, s.pool.Run)
+	return s.scheduler.Serve(ctx, s.pool.Run)
 }
 
 // parked returns the number of a tenant's runs that wait for a slot.
 func (s *Service) parked(tenant string) int {
-	if s.desk == nil {
+	if s.scheduler == nil {
 		return 0
 	}
-	return s.desk.Parked(tenant)
+	return s.scheduler.Parked(tenant)
 }
 
 func (s *Service) deskCollectors() []prometheus.Collector {
-	if s.desk == nil {
+	if s.scheduler == nil {
 		return nil
 	}
-	return s.desk.Collectors()
+	return s.scheduler.Collectors()
 }

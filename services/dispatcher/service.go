@@ -31,6 +31,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/credential"
@@ -50,7 +51,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // Config holds the operator's settings.
@@ -60,8 +60,8 @@ type Config struct {
 	MaxRuns int
 	// Intake limits accepted starts.
 	Intake queue.GuardConfig
-	// MaxTogether limits the events of a run's concurrent effects in one frame of its log.
-	MaxTogether int
+	// MaxBatch limits the events of a run's concurrent effects in one frame of its log.
+	MaxBatch int
 	// MaxDepth limits the nesting of runs.
 	MaxDepth int
 	// Lease is how long a dispatcher may stay silent before others take over its runs.
@@ -87,7 +87,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Limits:  machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
-		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
+		MaxRuns: 1024, MaxBatch: 64, MaxDepth: 8,
 		Intake: queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
 		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
 		Completion: model.Config{
@@ -116,8 +116,8 @@ func (c Config) Validate() error {
 	if d := c.Limits.MaxDuration; d < time.Second || d > MaxRunDuration {
 		bad("dispatcher.limits.maxRunDuration: %s: needs 1s to %s", d, MaxRunDuration)
 	}
-	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxTogether < 1 {
-		bad("dispatcher: maxParallel %d, maxRuns %d and maxTogether %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxTogether)
+	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxBatch < 1 {
+		bad("dispatcher: maxParallel %d, maxRuns %d and maxBatch %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxBatch)
 	}
 	if c.Intake.MaxStarts < 0 || c.Intake.MaxWait < 0 {
 		bad("dispatcher.intake: maxStarts %d and maxWait %s need at least 0", c.Intake.MaxStarts, c.Intake.MaxWait)
@@ -177,9 +177,9 @@ type Deps struct {
 	Catalogue *catalogue.Catalogue
 	// Tools are the runners of nodes that call external peers; empty without configured peers.
 	Tools tool.Runners
-	// Vault stores the clear values of runs with a masked log. If nil, workflows with sensitive
+	// Cleartext stores the clear values of runs with a masked log. If nil, workflows with sensitive
 	// values are rejected.
-	Vault *vault.Vault
+	Cleartext *cleartext.Store
 	// Snapshots stores folded states of long runs; nil folds every run from its log.
 	Snapshots *snapshot.Store
 	// Scripts are the scripts of the mock provider; nil without test seams.
@@ -210,8 +210,8 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	pool        *queue.Pool
-	queue       runlog.Queue // the desk, if set
-	desk        *queue.Desk  // nil without Deps.Waiting
+	queue       runlog.Queue     // the scheduler, if set
+	scheduler   *queue.Scheduler // nil without Deps.Waiting
 	// begins measures the time from a run's delivery to its first step.
 	begins *queuetime.Meter
 	intake *queue.Guard
@@ -260,7 +260,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		OnCall: s.metrics.Called, OnRefused: s.metrics.NoCapacity,
 	})
 	s.starter = create.New(create.Deps{
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Secrets: secrets, Vault: d.sealer(), Clock: d.Clock,
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Secrets: secrets, Cleartext: d.recordStore(), Clock: d.Clock,
 		CheckModel: s.loop.Check, Policy: s.loop.Policy, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), Types: s.types, Prompts: s.prompts.Library,
 		MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth,
@@ -273,16 +273,16 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) },
 	})
 	s.executor = engine.New(engine.Config{
-		Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether,
+		Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxBatch: cfg.MaxBatch,
 	}, engine.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Vault: d.vault(), Clock: d.Clock, Logger: d.Logger,
+		Log: d.Log, Redactor: redactor, Secrets: secrets, Cleartext: d.cleartextStore(), Clock: d.Clock, Logger: d.Logger,
 		Acceptor:    clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
-		Definitions: s.definitions, Types: s.types, Provides: cfg.RuntimeCapabilities,
-		Models: tool.Router{Runners: s.runners(), Models: s.loop}, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
-		Wait: s.watch.Until, Forget: s.watch.Forget, Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
+		Definitions: s.definitions, Types: s.types, Capabilities: cfg.RuntimeCapabilities,
+		Models: tool.Router{Runners: s.runners(), Models: s.loop}, Gate: s.loop.Gate, NodeSecrets: s.loop.Secrets, Policy: s.loop.Policy,
+		Wait: s.watch.Schedule, Forget: s.watch.Cancel, Spans: d.Spans, Metrics: s.metrics, FirstAppend: s.begins, Children: s.starter,
 		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
 	})
-	s.leases.Count(s.executor.Active)
+	s.leases.CountRuns(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
 	s.watch.Bind(s.executor)
 	s.quarantine.Bind(s.executor)
@@ -298,19 +298,20 @@ func (s *Service) secrets() engine.Secrets {
 	return s.credentials
 }
 
-// vault and sealer return a nil interface without a vault.
-func (d Deps) vault() engine.Vault {
-	if d.Vault == nil {
+// cleartextStore and recordStore return nil without a store: a nil *cleartext.Store in an interface is
+// not nil.
+func (d Deps) cleartextStore() engine.CleartextStore {
+	if d.Cleartext == nil {
 		return nil
 	}
-	return d.Vault
+	return d.Cleartext
 }
 
-func (d Deps) sealer() create.Vault {
-	if d.Vault == nil {
+func (d Deps) recordStore() create.CleartextStore {
+	if d.Cleartext == nil {
 		return nil
 	}
-	return d.Vault
+	return d.Cleartext
 }
 
 // keys returns a nil interface without a store of keys.

@@ -36,7 +36,7 @@ func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workf
 // unmaskable warns about a definition whose runs are rejected because its sensitive values cannot
 // be masked in the log.
 func (s *Service) unmaskable(def *workflow.Definition) []workflow.Problem {
-	f, refused := fault.As(s.starter.Maskable(def))
+	f, refused := fault.As(s.starter.CheckMaskable(def))
 	if !refused {
 		return nil
 	}

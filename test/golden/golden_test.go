@@ -79,15 +79,15 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 			again.Fork = &wire.Fork{SourceRunID: rec.RunID, Mode: wire.ForkReplay, Head: len(source)}
 			var log []wire.Event
 			for now := time.Unix(2_000_000_000, 0); ; {
-				m := machine.New(plan, limits, runstate.Fold(&again, log)).Replaying(machine.NewTape(*again.Fork, source, log))
+				m := machine.New(plan, limits, runstate.Fold(&again, log)).WithReplayHistory(machine.NewHistory(*again.Fork, source, log))
 				require.Empty(t, m.Advance(now), "a replay makes no calls")
 				events, _ := m.Pending()
 				if rec.Masking != "" { // as the appender does
 					for i, e := range events {
-						events[i] = m.Sensitive().Event(e)
+						events[i] = m.MaskPolicy().Event(e)
 					}
 				}
-				if log = append(log, events...); !m.More() {
+				if log = append(log, events...); !m.MustAppend() {
 					break
 				}
 			}

@@ -89,7 +89,7 @@ func (p *process) becomeDispatcher() error {
 	cfg.AckWait = p.w.ackWait
 	cfg.Lease = lease.Config{Duration: p.w.leaseOf(p.slot), NewID: p.newID}
 	if !p.w.together {
-		cfg.MaxTogether = 1
+		cfg.MaxBatch = 1
 	}
 	cfg.Limits.MaxDuration = maxDuration
 	if p.w.scenario.Story == nil {

@@ -231,7 +231,7 @@ func (i Index) Owned(ctx context.Context, process string, after OwnedRun, limit 
 }
 
 // Due names runs whose timer was due before an instant; see timers.Index.
-func (i Index) Due(ctx context.Context, before time.Time, after timers.Timer, limit int) ([]timers.Timer, error) {
+func (i Index) Due(ctx context.Context, before time.Time, after timers.DueRun, limit int) ([]timers.DueRun, error) {
 	res, err := i.Client.ListDueTimers(ctx, &eventlogv1.ListDueTimersRequest{
 		BeforeUnixMs: before.UnixMilli(), Limit: int32(limit), //nolint:gosec // G115: a small constant
 		After: &eventlogv1.DueTimer{Tenant: after.Run.Tenant, RunId: after.Run.RunID, DueUnixMs: after.DueMs},
@@ -239,9 +239,9 @@ func (i Index) Due(ctx context.Context, before time.Time, after timers.Timer, li
 	if err != nil {
 		return nil, fmt.Errorf("event log: %w", err)
 	}
-	due := make([]timers.Timer, len(res.GetTimers()))
+	due := make([]timers.DueRun, len(res.GetTimers()))
 	for k, t := range res.GetTimers() {
-		due[k] = timers.Timer{Run: subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()}, DueMs: t.GetDueUnixMs()}
+		due[k] = timers.DueRun{Run: subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()}, DueMs: t.GetDueUnixMs()}
 	}
 	return due, nil
 }

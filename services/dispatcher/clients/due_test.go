@@ -36,9 +36,9 @@ func place(d *eventlogv1.DueTimer) string {
 func TestDue_GoesOnBehindTheTimerThatWasReadLast(t *testing.T) {
 	t.Parallel()
 	log := &timerIndex{}
-	got, err := clients.Index{Client: log}.Due(t.Context(), time.UnixMilli(9), timers.Timer{}, 2)
+	got, err := clients.Index{Client: log}.Due(t.Context(), time.UnixMilli(9), timers.DueRun{}, 2)
 	require.NoError(t, err)
-	require.Equal(t, []timers.Timer{
+	require.Equal(t, []timers.DueRun{
 		{Run: subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}, DueMs: 7},
 		{Run: subject.Run{Tenant: "beta", WorkflowID: "wf", RunID: "run_2"}, DueMs: 8},
 	}, got)

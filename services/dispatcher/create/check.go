@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// checkTypes refuses a workflow this host cannot execute, before a run of it exists.
+// checkTypes rejects a workflow that this host cannot execute.
 func (s *Starter) checkTypes(def *workflow.Definition) error {
 	for i, n := range def.Nodes {
 		t, ok := s.deps.Types[n.TypeID]
@@ -33,7 +33,7 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 				return fault.New(fault.ValidationError, "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID)
 			}
 		}
-		if err := refusesItself(def, n, t); err != nil {
+		if err := checkSelfReference(def, n, t); err != nil {
 			return err
 		}
 		if s.deps.CheckModel != nil {
@@ -48,12 +48,12 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 	return nil
 }
 
-// Executable reports whether runs of a definition can be created on this host.
-func (s *Starter) Executable(def *workflow.Definition) error {
+// CheckExecutable reports whether runs of a definition can be created on this host.
+func (s *Starter) CheckExecutable(def *workflow.Definition) error {
 	if err := s.checkTypes(def); err != nil {
 		return err
 	}
-	return s.Maskable(def)
+	return s.CheckMaskable(def)
 }
 
 // aiOverlay are the keys of configurable that are checked at creation.
@@ -67,7 +67,8 @@ type aiOverlay struct {
 	} `json:"ai"`
 }
 
-// checkConfigurable also gives the name of the tenant's own key; empty: none.
+// checkConfigurable checks configurable and returns the name of the tenant's own key; empty means
+// none.
 func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) (ref string, err error) {
 	if ps := def.CheckConfigurable(req.Configurable); len(ps) > 0 {
 		return "", invalid("configurable does not fit the workflow's configurableSchema", ps)
@@ -75,7 +76,7 @@ func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) (ref 
 	return s.checkOverlay(req)
 }
 
-// checkOverlay looks at the members of configurable that are the host's.
+// checkOverlay checks the members of configurable that the host defines.
 func (s *Starter) checkOverlay(req Request) (ref string, err error) {
 	if len(req.Configurable) == 0 {
 		return "", nil
@@ -101,8 +102,8 @@ func (s *Starter) checkOverlay(req Request) (ref string, err error) {
 	return ref, s.checkPolicy(req, ref)
 }
 
-// checkPolicy refuses a run that names a provider which it may not ask. Which models its
-// nodes ask is known when they are about to (OpenWOP host contract §5.8).
+// checkPolicy rejects a run whose configurable names a forbidden provider. The models of its nodes
+// are checked when the nodes start (OpenWOP host contract §5.8).
 func (s *Starter) checkPolicy(req Request, ref string) error {
 	if s.deps.Policy == nil {
 		return nil
@@ -118,8 +119,8 @@ func (s *Starter) checkPolicy(req Request, ref string) error {
 
 const refPath = "/configurable/ai.credentialRef"
 
-// checkCredential looks at the name of the tenant's own key. Whether there is one is
-// found out when it is needed.
+// checkCredential checks the name of the tenant's own key. The key itself is looked up when it is
+// needed.
 func (s *Starter) checkCredential(provider string, o aiOverlay) (string, error) {
 	ref := o.CredentialRef
 	if ref == "" {
@@ -141,7 +142,7 @@ func (s *Starter) checkCredential(provider string, o aiOverlay) (string, error) 
 	return ref, nil
 }
 
-// checkMock lets test keys, and nobody else, put a scripted provider in place.
+// checkMock allows a scripted provider for test keys only.
 func (s *Starter) checkMock(req Request, o aiOverlay) error {
 	if len(o.Mock) == 0 {
 		return nil
@@ -163,7 +164,7 @@ func (s *Starter) checkMock(req Request, o aiOverlay) error {
 	return nil
 }
 
-// invalid is a validation_error that names every problem.
+// invalid is a validation_error that lists every problem.
 func invalid(what string, ps []workflow.Problem) error {
 	return fault.New(fault.ValidationError, "%s: %s: %s", what, ps[0].Path, ps[0].Message).With("problems", workflow.AsDetails(ps))
 }

@@ -14,32 +14,32 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Child is the wish of a run's node for another run.
+// Child is a node's request for a child run.
 type Child struct {
-	// RunID follows from parent and node, so that a repeated wish meets the first.
+	// RunID is derived from parent and node, so that a repeated request finds the first child.
 	RunID      string
 	Parent     *wire.RunRecord
 	NodeID     string
 	Attempt    int
 	WorkflowID string
-	// Inputs are what the parent gives, Unset the names of what it has no value for.
+	// Inputs are the parent's values. Unset are the names that the parent has no value for.
 	Inputs map[string]json.RawMessage
 	Unset  []string
-	// Trust is that of all the child comes from.
+	// Trust is the meet of all sources of the child.
 	Trust            wire.Trust
 	Awaited, Cascade bool
 	Traceparent      string
 }
 
-// StartChild creates a child run, or finds the one that the same wish made before. What
-// the parent's tenant, owner, scope, key, choice of models and callbackUrl are, are the child's.
+// StartChild creates a child run, or finds the one that the same request created before. The child
+// has the tenant, owner, scope, key, model selection and callbackUrl of its parent.
 func (s *Starter) StartChild(ctx context.Context, c Child) error {
 	req := Request{
 		Tenant: c.Parent.Owner.Tenant, Principal: c.Parent.Owner.Principal, WorkflowID: c.WorkflowID, RunID: c.RunID,
 		Digest: "child:" + c.RunID, ScopeID: c.Parent.ScopeID, TestKey: c.Parent.TestKey, Traceparent: c.Traceparent,
-		CallbackURL: c.Parent.CallbackURL, // who answers for the parent answers for all of it
+		CallbackURL: c.Parent.CallbackURL, // the parent's callback receives the questions of its children
 	}
-	if _, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
+	if _, err := s.findRepeated(ctx, req); !errors.Is(err, errNoRun) {
 		return err
 	}
 	depth := 1
@@ -51,7 +51,7 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 		return fault.New(fault.RecursionLimit, "runs may be nested %d deep; workflow %q would be one deeper", s.deps.MaxDepth, c.WorkflowID).
 			With("maxDepth", s.deps.MaxDepth)
 	case c.WorkflowID == c.Parent.WorkflowID:
-		return itself(c.NodeID, c.WorkflowID)
+		return selfReference(c.NodeID, c.WorkflowID)
 	}
 	e, err := s.deps.Definitions.Get(ctx, req.Tenant, c.WorkflowID)
 	if err != nil {
@@ -65,20 +65,20 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 		RunID: c.Parent.RunID, WorkflowID: c.Parent.WorkflowID, NodeID: c.NodeID, Attempt: c.Attempt,
 		Depth: depth, Awaited: c.Awaited, Cascade: c.Cascade,
 	}
-	body, err := s.body(ctx, rec)
+	body, err := s.renderBody(ctx, rec)
 	if err != nil {
 		return err
 	}
-	_, err = s.write(ctx, req, rec, body, node.NewMaskPolicy(e.Def, s.deps.Types))
+	_, err = s.appendStart(ctx, req, rec, body, node.NewMaskPolicy(e.Def, s.deps.Types))
 	return err
 }
 
-// childRecord checks what the parent gives against the child's workflow.
+// childRecord checks the parent's values against the child's workflow.
 func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.RunRecord, error) {
-	if err := s.Executable(e.Def); err != nil {
+	if err := s.CheckExecutable(e.Def); err != nil {
 		return nil, err
 	}
-	own, reserved := inherited(c.Parent.Configurable, e.Def)
+	own, reserved := inheritConfigurable(c.Parent.Configurable, e.Def)
 	if ps := e.Def.CheckConfigurable(strictjson.Render(own)); len(ps) > 0 {
 		return nil, invalid("what the child inherits does not fit the configurableSchema of its workflow", ps)
 	}
@@ -96,7 +96,7 @@ func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.
 	if len(problems) > 0 {
 		return nil, invalid("what inputMapping gives does not fit the child's variables", problems)
 	}
-	rec := s.recordOf(req, e, ref, c.Inputs, vars)
+	rec := s.buildRecord(req, e, ref, c.Inputs, vars)
 	rec.Owner, rec.TrustBoundary = c.Parent.Owner, ""
 	if c.Trust == wire.Untrusted {
 		rec.TrustBoundary = wire.Untrusted
@@ -104,16 +104,17 @@ func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.
 	return rec, nil
 }
 
-// ofTheRun are the members of configurable that bound one run and no other; ofTheHost
-// those that no workflow's schema needs to know.
+// runKeys are the members of configurable that limit one run only. hostKeys are those that no
+// workflow schema must declare.
 var (
-	ofTheRun  = []string{"recursionLimit", "runTimeoutMs"}
-	ofTheHost = []string{"ai", "ai.provider", "ai.model", "ai.credentialRef", "model", "mockProvider"}
+	runKeys  = []string{"recursionLimit", "runTimeoutMs"}
+	hostKeys = []string{"ai", "ai.provider", "ai.model", "ai.credentialRef", "model", "mockProvider"}
 )
 
-// inherited is what of a run's configurable is its child's: who is asked and with which
-// key, and what the child's workflow declares; of a workflow that declares nothing, all.
-func inherited(configurable json.RawMessage, def *workflow.Definition) (own, reserved map[string]json.RawMessage) {
+// inheritConfigurable returns the members of a run's configurable for its child: the model
+// selection and key, and the members that the child's workflow declares. A workflow without a
+// schema gets all.
+func inheritConfigurable(configurable json.RawMessage, def *workflow.Definition) (own, reserved map[string]json.RawMessage) {
 	own, reserved = map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(configurable, &all) // checked when the parent was created
@@ -124,8 +125,8 @@ func inherited(configurable json.RawMessage, def *workflow.Definition) (own, res
 	for name, v := range all {
 		_, known := declared.Properties[name]
 		switch {
-		case slices.Contains(ofTheRun, name):
-		case slices.Contains(ofTheHost, name):
+		case slices.Contains(runKeys, name):
+		case slices.Contains(hostKeys, name):
 			reserved[name] = v
 		case known || def.ConfigurableSchema == nil:
 			own[name] = v
@@ -134,19 +135,19 @@ func inherited(configurable json.RawMessage, def *workflow.Definition) (own, res
 	return own, reserved
 }
 
-// refusesItself refuses a workflow with a node that would run the workflow again, and so
-// on without an end.
-func refusesItself(def *workflow.Definition, n workflow.Node, t node.Type) error {
+// checkSelfReference rejects a workflow with a node that runs the workflow itself, which would
+// never end.
+func checkSelfReference(def *workflow.Definition, n workflow.Node, t node.Type) error {
 	if t.Class != node.Spawns {
 		return nil
 	}
 	if c, bad := node.ParseSubWorkflow(t.Configure(n.Config)); bad == nil && c.WorkflowID == def.ID {
-		return itself(n.ID, def.ID)
+		return selfReference(n.ID, def.ID)
 	}
 	return nil
 }
 
-func itself(nodeID, workflowID string) error {
+func selfReference(nodeID, workflowID string) error {
 	return fault.New(fault.ValidationError, "node %q, /config/workflowId: a workflow cannot run itself; name another than %q", nodeID, workflowID).
 		With("nodeId", nodeID)
 }

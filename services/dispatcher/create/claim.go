@@ -16,17 +16,17 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// claimRecord says which run a scope is busy with.
+// claimRecord is the active run of a scope.
 type claimRecord struct {
 	RunID string `json:"runId"`
 	At    string `json:"at"`
 }
 
-// claimLease is how long a claim holds before its run's start frame is there:
-// longer than any creation takes.
+// claimLease is how long a claim is valid without its run's start frame: longer than any creation
+// takes.
 const claimLease = 30 * time.Second
 
-// retryAfterActive is the hint to a caller whose scope is busy.
+// retryAfterActive is the retry hint for a busy scope.
 const retryAfterActive = 5 * time.Second
 
 func claimKey(tenant, scope string) string {
@@ -34,17 +34,16 @@ func claimKey(tenant, scope string) string {
 	return "active." + tenant + "." + hex.EncodeToString(sum[:16])
 }
 
-// claim reserves the scope for the run: at most one run of (tenant, scopeId) is
-// active (X-Dedup: enforce). Compare-and-set on one record decides races. A claim
-// is never given back: whether its run came about may not be known, and one
-// without a run lapses.
-func (s *Starter) claim(ctx context.Context, rec *wire.RunRecord) error {
+// claimScope reserves the scope for the run: at most one run of (tenant, scopeId) is active
+// (X-Dedup: enforce). Compare-and-set on one record decides races. A claim is never released: it
+// may be unknown whether its run exists, and a claim without a run expires.
+func (s *Starter) claimScope(ctx context.Context, rec *wire.RunRecord) error {
 	key := claimKey(rec.Owner.Tenant, rec.ScopeID)
 	value, err := json.Marshal(claimRecord{RunID: rec.RunID, At: wire.FormatTime(s.deps.Clock())})
 	if err != nil {
 		return fmt.Errorf("render claim: %w", err)
 	}
-	held, revision, err := s.holder(ctx, key)
+	held, revision, err := s.readClaim(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -55,31 +54,31 @@ func (s *Starter) claim(ctx context.Context, rec *wire.RunRecord) error {
 	}
 	_, err = s.deps.Claims.Update(ctx, key, value, revision)
 	if errors.Is(err, kv.ErrConflict) {
-		winner, _, herr := s.holder(ctx, key)
+		winner, _, herr := s.readClaim(ctx, key)
 		if herr != nil {
 			return herr
 		}
-		return active(winner)
+		return scopeActive(winner)
 	}
 	if err != nil {
-		return claimsDown(err)
+		return claimsUnavailable(err)
 	}
 	return nil
 }
 
-// active is the fault of a scope that is busy.
-func active(held claimRecord) error {
+// scopeActive is the error of a busy scope.
+func scopeActive(held claimRecord) error {
 	return fault.New(fault.RunAlreadyActive, "a run of this scope is active; wait for it or cancel it").After(retryAfterActive).
 		With("activeRunId", held.RunID).With("activeHost", "cloud")
 }
 
-func (s *Starter) holder(ctx context.Context, key string) (claimRecord, uint64, error) {
+func (s *Starter) readClaim(ctx context.Context, key string) (claimRecord, uint64, error) {
 	e, err := s.deps.Claims.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return claimRecord{}, 0, nil
 	}
 	if err != nil {
-		return claimRecord{}, 0, claimsDown(err)
+		return claimRecord{}, 0, claimsUnavailable(err)
 	}
 	var c claimRecord
 	if err := json.Unmarshal(e.Value, &c); err != nil {
@@ -88,23 +87,23 @@ func (s *Starter) holder(ctx context.Context, key string) (claimRecord, uint64, 
 	return c, e.Revision, nil
 }
 
-func claimsDown(err error) error {
-	return fault.New(fault.ServiceUnavailable, "claims cannot be reached; nothing was started, try again").After(time.Second).Wrap(err)
+func claimsUnavailable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the store of claims is unavailable; no run was started; try again").After(time.Second).Wrap(err)
 }
 
-// checkActive is the fault when the scope's run is still going.
+// checkActive returns an error while the scope's run is active.
 func (s *Starter) checkActive(ctx context.Context, tenant string, held claimRecord) error {
 	last, err := s.deps.Log.Last(ctx, subject.Run{Tenant: tenant, RunID: held.RunID})
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):
 		at, perr := time.Parse(wire.TimeLayout, held.At)
 		if perr != nil || s.deps.Clock().Sub(at) > claimLease {
-			return nil // its creation was never finished
+			return nil // its creation failed
 		}
 	case err != nil:
-		return claimsDown(err)
+		return claimsUnavailable(err)
 	case last.Kind == subject.End:
 		return nil
 	}
-	return active(held)
+	return scopeActive(held)
 }

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Fork is an authenticated wish for a fork of a run.
+// Fork is an authenticated request for a fork of a run.
 type Fork struct {
 	Tenant      string
 	SourceRunID string
@@ -29,36 +29,35 @@ type Fork struct {
 	Mode    wire.ForkMode
 	FromSeq int
 	Overlay Overlay
-	// TestKey says that the key which asks may name mock providers.
+	// TestKey reports that the caller's key may name mock providers.
 	TestKey     bool
 	Traceparent string
 }
 
-// Overlay is what a branch has in place of its source's; a nil member leaves that as it
-// was.
+// Overlay has the members of a branch that replace its source's; a nil member keeps the source's.
 type Overlay struct {
-	// Configurable is an object that is laid over the source's.
+	// Configurable is an object that is merged over the source's.
 	Configurable json.RawMessage
 	Tags         *[]string
 	Metadata     json.RawMessage
 }
 
-// Forked is the fork that a request stands for.
+// Forked is the fork of a request.
 type Forked struct {
 	Created
 	Fork wire.Fork
 }
 
-// Fork creates a fork, or finds it when the same request made it before. Nothing of the
-// source is copied here: whoever executes the fork does that first.
+// Fork creates a fork, or finds it if the same request created it before. The source's events are
+// copied later, by the dispatcher that executes the fork.
 func (s *Starter) Fork(ctx context.Context, req Fork) (Forked, error) {
 	asked := Request{Tenant: req.Tenant, RunID: req.RunID, Digest: req.Digest}
 	if req.Digest != "" {
-		if c, err := s.replayed(ctx, asked); !errors.Is(err, errNoRun) {
-			return s.forked(ctx, c, req, err)
+		if c, err := s.findRepeated(ctx, asked); !errors.Is(err, errNoRun) {
+			return s.forkResult(ctx, c, req, err)
 		}
 	}
-	source, err := s.source(ctx, req)
+	source, err := s.findSource(ctx, req)
 	if err != nil {
 		return Forked{}, err
 	}
@@ -66,51 +65,51 @@ func (s *Starter) Fork(ctx context.Context, req Fork) (Forked, error) {
 	if err != nil {
 		return Forked{}, err
 	}
-	c, err := s.write(ctx, asked, rec, body, nil) // nothing in it is in the clear that its source has masked
-	return s.forked(ctx, c, req, err)
+	c, err := s.appendStart(ctx, asked, rec, body, nil) // values that the source masks stay masked
+	return s.forkResult(ctx, c, req, err)
 }
 
-// forked is the answer, which for a repeated request is the first one's.
-func (s *Starter) forked(ctx context.Context, c Created, req Fork, err error) (Forked, error) {
+// forkResult returns the answer; for a repeated request, the first one's.
+func (s *Starter) forkResult(ctx context.Context, c Created, req Fork, err error) (Forked, error) {
 	out := Forked{Created: c, Fork: wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq}}
 	if err != nil || !c.Replayed {
 		return out, err
 	}
 	first, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
 	if err != nil {
-		return Forked{}, readLog(err)
+		return Forked{}, logUnavailable(err)
 	}
 	rec, err := first.Record()
 	if err != nil {
 		return Forked{}, err
 	}
 	if rec.Fork == nil {
-		return Forked{}, mismatch()
+		return Forked{}, digestMismatch()
 	}
 	out.Fork = *rec.Fork
 	return out, nil
 }
 
-func readLog(err error) error {
+func logUnavailable(err error) error {
 	return fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").Wrap(err)
 }
 
 // source is a run to fork.
 type source struct {
 	*wire.RunRecord
-	head  int // how many events it has
+	head  int // the number of its events
 	ended bool
 }
 
-// source finds the run to fork, as it stands.
-func (s *Starter) source(ctx context.Context, req Fork) (*source, error) {
+// findSource finds the run to fork, in its current state.
+func (s *Starter) findSource(ctx context.Context, req Fork) (*source, error) {
 	r := subject.Run{Tenant: req.Tenant, RunID: req.SourceRunID}
 	last, err := s.deps.Log.Last(ctx, r)
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
 	if err != nil {
-		return nil, damaged(err)
+		return nil, readError(err)
 	}
 	first, err := s.deps.Log.First(ctx, last.Run)
 	if errors.Is(err, runlog.ErrNotFound) {
@@ -118,13 +117,13 @@ func (s *Starter) source(ctx context.Context, req Fork) (*source, error) {
 			With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("boundary", last.First)
 	}
 	if err != nil {
-		return nil, damaged(err)
+		return nil, readError(err)
 	}
 	rec, err := first.Record()
 	if err != nil {
 		return nil, err
 	}
-	if err := ofThisEngine(rec, last); err != nil {
+	if err := checkEngine(rec, last); err != nil {
 		return nil, err
 	}
 	if rec.Masking != "" && req.Mode == wire.ForkBranch {
@@ -137,9 +136,9 @@ func (s *Starter) source(ctx context.Context, req Fork) (*source, error) {
 	return out, checkFromSeq(req, out)
 }
 
-// ofThisEngine refuses a source that a later engine has begun or gone on with. Whoever has
-// told the last event is the latest: no earlier one goes on after it.
-func ofThisEngine(rec *wire.RunRecord, last *frame.Frame) error {
+// checkEngine rejects a source that a later engine started or continued. The last event has the
+// latest engine, because no earlier engine continues after a later one.
+func checkEngine(rec *wire.RunRecord, last *frame.Frame) error {
 	version := rec.EngineVersion
 	if events, err := last.Events(); err == nil && len(events) > 0 {
 		version = max(version, events[len(events)-1].Engine())
@@ -147,16 +146,16 @@ func ofThisEngine(rec *wire.RunRecord, last *frame.Frame) error {
 	return runstate.Refuse(rec.RunID, version)
 }
 
-// damaged tells a log that cannot be reached from one that cannot be read.
-func damaged(err error) error {
+// readError distinguishes an unreachable log from a damaged one.
+func readError(err error) error {
 	if errors.Is(err, frame.ErrDamaged) {
 		return fmt.Errorf("read the run to fork: %w", err)
 	}
-	return readLog(err)
+	return logUnavailable(err)
 }
 
-// checkFromSeq refuses to go on from where the source has not come to. Beyond the end of
-// an ended run there is nothing to go on with.
+// checkFromSeq rejects a sequence that the source has not reached. An ended run cannot continue
+// after its end.
 func checkFromSeq(req Fork, of *source) error {
 	most := of.head
 	if of.ended {
@@ -169,62 +168,62 @@ func checkFromSeq(req Fork, of *source) error {
 		With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("lastSequence", of.head-1)
 }
 
-// forkRecord makes the record of a fork, and the body of its start frame.
+// forkRecord returns the record of a fork, and the body of its start frame.
 func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wire.RunRecord, []byte, error) {
 	rec := *source.RunRecord
 	rec.RunID, rec.RequestDigest, rec.Traceparent = req.RunID, req.Digest, req.Traceparent
 	rec.CreatedAt, rec.Parent = wire.FormatTime(s.deps.Clock()), nil
 	rec.Fork = &wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq, Head: source.head, Traceparent: source.Traceparent}
 	var err error
-	if rec.Fork.Said, err = s.said(ctx, source, rec.Fork.Ends()); err != nil {
+	if rec.Fork.Said, err = s.openGateNotes(ctx, source, rec.Fork.Ends()); err != nil {
 		return nil, nil, err
 	}
 	if req.Mode == wire.ForkReplay {
 		rec.Fork.Since = source.Since()
-		rec.CallbackURL, rec.CredentialRef = "", "" // it calls nobody, and pays for nothing
-		body, err := json.Marshal(&rec)             // it has passed the redactor
+		rec.CallbackURL, rec.CredentialRef = "", "" // a replay makes no calls
+		body, err := json.Marshal(&rec)             // the source's record was redacted
 		return &rec, body, err
 	}
 	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.lay(&rec, req, e); err != nil {
+	if err := s.applyOverlay(&rec, req, e); err != nil {
 		return nil, nil, err
 	}
-	scope, done, err := s.open(ctx, &rec)
+	scope, done, err := s.registerSecrets(ctx, &rec)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	body, err := s.render(ctx, &rec, scope)
+	body, err := s.renderRecord(ctx, &rec, scope)
 	return &rec, body, err
 }
 
-// said are the votes and questions at gates that stand open after so many events of the source.
-// They belong to the history that its fork has, and are in no event of it (OpenWOP host
-// contract §6.3). A source without a gate is not read, nor one whose end is among them, where
-// none stands open: such forks are accepted as fast, however long it is.
-func (s *Starter) said(ctx context.Context, source *source, events int) ([]json.RawMessage, error) {
-	if source.ended && events == source.head || !s.gated(ctx, source.RunRecord) {
+// openGateNotes returns the votes and questions at gates that are open after a number of events of
+// the source. They belong to the fork's history, and no event contains them (OpenWOP host contract
+// §6.3). A source without gates is not read, nor one whose end is among the events. Such forks are
+// accepted at the same speed for any length.
+func (s *Starter) openGateNotes(ctx context.Context, source *source, count int) ([]json.RawMessage, error) {
+	if source.ended && count == source.head || !s.hasGates(ctx, source.RunRecord) {
 		return nil, nil
 	}
 	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: source.Owner.Tenant, WorkflowID: source.WorkflowID, RunID: source.RunID})
 	if err != nil {
-		return nil, damaged(err)
+		return nil, readError(err)
 	}
 	st := runstate.New(source.RunRecord)
 	for _, f := range frames {
-		told, err := f.Events()
+		events, err := f.Events()
 		if err != nil {
-			return nil, damaged(err)
+			return nil, readError(err)
 		}
-		for _, e := range told {
-			if e.Sequence < events {
+		for _, e := range events {
+			if e.Sequence < count {
 				st.Apply(e)
 			}
 		}
-		if f.Last < events {
+		if f.Last < count {
 			st.Remember(wire.ParseNote(f.Note))
 		}
 	}
@@ -235,9 +234,9 @@ func (s *Starter) said(ctx context.Context, source *source, events int) ([]json.
 	return out, nil
 }
 
-// gated reports whether a run's workflow has nodes that several people may answer; true, too,
-// where its document cannot be had.
-func (s *Starter) gated(ctx context.Context, source *wire.RunRecord) bool {
+// hasGates reports whether a run's workflow has nodes that several people may answer; also true if
+// its definition is unavailable.
+func (s *Starter) hasGates(ctx context.Context, source *wire.RunRecord) bool {
 	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
 	return err != nil || slices.ContainsFunc(e.Def.Nodes, func(n workflow.Node) bool {
 		t, known := s.deps.Types[n.TypeID]
@@ -245,10 +244,10 @@ func (s *Starter) gated(ctx context.Context, source *wire.RunRecord) bool {
 	})
 }
 
-// lay puts the overlay over a branch's record, and holds that against the workflow as at
-// creation.
-func (s *Starter) lay(rec *wire.RunRecord, req Fork, e *definition.Entry) (err error) {
-	if rec.Configurable, err = merged(rec.Configurable, req.Overlay.Configurable); err != nil {
+// applyOverlay merges the overlay into a branch's record, and checks the result against the
+// workflow as at creation.
+func (s *Starter) applyOverlay(rec *wire.RunRecord, req Fork, e *definition.Entry) (err error) {
+	if rec.Configurable, err = mergeObjects(rec.Configurable, req.Overlay.Configurable); err != nil {
 		return err
 	}
 	if req.Overlay.Tags != nil {
@@ -262,12 +261,12 @@ func (s *Starter) lay(rec *wire.RunRecord, req Fork, e *definition.Entry) (err e
 	}
 	rec.TestKey = req.TestKey
 	rec.CredentialRef, err = s.checkConfigurable(Request{Tenant: rec.Owner.Tenant, Configurable: rec.Configurable, TestKey: req.TestKey}, e.Def)
-	s.limit(rec, e.Def.Settings.TimeoutMillis)
+	s.applyLimits(rec, e.Def.Settings.TimeoutMillis)
 	return err
 }
 
-// merged lays the members of one object over those of another.
-func merged(under, over json.RawMessage) (json.RawMessage, error) {
+// mergeObjects merges the members of one object over those of another.
+func mergeObjects(under, over json.RawMessage) (json.RawMessage, error) {
 	if len(over) == 0 {
 		return under, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// checkPrompts refuses a node whose prompt could not be made of the templates it names.
+// checkPrompts rejects a node whose prompt cannot be rendered from the templates it names.
 func (s *Starter) checkPrompts(nodeID, at string, t node.Type, config json.RawMessage) error {
 	if id := t.Executes(); id != node.TypeCallPrompt && id != node.TypeStructuredOutput {
 		return nil

@@ -38,7 +38,7 @@ func TestExecutable_RefusesPromptsThatCannotBeMade(t *testing.T) {
 		`{"additionalPromptRefs":["prompt:writer","prompt:gone"]}`: "/nodes/1/config/additionalPromptRefs/1",
 		`{"promptId":"gone"}`:                                      "/nodes/1/config/promptId",
 	} {
-		err := with.Executable(def(node.TypeCallPrompt, config))
+		err := with.CheckExecutable(def(node.TypeCallPrompt, config))
 		if path == "" {
 			require.NoError(t, err, config)
 			continue
@@ -48,10 +48,10 @@ func TestExecutable_RefusesPromptsThatCannotBeMade(t *testing.T) {
 		require.Equal(t, fault.ValidationError, e.Code)
 		require.Contains(t, e.Message, path+": ")
 		require.Contains(t, e.Message, `node "ai"`)
-		require.NoError(t, with.Executable(def("core.noop", config)), "other types have members of their own")
+		require.NoError(t, with.CheckExecutable(def("core.noop", config)), "other types have members of their own")
 	}
-	require.NoError(t, without.Executable(def(node.TypeCallPrompt, `{"promptId":"gone"}`)), "other hosts' names for their own prompts")
-	e, ok := fault.As(without.Executable(def(node.TypeStructuredOutput, `{"userPromptRef":"prompt:writer","outputSchema":{}}`)))
+	require.NoError(t, without.CheckExecutable(def(node.TypeCallPrompt, `{"promptId":"gone"}`)), "other hosts' names for their own prompts")
+	e, ok := fault.As(without.CheckExecutable(def(node.TypeStructuredOutput, `{"userPromptRef":"prompt:writer","outputSchema":{}}`)))
 	require.True(t, ok)
 	require.Equal(t, fault.CapabilityRequired, e.Code)
 	require.Equal(t, "prompts", e.Details["requiredCapability"])

@@ -13,19 +13,19 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Vault keeps the clear body of a frame whose body in the log is masked.
-type Vault interface {
+// CleartextStore stores the clear body of a frame whose body in the log is masked.
+type CleartextStore interface {
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
 }
 
-// Maskable refuses a workflow whose sensitive values this host could not keep out
-// of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
-func (s *Starter) Maskable(def *workflow.Definition) error {
+// CheckMaskable rejects a workflow whose sensitive values this host could not mask in its log
+// (OpenWOP host contract §10.3).
+func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 	if node.NewMaskPolicy(def, s.deps.Types) == nil {
 		return nil
 	}
 	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be told"
-	if s.deps.Vault == nil {
+	if s.deps.Cleartext == nil {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
 			With("requiredCapability", "masking")
 	}
@@ -36,9 +36,9 @@ func (s *Starter) Maskable(def *workflow.Definition) error {
 	return nil
 }
 
-// seal keeps the clear record of a run and gives the masked one, which is what the log
-// gets; a run without sensitive values keeps its record.
-func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body []byte, p *node.MaskPolicy) ([]byte, error) {
+// maskRecord stores the clear record of a run and returns the masked one for the log. A run without
+// sensitive values keeps its record.
+func (s *Starter) maskRecord(ctx context.Context, r subject.Run, writer string, body []byte, p *node.MaskPolicy) ([]byte, error) {
 	if p == nil {
 		return body, nil
 	}
@@ -52,8 +52,8 @@ func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body [
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
 	}
-	if err := s.deps.Vault.Put(ctx, r, 0, writer, clear); err != nil {
-		return nil, fault.New(fault.ServiceUnavailable, "the place of sensitive values does not answer, and nothing is started without it; repeat the request").
+	if err := s.deps.Cleartext.Put(ctx, r, 0, writer, clear); err != nil {
+		return nil, fault.New(fault.ServiceUnavailable, "the store of sensitive values is unavailable; no run was started; repeat the request").
 			After(time.Second).Wrap(err)
 	}
 	return json.Marshal(masked)

@@ -20,11 +20,11 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	sealedvault "waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // ofCall is what a call of a model has to tell besides its envelope.
@@ -103,7 +103,8 @@ func TestAccept_AppendsACallInTwoFrames(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(r.count.events, " "), string(wire.EventProviderUsage)), "counted as what was appended here")
 }
 
-// What the acceptor does not take along is told with what the node tells next, once.
+// Preceding events that the acceptor does not record are recorded with the node's next events,
+// once.
 func TestAccept_TellsLaterWhatWasNotTakenAlong(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -350,14 +351,14 @@ func TestAccept_TagsWhatTheAcceptorAppends(t *testing.T) {
 	require.Equal(t, begins+" | output.chunk | provider.usage artifact.created | node.completed run.completed", shape(frames))
 }
 
-// A masked run's events are sealed by whoever appends them, and the acceptor seals nothing.
+// The session appends the events of a masked run, because the acceptor does not mask.
 func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
-	v, err := sealedvault.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))
+	v, err := cleartext.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
 	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: r.log, Redactor: r.red, Vault: v, Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), Types: node.Builtin(),
+		Log: r.log, Redactor: r.red, Cleartext: v, Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), Types: node.Builtin(),
 		Models: calls(ofCall(wire.EventProviderUsage)...), Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
 		Acceptor: acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {

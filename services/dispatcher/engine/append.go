@@ -18,104 +18,98 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// appended is where the log ends after an append, and whether the redactor
-// changed what was appended.
-type appended struct {
+// appendResult describes the end of the log after an append.
+type appendResult struct {
 	head frame.Head
-	// written reports that there was something to append.
+	// written reports that there were events to append.
 	written bool
 	changed bool
-	// cut reports that what followed from the changed events is not there: the machine's
-	// state is ahead of the log.
-	cut    bool
-	events []wire.Event
+	// truncated reports that events derived from changed ones were dropped: the machine's state is
+	// ahead of the log.
+	truncated bool
+	events    []wire.Event
 }
 
-// write is how a frame comes into the log: on the disk when it returns, or a moment later.
-type write func(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
+// appendFunc appends a frame. The frame may not be fsynced when it returns; see appendAsync.
+type appendFunc func(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
 
-// entry says whose frame is appended, and where.
+// entry identifies the writer of a frame and the end of the log.
 type entry struct {
 	writer string
 	run    subject.Run
 	head   frame.Head
-	to     write
-	// always appends a frame even when nothing is pending: it claims the run.
-	always bool
+	append appendFunc
+	// force appends a frame even without pending events, to claim the run.
+	force bool
 }
 
-// append writes the machine's pending events as one frame. Everything that may
-// carry a secret passes the redactor first; if that cannot be reached, nothing
-// is written.
-func (x *Executor) append(ctx context.Context, e entry, m *machine.Machine) (appended, error) {
-	writer, r, head := e.writer, e.run, e.head
+// append writes the machine's pending events as one frame. Everything that may contain a secret is
+// redacted first. If the redactor is unreachable, nothing is written.
+func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (appendResult, error) {
+	writer, r, head := req.writer, req.run, req.head
 	events, clean := m.Pending()
-	if len(events) == 0 && m.Note() == nil && !e.always {
-		return appended{head: head}, nil
+	if len(events) == 0 && m.Note() == nil && !req.force {
+		return appendResult{head: head}, nil
 	}
-	if len(events) > 0 && events[0].Sequence != head.Next { // it would damage the log
-		return appended{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
+	if len(events) > 0 && events[0].Sequence != head.Next { // this frame would damage the log
+		return appendResult{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
 	}
-	trace, registered := x.trace(m.State().Record).Run(), m.State().Record.Registration().Run
+	trace, registered := e.traceContext(m.State().Record).Run(), m.State().Record.Registration().Run
 	ctx = runspan.In(ctx, trace)
-	changed, err := x.redact(ctx, r, registered, events, clean)
+	changed, err := e.redactEvents(ctx, r, registered, events, clean)
 	if err != nil {
-		return appended{}, err
+		return appendResult{}, err
 	}
 	kind, cut := m.FrameKind(), false
-	// What nodes made of a value that is another in the log must not be there: it would tell
-	// of the value, and no replay came to it. The machine goes on from the log.
-	if given, alone := m.Given(); changed > 0 && given < len(events) && changed <= given {
+	// Events derived from a value that the redactor changed are dropped: they could reveal the
+	// value, and a replay would derive other events. The machine continues from the log.
+	if given, alone := m.ExternalEvents(); changed > 0 && given < len(events) && changed <= given {
 		events, kind, cut = events[:given], alone, true
 	}
-	if events, err = x.conceal(ctx, r, writer, head, m, events); err != nil {
-		return appended{}, err
+	if events, err = e.maskEvents(ctx, r, writer, head, m, events); err != nil {
+		return appendResult{}, err
 	}
 	f := frame.New(r, kind, head, events).By(writer).In(trace)
 	if n := m.Note(); n != nil && n.IDsOnly() {
 		f = f.With(n.JSON())
 	} else if n != nil {
-		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
+		out, _, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {
-			return appended{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
+			return appendResult{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
 		}
 		f = f.With(string(out[0]))
 	}
-	if f.Pos, err = e.to(ctx, f, head.Pos); err != nil {
-		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
+	if f.Pos, err = req.append(ctx, f, head.Pos); err != nil {
+		return appendResult{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
-	x.counted(ctx, m.State(), kind, events)
+	e.recordAppend(ctx, m.State(), kind, events)
 	m.Flushed()
 	if !cut {
-		x.erase(ctx, r, m.State())
+		e.eraseEnded(ctx, r, m.State())
 	}
 	next := f.Head()
 	next.Ownership = head.After(f)
-	return appended{head: next, written: true, changed: changed > 0, cut: cut, events: events}, nil
+	return appendResult{head: next, written: true, changed: changed > 0, truncated: cut, events: events}, nil
 }
 
-// minSecret is the shortest secret the redactor knows (OpenWOP envelope contract
-// §11): a payload without a longer text cannot hold one.
-const minSecret = 8
-
-// redact takes the secrets out of events that are not clean. It gives the number of the
-// first that changed, counted from 1; 0: none did.
-func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
+// redactEvents redacts events that are not clean. It returns the number of the first changed event,
+// counted from 1; 0 means that none changed.
+func (e *Executor) redactEvents(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
 	var (
 		docs  [][]byte
 		index []int
 	)
-	for i, e := range events {
-		if clean[i] || !strictjson.HasText(e.Payload, minSecret) {
+	for i, event := range events {
+		if clean[i] || !strictjson.HasText(event.Payload, wire.MinSecretBytes) {
 			continue
 		}
-		docs, index = append(docs, e.Payload), append(index, i)
+		docs, index = append(docs, event.Payload), append(index, i)
 	}
 	if len(docs) == 0 {
 		return 0, nil
 	}
 	for part := range slices.Chunk(index, maxRedacted) {
-		out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
+		out, changed, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
 		if err != nil {
 			return 0, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
 		}
@@ -132,76 +126,74 @@ func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, e
 	return first, nil
 }
 
-// maxRedacted is how many documents the redactor is given at a time; it takes a thousand.
+// maxRedacted limits the documents of one redactor request; the redactor accepts 1000.
 const maxRedacted = 512
 
-// Wake hands a sleeping run to the dispatchers again. A conflict means that it
-// is awake already, unless all that came was a vote or a question: the run slept on, and
-// its timer stands.
-func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) error {
-	writer := x.newWriter() // its own, so that of two who wake it one finds it awake
+// Wake enqueues a waiting run again. A conflict means that the run was woken already, unless the
+// new frames only record a vote or a question. Such frames leave the run waiting and its timer set.
+func (e *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) error {
+	writer := e.newWriter() // a writer name of its own, so that one of two concurrent wakes conflicts
 	for range maxChangeTries {
-		_, err := x.deps.Log.Append(ctx, frame.New(r, subject.Wake, head, nil).By(writer), head.Pos)
+		_, err := e.deps.Log.Append(ctx, frame.New(r, subject.Wake, head, nil).By(writer), head.Pos)
 		if err == nil {
-			x.deps.Metrics.Enqueued()
+			e.deps.Metrics.Enqueued()
 			return nil
 		}
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
-		last, err := x.deps.Log.Last(ctx, r)
+		last, err := e.deps.Log.Last(ctx, r)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
 		case err != nil:
 			return err
-		case last.Pos == head.Pos || !slept(last):
+		case last.Pos == head.Pos || !leavesAsleep(last):
 			return nil
 		}
 		head = last.Head()
 	}
-	return runlog.ErrConflict // it is tried again
+	return runlog.ErrConflict // the caller retries
 }
 
-// slept reports whether a frame wakes nobody though somebody else has written it: a run
-// that slept before it does so after it.
-func slept(f *frame.Frame) bool {
+// leavesAsleep reports whether a frame of another writer leaves a waiting run waiting.
+func leavesAsleep(f *frame.Frame) bool {
 	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }
 
-// backlogPatience is how long a wake frame may be the last of its run while runs wait in the queue.
+// backlogPatience is how long a wake frame may be the last frame of its run while runs wait in the
+// queue.
 const backlogPatience = 10 * time.Minute
 
-// WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a
-// run that needs no wake: it has ended, is in the queue, is of a later engine, or has a damaged
-// log.
-func (x *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
-	last, err := x.deps.Log.Last(ctx, r)
+// WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a run
+// that needs no wake: it ended, is in the queue, needs a later engine, or has a damaged log.
+func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
+	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
-		x.notWoken(r.RunID, err)
+		e.logNotWoken(r.RunID, err)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	check := x.soundEnds
+	check := e.checkEnds
 	switch last.Kind {
-	case subject.End, subject.Start: // done, or in the queue
+	case subject.End, subject.Start: // ended, or in the queue
 		return false, nil
 	case subject.Wake:
-		// One that stays the last frame was taken by a process that found the run asleep, watched
-		// its timer, and died. A second wake frame beside one that is in the queue does no harm.
-		patience := x.cfg.AckWait
-		if x.deps.Backlog() { // it may wait behind others, or for a limit
+		// The process that received this wake frame may have registered the run's timer and died. A
+		// second wake frame for a run in the queue is harmless.
+		patience := e.cfg.AckWait
+		if e.deps.Backlog() { // the run may wait behind others, or for a limit
 			patience = backlogPatience
 		}
-		if x.deps.Clock().Sub(last.Stored) < patience {
+		if e.deps.Clock().Sub(last.Stored) < patience {
 			return false, nil // in the queue
 		}
-		check = x.sound // the wake before this one had no effect
+		check = e.checkAllFrames // the previous wake had no effect
 	}
-	if may, err := x.wakable(r.RunID, check(ctx, last)); err != nil || !may {
+	if may, err := e.mayWake(r.RunID, check(ctx, last)); err != nil || !may {
 		return false, err
 	}
-	return true, x.Wake(ctx, last.Run, last.Head())
+	return true, e.Wake(ctx, last.Run, last.Head())
 }

@@ -7,25 +7,26 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// A result that cannot be appended because the log or the redactor is unreachable is tried again
-// while the session lasts: without it, the call that gave it would be repeated, or its node fail as
-// one whose outcome is unknown. No other dispatcher can have the run meanwhile unless this one's
-// lease is lost, which ends the session.
+// A result that cannot be appended because the log or the redactor is unreachable is retried while
+// the session lasts. Dropping it would repeat the effect's call, or fail its node with an unknown
+// outcome. No other dispatcher can take the run over unless this process loses its lease, which
+// ends the session.
 
 const (
 	firstPause = 250 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// losesResults reports that a failed append would lose results of effects, and may pass.
-func (s *session) losesResults(err error) bool {
-	return len(s.given) > 0 && unreachable(err)
+// wouldLoseResults reports that a failed append would lose results of effects, and that a retry may
+// succeed.
+func (s *session) wouldLoseResults(err error) bool {
+	return len(s.unflushed) > 0 && isUnreachable(err)
 }
 
-// backoff is the pause between tries, until a time is over.
+// backoff computes the pause between retries, up to a total time.
 type backoff struct{ pause, waited, most time.Duration }
 
-// wait pauses; false: ctx has ended, or it was tried for long enough.
+// wait pauses before a retry. It returns false if ctx ended or the total time is used up.
 func (b *backoff) wait(ctx context.Context) bool {
 	if b.waited >= b.most {
 		return false

@@ -23,7 +23,7 @@ import (
 func BenchmarkExecute_NoopRun(b *testing.B) {
 	log := memory.New()
 	x := engine.New(engine.Config{
-		Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxTogether: 64,
+		Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxBatch: 64,
 	}, engine.Deps{
 		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: define(b, nodeJSON("a", "core.noop", "{}")), Types: node.Builtin(),
 		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(),

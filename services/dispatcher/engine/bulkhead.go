@@ -1,14 +1,13 @@
 package engine
 
-// A panic in the fold, a pure node or the run loop ends the run, not the process.
-// It is contained in three places: where a log is folded (engine.go), around a
-// session (Execute), and around an effect (session.perform, spawning).
+// A panic in the fold, a pure node or the run loop ends the run, not the process. It is recovered
+// in three places: where a log is folded (version.go), around a session (Execute), and around an
+// effect (session.performEffect, spawnFunc).
 //
-// The run then ends as failed with internal_error. The frame is made by a machine
-// of the run's definition, so that nodes at work end too. If that panics as well,
-// because the fold is what fails, the frame is made without folding: its only
-// event, run.failed, follows the last frame of the log. If even that cannot be
-// appended, the run is quarantined.
+// The run then fails with internal_error. A machine with the run's definition makes the frame, so
+// that running nodes end, too. If that panics as well, because the fold itself fails, the frame is
+// made without folding: its only event, run.failed, follows the last frame of the log. If that
+// frame cannot be appended either, the run is quarantined.
 
 import (
 	"context"
@@ -25,37 +24,37 @@ import (
 )
 
 // contain turns a panic in f into lifecycle.ErrPanic.
-func (x *Executor) contain(runID string, f func() error) error {
-	return lifecycle.Contain(x.deps.Logger, "run", f, "run_id", runID)
+func (e *Executor) contain(runID string, f func() error) error {
+	return lifecycle.Contain(e.deps.Logger, "run", f, "run_id", runID)
 }
 
-// panicked is the message of a run that ended because of a panic.
-const panicked = "the run failed inside the host; its operator finds the cause in the host's log"
+// panicMessage is the message of a run that ended because of a panic.
+const panicMessage = "the run failed inside the host; its operator finds the cause in the host's log"
 
-// endBroken ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
-// run cannot be ended either, frame.ErrDamaged, and those of the log.
-func (x *Executor) endBroken(ctx context.Context, r subject.Run, pos uint64) error {
-	if _, head, err := x.load(ctx, r); err == nil {
-		if err := x.entitled(ctx, r, pos, head.Ownership); err != nil {
+// endPanicked ends a run whose execution panicked. Errors: lifecycle.ErrPanic if ending it panics,
+// too, frame.ErrDamaged, and those of the log.
+func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) error {
+	if _, head, err := e.load(ctx, r); err == nil {
+		if err := e.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
 			return err
 		}
 	}
-	return x.endAnyway(ctx, r, x.newWriter(), func(m *machine.Machine) {
-		now := x.deps.Clock()
+	return e.endWithRetries(ctx, r, e.newWriter(), func(m *machine.Machine) {
+		now := e.deps.Clock()
 		switch m.State().Status {
-		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these
+		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these states
 			m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
 		default:
-			m.Abandon(now, panicked)
+			m.EndFailed(now, panicMessage)
 		}
 	})
 }
 
-// endAnyway appends what end makes the machine emit, with as much of the run as can
-// be loaded.
-func (x *Executor) endAnyway(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+// endWithRetries appends the events of end, with as much of the run as can be loaded. It retries
+// after conflicts.
+func (e *Executor) endWithRetries(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
 	for range maxChangeTries {
-		err := x.contain(r.RunID, func() error { return x.endOnce(ctx, r, writer, end) })
+		err := e.contain(r.RunID, func() error { return e.endOnce(ctx, r, writer, end) })
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
@@ -63,40 +62,41 @@ func (x *Executor) endAnyway(ctx context.Context, r subject.Run, writer string, 
 	return runlog.ErrConflict
 }
 
-func (x *Executor) endOnce(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
-	last, err := x.deps.Log.Last(ctx, r)
+func (e *Executor) endOnce(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+	last, err := e.deps.Log.Last(ctx, r)
 	if err != nil {
 		return err
 	}
 	r = last.Run
 	if last.Kind == subject.End {
-		return x.contain(r.RunID, func() error { return x.endedBefore(ctx, last) })
+		return e.contain(r.RunID, func() error { return e.finishEnded(ctx, last) })
 	}
-	st, head, err := x.load(ctx, r)
+	st, head, err := e.load(ctx, r)
 	if err == nil {
-		err = x.contain(r.RunID, func() error { return x.endWhole(ctx, r, writer, st, head, end) })
+		err = e.contain(r.RunID, func() error { return e.endWithDefinition(ctx, r, writer, st, head, end) })
 	}
-	if err == nil || transient(err) || errors.Is(err, frame.ErrDamaged) || refused(err) {
+	if err == nil || isTransient(err) || errors.Is(err, frame.ErrDamaged) || needsLaterEngine(err) {
 		return err
 	}
-	return x.contain(r.RunID, func() error { return x.endBare(ctx, r, writer, end) })
+	return e.contain(r.RunID, func() error { return e.endWithoutFold(ctx, r, writer, end) })
 }
 
-// endWhole ends a run by its definition. Without one its nodes end all the same.
-func (x *Executor) endWhole(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
-	m := machine.Bare(x.cfg.Limits, st)
-	if plan, err := x.plan(ctx, st); err == nil {
-		m = machine.New(plan, x.cfg.Limits, st)
-	} else if transient(err) {
+// endWithDefinition ends a run with its definition. If the definition is missing, running nodes end
+// nevertheless.
+func (e *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
+	m := machine.NewWithoutDefinition(e.cfg.Limits, st)
+	if plan, err := e.loadPlan(ctx, st); err == nil {
+		m = machine.New(plan, e.cfg.Limits, st)
+	} else if isTransient(err) {
 		return err
 	}
-	return x.endBy(ctx, r, writer, head, m, end)
+	return e.appendEnd(ctx, r, writer, head, m, end)
 }
 
-// endBare ends a run whose log cannot be folded: its record, its status and where
-// its log ends are known without that.
-func (x *Executor) endBare(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
-	frames, err := x.deps.Log.Run(ctx, r)
+// endWithoutFold ends a run whose log cannot be folded. Its record, its status and its head are
+// known without folding.
+func (e *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -111,13 +111,12 @@ func (x *Executor) endBare(ctx context.Context, r subject.Run, writer string, en
 		return err
 	}
 	st, head := runstate.New(rec), frames[len(frames)-1].Head()
-	st.Next, st.Status = head.Next, statusOf(frames)
-	return x.endBy(ctx, r, writer, head, machine.Bare(x.cfg.Limits, st), end)
+	st.Next, st.Status = head.Next, openStatus(frames)
+	return e.appendEnd(ctx, r, writer, head, machine.NewWithoutDefinition(e.cfg.Limits, st), end)
 }
 
-// statusOf is the status of a run that has not ended, as far as it decides how the
-// run may end.
-func statusOf(frames []*frame.Frame) wire.Status {
+// openStatus returns the status of an open run, as far as it determines how the run may end.
+func openStatus(frames []*frame.Frame) wire.Status {
 	status := wire.StatusPending
 	for _, f := range frames {
 		for _, t := range f.Types {
@@ -135,22 +134,22 @@ func statusOf(frames []*frame.Frame) wire.Status {
 	return status
 }
 
-func (x *Executor) endBy(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
+func (e *Executor) appendEnd(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
 	end(m)
-	if _, err := x.append(ctx, entry{writer: writer, run: r, head: head, to: x.deps.Log.Append}, m); err != nil {
+	if _, err := e.append(ctx, entry{writer: writer, run: r, head: head, append: e.deps.Log.Append}, m); err != nil {
 		return err
 	}
-	x.told(m.State())
-	x.forget(ctx, m.State().Record)
-	return x.related(ctx, m.State())
+	e.notifyLocal(m.State())
+	e.closeSecrets(ctx, m.State().Record)
+	return e.notifyRelatives(ctx, m.State())
 }
 
-// endedBefore does what follows an end that is in the log. Of a log that cannot be
-// folded, it is known how the run ended and not with what.
-func (x *Executor) endedBefore(ctx context.Context, last *frame.Frame) error {
-	st, _, err := x.load(ctx, last.Run)
+// finishEnded completes the work after an end frame: it erases the run's data and notifies its
+// relatives. If the log cannot be folded, the status of the end is known, but not its outputs.
+func (e *Executor) finishEnded(ctx context.Context, last *frame.Frame) error {
+	st, _, err := e.load(ctx, last.Run)
 	if errors.Is(err, lifecycle.ErrPanic) {
-		first, ferr := x.deps.Log.First(ctx, last.Run)
+		first, ferr := e.deps.Log.First(ctx, last.Run)
 		if ferr != nil {
 			return ferr
 		}
@@ -159,14 +158,14 @@ func (x *Executor) endedBefore(ctx context.Context, last *frame.Frame) error {
 			return errors.Join(frame.ErrDamaged, ferr)
 		}
 		st, err = runstate.New(rec), nil
-		if st.Status, _ = endOf(last.Types); st.Status != wire.StatusCancelled {
-			st.Status, st.Error = wire.StatusFailed, &wire.NodeError{Code: string(fault.InternalError), Message: panicked}
+		if st.Status, _ = endStatus(last.Types); st.Status != wire.StatusCancelled {
+			st.Status, st.Error = wire.StatusFailed, &wire.NodeError{Code: string(fault.InternalError), Message: panicMessage}
 		}
 	}
 	if err != nil {
 		return err
 	}
-	x.erase(ctx, last.Run, st)
-	x.forget(ctx, st.Record)
-	return x.related(ctx, st)
+	e.eraseEnded(ctx, last.Run, st)
+	e.closeSecrets(ctx, st.Record)
+	return e.notifyRelatives(ctx, st)
 }

@@ -101,14 +101,14 @@ func TestExecute_APanicEndsTheNodesAtWork(t *testing.T) {
 	require.Equal(t, runstate.NodeCancelled, st.Nodes["w"].Status)
 }
 
-// badVault panics where a masked run is folded.
-type badVault struct{ engine.Vault }
+// panickingStore panics where a masked run is folded.
+type panickingStore struct{ engine.CleartextStore }
 
-func (badVault) Put(context.Context, subject.Run, int, string, []byte) error { return nil }
-func (badVault) Get(context.Context, subject.Run, int, string) ([]byte, error) {
+func (panickingStore) Put(context.Context, subject.Run, int, string, []byte) error { return nil }
+func (panickingStore) Get(context.Context, subject.Run, int, string) ([]byte, error) {
 	panic("boom of acme")
 }
-func (badVault) Erase(context.Context, subject.Run) error { return nil }
+func (panickingStore) Erase(context.Context, subject.Run) error { return nil }
 
 func TestExecute_ARunWhoseFoldPanicsEndsByItsLastFrame(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestExecute_ARunWhoseFoldPanicsEndsByItsLastFrame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
-			r.vault = badVault{}
+			r.cleartext = panickingStore{}
 			r.exec = r.executor(r.defs, nil)
 			rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask"})
 			require.NoError(t, err)

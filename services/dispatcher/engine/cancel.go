@@ -11,22 +11,22 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// Cancel ends a run, and the children that are to end with it. already reports that it
-// had ended. A run that is still cancelling ends without the caller: its log says so.
-func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
-	st, already, err = x.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, func(*wire.RunRecord) bool { return true })
+// Cancel ends a run and those of its children that end with it. already reports that it had ended.
+// A run whose log records the cancellation ends later, without this caller.
+func (e *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
+	st, already, err = e.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, func(*wire.RunRecord) bool { return true })
 	if err != nil && st != nil && st.Cancelling != nil {
-		x.deps.Logger.Warn("relatives of a cancelled run not told yet; whoever takes it up does", "run_id", runID, "error", err)
+		e.deps.Logger.Warn("relatives of a cancelled run not notified yet; the next delivery does", "run_id", runID, "error", err)
 		return st, false, nil
 	}
 	return st, already, err
 }
 
-// cancel ends a run that may be. One without parent or children ends at once. Of any
-// other the wish to end it comes into the log first, as work for a dispatcher: whoever is
-// lost while it tells the children leaves a delivery behind, and the next one goes on.
-func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
-	st, err = x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+// cancel ends a run if may allows it. A run without parent and children ends immediately. For any
+// other run a cancellation note is appended first, in a frame that enqueues the run. A process that
+// dies while it cancels the children leaves that delivery to the next dispatcher.
+func (e *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
+	st, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		switch {
 		case st.Status.Terminal() || !may(st.Record):
@@ -35,10 +35,10 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 			return nil
 		}
 		m.Begin(now)
-		if st.Record.Parent == nil && len(x.mayLive(st)) == 0 {
+		if st.Record.Parent == nil && len(e.possiblyLiveChildren(st)) == 0 {
 			m.Cancel(now, c)
 		} else {
-			m.Cancelling(c)
+			m.RequestCancel(c)
 		}
 		return nil
 	})
@@ -48,37 +48,37 @@ func (x *Executor) cancel(ctx context.Context, tenant, runID string, c wire.Canc
 	case err != nil || st.Status.Terminal():
 		return st, false, err
 	}
-	ended, err := x.seeThrough(ctx, subject.Run{Tenant: tenant, RunID: runID})
+	ended, err := e.finishCancel(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if ended != nil {
 		st = ended
 	}
 	return st, false, err
 }
 
-// seeThrough ends a run that is being cancelled: its children first, so that none of them
-// is left behind by a run whose end is in the log.
-func (x *Executor) seeThrough(ctx context.Context, r subject.Run) (*runstate.State, error) {
+// finishCancel ends a run that is being cancelled, after its children. No child is left running by
+// a parent whose end is in the log.
+func (e *Executor) finishCancel(ctx context.Context, r subject.Run) (*runstate.State, error) {
 	done := map[string]bool{}
-	st, err := x.change(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
+	st, err := e.changeRun(ctx, r.Tenant, r.RunID, func(m *machine.Machine, _ time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusCancelling {
 			return errNothing
 		}
-		for _, id := range x.mayLive(st) {
+		for _, id := range e.possiblyLiveChildren(st) {
 			if done[id] {
 				continue
 			}
-			if err := x.cancelWith(ctx, st, id); err != nil {
+			if err := e.cancelForParent(ctx, st, id); err != nil {
 				return err
 			}
 			done[id] = true
 		}
-		m.Cancel(x.deps.Clock(), *st.Cancelling)
+		m.Cancel(e.deps.Clock(), *st.Cancelling)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errNothing) {
 		return st, err
 	}
-	// A child may have come to be meanwhile.
-	return st, x.related(ctx, st)
+	// A child may have been created in the meantime.
+	return st, e.notifyRelatives(ctx, st)
 }

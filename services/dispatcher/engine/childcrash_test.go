@@ -78,8 +78,7 @@ func TestSubWorkflow_WaitsAndGoesOnWhoeverDies(t *testing.T) {
 	})
 }
 
-// A cancellation that has come into the log reaches every child, whoever dies on the way.
-// One that has not was not acknowledged, and changed nothing.
+// A recorded cancellation reaches every child, whichever process dies.
 func TestSubWorkflow_CancellingCascadesWhoeverDies(t *testing.T) {
 	t.Parallel()
 	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
@@ -154,7 +153,7 @@ func TestSubWorkflow_AChildThatComesTooLateIsCancelled(t *testing.T) {
 	require.Equal(t, "run.started run.cancelled", f.told(t, f.runs()[1]))
 }
 
-// A child may end before whoever started it has said that it is there.
+// A child may end before its parent has recorded its start.
 func TestSubWorkflow_AChildMayBeFasterThanWhoeverStartedIt(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)

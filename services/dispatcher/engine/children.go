@@ -11,39 +11,39 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
-// spawning starts the child that an effect is about; nil: it is about none.
-func (s *session) spawning(ctx context.Context, e machine.Effect) func() model.Result {
+// spawnFunc returns the function that starts the child of an effect; nil for other effects.
+func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.Result {
 	if e.Spawn == nil {
 		return nil
 	}
-	rec := s.m.State().Record
+	rec := s.machine.State().Record
 	return func() (res model.Result) {
-		if s.x.contain(rec.RunID, func() error { res = s.x.spawn(ctx, rec, e); return nil }) != nil {
-			return failed(fault.New(fault.InternalError, "the node failed inside the host"))
+		if s.exec.contain(rec.RunID, func() error { res = s.exec.spawn(ctx, rec, e); return nil }) != nil {
+			return failedResult(fault.New(fault.InternalError, "the node failed inside the host"))
 		}
 		return res
 	}
 }
 
-// spawn is the one place where runs are started for others.
-func (x *Executor) spawn(ctx context.Context, parent *wire.RunRecord, e machine.Effect) model.Result {
+// spawn starts a child run. No other code starts runs for nodes.
+func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect machine.Effect) model.Result {
 	switch {
 	case parent.Replays():
-		return failed(fault.New(fault.CapabilityNotProvided, "a replay starts no runs: the log it follows has nothing recorded of this one"))
-	case x.deps.Children == nil:
-		return failed(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
+		return failedResult(fault.New(fault.CapabilityNotProvided, "a replay starts no runs: the log it follows has nothing recorded of this one"))
+	case e.deps.Children == nil:
+		return failedResult(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
 	}
-	c := e.Spawn
-	err := x.deps.Children.StartChild(ctx, create.Child{
-		RunID: c.RunID, Parent: parent, NodeID: e.NodeID, Attempt: e.Attempt, WorkflowID: c.Config.WorkflowID, Inputs: c.Inputs, Unset: c.Unset,
-		Trust: c.Trust, Awaited: c.Config.Wait, Cascade: c.Config.Cascade, Traceparent: x.trace(parent).Node(e.NodeID),
+	c := effect.Spawn
+	err := e.deps.Children.StartChild(ctx, create.Child{
+		RunID: c.RunID, Parent: parent, NodeID: effect.NodeID, Attempt: effect.Attempt, WorkflowID: c.Config.WorkflowID, Inputs: c.Inputs, Unset: c.Unset,
+		Trust: c.Trust, Awaited: c.Config.Wait, Cascade: c.Config.Cascade, Traceparent: e.traceContext(parent).Node(effect.NodeID),
 	})
 	switch code := fault.CodeOf(err); {
 	case err == nil:
@@ -51,16 +51,16 @@ func (x *Executor) spawn(ctx context.Context, parent *wire.RunRecord, e machine.
 	case ctx.Err() != nil, code == fault.ServiceUnavailable, code == fault.InternalError:
 		return model.Result{Interrupted: fmt.Errorf("start child run %s: %w", c.RunID, err)}
 	case code == fault.WorkflowNotFound:
-		return failed(fault.New(fault.UnknownChildWorkflow, "/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
+		return failedResult(fault.New(fault.UnknownChildWorkflow, "/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
 	case code == fault.PayloadTooLarge:
-		return failed(fault.New(fault.ContentTooLong, "/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
+		return failedResult(fault.New(fault.ContentTooLong, "/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
 	default:
-		return failed(err)
+		return failedResult(err)
 	}
 }
 
-// failed is the end of a node whose child cannot be.
-func failed(err error) model.Result {
+// failedResult is the result of a node whose child cannot be started.
+func failedResult(err error) model.Result {
 	e, ok := fault.As(err)
 	if !ok {
 		e = fault.New(fault.InternalError, "the child run could not be started")
@@ -68,30 +68,30 @@ func failed(err error) model.Result {
 	return model.Result{Err: &wire.NodeError{Code: string(e.Code), Message: e.Message, Details: e.Details}}
 }
 
-// hearChildren asks the children that nodes wait for how they are: they may have reported
-// while the run was paused.
-func (s *session) hearChildren(ctx context.Context) error {
-	for _, c := range awaited(s.m.State()) {
-		child, err := s.x.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
-		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, vault.ErrGone) {
-			continue // it reports once somebody has ended it
+// readChildren applies the current state of awaited children: they may have reported while the run
+// was paused.
+func (s *session) readChildren(ctx context.Context) error {
+	for _, c := range awaitedChildren(s.machine.State()) {
+		child, err := s.exec.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
+		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, cleartext.ErrGone) {
+			continue // it reports after another process ended it
 		}
 		if err != nil {
-			return fmt.Errorf("ask child run %s: %w", c.RunID, err)
+			return fmt.Errorf("read child run %s: %w", c.RunID, err)
 		}
-		now, r, known := s.x.deps.Clock(), machine.ReportOf(child), *c
-		s.give(func() {
-			// Where somebody else has reported meanwhile, this is of before.
-			if n := s.m.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
-				s.m.Heard(now, c.NodeID, r)
+		now, r, known := s.exec.deps.Clock(), machine.ReportOf(child), *c
+		s.applyInput(func() {
+			// Another report may have been applied since: this one is older.
+			if n := s.machine.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
+				s.machine.ApplyReport(now, c.NodeID, r)
 			}
 		})
 	}
 	return nil
 }
 
-// awaited are the children that nodes of a run wait for.
-func awaited(st *runstate.State) []*runstate.Child {
+// awaitedChildren are the children that nodes of a run wait for.
+func awaitedChildren(st *runstate.State) []*runstate.Child {
 	var out []*runstate.Child
 	for _, c := range st.Children {
 		if n := st.Nodes[c.NodeID]; n != nil && n.Child == c && !n.Status.Terminal() {
@@ -101,129 +101,127 @@ func awaited(st *runstate.State) []*runstate.Child {
 	return out
 }
 
-// related lets a run's parent and children know of what has become of it. Whoever ends
-// such a run, or puts it to sleep, does so under a delivery that is acknowledged
-// afterwards: if it is lost in between, the next one comes here again.
-func (x *Executor) related(ctx context.Context, st *runstate.State) error {
+// notifyRelatives propagates a run's state to its parent and children. It runs before the delivery
+// is acknowledged: after a crash the next delivery calls it again.
+func (e *Executor) notifyRelatives(ctx context.Context, st *runstate.State) error {
 	if st.Status == wire.StatusCancelled || st.Status == wire.StatusFailed {
-		if err := x.cascade(ctx, st); err != nil {
+		if err := e.cancelChildren(ctx, st); err != nil {
 			return err
 		}
 	}
-	return x.report(ctx, st)
+	return e.reportToParent(ctx, st)
 }
 
-// report tells the parent of a child that has ended, waits, or has waited and goes on. What is
-// told is of after the parent was read: of two who report, the one who read earlier cannot
-// have the last word. And whoever told that the child waits looks at it once more: somebody
-// who found nothing to tell may have been there in between.
-func (x *Executor) report(ctx context.Context, st *runstate.State) error {
+// reportToParent reports to the parent of a child that ended, waits, or continues. The child is
+// read after the parent, so that an older report cannot overwrite a newer one. A reporter that said
+// "waiting" reads the child again: another one that had nothing to report may have run in between.
+func (e *Executor) reportToParent(ctx context.Context, st *runstate.State) error {
 	p := st.Record.Parent
 	if p == nil || !p.Awaited || !st.Status.Terminal() && len(st.Interrupts) == 0 && len(st.Children) == 0 {
 		return nil
 	}
-	st, err := x.tellable(ctx, st)
+	st, err := e.recordedState(ctx, st)
 	for err == nil {
-		var told *machine.Report
-		if told, err = x.tellParent(ctx, st); told == nil || told.Waits == nil {
+		var report *machine.Report
+		if report, err = e.sendReport(ctx, st); report == nil || report.Wait == nil {
 			return err
 		}
-		if st, _, err = x.load(ctx, subjectOf(st.Record)); err == nil && sameWait(machine.ReportOf(st).Waits, told.Waits) {
+		if st, _, err = e.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, report.Wait) {
 			return nil
 		}
 	}
 	return err
 }
 
-func sameWait(a, b *runstate.Wait) bool {
+func isSameWait(a, b *runstate.Wait) bool {
 	return a != nil && b != nil && a.InterruptID == b.InterruptID
 }
 
-// tellParent reports once; nil: there was nothing to tell. What the parent's log never takes
-// is reported as a failure: else whoever ended the child would be handed it for ever.
-func (x *Executor) tellParent(ctx context.Context, st *runstate.State) (told *machine.Report, err error) {
-	told, err = x.tellParentOf(ctx, st, machine.ReportOf)
-	if create.NeverTaken(err) {
-		x.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
-		told, err = x.tellParentOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).Unheard() })
+// sendReport reports once; nil means that nothing changed. A report that exceeds a limit of the
+// parent's log becomes a failure: otherwise every delivery of the child would fail again.
+func (e *Executor) sendReport(ctx context.Context, st *runstate.State) (report *machine.Report, err error) {
+	report, err = e.sendReportOf(ctx, st, machine.ReportOf)
+	if runlog.IsPermanent(err) {
+		e.deps.Logger.Warn("child's outputs left out: they exceed a limit of the parent's log", "run_id", st.Record.RunID, "error", err)
+		report, err = e.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
 	}
-	return told, err
+	return report, err
 }
 
-func (x *Executor) tellParentOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (told *machine.Report, err error) {
+func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (report *machine.Report, err error) {
 	p := st.Record.Parent
-	_, err = x.change(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
+	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {
-			fresh, _, err := x.load(ctx, subjectOf(st.Record))
+			fresh, _, err := e.load(ctx, subjectOf(st.Record))
 			if err != nil {
 				return err
 			}
 			st = fresh
 		}
 		r := reportOf(st)
-		if told = nil; !m.Heard(now, p.NodeID, r) {
+		if report = nil; !m.ApplyReport(now, p.NodeID, r) {
 			return errNothing
 		}
-		m.HandOn(r)
-		told = &r
+		m.WakeAfterReport(r)
+		report = &r
 		return nil
 	})
 	switch {
 	case err == nil, errors.Is(err, errNothing), fault.CodeOf(err) == fault.RunNotFound:
-		return told, nil
+		return report, nil
 	default:
 		return nil, fmt.Errorf("report to parent run %s: %w", p.RunID, err)
 	}
 }
 
-// tellable is a run's state as its log has it: what is masked there is told to nobody.
-func (x *Executor) tellable(ctx context.Context, st *runstate.State) (*runstate.State, error) {
+// recordedState returns a run's state as its log has it, so that masked values stay masked.
+func (e *Executor) recordedState(ctx context.Context, st *runstate.State) (*runstate.State, error) {
 	if st.Record.Masking == "" || !st.Status.Terminal() {
 		return st, nil
 	}
-	return x.view(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
+	return e.view(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
 }
 
-// mayLive are the children of a run that may not have ended.
-func (x *Executor) mayLive(st *runstate.State) []string {
+// possiblyLiveChildren are the children that may not have ended.
+func (e *Executor) possiblyLiveChildren(st *runstate.State) []string {
 	var out []string
 	for _, c := range st.Children {
 		if !c.Status.Terminal() || c.Cut {
 			out = append(out, c.RunID)
 		}
 	}
-	return append(out, x.unrecorded(st)...)
+	return append(out, e.unrecordedChildren(st)...)
 }
 
-// unrecorded are the children that a run may have, of which its log has nothing yet.
-func (x *Executor) unrecorded(st *runstate.State) []string {
+// unrecordedChildren are children that may exist although the log does not record them yet.
+func (e *Executor) unrecordedChildren(st *runstate.State) []string {
 	var out []string
 	for id, n := range st.Nodes {
-		if x.deps.Types[n.TypeID].Class != node.Spawns {
+		if e.deps.Types[n.TypeID].Class != node.Spawns {
 			continue
 		}
-		if child, there := machine.Expected(st, id); !there && n.Child == nil {
+		if child, there := machine.ExpectedChild(st, id); !there && n.Child == nil {
 			out = append(out, child)
 		}
 	}
 	return out
 }
 
-// cascade cancels the children of a run that are to end with it.
-func (x *Executor) cascade(ctx context.Context, st *runstate.State) error {
-	for _, id := range x.mayLive(st) {
-		if err := x.cancelWith(ctx, st, id); err != nil {
+// cancelChildren cancels the children that end with a run.
+func (e *Executor) cancelChildren(ctx context.Context, st *runstate.State) error {
+	for _, id := range e.possiblyLiveChildren(st) {
+		if err := e.cancelForParent(ctx, st, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cancelWith cancels a child because of its parent, if it is to be.
-func (x *Executor) cancelWith(ctx context.Context, parent *runstate.State, id string) error {
+// cancelForParent cancels a child because of its parent, if the child ends with it.
+func (e *Executor) cancelForParent(ctx context.Context, parent *runstate.State, id string) error {
 	note := wire.CancelNote{Reason: wire.ReasonParentCancelled, By: "system", ParentRunID: parent.Record.RunID}
-	_, _, err := x.cancel(ctx, parent.Record.Owner.Tenant, id, note, func(rec *wire.RunRecord) bool {
-		return rec.Parent != nil && rec.Parent.RunID == parent.Record.RunID && goesWith(rec.Parent, parent.Status)
+	_, _, err := e.cancel(ctx, parent.Record.Owner.Tenant, id, note, func(rec *wire.RunRecord) bool {
+		return rec.Parent != nil && rec.Parent.RunID == parent.Record.RunID && endsWithParent(rec.Parent, parent.Status)
 	})
 	if err != nil && fault.CodeOf(err) != fault.RunNotFound {
 		return fmt.Errorf("cancel child run %s: %w", id, err)
@@ -231,21 +229,22 @@ func (x *Executor) cancelWith(ctx context.Context, parent *runstate.State, id st
 	return nil
 }
 
-// goesWith reports whether a child ends with a parent of that status. One that nobody
-// waits for outlives a parent that failed.
-func goesWith(p *wire.Parent, status wire.Status) bool {
+// endsWithParent reports whether a child ends with a parent of that status. A child that is not
+// awaited outlives a failed parent.
+func endsWithParent(p *wire.Parent, status wire.Status) bool {
 	return p.Cascade && (status != wire.StatusFailed || p.Awaited)
 }
 
-// errCancelling ends a session whose run is to be cancelled, errOrphaned that of a child
-// whose parent ended without it.
+// errCancelling ends a session whose run is being cancelled. errOrphaned ends that of a child whose
+// parent ended without cancelling it.
 var (
 	errCancelling = errors.New("run is being cancelled")
 	errOrphaned   = errors.New("run's parent was cancelled")
 )
 
-// cut tells that a run is to end before another step of it.
-func (x *Executor) cut(ctx context.Context, st *runstate.State) error {
+// checkMustEnd reports that a run must end before its next step. Errors: errCancelling,
+// errOrphaned, and those of the log.
+func (e *Executor) checkMustEnd(ctx context.Context, st *runstate.State) error {
 	if st.Status == wire.StatusCancelling {
 		return errCancelling
 	}
@@ -253,21 +252,21 @@ func (x *Executor) cut(ctx context.Context, st *runstate.State) error {
 	if p == nil || !p.Cascade {
 		return nil
 	}
-	last, err := x.deps.Log.Last(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: p.RunID})
+	last, err := e.deps.Log.Last(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: p.RunID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at parent run %s: %w", p.RunID, err)
+		return fmt.Errorf("read parent run %s: %w", p.RunID, err)
 	}
-	if status, ended := endOf(last.Types); ended && status != wire.StatusCompleted && goesWith(p, status) {
+	if status, ended := endStatus(last.Types); ended && status != wire.StatusCompleted && endsWithParent(p, status) {
 		return errOrphaned
 	}
 	return nil
 }
 
-// endOf is how a run ended whose last frame has events of these types.
-func endOf(types []wire.EventType) (wire.Status, bool) {
+// endStatus returns the status of a run whose last frame has events of these types.
+func endStatus(types []wire.EventType) (wire.Status, bool) {
 	if len(types) == 0 {
 		return "", false
 	}
@@ -283,15 +282,15 @@ func endOf(types []wire.EventType) (wire.Status, bool) {
 	}
 }
 
-// cancelChild ends a child whose parent has ended without it.
-func (x *Executor) cancelChild(ctx context.Context, tenant, runID string) error {
-	child, _, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
+// cancelOrphan ends a child whose parent ended without cancelling it.
+func (e *Executor) cancelOrphan(ctx context.Context, tenant, runID string) error {
+	child, _, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if err != nil {
 		return err
 	}
-	parent, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: child.Record.Parent.RunID})
+	parent, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: child.Record.Parent.RunID})
 	if err != nil {
 		return err
 	}
-	return x.cancelWith(ctx, parent, runID)
+	return e.cancelForParent(ctx, parent, runID)
 }

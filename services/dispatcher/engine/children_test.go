@@ -186,7 +186,7 @@ func TestSubWorkflow_CancellingLeavesChildrenThatAreToBeLeft(t *testing.T) {
 	require.Equal(t, wire.StatusWaitingApproval, f.state(t, "run_p").Snapshot().ChildRuns[0].Status, "what was known of it last")
 }
 
-// A child that somebody cancels ends its parent's node.
+// A cancelled child ends its parent's node.
 func TestSubWorkflow_HearsOfACancelledChild(t *testing.T) {
 	t.Parallel()
 	f := gated(t, "")
@@ -247,7 +247,7 @@ func TestSubWorkflow_APausedParentHearsOfItsChildWhenItGoesOn(t *testing.T) {
 	}
 }
 
-// A replay reaches nobody outside, and starts no runs.
+// A replay makes no external calls, and starts no runs.
 func TestSubWorkflow_AReplayStartsNone(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -301,7 +301,7 @@ func TestSubWorkflow_HearsNothingThatIsOver(t *testing.T) {
 	require.Equal(t, wire.StatusRunning, f.state(t, "run_p").Status)
 }
 
-// redelivered is a delivery that was somebody else's before.
+// redelivered is a delivery that another dispatcher had before.
 type redelivered struct{ again }
 
 func (redelivered) Redelivered() bool { return true }

@@ -13,105 +13,104 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// change decides what somebody outside does to a run, from its state as the log has it.
-// It is asked anew whenever the log has moved on meanwhile.
+// change applies a request from outside to a run. It is called again with the new state if the log
+// has moved on.
 type change func(m *machine.Machine, now time.Time) error
 
-// maxChangeTries bounds how often a change races with the run's own appends.
+// maxChangeTries limits the retries of a change that races with the run's own appends.
 const maxChangeTries = 32
 
-// errNothing says that there is nothing to change.
+// errNothing: there is nothing to change.
 var errNothing = errors.New("nothing to change")
 
-// change appends what a change comes to, wherever the run is executed.
-func (x *Executor) change(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
+// changeRun applies a change and appends its events, wherever the run is executed.
+func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
 	for range maxChangeTries {
-		st, head, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
+		st, head, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 		if errors.Is(err, runlog.ErrNotFound) {
-			return nil, noRun()
+			return nil, runNotFound()
 		}
 		if err != nil {
 			return nil, err
 		}
-		st, err = x.changeAt(ctx, st, head, do)
+		st, err = e.applyChange(ctx, st, head, do)
 		if errors.Is(err, runlog.ErrConflict) {
-			continue // the run moved on; look again
+			continue // the run moved on: retry
 		}
 		return st, err
 	}
 	return nil, fault.New(fault.Conflict, "the run is moving too fast to be changed; try again")
 }
 
-func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
+func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
 	rec := st.Record
 	if st.Status.Terminal() {
-		x.forget(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
+		e.closeSecrets(ctx, rec) // an earlier try may have registered them after the run's end unregistered them
 	} else if rec.Opened {
-		return nil, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
+		return nil, fault.New(fault.Conflict, "the run is executed outside this host; its external executor must close it")
 	}
-	plan, err := x.plan(ctx, st)
+	plan, err := e.loadPlan(ctx, st)
 	if err != nil {
 		return nil, err
 	}
-	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
+	if st, head, err = e.copyHistory(ctx, st, head); err != nil {
 		return nil, err
 	}
-	if err := x.mend(ctx, plan, st, head); err != nil {
+	if err := e.repairBranch(ctx, plan, st, head); err != nil {
 		return nil, err
 	}
-	m := machine.New(plan, x.cfg.Limits, st).Beside()
-	if err := do(m, x.deps.Clock()); err != nil {
+	m := machine.New(plan, e.cfg.Limits, st).ForExternalChange()
+	if err := do(m, e.deps.Clock()); err != nil {
 		return st, err
 	}
-	done, err := x.secrets(ctx, rec)
+	done, err := e.openSecrets(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
-	told, err := x.spans(ctx, r, rec, head)
+	spans, err := e.spans(ctx, r, rec, head)
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, entry{writer: frame.ExternalPrefix + x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m)
+	a, err := e.append(ctx, entry{writer: frame.ExternalPrefix + e.newWriter(), run: r, head: head, append: e.deps.Log.Append}, m)
 	if err != nil {
 		return nil, err
 	}
-	told.saw(a.events)
-	if st = m.State(); a.cut {
-		if st, _, err = x.load(ctx, r); err != nil {
+	spans.apply(a.events)
+	if st = m.State(); a.truncated {
+		if st, _, err = e.load(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	x.told(st)
-	x.announce(r, head.Ownership)
+	e.notifyLocal(st)
+	e.announce(r, head.Ownership)
 	done(st.Status)
 	return st, nil
 }
 
-// told has the sessions and watchers of this process know of a change.
-func (x *Executor) told(st *runstate.State) {
+// notifyLocal notifies the sessions and watchers of this process after a change.
+func (e *Executor) notifyLocal(st *runstate.State) {
 	switch rec := st.Record; {
 	case st.Status.Terminal():
-		x.Abort(rec.RunID)
-		x.deps.Forget(rec.Owner.Tenant, rec.RunID)
+		e.Abort(rec.RunID)
+		e.deps.Forget(rec.Owner.Tenant, rec.RunID)
 	case st.Status == wire.StatusPaused:
-		x.Abort(rec.RunID)
+		e.Abort(rec.RunID)
 	default:
-		x.tellMoved(rec.RunID)
+		e.notifySession(rec.RunID)
 	}
 }
 
-// Pause stops a run, at once or when nothing is at work any more. at is when it did, or
-// when it was asked to.
-func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
-	st, err := x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+// Pause stops a run, immediately or once no node is running. at is the time of the pause, or of the
+// request.
+func (e *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
+	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusPending && st.Status != wire.StatusRunning || st.Pausing != nil {
-			return notIn(st, "be paused")
+			return statusConflict(st, "be paused")
 		}
 		m.Begin(now)
 		m.Pause(now, policy, reason, by)
@@ -126,15 +125,15 @@ func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.
 	return st.PausedAt, nil
 }
 
-// Resume lets a paused run go on.
-func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
-	_, err = x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+// Resume continues a paused run.
+func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
+	_, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		switch st := m.State(); {
 		case st.Status == wire.StatusPaused:
-		case draining(st):
+		case pauseDraining(st):
 			return fault.New(fault.Conflict, "the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
 		default:
-			return notIn(st, "be resumed")
+			return statusConflict(st, "be resumed")
 		}
 		m.Resume(now, reason)
 		at = wire.FormatTime(now)
@@ -143,22 +142,23 @@ func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 	return at, err
 }
 
-// draining reports that a pause was acknowledged and waits for nodes at work. A run may end
-// before it comes to it.
-func draining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
+// pauseDraining reports that a pause was acknowledged and waits for running nodes. The run may end
+// before it pauses.
+func pauseDraining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
 
-// notIn is the refusal of what a run's status does not allow (OpenWOP host contract §2.7).
-func notIn(st *runstate.State, what string) *fault.Error {
+// statusConflict is the error of a request that the run's status does not allow (OpenWOP host
+// contract §2.7).
+func statusConflict(st *runstate.State, what string) *fault.Error {
 	code, status := fault.Conflict, st.Status
 	if status.Terminal() {
 		code = fault.RunTerminal
 	}
-	if draining(st) {
+	if pauseDraining(st) {
 		status = wire.StatusPaused
 	}
 	e := fault.New(code, "a run that is %s cannot %s", status, what).With("runStatus", string(status))
 	switch {
-	case draining(st):
+	case pauseDraining(st):
 		e = e.With("pausedAt", st.Pausing.At)
 	case status == wire.StatusPaused:
 		e = e.With("pausedAt", st.PausedAt)
@@ -166,7 +166,7 @@ func notIn(st *runstate.State, what string) *fault.Error {
 	return e
 }
 
-// Resolved is what an answer came to.
+// Resolved is the result of an answer.
 type Resolved struct {
 	NodeID   string
 	Status   wire.Status
@@ -174,36 +174,35 @@ type Resolved struct {
 	Decision interrupt.Decision
 }
 
-// Answer is an answer to what a node of a run asks.
+// Answer answers the interrupt of a node.
 type Answer struct {
 	NodeID string
-	// InterruptID names the question; empty: the one that the node asks, or has asked last.
+	// InterruptID names the interrupt; empty means the node's open or last one.
 	InterruptID string
-	// ByToken: whoever answers has no credential of their own.
+	// ByToken reports that the caller has no credential of their own.
 	ByToken bool
 	interrupt.Answer
 }
 
-// Resolve takes an answer to a node's interrupt. Errors: fault.RunNotFound,
-// InterruptNotFound, InterruptResolved, InterruptGone, AuthElevationRequired, and those
-// of interrupt.Decide.
-func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
-	went := false
-	out, err := x.resolve(ctx, tenant, runID, a, func(m *machine.Machine, now time.Time) {
-		went = true
-		m.Advance(now) // whoever takes the run up carries the effects out
+// Resolve applies an answer to a node's interrupt. Errors: fault.RunNotFound, InterruptNotFound,
+// InterruptResolved, InterruptGone, AuthElevationRequired, and those of interrupt.Decide.
+func (e *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
+	advanced := false
+	out, err := e.resolve(ctx, tenant, runID, a, func(m *machine.Machine, now time.Time) {
+		advanced = true
+		m.Advance(now) // the next session performs the effects
 	})
-	if went && create.NeverTaken(err) { // it may be what follows from the answer: whoever takes the run up ends it
-		return x.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
+	if advanced && runlog.IsPermanent(err) { // the derived events may exceed the limit: the next session ends the run
+		return e.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
 	}
 	return out, err
 }
 
-// resolve appends an answer, with what goOn makes follow from it.
-func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*machine.Machine, time.Time)) (Resolved, error) {
+// resolve appends an answer, and the events that advance derives from it.
+func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, advance func(*machine.Machine, time.Time)) (Resolved, error) {
 	var out Resolved
-	st, err := x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
-		q, err := asked(m.State(), a.NodeID, a.InterruptID)
+	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+		q, err := findInterrupt(m.State(), a.NodeID, a.InterruptID)
 		if err != nil {
 			return err
 		}
@@ -212,8 +211,8 @@ func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 		}
 		switch st := m.State(); {
 		case q.Resolved && q.ResumeValue != nil && interrupt.Redelivered(q.ResumeValue, a.Value):
-			return errNothing // an event from outside that came twice
-		case q.Resolved && q.ResumeValue == nil: // nobody answered: its time ran out
+			return errNothing // a repeated event from outside
+		case q.Resolved && q.ResumeValue == nil: // no answer: its time ran out
 			return fault.New(fault.InterruptExpired, "the time for an answer is over")
 		case q.Resolved:
 			return fault.New(fault.InterruptResolved, "the question has been answered already")
@@ -227,9 +226,9 @@ func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 			return err
 		}
 		m.Resolve(now, q.NodeID, out.Decision)
-		// A child ends under a delivery, see related; a replay plays its source.
+		// A child must end under a delivery, see notifyRelatives. A replay follows its source.
 		if rec := m.State().Record; out.Decision.Outcome.Resolves() && rec.Parent == nil && !rec.Replays() {
-			goOn(m, now)
+			advance(m, now)
 		}
 		return nil
 	})
@@ -240,24 +239,24 @@ func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 	return out, nil
 }
 
-// Interrupt is what a node asks, or has asked last; ended reports that its run has, or
-// that the node has without the answer.
-func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
-	st, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
+// Interrupt returns the open or last interrupt of a node. ended reports that the run ended, or the
+// node did without an answer.
+func (e *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
+	st, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, false, noRun()
+		return nil, false, runNotFound()
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if q, err = asked(st, nodeID, id); err != nil {
+	if q, err = findInterrupt(st, nodeID, id); err != nil {
 		return nil, false, err
 	}
 	return q, st.Status.Terminal() || !q.Resolved && !st.Asks(q), nil
 }
 
-// asked finds a question by its node, and by its id where the caller knows it.
-func asked(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
+// findInterrupt finds an interrupt by its node, and by its id if the caller gave one.
+func findInterrupt(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
 	q := st.Find(id)
 	if id == "" {
 		if q = st.Open(nodeID); q == nil {
@@ -270,11 +269,13 @@ func asked(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
 	return nil, fault.New(fault.InterruptNotFound, "the node waits for no answer, and has not")
 }
 
-func noRun() *fault.Error { return fault.New(fault.RunNotFound, "no run of this id in your tenant") }
+func runNotFound() *fault.Error {
+	return fault.New(fault.RunNotFound, "no run of this id in your tenant")
+}
 
-// adoptable reports whether a session may go on after a frame of somebody else's: one
-// that wakes the run or changes it from beside, and neither ends nor pauses it.
-func adoptable(f *frame.Frame) bool {
+// maySessionAdopt reports whether a session may continue after a frame of another writer: a wake,
+// or a change that neither ends nor pauses the run.
+func maySessionAdopt(f *frame.Frame) bool {
 	if f.Kind == subject.End {
 		return false
 	}

@@ -99,7 +99,7 @@ func TestPause_ThatWaitsEndsWithItsRun(t *testing.T) {
 	require.Equal(t, map[string]any{"runStatus": "cancelled"}, refusal(t, err, fault.RunTerminal))
 }
 
-// An immediate pause ends the attempt, and a later session begins it anew.
+// An immediate pause ends the attempt, and a later session starts it again.
 func TestPause_ImmediateEndsTheEffect(t *testing.T) {
 	t.Parallel()
 	attempts := make(chan int, 2)
@@ -167,7 +167,7 @@ func TestResolve_DisturbsNobodyAtWork(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1, "b": 1}, calls)
 }
 
-// OpenWOP host contract §6.4: one answer wins, the others are told.
+// OpenWOP host contract §6.4: one answer wins, the others get an error.
 func TestResolve_HasOneWinner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", approvalJSON)), nil)
@@ -194,7 +194,7 @@ func TestResolve_HasOneWinner(t *testing.T) {
 	require.Equal(t, 1, strings.Count(r.types(t), "interrupt.resolved"))
 }
 
-// Votes are in the log without an event, and outlive whoever counted them.
+// Votes are in the log without an event, and survive the process that counted them.
 func TestResolve_CountsVotesOverRestarts(t *testing.T) {
 	t.Parallel()
 	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"],"requiredApprovals":2}`))
@@ -217,7 +217,7 @@ func TestResolve_CountsVotesOverRestarts(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, got.Status)
 }
 
-// A gate that nobody answers fails closed when its time is over, whoever is there to see.
+// A gate without an answer fails closed when its time is over.
 func TestResolve_AfterItsTimeIsTooLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1}`)), nil)

@@ -10,60 +10,59 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// A process that drains lets the effects that it has begun end, records their results, and begins
-// no others. A run that needs another effect, or whose effects take longer than the drain, is
-// released: one frame gives it up and puts it into the queue, so that another dispatcher continues
-// without waiting for a lease.
+// A draining process lets running effects end, records their results, and starts no others. It
+// releases a run that needs another effect, or whose effects outlast the drain: one frame gives the
+// claim up and enqueues the run. Another dispatcher then continues without waiting for the lease.
 
-// errReleased says that the run was released to the queue.
+// errReleased: the run was released to the queue.
 var errReleased = errors.New("run released: this dispatcher is draining")
 
 // drain is the state of a draining process.
 type drain struct {
-	// begun is closed when no effect may begin any more, cut when no effect is waited for any more.
+	// begun is closed when no effect may start any more, cut when running effects are cancelled.
 	begun, cut chan struct{}
 }
 
-// Drain begins no effects from now on.
-func (x *Executor) Drain() { x.drainOnce.Do(func() { close(x.drain.begun) }) }
+// Drain starts no more effects.
+func (e *Executor) Drain() { e.drainOnce.Do(func() { close(e.drain.begun) }) }
 
-// Cut ends the effects that still run, and releases their runs. Call it after Drain.
-func (x *Executor) Cut() { x.cutOnce.Do(func() { close(x.drain.cut) }) }
+// Cut cancels the running effects and releases their runs. Call it after Drain.
+func (e *Executor) Cut() { e.cutOnce.Do(func() { close(e.drain.cut) }) }
 
-func (x *Executor) draining() bool {
+func (e *Executor) draining() bool {
 	select {
-	case <-x.drain.begun:
+	case <-e.drain.begun:
 		return true
 	default:
 		return false
 	}
 }
 
-// unsentWithin is how long effects that are cut may take to say whether they sent anything.
-const unsentWithin = time.Second
+// unsentTimeout limits the wait for cancelled effects to report whether they sent a request.
+const unsentTimeout = time.Second
 
-// finish waits for the effects that run and records their results. Errors: errReleased when the
-// time for them is over and the run was released without them.
-func (s *session) finish(ctx context.Context) error {
-	if err := s.flushOver(ctx); err != nil { // what was received before
+// finishEffects waits for the running effects and records their results. Errors: errReleased if the
+// drain's time is over and the run was released without them.
+func (s *session) finishEffects(ctx context.Context) error {
+	if err := s.flushWithCatchUp(ctx); err != nil { // results received before the drain
 		return err
 	}
-	for s.live > 0 {
-		// Of what is ready at the same time, always the same comes first, and results before the cut.
-		if d, ok := poll(s.done); ok {
-			if err := s.finished(ctx, d); err != nil {
+	for s.running > 0 {
+		// With several ready channels the order is fixed, and results come before the cut.
+		if d, ok := tryReceive(s.results); ok {
+			if err := s.recordResult(ctx, d); err != nil {
 				return err
 			}
 			continue
 		}
-		if _, ok := poll(s.moved); ok {
-			if _, err := s.look(ctx); err != nil {
+		if _, ok := tryReceive(s.logMoved); ok {
+			if _, err := s.readIfMoved(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		if r, ok := poll(s.inbox); ok {
-			if err := s.serve(ctx, r); err != nil {
+		if r, ok := tryReceive(s.requests); ok {
+			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
 			continue
@@ -71,23 +70,23 @@ func (s *session) finish(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.x.drain.cut:
-			if err := s.cut(ctx); err != nil {
+		case <-s.exec.drain.cut:
+			if err := s.cancelEffects(ctx); err != nil {
 				return err
 			}
-			return s.release(ctx)
+			return s.releaseRun(ctx)
 		case <-s.heartbeat:
-			s.hold.extend()
-		case <-s.moved:
-			if _, err := s.look(ctx); err != nil {
+			s.delivery.extend()
+		case <-s.logMoved:
+			if _, err := s.readIfMoved(ctx); err != nil {
 				return err
 			}
-		case d := <-s.done:
-			if err := s.finished(ctx, d); err != nil {
+		case d := <-s.results:
+			if err := s.recordResult(ctx, d); err != nil {
 				return err
 			}
-		case r := <-s.inbox:
-			if err := s.serve(ctx, r); err != nil {
+		case r := <-s.requests:
+			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -95,49 +94,50 @@ func (s *session) finish(ctx context.Context) error {
 	return nil
 }
 
-// finished records the end of an effect.
-func (s *session) finished(ctx context.Context, d effectDone) error {
-	if err := s.settleAll(ctx, d); err != nil {
+// recordResult appends the result of an effect.
+func (s *session) recordResult(ctx context.Context, d effectResult) error {
+	if err := s.applyResults(ctx, d); err != nil {
 		return err
 	}
-	return s.flushOver(ctx)
+	return s.flushWithCatchUp(ctx)
 }
 
-// cut ends the effects that still run, and records which of them have sent nothing: their outcome
-// is known.
-func (s *session) cut(ctx context.Context) error {
+// cancelEffects cancels the running effects and records which of them sent no request: their
+// outcome is known.
+func (s *session) cancelEffects(ctx context.Context) error {
 	s.inflight.cancelAll()
-	for late := time.After(unsentWithin); s.live > 0; {
+	for late := time.After(unsentTimeout); s.running > 0; {
 		select {
-		case d := <-s.done:
-			s.live--
-			if !s.late(d) && d.result.Unsent {
-				s.m.Release(d.effect.NodeID)
+		case d := <-s.results:
+			s.running--
+			if !s.endInflight(d) && d.result.Unsent {
+				s.machine.ReleaseEffects(d.effect.NodeID)
 			}
-		case r := <-s.inbox:
+		case r := <-s.requests:
 			r.reply <- context.Canceled
 		case <-late:
-			s.live = 0
+			s.running = 0
 		}
 	}
-	s.stop()
-	return s.flushOver(ctx)
+	s.stopEffects()
+	return s.flushWithCatchUp(ctx)
 }
 
-// release gives the run up and puts it into the queue. It returns errReleased, or why it could not.
-func (s *session) release(ctx context.Context) error {
+// releaseRun gives the claim up and enqueues the run. It returns errReleased, or the error of the
+// append.
+func (s *session) releaseRun(ctx context.Context) error {
 	for {
 		f := frame.New(s.run, subject.Wake, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))
-		_, err := s.x.deps.Log.Append(ctx, f, s.head.Pos)
+		_, err := s.exec.deps.Log.Append(ctx, f, s.head.Pos)
 		switch {
 		case err == nil:
-			s.held.claimed.Store(false)
-			s.x.deps.Metrics.Enqueued()
+			s.active.claimed.Store(false)
+			s.exec.deps.Metrics.Enqueued()
 			return errReleased
 		case !errors.Is(err, runlog.ErrConflict):
 			return err
 		}
-		if moved, err := s.reload(ctx, nil); err != nil || !moved {
+		if moved, err := s.reloadState(ctx, nil); err != nil || !moved {
 			return errors.Join(err, runlog.ErrConflict)
 		}
 	}

@@ -11,66 +11,65 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// begin starts an effect beside the writer.
-func (s *session) begin(ctx context.Context, e machine.Effect) {
+// startEffect starts an effect on another goroutine.
+func (s *session) startEffect(ctx context.Context, e machine.Effect) {
 	if s.cancel == nil {
 		s.ctx, s.cancel = context.WithCancel(ctx)
-		s.inbox, s.done = make(chan request), make(chan effectDone)
-		s.spare, s.waits = make(chan func()), make(chan struct{}, 1)
+		s.requests, s.results = make(chan request), make(chan effectResult)
+		s.handoff, s.idle = make(chan func()), make(chan struct{}, 1)
 	}
-	s.live++
+	s.running++
 	own := s.inflight.add(s.ctx, e)
-	perform := s.spawning(own, e)
+	perform := s.spawnFunc(own, e)
 	if perform == nil {
-		task, rec := s.task(e), s.m.State().Record
-		perform = func() model.Result { return s.perform(own, rec, e, task) }
+		task, rec := s.buildTask(e), s.machine.State().Record
+		perform = func() model.Result { return s.performEffect(own, rec, e, task) }
 	}
-	s.do(func() {
+	s.runOnGoroutine(func() {
 		res := perform()
 		select {
-		case s.done <- effectDone{e, res}:
+		case s.results <- effectResult{e, res}:
 		case <-s.ctx.Done():
 		}
 	})
 }
 
-// do carries out an effect on a goroutine of its own: if there is one, on that of an effect before.
-// Such a one has the room on its stack that a call of a model takes, which a new one has to be moved
-// for several times.
-func (s *session) do(effect func()) {
+// runOnGoroutine runs an effect on the idle goroutine, or on a new one. The stack of a used
+// goroutine has already grown to the depth of a model call.
+func (s *session) runOnGoroutine(effect func()) {
 	select {
-	case s.spare <- effect:
+	case s.handoff <- effect:
 	default:
-		s.wg.Go(func() { s.work(effect) })
+		s.wg.Go(func() { s.runEffects(effect) })
 	}
 }
 
-// work carries out effects, one after the other, while the session lasts. One goroutine waits for the
-// next effect; where several have ended at a time, the others end.
-func (s *session) work(effect func()) {
+// runEffects runs effects one after the other while the session lasts. At most one goroutine waits
+// for the next effect; the others end.
+func (s *session) runEffects(effect func()) {
 	for {
 		effect()
 		select {
-		case s.waits <- struct{}{}:
+		case s.idle <- struct{}{}:
 		default:
 			return
 		}
 		select {
-		case effect = <-s.spare:
-			<-s.waits
+		case effect = <-s.handoff:
+			<-s.idle
 		case <-s.ctx.Done():
 			return
 		}
 	}
 }
 
-// task is read here, on the writer's goroutine: the effect never sees the
-// machine's state while it changes.
-func (s *session) task(e machine.Effect) model.Task {
+// buildTask runs on the writer's goroutine, because effects must not read the machine's state while
+// it changes.
+func (s *session) buildTask(e machine.Effect) model.Task {
 	t := model.Task{
-		Tenant: s.run.Tenant, RunID: s.run.RunID, WorkflowID: s.m.State().Record.WorkflowID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
-		Trust: e.Trust, Clarifications: e.Clarifications, Waits: e.Waits, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
-		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef, Replay: s.m.State().Record.Replays(),
+		Tenant: s.run.Tenant, RunID: s.run.RunID, WorkflowID: s.machine.State().Record.WorkflowID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
+		Trust: e.Trust, Clarifications: e.Clarifications, Waits: e.Waits, Contract: s.machine.Contract(e.NodeID), Trace: s.exec.traceContext(s.machine.State().Record),
+		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.machine.State().Record.CredentialRef, Replay: s.machine.State().Record.Replays(),
 		Recorded: map[string]model.Recorded{},
 	}
 	for _, q := range e.Answered {
@@ -79,10 +78,10 @@ func (s *session) task(e machine.Effect) model.Task {
 	for _, r := range e.Retries {
 		t.Retries, t.Announced = append(t.Retries, model.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail}), r.Sequence
 	}
-	if n := s.m.State().Nodes[e.NodeID]; n != nil {
+	if n := s.machine.State().Nodes[e.NodeID]; n != nil {
 		t.Composed = n.Prompt
 	}
-	for id, v := range s.m.State().Envelopes {
+	for id, v := range s.machine.State().Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {
 			t.Recorded[id] = model.Recorded{Kind: v.Kind, EnvelopeID: v.ID, Payload: v.Payload, Sequence: v.Sequence, Answer: v.Answer}
 		}
@@ -90,13 +89,13 @@ func (s *session) task(e machine.Effect) model.Task {
 	return t
 }
 
-// perform carries an effect out. A panic fails the node, not the dispatcher.
-func (s *session) perform(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) (res model.Result) {
+// performEffect runs an effect. A panic fails the node, not the dispatcher.
+func (s *session) performEffect(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) (res model.Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.x.deps.Logger.Error("panic in node", "run_id", s.run.RunID, "node_id", e.NodeID, "panic", obs.Panic(p), "stack", string(debug.Stack()))
+			s.exec.deps.Logger.Error("panic in node", "run_id", s.run.RunID, "node_id", e.NodeID, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 			res = model.Result{Err: &wire.NodeError{Code: string(fault.InternalError), Message: "the node failed inside the host"}}
 		}
 	}()
-	return s.guarded(ctx, rec, e, t)
+	return s.runModelTask(ctx, rec, e, t)
 }

@@ -13,13 +13,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// EndQuarantined ends a run as cancelled, also if its definition is missing or its
-// execution panics. Errors: fault.RunNotFound, fault.Conflict if its log is damaged,
+// EndQuarantined ends a run as cancelled, even if its definition is missing or its execution
+// panics. Errors: fault.RunNotFound, fault.Conflict if its log is damaged,
 // fault.EngineVersionMismatch.
-func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by string) (wire.Status, error) {
+func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by string) (wire.Status, error) {
 	var st *runstate.State
-	err := x.contain(runID, func() (err error) {
-		st, _, err = x.Cancel(ctx, tenant, runID, reason, by)
+	err := e.contain(runID, func() (err error) {
+		st, _, err = e.Cancel(ctx, tenant, runID, reason, by)
 		return err
 	})
 	switch {
@@ -27,12 +27,12 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 		return st.Status, nil
 	case errors.Is(err, frame.ErrDamaged):
 		return "", damagedLog(err)
-	case transient(err), refused(err), fault.CodeOf(err) == fault.RunNotFound, fault.CodeOf(err) == fault.Conflict:
+	case isTransient(err), needsLaterEngine(err), fault.CodeOf(err) == fault.RunNotFound, fault.CodeOf(err) == fault.Conflict:
 		return "", err
 	}
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	err = x.endAnyway(ctx, r, frame.ExternalPrefix+x.newWriter(), func(m *machine.Machine) {
-		now := x.deps.Clock()
+	err = e.endWithRetries(ctx, r, frame.ExternalPrefix+e.newWriter(), func(m *machine.Machine) {
+		now := e.deps.Clock()
 		m.Begin(now)
 		m.Cancel(now, wire.CancelNote{Reason: reason, By: by})
 	})
@@ -40,20 +40,20 @@ func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	case errors.Is(err, frame.ErrDamaged):
 		return "", damagedLog(err)
 	case errors.Is(err, runlog.ErrNotFound):
-		return "", noRun()
+		return "", runNotFound()
 	case err != nil:
 		return "", err
 	}
-	last, err := x.deps.Log.Last(ctx, r) // it may have ended otherwise before
+	last, err := e.deps.Log.Last(ctx, r) // the run may have ended in another way before
 	if err != nil {
 		return "", err
 	}
-	status, _ := endOf(last.Types)
+	status, _ := endStatus(last.Types)
 	return status, nil
 }
 
-// damagedLog refuses to end a run whose log is damaged: nothing may follow a frame that
-// does not fit, and a backup may still bring the run back.
+// damagedLog is the error for a run whose log is damaged: no frame may follow a damaged one, and a
+// backup may still restore the run.
 func damagedLog(err error) *fault.Error {
 	return fault.New(fault.Conflict, "the run's log is damaged: no end can be appended to it; restore the log from a backup, then retry or end the run").Wrap(err)
 }

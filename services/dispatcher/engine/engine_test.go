@@ -118,7 +118,7 @@ func TestEngine_ARunOfALaterOneTakesNoChange(t *testing.T) {
 	require.Len(t, frames, 3)
 }
 
-// A run that has ended goes nowhere, whoever ended it.
+// A run that has ended does not continue.
 func TestEngine_ARunThatALaterOneHasEndedIsOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, gateNode), nil)

@@ -1,9 +1,9 @@
-// Package engine carries runs out: it folds a run from its log, lets the pure
-// machine say what comes next, appends that, and performs the effects.
+// Package engine executes runs. It folds a run from its log, advances the pure machine, appends the
+// resulting events, and performs the effects.
 //
-// Each run has one writer, the goroutine of its session. Effects run beside it
-// and append through it. A session that finds the log moved on by somebody else
-// has lost its run, drops what it was doing, and looks again.
+// Each run has one writer, the goroutine of its session. Effects run on other goroutines and append
+// through the writer. If another process appended frames that end the session, the session drops
+// its pending events and the run is loaded again.
 package engine
 
 import (
@@ -25,73 +25,72 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
-// Config bounds execution.
+// Config limits execution.
 type Config struct {
 	Limits machine.Limits
-	// AckWait is how long the queue waits for an extension of a delivery before it hands it out
-	// again.
+	// AckWait is the time without an extension after which the queue delivers a run again.
 	AckWait time.Duration
-	// HoldResults is how long the result of an effect is held while the log or the redactor cannot
-	// be reached; 0 hands the run back at once.
+	// HoldResults is how long a session retries to append an effect's result while the log or the
+	// redactor is unreachable; 0 hands the run back immediately.
 	HoldResults time.Duration
-	// MaxTogether bounds how many calls, or ends, of effects go into one frame. More than one leaves
-	// the order of what they tell next to whoever comes first.
-	MaxTogether int
+	// MaxBatch limits the calls, or results, of effects in one frame. With more than one, the order
+	// of their events depends on goroutine scheduling.
+	MaxBatch int
 }
 
 // Deps are the executor's collaborators.
 type Deps struct {
 	Log      runlog.Log
 	Redactor Redactor
-	// Secrets is nil where tenants bring no keys.
+	// Secrets registers the keys that tenants bring; nil disables such keys.
 	Secrets     Secrets
 	Acceptor    Acceptor
 	Definitions Definitions
 	Models      Models
-	// Children starts runs for nodes that want them; nil: none can be started.
+	// Children starts child runs; nil disables them.
 	Children Children
 	Types    node.Catalog
-	// Gate decides about models; nil: what nodes require of them is opaque.
+	// Gate checks the requirements of nodes against their model; nil accepts every model.
 	Gate machine.Gate
-	// Needed looks for the secrets that nodes need; nil: they are not looked for.
-	Needed machine.Secrets
-	// Policy looks for rules against models; nil: there are none.
+	// NodeSecrets checks that the secrets of a node type are available; nil disables the check.
+	NodeSecrets machine.Secrets
+	// Policy checks the operator's rules for models; nil means no rules.
 	Policy machine.Policy
-	// Vault keeps the clear values of masked runs; nil: there are no such runs.
-	Vault Vault
-	// Quarantine remembers runs whose log is damaged; nil: they do not come back.
+	// Cleartext stores the clear values of masked runs; nil rejects masked runs.
+	Cleartext CleartextStore
+	// Quarantine records runs that cannot continue; nil disables it.
 	Quarantine Quarantine
-	// Backlog reports that runs wait in the queue; nil: unknown.
+	// Backlog reports that runs wait in the queue; nil means none.
 	Backlog func() bool
-	// Leases says which processes own runs; nil: no other process executes runs.
+	// Leases is the liveness of dispatcher processes; nil means that this is the only process.
 	Leases Leases
-	// Peers reaches the owners of runs; nil: there are none beside this process.
+	// Peers notifies the processes that own runs; nil means that there are none.
 	Peers Peers
-	// Snapshots keeps folded states of long runs; nil disables them.
+	// Snapshots stores folded states of long runs; nil disables them.
 	Snapshots *snapshot.Keeper
-	// Provides are the runtime capabilities of the host.
-	Provides []string
-	Clock    func() time.Time
-	Logger   *slog.Logger
-	// Spans takes the spans of runs; nil: they are not exported.
+	// Capabilities are the runtime capabilities of the host.
+	Capabilities []string
+	Clock        func() time.Time
+	Logger       *slog.Logger
+	// Spans exports the spans of runs; nil disables it.
 	Spans Spans
-	// Metrics is told what is done here; nil: nobody counts.
+	// Metrics counts the work of this process; nil disables it.
 	Metrics Metrics
-	// Begins measures how long runs that were handed out take to their first append; nil: nobody does.
-	Begins *queuetime.Meter
-	// Wait is told when a run sleeps until an instant and holds no executor.
+	// FirstAppend measures the time from delivery to the first append; nil disables it.
+	FirstAppend *queuetime.Meter
+	// Wait is called when a run waits until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
-	// Forget is told when a run that may sleep will not wake.
+	// Forget is called when a waiting run must not be woken any more.
 	Forget func(tenant, runID string)
 }
 
-// Executor carries out runs. It is safe for concurrent use.
+// Executor executes runs. It is safe for concurrent use.
 type Executor struct {
 	cfg  Config
 	deps Deps
@@ -99,178 +98,181 @@ type Executor struct {
 	// sessions numbers this process's writers.
 	sessions atomic.Uint64
 	drain    drain
-	// announcements are changes of runs that their owners are to read; see Announce.
+	// announcements are changes of runs that other processes own; see Announce.
 	announcements chan announcement
 	// drainOnce and cutOnce guard the channels of drain.
 	drainOnce, cutOnce sync.Once
 
 	mu     sync.Mutex // guards what follows
-	active map[string]*held
-	left   map[remark]bool
-	// setbacks counts failures in a row that are the run's own; see setback.
-	setbacks map[string]int
+	active map[string]*activeRun
+	logged map[logKey]bool
+	// failures counts consecutive failures caused by the run itself; see countFailure.
+	failures map[string]int
 }
 
-// held is a run that a session of this process executes.
-type held struct {
+// activeRun is a run that a session of this process executes.
+type activeRun struct {
 	cancel context.CancelCauseFunc
-	// pos is the position of the frame that handed the run out.
-	pos uint64
-	// claimed reports that the log has the claim of the session.
+	// handedOutAt is the position of the delivered frame.
+	handedOutAt uint64
+	// claimed reports that the log contains the claim of the session.
 	claimed atomic.Bool
-	// moved signals that others appended to the run's log; capacity 1.
-	moved chan struct{}
-	// joined are further deliveries of the run that came meanwhile; guarded by Executor.mu.
-	joined []joined
+	// logMoved signals that another writer appended to the run's log; capacity 1.
+	logMoved chan struct{}
+	// joined are other deliveries of the run that arrived during the session; guarded by
+	// Executor.mu.
+	joined []joinedDelivery
 }
 
-// joined is a delivery that waits for the session of its run.
-type joined struct {
-	hold    *hold
-	release func()
+// joinedDelivery is a delivery that waits for the end of its run's session.
+type joinedDelivery struct {
+	delivery *delivery
+	release  func()
 }
 
-// notify has the session read the log.
-func (h *held) notify() {
+// notifyLogMoved makes the session read the log.
+func (h *activeRun) notifyLogMoved() {
 	select {
-	case h.moved <- struct{}{}:
-	default: // it will
+	case h.logMoved <- struct{}{}:
+	default: // a notification is pending
 	}
 }
 
-// New makes an executor.
+// New returns an executor.
 func New(cfg Config, d Deps) *Executor {
 	if d.Metrics == nil {
-		d.Metrics = uncounted{}
+		d.Metrics = noMetrics{}
 	}
 	if d.Backlog == nil {
 		d.Backlog = func() bool { return false }
 	}
 	if d.Leases == nil {
-		d.Leases = sole{rand.Text()}
+		d.Leases = soleProcess{rand.Text()}
 	}
 	if d.Snapshots == nil {
-		d.Snapshots = snapshot.Without(d.Log)
+		d.Snapshots = snapshot.Disabled(d.Log)
 	}
 	return &Executor{
-		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*held{}, left: map[remark]bool{}, setbacks: map[string]int{},
+		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements),
+		active: map[string]*activeRun{}, logged: map[logKey]bool{}, failures: map[string]int{},
 		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
 	}
 }
 
-// Process is the id by which the log and the run list name this process.
-func (x *Executor) Process() string { return x.deps.Leases.Process() }
+// Process is the id of this process in the log and in the run list.
+func (e *Executor) Process() string { return e.deps.Leases.Process() }
 
-func (x *Executor) newWriter() string { return x.writerOf(x.Process()) }
+func (e *Executor) newWriter() string { return e.writerOf(e.Process()) }
 
-// writerOf is the name of another writer of a process.
-func (x *Executor) writerOf(process string) string {
-	return process + "-" + strconv.FormatUint(x.sessions.Add(1), 36)
+// writerOf returns a new writer name for a process.
+func (e *Executor) writerOf(process string) string {
+	return process + "-" + strconv.FormatUint(e.sessions.Add(1), 36)
 }
 
 var (
-	// errLost says that the log has a frame that ends the session: the run was cancelled or
-	// paused, or another dispatcher claimed it.
+	// errLost ends a session because of a frame in the log: the run was cancelled or paused, or
+	// another dispatcher claimed it.
 	errLost = fmt.Errorf("run was taken over: %w", runlog.ErrConflict)
-	// errAborted is the cause of a session that was asked to look again at once.
+	// errAborted is the cause of a session that must read the log immediately.
 	errAborted = errors.New("run was changed by a request")
 )
 
-// Abort makes the session of a run, if this process has one, drop its effects
-// and look at the log again. Called after a cancel was appended.
-func (x *Executor) Abort(runID string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if h := x.active[runID]; h != nil {
+// Abort makes the session of a run, if this process has one, cancel its effects and read the log.
+// It is called after a cancellation was appended.
+func (e *Executor) Abort(runID string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h := e.active[runID]; h != nil {
 		h.cancel(errAborted)
 	}
 }
 
-// tellMoved has the session of a run, if this process has one, read what others appended.
-func (x *Executor) tellMoved(runID string) { x.Moved(runID, 0) }
+// notifySession makes the session of a run, if this process has one, read the frames of other
+// writers.
+func (e *Executor) notifySession(runID string) { e.Moved(runID, 0) }
 
-// enter reserves a run for one session of this process. If it has one, the delivery joins it: the
-// session reads the log, and whoever runs it takes the delivery up afterwards.
-func (x *Executor) enter(l *hold) (h *held, ok bool) {
-	f := l.delivery.Frame()
+// reserveRun reserves a run for one session of this process. If a session executes it, the delivery
+// joins that session: the session reads the log, and the delivery is executed afterwards.
+func (e *Executor) reserveRun(d *delivery) (h *activeRun, ok bool) {
+	f := d.message.Frame()
 	runID := f.Run.RunID
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if h := x.active[runID]; h != nil {
-		h.joined = append(h.joined, joined{l, l.keep()})
-		h.notify()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h := e.active[runID]; h != nil {
+		h.joined = append(h.joined, joinedDelivery{d, d.keepExtended()})
+		h.notifyLogMoved()
 		return nil, false
 	}
-	h = &held{pos: f.Pos, cancel: func(error) {}, moved: make(chan struct{}, 1)}
-	x.active[runID] = h
+	h = &activeRun{handedOutAt: f.Pos, cancel: func(error) {}, logMoved: make(chan struct{}, 1)}
+	e.active[runID] = h
 	return h, true
 }
 
-// leave ends the reservation and returns the deliveries that joined it.
-func (x *Executor) leave(runID string, h *held) []joined {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.active, runID)
+// leaveRun ends the reservation and returns the deliveries that joined it.
+func (e *Executor) leaveRun(runID string, h *activeRun) []joinedDelivery {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.active, runID)
 	return h.joined
 }
 
-// Execute takes a handed-out run as far as it goes, and ends the delivery.
-func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
-	for l := newHold(x, d); l != nil; {
-		l.process = runlog.ProcessOf(d) // also of deliveries that join it: what it holds counts for them
-		l = x.turn(ctx, l)
+// Execute executes a delivered run as far as possible, and ends the delivery.
+func (e *Executor) Execute(ctx context.Context, message runlog.Delivery) {
+	for d := newDelivery(e, message); d != nil; {
+		d.process = runlog.ProcessOf(message) // also for joined deliveries, which depend on the same permits
+		d = e.executeDelivery(ctx, d)
 	}
 }
 
-// turn executes the run of one delivery and ends it. next is another delivery of the same run that
-// came meanwhile: what it was appended for may not have been seen.
-func (x *Executor) turn(ctx context.Context, l *hold) (next *hold) {
-	r := l.delivery.Frame().Run
-	if x.draining() {
-		x.end(l.end(l.delivery.Return), r, "return")
+// executeDelivery executes the run of one delivery and ends that delivery. next is another delivery
+// of the run that arrived during the session. The session may not have seen its frame.
+func (e *Executor) executeDelivery(ctx context.Context, d *delivery) (next *delivery) {
+	r := d.message.Frame().Run
+	if e.draining() {
+		e.logEndFailure(d.endWith(d.message.Return), r, "return")
 		return nil
 	}
-	h, ok := x.enter(l)
+	h, ok := e.reserveRun(d)
 	if !ok {
 		return nil
 	}
-	err := x.contain(r.RunID, func() error { return x.attempts(ctx, l, h) })
-	kept := l.keep() // there may be logs to read
+	err := e.contain(r.RunID, func() error { return e.runSessions(ctx, d, h) })
+	release := d.keepExtended() // reading logs may take long
 	switch {
 	case errors.Is(err, errCancelling):
-		err = x.contain(r.RunID, func() error { _, err := x.seeThrough(ctx, r); return err })
+		err = e.contain(r.RunID, func() error { _, err := e.finishCancel(ctx, r); return err })
 	case errors.Is(err, errOrphaned):
-		err = x.contain(r.RunID, func() error { return x.cancelChild(ctx, r.Tenant, r.RunID) })
+		err = e.contain(r.RunID, func() error { return e.cancelOrphan(ctx, r.Tenant, r.RunID) })
 	}
 	if errors.Is(err, lifecycle.ErrPanic) {
-		err = x.endBroken(ctx, r, h.pos)
+		err = e.endPanicked(ctx, r, h.handedOutAt)
 	}
-	kept()
-	for _, j := range x.leave(r.RunID, h) {
+	release()
+	for _, j := range e.leaveRun(r.RunID, h) {
 		j.release()
-		pos := j.hold.delivery.Frame().Pos
+		pos := j.delivery.message.Frame().Pos
 		switch {
-		case pos == l.delivery.Frame().Pos: // the same message, handed out again: it has one end
-			l = j.hold
-		case next != nil && pos != next.delivery.Frame().Pos:
-			x.end(next.end(next.delivery.Ack), r, "ack")
-			next = j.hold
+		case pos == d.message.Frame().Pos: // the same message, delivered again: it is ended once
+			d = j.delivery
+		case next != nil && pos != next.message.Frame().Pos:
+			e.logEndFailure(next.endWith(next.message.Ack), r, "ack")
+			next = j.delivery
 		default:
-			next = j.hold
+			next = j.delivery
 		}
 	}
-	x.conclude(ctx, l, err)
+	e.endDelivery(ctx, d, err)
 	return next
 }
 
-// maxAttempts bounds how often a run is attempted in a row because its log moved on.
+// maxAttempts limits consecutive sessions of a run that end because its log moved on.
 const maxAttempts = 8
 
-// attempts runs sessions until one is not ended by a change of the log.
-func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
-	begun := x.beginning()
+// runSessions runs sessions until one ends for another reason than a change of the log.
+func (e *Executor) runSessions(ctx context.Context, d *delivery, h *activeRun) (err error) {
+	begun := e.measureStart()
 	for n := range maxAttempts {
-		err = x.cancellable(ctx, h, func(ctx context.Context) error { return x.attempt(ctx, l, h, begun, n > 0) })
+		err = e.withCancel(ctx, h, func(ctx context.Context) error { return e.runSession(ctx, d, h, begun, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -278,147 +280,147 @@ func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
 	return err
 }
 
-// cancellable runs a session that Abort and LeaseLost can cancel.
-func (x *Executor) cancellable(ctx context.Context, h *held, session func(ctx context.Context) error) error {
+// withCancel runs a session that Abort and LeaseLost can cancel.
+func (e *Executor) withCancel(ctx context.Context, h *activeRun, session func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.mu.Lock()
+	e.mu.Lock()
 	h.cancel = cancel
-	x.mu.Unlock()
+	e.mu.Unlock()
 	return session(ctx)
 }
 
-// conclude ends a delivery by what became of its run.
-func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
-	f := l.delivery.Frame()
-	why, giveUp := aside(err, x.setback(f.Run.RunID, err))
+// endDelivery ends a delivery according to the result of its run.
+func (e *Executor) endDelivery(ctx context.Context, d *delivery, err error) {
+	f := d.message.Frame()
+	why, giveUp := shouldQuarantine(err, e.countFailure(f.Run.RunID, err))
 	switch {
-	case err == nil, errors.Is(err, errReleased): // the release is in the queue
-		x.end(l.end(l.delivery.Ack), f.Run, "ack")
+	case err == nil, errors.Is(err, errReleased): // the release frame is in the queue
+		e.logEndFailure(d.endWith(d.message.Ack), f.Run, "ack")
 	case errors.Is(err, errCovered):
-		x.deps.Metrics.Conflict()
-		x.end(l.end(l.delivery.Ack), f.Run, "ack")
-	case errors.Is(err, errElsewhere): // it may be the owner's to end
-		x.deps.Metrics.Conflict()
-	case errors.Is(err, errLeaseLost): // another dispatcher may have it
+		e.deps.Metrics.Conflict()
+		e.logEndFailure(d.endWith(d.message.Ack), f.Run, "ack")
+	case errors.Is(err, errElsewhere): // the owner may end it
+		e.deps.Metrics.Conflict()
+	case errors.Is(err, errLeaseLost): // another dispatcher may have the run
 	case ctx.Err() != nil:
-		x.end(l.end(l.delivery.Return), f.Run, "return")
+		e.logEndFailure(d.endWith(d.message.Return), f.Run, "return")
 	case giveUp:
-		x.setAside(ctx, l, why, err)
-	case refused(err):
-		x.leaveTo(f.Run.RunID, err)
-		x.end(l.end(l.delivery.Retry), f.Run, "retry")
+		e.quarantineRun(ctx, d, why, err)
+	case needsLaterEngine(err):
+		e.logNeedsLaterEngine(f.Run.RunID, err)
+		e.logEndFailure(d.endWith(d.message.Retry), f.Run, "retry")
 	default:
-		x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
-		x.end(l.end(l.delivery.Retry), f.Run, "retry")
+		e.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
+		e.logEndFailure(d.endWith(d.message.Retry), f.Run, "retry")
 	}
 }
 
-// end logs a delivery that could not be ended; the queue hands it out again.
-func (x *Executor) end(err error, r subject.Run, what string) {
+// logEndFailure logs a delivery that could not be ended. The queue delivers it again.
+func (e *Executor) logEndFailure(err error, r subject.Run, what string) {
 	if err != nil {
-		x.deps.Logger.Debug("delivery not ended", "run_id", r.RunID, "what", what, "error", err)
+		e.deps.Logger.Debug("delivery not ended", "run_id", r.RunID, "what", what, "error", err)
 	}
 }
 
-// beginning measures until begun is called, or called again, which changes nothing.
-func (x *Executor) beginning() (begun func()) {
-	x.deps.Begins.Enter(x.deps.Clock())
-	return sync.OnceFunc(func() { x.deps.Begins.Leave(x.deps.Clock()) })
+// measureStart measures the time until the first call of begun.
+func (e *Executor) measureStart() (begun func()) {
+	e.deps.FirstAppend.Enter(e.deps.Clock())
+	return sync.OnceFunc(func() { e.deps.FirstAppend.Leave(e.deps.Clock()) })
 }
 
-// attempt runs one session from the log's state to where it can go no further. again says that an
-// earlier session has run under the same delivery.
-func (x *Executor) attempt(ctx context.Context, l *hold, h *held, begun func(), again bool) error {
+// runSession runs one session from the state of the log until the run can go no further. again
+// reports an earlier session under the same delivery.
+func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, begun func(), again bool) error {
 	defer begun()
 	h.claimed.Store(false)
-	f := l.delivery.Frame()
-	kept := l.keep() // to read the log may take long
-	defer kept()
-	st, head, err := x.stateOf(ctx, l.delivery, again)
-	if errors.Is(err, vault.ErrGone) {
-		return x.abandon(ctx, f.Run)
+	f := d.message.Frame()
+	release := d.keepExtended() // reading the log may take long
+	defer release()
+	st, head, err := e.loadForDelivery(ctx, d.message, again)
+	if errors.Is(err, cleartext.ErrGone) {
+		return e.endWithoutCleartext(ctx, f.Run)
 	}
 	if err != nil {
 		return err
 	}
-	ctx = sealed(ctx, st.Record)
+	ctx = guardReplay(ctx, st.Record)
 	if st.Status.Terminal() {
-		x.erase(ctx, f.Run, st)
-		x.forget(ctx, st.Record) // whoever ended it may have been lost before it did
-		return x.related(ctx, st)
+		e.eraseEnded(ctx, f.Run, st)
+		e.closeSecrets(ctx, st.Record) // the process that ended the run may have died before this
+		return e.notifyRelatives(ctx, st)
 	}
-	if err := x.entitled(ctx, f.Run, f.Pos, head.Ownership); err != nil {
+	if err := e.checkOwnership(ctx, f.Run, f.Pos, head.Ownership); err != nil {
 		return err
 	}
-	if err := x.cut(ctx, st); err != nil {
+	if err := e.checkMustEnd(ctx, st); err != nil {
 		return err
 	}
-	plan, err := x.plan(ctx, st)
+	plan, err := e.loadPlan(ctx, st)
 	if err != nil {
 		return err
 	}
-	done, err := x.secrets(ctx, st.Record)
+	done, err := e.openSecrets(ctx, st.Record)
 	if err != nil {
 		return err
 	}
-	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
-		return lost(err)
+	if st, head, err = e.copyHistory(ctx, st, head); err != nil {
+		return asLost(err)
 	}
-	m, err := x.machine(ctx, plan, st)
+	m, err := e.newMachine(ctx, plan, st)
 	if err != nil {
 		return err
 	}
-	s := newSession(x, l, f.Run, head, m)
-	s.held, s.moved, s.begun = h, h.moved, begun
+	s := newSession(e, d, f.Run, head, m)
+	s.active, s.logMoved, s.onFirstAppend = h, h.logMoved, begun
 	defer func() {
-		s.stop()
-		done(s.m.State().Status)
+		s.stopEffects()
+		done(s.machine.State().Status)
 	}()
-	if s.spans, err = x.spans(ctx, f.Run, st.Record, head); err != nil {
+	if s.spans, err = e.spans(ctx, f.Run, st.Record, head); err != nil {
 		return err
 	}
-	if err := s.hearChildren(ctx); err != nil {
+	if err := s.readChildren(ctx); err != nil {
 		return err
 	}
-	kept() // from here on the session extends the delivery
-	if err := s.drive(ctx); err != nil {
+	release() // the session extends the delivery from here on
+	if err := s.runMachine(ctx); err != nil {
 		return err
 	}
-	defer l.keep()()
-	return x.related(ctx, s.m.State())
+	defer d.keepExtended()()
+	return e.notifyRelatives(ctx, s.machine.State())
 }
 
-// secrets has the redactor know the run's own secrets while something is recorded of
-// it here; done has them forgotten if the run has ended. They are registered each
-// time, because the redactor may have lost its memory meanwhile.
-func (x *Executor) secrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
-	if r.CredentialRef == "" || x.deps.Secrets == nil {
+// openSecrets registers the run's own secrets with the redactor while this process records events
+// of the run. done unregisters them if the run has ended. They are registered each time, because
+// the redactor may have restarted.
+func (e *Executor) openSecrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
+	if r.CredentialRef == "" || e.deps.Secrets == nil {
 		return func(wire.Status) {}, nil
 	}
-	if err := x.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
+	if err := e.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
 		return nil, err
 	}
 	return func(status wire.Status) {
 		if status.Terminal() {
-			x.forget(ctx, r)
+			e.closeSecrets(ctx, r)
 		}
 	}, nil
 }
 
-// forget has the secrets of an ended run forgotten.
-func (x *Executor) forget(ctx context.Context, r *wire.RunRecord) {
-	if r.CredentialRef == "" || x.deps.Secrets == nil {
+// closeSecrets unregisters the secrets of an ended run.
+func (e *Executor) closeSecrets(ctx context.Context, r *wire.RunRecord) {
+	if r.CredentialRef == "" || e.deps.Secrets == nil {
 		return
 	}
-	if err := x.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
-		x.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
+	if err := e.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
+		e.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
 	}
 }
 
-// stateOf trusts a start frame that is handed out for the first time to be all
-// there is; the first append proves it. Anything else is read from the log.
-func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
+// loadForDelivery uses a start frame that is delivered for the first time as the whole log; the
+// first append proves that. Other deliveries read the log.
+func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && !d.Redelivered() && !again {
 		rec, err := f.Record()
@@ -432,24 +434,27 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (
 			return runstate.New(rec), f.Head(), nil
 		}
 	}
-	load := x.load
+	load := e.load
 	if f.Kind == subject.Wake && !d.Redelivered() && f.First < snapshot.Every {
-		load = x.loadWhole // it is too short for a snapshot
+		load = e.loadWhole // too short for a snapshot
 	}
 	st, head, err := load(ctx, f.Run)
-	if err == nil && head.Pos < f.Pos { // a server of a cluster may not have yet what another hands out
+	if err == nil && head.Pos < f.Pos { // a server of a cluster may lag behind the one that delivered the frame
 		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d", runlog.ErrUnavailable, head.Pos, f.Pos)
 	}
 	return st, head, err
 }
 
-func (x *Executor) plan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
-	e, err := x.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
+func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
+	entry, err := e.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
 	if fault.CodeOf(err) == fault.WorkflowNotFound {
 		err = errors.Join(errNoDefinition, err)
 	}
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed, Policy: x.deps.Policy, Provides: x.deps.Provides}, nil
+	return machine.Plan{
+		Def: entry.Def, Graph: entry.Graph, Flow: entry.Flow, Types: e.deps.Types,
+		Gate: e.deps.Gate, Secrets: e.deps.NodeSecrets, Policy: e.deps.Policy, Capabilities: e.deps.Capabilities,
+	}, nil
 }

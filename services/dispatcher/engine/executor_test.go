@@ -115,16 +115,16 @@ type rig struct {
 	mu        sync.Mutex
 	sleep     []time.Time
 	forgotten []string
-	// said takes what executors log that are made from here on; nil: nobody does.
+	// said receives the log of executors created from here on; nil disables it.
 	said io.Writer
 	// count is told what executors do that are made from here on; nil: nobody is. They are
 	// made of these.
 	count  *tally
 	defs   engine.Definitions
 	models engine.Models
-	// begins measures executors that are made from here on; nil: nobody does.
+	// begins measures executors created from here on; nil disables it.
 	begins *queuetime.Meter
-	// quarantine takes runs of executors that are made from here on; nil: nobody does.
+	// quarantine receives runs of executors created from here on; nil disables it.
 	quarantine engine.Quarantine
 	// hold is how long executors hold results that are made from here on.
 	hold time.Duration
@@ -135,8 +135,8 @@ type rig struct {
 	peers engine.Peers
 	// snapshots keeps those of executors that are made from here on; nil disables them.
 	snapshots *snapshot.Keeper
-	// vault is that of executors that are made from here on; nil: they have none.
-	vault engine.Vault
+	// cleartext is the store of executors created from here on; nil: no store.
+	cleartext engine.CleartextStore
 	// moreTypes are further ones, of executors that are made from here on.
 	moreTypes node.Catalog
 	// ahead is how far the rig's clock is before the wall's.
@@ -172,9 +172,9 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 	}
 	return engine.New(engine.Config{
 		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
-		AckWait: 3 * time.Second, MaxTogether: 64, HoldResults: r.hold,
+		AckWait: 3 * time.Second, MaxBatch: 64, HoldResults: r.hold,
 	}, engine.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Peers: r.peers, Vault: r.vault,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, FirstAppend: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Peers: r.peers, Cleartext: r.cleartext,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()

@@ -191,7 +191,7 @@ func (f *family) runs() []string {
 	return out
 }
 
-// told are the events of a run, as "type@node".
+// told returns the events of a run, as "type@node".
 func (f *family) told(t *testing.T, runID string) string {
 	t.Helper()
 	frames, err := f.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: runID})

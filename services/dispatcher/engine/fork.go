@@ -16,21 +16,21 @@ import (
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
-// Bounds of a frame of copied history: in bytes of payloads, and in events.
+// Limits of a frame of copied history, in payload bytes and in events.
 const (
 	maxCopiedBytes  = 1 << 20
 	maxCopiedEvents = 2000
 )
 
-// copyHistory brings a fork's log to where the fork goes its own way: the source's events
-// with ids of the fork's. Whoever does it after a crash goes on where the log ends. The
-// events have passed the redactor when the source recorded them.
-func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
+// copyHistory appends the source's events up to the fork point, with ids of the fork. After a crash
+// the next dispatcher continues at the end of the log. The events were redacted when the source
+// recorded them.
+func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
 	rec := st.Record
 	if head.Next >= rec.Copied() {
 		return st, head, nil
 	}
-	source, err := x.history(ctx, rec)
+	source, err := e.readHistory(ctx, rec)
 	if err != nil {
 		return nil, frame.Head{}, err
 	}
@@ -38,15 +38,15 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	if err != nil {
 		return nil, frame.Head{}, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
 	}
-	r, writer := subjectOf(rec), x.newWriter()
+	r, writer := subjectOf(rec), e.newWriter()
 	for head.Next < len(source) {
-		events := portion(rec, source[head.Next:], at)
-		f := frame.New(r, subject.Step, head, events).By(writer).In(x.trace(rec).Run())
-		if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
+		events := nextPortion(rec, source[head.Next:], at)
+		f := frame.New(r, subject.Step, head, events).By(writer).In(e.traceContext(rec).Run())
+		if f.Pos, err = e.deps.Log.Append(ctx, f, head.Pos); err != nil {
 			return nil, frame.Head{}, fmt.Errorf("copy history of run %s: %w", rec.Fork.SourceRunID, err)
 		}
-		for _, e := range events {
-			st.Apply(e)
+		for _, event := range events {
+			st.Apply(event)
 		}
 		after := head.After(f)
 		head = f.Head()
@@ -55,10 +55,10 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	return st, head, nil
 }
 
-// history is what a fork begins with of what its source has recorded. A source that lost its end
-// reads whole, and has too little.
-func (x *Executor) history(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	source, err := x.source(ctx, rec)
+// readHistory returns the source's events that a fork starts with. A source that lost its end
+// passes the chain check, so the count is compared.
+func (e *Executor) readHistory(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	source, err := e.readSource(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,9 @@ func (x *Executor) history(ctx context.Context, rec *wire.RunRecord) ([]wire.Eve
 	return source[:rec.Copied()], nil
 }
 
-// portion is as much of a source's history as goes into one frame, as events of the fork.
-// They are recorded in its log now, so that nothing is overdue in it that was recorded
-// long ago.
-func portion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Event {
+// nextPortion returns the events of the source's history that fit into one frame, as events of the
+// fork. They get the fork's time, so that old timers are not overdue in it.
+func nextPortion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Event {
 	var (
 		out  []wire.Event
 		size int
@@ -81,7 +80,7 @@ func portion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Even
 		if size += len(e.Payload); len(out) > 0 && (size > maxCopiedBytes || len(out) >= maxCopiedEvents) {
 			break
 		}
-		out = append(out, machine.Copy(rec, e, at))
+		out = append(out, machine.CopyEvent(rec, e, at))
 	}
 	return out
 }
@@ -90,22 +89,22 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
-// source is what a fork's source had recorded when it was forked.
-func (x *Executor) source(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	events, err := x.events(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
+// readSource returns the events that the source had when it was forked.
+func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	events, err := e.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}
 	events = events[:min(rec.Fork.Head, len(events))]
 	version := 0
-	for _, e := range events {
-		version = max(version, e.Engine())
+	for _, event := range events {
+		version = max(version, event.Engine())
 	}
 	return events, runstate.Refuse(rec.RunID, version)
 }
 
-func (x *Executor) events(ctx context.Context, r subject.Run) ([]wire.Event, error) {
-	frames, err := x.deps.Log.Run(ctx, r)
+func (e *Executor) readEvents(ctx context.Context, r subject.Run) ([]wire.Event, error) {
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -123,75 +122,75 @@ func (x *Executor) events(ctx context.Context, r subject.Run) ([]wire.Event, err
 	return out, nil
 }
 
-// mend completes what the copied history of a branch has only begun, before anything else
-// is done to it. An ErrConflict says that the log has moved on: here, or by a session that
-// has done the same.
-func (x *Executor) mend(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
+// repairBranch completes steps that the copied history of a branch contains only in part, before
+// any other step. ErrConflict means that the log has moved on, by this append or by another
+// session's.
+func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	if rec.Copied() == 0 || rec.Replays() || st.Next != rec.Copied() || st.Status.Terminal() {
 		return nil
 	}
-	m, err := x.machine(ctx, plan, st)
+	m, err := e.newMachine(ctx, plan, st)
 	if err != nil {
 		return err
 	}
-	m.Mend(x.deps.Clock())
-	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, to: x.deps.Log.Append}, m)
+	m.Repair(e.deps.Clock())
+	a, err := e.append(ctx, entry{writer: e.newWriter(), run: subjectOf(rec), head: head, append: e.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}
 	return err
 }
 
-// machine is the run's: with its source's tape if it replays, or if it is a branch that may
-// end amid what a node told.
-func (x *Executor) machine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
-	m, rec := machine.New(plan, x.cfg.Limits, st), st.Record
-	if !x.needsSource(st) {
+// newMachine returns the run's machine: with its source's history if it replays, or if it is a
+// branch that may end within a step.
+func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
+	m, rec := machine.New(plan, e.cfg.Limits, st), st.Record
+	if !e.needsSource(st) {
 		return m, nil
 	}
-	source, err := x.source(ctx, rec)
+	source, err := e.readSource(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	own, err := x.events(ctx, subjectOf(rec))
+	own, err := e.readEvents(ctx, subjectOf(rec))
 	if err != nil {
 		return nil, err
 	}
-	tape := machine.NewTape(*rec.Fork, source, own)
+	history := machine.NewHistory(*rec.Fork, source, own)
 	if rec.Replays() {
 		if rec.Masking != "" {
-			x.deps.Logger.Warn("a replay is over values that are masked in its source", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
+			e.deps.Logger.Warn("replay of a run with masked values", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
 		}
-		return m.Replaying(tape), nil
+		return m.WithReplayHistory(history), nil
 	}
-	return m.Mending(tape), nil
+	return m.WithBranchHistory(history), nil
 }
 
-// needsSource reports whether whoever takes up a run reads what its source did.
-func (x *Executor) needsSource(st *runstate.State) bool {
+// needsSource reports whether executing a run requires its source's log.
+func (e *Executor) needsSource(st *runstate.State) bool {
 	rec := st.Record
-	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.Torn(st, x.deps.Types))
+	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, e.deps.Types))
 }
 
-// sealed is the context of a run's work: nothing leaves it while the run replays.
-func sealed(ctx context.Context, rec *wire.RunRecord) context.Context {
+// guardReplay returns a context that forbids external calls if the run replays.
+func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 	if rec.Replays() {
-		return replayguard.Off(ctx)
+		return replayguard.Forbid(ctx)
 	}
 	return ctx
 }
 
-// guarded is the models' seam: no task of a replay passes it, whoever asks for one.
-func (s *session) guarded(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
+// runModelTask runs a task, unless the run replays: replays call no model.
+func (s *session) runModelTask(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
 	if rec.Replays() || replayguard.Check(ctx) != nil {
 		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
 	}
-	return s.x.deps.Models.Run(ctx, t, journal{s: s, effect: e})
+	return s.exec.deps.Models.Run(ctx, t, journal{s: s, effect: e})
 }
 
-// lost reports that an error of copying means that somebody else does it.
-func lost(err error) error {
+// asLost returns errLost for a conflict: another session copies the history.
+func asLost(err error) error {
 	if errors.Is(err, runlog.ErrConflict) {
 		return errLost
 	}

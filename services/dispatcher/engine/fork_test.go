@@ -138,7 +138,7 @@ func (b *breaking) Append(ctx context.Context, f *frame.Frame, after uint64) (ui
 	return b.Log.Append(ctx, f, after)
 }
 
-// A dispatcher that dies while it copies leaves a prefix; whoever comes next goes on there.
+// A dispatcher that dies while it copies leaves a prefix, and the next one continues there.
 func TestFork_CopyingGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
 	for appends := range 5 {
@@ -208,7 +208,7 @@ func TestFork_OfAWaitingRunWaits(t *testing.T) {
 	}
 }
 
-// A replay of a run that asked has the answer that it had, and asks nobody.
+// A replay of a run with a question uses the recorded answer.
 func TestFork_AReplayHasTheAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", approvalJSON)+","+nodeJSON("b", "core.noop", "{}"),

@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// attempt names one attempt of a node's effect.
+// attempt identifies one attempt of a node's effect.
 type attempt struct {
 	node   string
 	number int
@@ -14,7 +14,7 @@ type attempt struct {
 
 func attemptOf(e machine.Effect) attempt { return attempt{e.NodeID, e.Attempt} }
 
-// inflight ends single effects: their run goes on, but not with them.
+// inflight cancels single effects whose run continues without them.
 type inflight struct {
 	cancels map[attempt]context.CancelFunc
 	effects map[attempt]machine.Effect
@@ -24,7 +24,7 @@ func newInflight() inflight {
 	return inflight{map[attempt]context.CancelFunc{}, map[attempt]machine.Effect{}}
 }
 
-// add gives an effect a lifetime of its own.
+// add registers an effect and returns its context.
 func (f inflight) add(ctx context.Context, e machine.Effect) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	f.cancels[attemptOf(e)], f.effects[attemptOf(e)] = cancel, e
@@ -40,29 +40,28 @@ func (f inflight) remove(e machine.Effect) {
 	delete(f.effects, attemptOf(e))
 }
 
-// cancelAll ends all effects. They say so to the writer.
+// cancelAll cancels all effects. They report their end to the writer.
 func (f inflight) cancelAll() {
 	for _, cancel := range f.cancels {
 		cancel()
 	}
 }
 
-// drop ends the effects that the run no longer waits for, such as those whose time
-// was up. They end beside the writer, who throws away what they still bring.
-func (f inflight) drop(m *machine.Machine) {
+// cancelDropped cancels the effects that the run no longer waits for, for example after a node
+// timeout. The writer drops their results.
+func (f inflight) cancelDropped(m *machine.Machine) {
 	for a, e := range f.effects {
-		if !m.Carries(e) {
+		if !m.IsCurrent(e) {
 			f.cancels[a]()
 		}
 	}
 }
 
-// stale refuses what an effect tells that the run no longer waits for: nothing of a
-// late attempt gets into the log.
-func (s *session) stale(e machine.Effect) bool { return !s.m.Carries(e) }
+// isStale reports that the run no longer waits for an effect: its drafts must not be appended.
+func (s *session) isStale(e machine.Effect) bool { return !s.machine.IsCurrent(e) }
 
-// late reports whether the end of an effect comes after its attempt was given up.
-func (s *session) late(d effectDone) bool {
+// endInflight removes a completed effect, and reports whether its result is late.
+func (s *session) endInflight(d effectResult) bool {
 	s.inflight.remove(d.effect)
-	return s.stale(d.effect)
+	return s.isStale(d.effect)
 }

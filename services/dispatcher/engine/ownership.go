@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// Leases says which dispatcher processes may act on the runs that they own; see package lease.
+// Leases is the liveness of dispatcher processes; see package lease.
 type Leases interface {
-	// Process is the id of this process. It changes when its lease was lost.
+	// Process is the id of this process. It changes when its lease is lost.
 	Process() string
-	// Await returns once process may start effects; an error says that it never may again.
+	// Await returns once process may start effects. An error means that it never may again.
 	Await(ctx context.Context, process string) error
 	// Alive reports whether another process may still act. False is final.
 	Alive(ctx context.Context, process string) (bool, error)
@@ -26,60 +26,59 @@ type Leases interface {
 
 // Peers reaches the sessions of other processes.
 type Peers interface {
-	// Moved tells a process that the log of a run has moved on; see Executor.Moved. An error: the
-	// process could not be reached.
+	// Moved notifies a process that the log of a run has moved on; see Executor.Moved. An error
+	// means that the process was unreachable.
 	Moved(ctx context.Context, process, runID string, pos uint64) (Held, error)
 }
 
-// Held is what a process says of a run.
+// Held is a process's answer about a run.
 type Held int
 
-// What a process says.
+// The answers.
 const (
-	// NotHeld: it does not execute the run.
+	// NotHeld: the process does not execute the run.
 	NotHeld Held = iota
-	// Executes: it does, and reads the log.
+	// Executes: it executes the run and reads the log.
 	Executes
-	// Covers: it does, and whoever has the delivery of the frame that it was asked about may end it.
+	// Covers: it executes the run, and the caller may end its delivery of the frame.
 	Covers
 )
 
-// sole is the lease of the only process.
-type sole struct{ process string }
+// soleProcess is the lease of the only process.
+type soleProcess struct{ process string }
 
-func (s sole) Process() string                           { return s.process }
-func (sole) Await(context.Context, string) error         { return nil }
-func (sole) Alive(context.Context, string) (bool, error) { return false, nil }
+func (s soleProcess) Process() string                           { return s.process }
+func (soleProcess) Await(context.Context, string) error         { return nil }
+func (soleProcess) Alive(context.Context, string) (bool, error) { return false, nil }
 
-// errElsewhere says that another dispatcher owns the run, is alive, and has been told of the
-// delivery's frame.
+// errElsewhere: another live dispatcher owns the run and was notified of the delivery's frame.
 var errElsewhere = errors.New("run is executed by another dispatcher")
 
-// errCovered is errElsewhere where the owner takes care of the delivery, too: it may be ended.
+// errCovered is errElsewhere for a frame that the owner handles: the delivery may be ended.
 var errCovered = fmt.Errorf("%w, for another delivery", errElsewhere)
 
 // errLeaseLost ends the sessions of a process whose lease was lost.
 var errLeaseLost = errors.New("dispatcher lease lost")
 
-// entitled reports whether this process may execute a run: one that no process owns, that it owns
-// itself, or whose owner's lease is over. pos is the position of the frame that handed the run out.
-// Errors: errElsewhere, errCovered, runlog.ErrUnavailable.
-func (x *Executor) entitled(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
-	if o.Owner == "" || o.Owner == x.deps.Leases.Process() {
+// checkOwnership returns nil if this process may execute a run: no process owns it, this one does,
+// or the owner's lease is over. pos is the position of the delivered frame. Errors: errElsewhere,
+// errCovered, runlog.ErrUnavailable.
+func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
+	if o.Owner == "" || o.Owner == e.deps.Leases.Process() {
 		return nil
 	}
-	alive, err := x.deps.Leases.Alive(ctx, o.Owner)
+	alive, err := e.deps.Leases.Alive(ctx, o.Owner)
 	if err != nil {
 		return fmt.Errorf("%w: look up the lease of %s: %w", runlog.ErrUnavailable, o.Owner, err)
 	}
 	if !alive {
-		x.deps.Logger.Info("run taken over", "run_id", r.RunID, "from", o.Owner, "epoch", o.Epoch+1)
+		e.deps.Logger.Info("run taken over", "run_id", r.RunID, "from", o.Owner, "epoch", o.Epoch+1)
 		return nil
 	}
-	if x.deps.Peers == nil {
+	if e.deps.Peers == nil {
 		return errElsewhere
 	}
-	held, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID, pos)
+	held, err := e.deps.Peers.Moved(ctx, o.Owner, r.RunID, pos)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: reach dispatcher %s: %w", runlog.ErrUnavailable, o.Owner, err)
@@ -87,128 +86,130 @@ func (x *Executor) entitled(ctx context.Context, r subject.Run, pos uint64, o fr
 		return errCovered
 	case held == Executes:
 		return errElsewhere
-	default: // it gave the run up; if it takes it again meanwhile, one of the two claims is refused
+	default: // the owner gave the run up; if it claims it again at the same time, one of the two claims conflicts
 		return nil
 	}
 }
 
-// Ownership is who may execute a run; the zero Ownership once it has ended. Errors:
+// Ownership returns the owner of a run; the zero Ownership once it has ended. Errors:
 // runlog.ErrNotFound, runlog.ErrUnavailable.
-func (x *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownership, error) {
-	last, err := x.deps.Log.Last(ctx, r)
+func (e *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownership, error) {
+	last, err := e.deps.Log.Last(ctx, r)
 	if err != nil || last.Kind == subject.End {
 		return frame.Ownership{}, err
 	}
-	f, err := x.deps.Snapshots.Read(ctx, last.Run, snapshot.Latest)
+	f, err := e.deps.Snapshots.Read(ctx, last.Run, snapshot.Latest)
 	return f.Head.Ownership, err
 }
 
-// Moved tells the session of a run, if this process has one, to read what others appended to its
-// log. It is the other end of Peers. pos is the position of a frame that handed the run to another
-// process. That one may end its delivery if the log has the claim of this session, which thus knows
-// the frame or finds it at its next append, and if the session runs for another frame: the delivery
-// of that one is left in the queue if this process dies, and handed back if the session fails.
-func (x *Executor) Moved(runID string, pos uint64) Held {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	h := x.active[runID]
+// Moved makes the session of a run, if this process has one, read the frames of other writers.
+// Peers calls it. pos is the position of a frame that was delivered to the calling process.
+//
+// The caller may end its delivery on two conditions. The log has this session's claim, so the
+// session knows the frame or finds it at its next append. And the session runs under the delivery
+// of another frame: that one stays in the queue if this process dies, and is handed back if the
+// session fails.
+func (e *Executor) Moved(runID string, pos uint64) Held {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.active[runID]
 	if h == nil {
 		return NotHeld
 	}
-	h.notify()
-	if h.claimed.Load() && h.pos != pos {
+	h.notifyLogMoved()
+	if h.claimed.Load() && h.handedOutAt != pos {
 		return Covers
 	}
 	return Executes
 }
 
-// Tries of an announcement and the pause between them. The owner's next append finds the change in
-// any case.
+// Retries of an announcement, and the pause between them. The owner's next append finds the change
+// in any case.
 const (
 	announceTries = 5
 	announcePause = 300 * time.Millisecond
-	// maxAnnouncements is how many may wait.
+	// maxAnnouncements limits the queued announcements.
 	maxAnnouncements = 1024
 )
 
-// announcement is a change of a run that its owner is to read.
+// announcement is a change of a run that its owner should read.
 type announcement struct{ runID, owner string }
 
-// announce tells the owner of a run that its log was changed beside it, without waiting for it.
-func (x *Executor) announce(r subject.Run, o frame.Ownership) {
-	if o.Owner == "" || x.deps.Peers == nil || o.Owner == x.deps.Leases.Process() {
+// announce queues a notification for the owner of a changed run. It does not block.
+func (e *Executor) announce(r subject.Run, o frame.Ownership) {
+	if o.Owner == "" || e.deps.Peers == nil || o.Owner == e.deps.Leases.Process() {
 		return
 	}
 	select {
-	case x.announcements <- announcement{r.RunID, o.Owner}:
+	case e.announcements <- announcement{r.RunID, o.Owner}:
 	default:
-		x.deps.Logger.Warn("owner of a changed run not told: too many changes wait", "run_id", r.RunID, "owner", o.Owner)
+		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait", "run_id", r.RunID, "owner", o.Owner)
 	}
 }
 
-// Announce sends the announcements of changes until ctx ends.
-func (x *Executor) Announce(ctx context.Context) error {
+// Announce sends queued announcements until ctx ends.
+func (e *Executor) Announce(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case a := <-x.announcements:
-			wg.Go(func() { x.send(ctx, a) })
+		case a := <-e.announcements:
+			wg.Go(func() { e.sendAnnouncement(ctx, a) })
 		}
 	}
 }
 
-func (x *Executor) send(ctx context.Context, a announcement) {
+func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	for n := range announceTries {
 		if n > 0 && !lifecycle.Wait(ctx, announcePause) {
 			return
 		}
-		_, err := x.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
+		_, err := e.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
 		if err == nil {
 			return
 		}
-		x.deps.Logger.Debug("owner of a changed run not reached", "run_id", a.runID, "owner", a.owner, "error", err)
+		e.deps.Logger.Debug("owner of a changed run not reached", "run_id", a.runID, "owner", a.owner, "error", err)
 	}
 }
 
-// LeaseLost stops every session of this process: another dispatcher may have its run. Nothing more
-// is appended, and the deliveries are left to lapse.
-func (x *Executor) LeaseLost() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, h := range x.active {
+// LeaseLost stops every session of this process: another dispatcher may have its run. The sessions
+// append nothing more, and their deliveries lapse.
+func (e *Executor) LeaseLost() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.active {
 		h.cancel(errLeaseLost)
 	}
 }
 
-// Requeue hands a run of a dead process to the dispatchers again: whoever gets it takes it over.
-// Nothing is appended to a run that has ended or is quarantined: its quarantine outlives its owner.
-func (x *Executor) Requeue(ctx context.Context, r subject.Run) error {
-	if x.deps.Quarantine != nil {
-		if held, err := x.deps.Quarantine.Holds(ctx, r); err != nil || held {
+// Requeue enqueues a run of a dead process, for another dispatcher to take over. A run that has
+// ended or is quarantined gets no frame: a quarantine outlives the run's owner.
+func (e *Executor) Requeue(ctx context.Context, r subject.Run) error {
+	if e.deps.Quarantine != nil {
+		if held, err := e.deps.Quarantine.Holds(ctx, r); err != nil || held {
 			return err
 		}
 	}
 	for range maxChangeTries {
-		last, err := x.deps.Log.Last(ctx, r)
+		last, err := e.deps.Log.Last(ctx, r)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
 		case errors.Is(err, frame.ErrDamaged):
-			x.notWoken(r.RunID, err)
+			e.logNotWoken(r.RunID, err)
 			return nil
 		case err != nil:
 			return err
 		case last.Kind == subject.End:
 			return nil
 		}
-		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(x.newWriter())
-		_, err = x.deps.Log.Append(ctx, f, last.Pos)
+		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(e.newWriter())
+		_, err = e.deps.Log.Append(ctx, f, last.Pos)
 		if !errors.Is(err, runlog.ErrConflict) {
 			if err == nil {
-				x.deps.Metrics.Enqueued()
+				e.deps.Metrics.Enqueued()
 			}
 			return err
 		}

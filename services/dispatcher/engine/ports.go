@@ -12,56 +12,56 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// Redactor takes secrets out of JSON documents before they are appended.
+// Redactor removes secrets from JSON documents before they are appended.
 type Redactor interface {
-	// Redact returns the documents scrubbed, in order; changed reports that any
-	// of them had to be. With registered it refuses while the run is not registered. An
-	// error means that nothing may be appended.
+	// Redact returns the redacted documents in order. changed reports that any of them differs.
+	// With registered it fails unless the run is registered. After an error nothing may be
+	// appended.
 	Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) (out [][]byte, changed bool, err error)
 }
 
-// Secrets are the keys that tenants bring for their runs.
+// Secrets registers the keys that tenants bring for their runs.
 type Secrets interface {
-	// Open tells the redactor what a run's ref names; it registers the run.
+	// Open registers the run and the secret that its ref names with the redactor.
 	Open(ctx context.Context, tenant, runID, ref string) error
-	// Close has them forgotten.
+	// Close unregisters them.
 	Close(ctx context.Context, tenant, runID string) error
 }
 
 // Acceptor runs the accept pipeline and records what it accepts.
 type Acceptor interface {
-	// Accept records an envelope, and req.Preceding before its events, in one frame.
+	// Accept records an envelope in one frame, with req.Preceding before its events.
 	Accept(ctx context.Context, run subject.Run, head frame.Head, boundary wire.Trust, req model.AcceptRequest) (Accepted, error)
 }
 
-// Accepted is the pipeline's decision and where the run's log ends now.
+// Accepted is the pipeline's decision and the new head of the run's log.
 type Accepted struct {
 	Outcome model.Outcome
 	Head    frame.Head
 	Events  []wire.Event
-	// Preceding is what was recorded before Events of what the request had to tell: all of
-	// it, or nothing.
+	// Preceding are the request's preceding events, as recorded before Events: all of them, or
+	// none.
 	Preceding []wire.Event
 }
 
-// Definitions finds the document a run is pinned to.
+// Definitions finds the definition that a run is pinned to.
 type Definitions interface {
 	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
 }
 
 // Quarantine records the runs that cannot be loaded or continued.
 type Quarantine interface {
-	// Add has a run checked again later; see Executor.Readmit. The run may be taken off the
-	// queue once it returns.
+	// Add records a run, which is checked again later; see Executor.Readmit. The run's delivery may
+	// be ended once it returns.
 	Add(ctx context.Context, r subject.Run, why quarantine.Cause) error
-	// Holds reports whether a run is quarantined, and not back in the queue.
+	// Holds reports whether a run is quarantined and not enqueued again.
 	Holds(ctx context.Context, r subject.Run) (bool, error)
 }
 
 // Children starts runs for nodes.
 type Children interface {
-	// StartChild starts a run, or finds that it was started before. Errors of a code say
-	// why there can be no such run, unless they ask to try again.
+	// StartChild starts a run, or finds the one that an earlier call started. Coded errors are
+	// permanent, except those that allow a retry.
 	StartChild(ctx context.Context, c create.Child) error
 }
 

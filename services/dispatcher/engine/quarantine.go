@@ -7,43 +7,43 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
-	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
-// setAside quarantines a run and ends its delivery: another try would not help, and a
-// delivery that is held back takes a place of the queue that another run needs. The
-// run is recorded first, and taken off the queue only after that.
-func (x *Executor) setAside(ctx context.Context, l *hold, why quarantine.Cause, cause error) {
-	f := l.delivery.Frame()
-	x.deps.Logger.Error("run quarantined", "run_id", f.Run.RunID, "reason", why.Reason, "tries", why.Tries, "error", cause)
-	if x.deps.Quarantine == nil && why.Reason != quarantine.ReasonDamaged {
-		x.end(l.end(l.delivery.Retry), f.Run, "retry")
+// quarantineRun quarantines a run and ends its delivery. A retry would not help, and a delivery
+// that is not ended occupies a place of the queue. The run is recorded first, and its delivery
+// ended after that.
+func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantine.Cause, cause error) {
+	f := l.message.Frame()
+	e.deps.Logger.Error("run quarantined", "run_id", f.Run.RunID, "reason", why.Reason, "tries", why.Tries, "error", cause)
+	if e.deps.Quarantine == nil && why.Reason != quarantine.ReasonDamaged {
+		e.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
 		return
 	}
-	if x.deps.Quarantine != nil {
-		kept := l.keep()
-		err := x.deps.Quarantine.Add(ctx, f.Run, why)
-		kept()
+	if e.deps.Quarantine != nil {
+		release := l.keepExtended()
+		err := e.deps.Quarantine.Add(ctx, f.Run, why)
+		release()
 		if err != nil {
-			x.deps.Logger.Warn("run handed back: its quarantine cannot be recorded", "run_id", f.Run.RunID, "error", err)
-			x.end(l.end(l.delivery.Retry), f.Run, "retry")
+			e.deps.Logger.Warn("run handed back: its quarantine cannot be recorded", "run_id", f.Run.RunID, "error", err)
+			e.logEndFailure(l.endWith(l.message.Retry), f.Run, "retry")
 			return
 		}
-		x.deps.Metrics.Quarantined(why.Reason)
+		e.deps.Metrics.Quarantined(why.Reason)
 	}
-	x.end(l.end(l.delivery.Ack), f.Run, "ack")
+	e.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 }
 
-// Readmit puts a quarantined run back into the queue if it can be loaded and its definition
-// is there, and if the runs that it needs can be read. A run that has ended is not put back:
-// its secrets are erased and its relatives notified. Errors: frame.ErrDamaged,
-// lifecycle.ErrPanic, and the faults of a missing definition and of a later engine.
-func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err error) {
-	st, head, err := x.loadWhole(ctx, r)
+// Readmit enqueues a quarantined run if it can be loaded, its definition exists, and the runs that
+// it depends on can be read. For a run that has ended it erases the run's secrets and notifies its
+// relatives instead. Errors: frame.ErrDamaged, lifecycle.ErrPanic, and the faults of a missing
+// definition and of a later engine.
+func (e *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err error) {
+	st, head, err := e.loadWhole(ctx, r)
 	switch {
-	case errors.Is(err, vault.ErrGone): // the next dispatcher ends it
-		last, err := x.deps.Log.Last(ctx, r)
+	case errors.Is(err, cleartext.ErrGone): // the next dispatcher ends it
+		last, err := e.deps.Log.Last(ctx, r)
 		if err != nil {
 			return false, err
 		}
@@ -51,54 +51,55 @@ func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err e
 	case err != nil:
 		return false, err
 	case st.Status.Terminal():
-		x.erase(ctx, r, st)
-		x.forget(ctx, st.Record)
-		return false, x.related(ctx, st)
+		e.eraseEnded(ctx, r, st)
+		e.closeSecrets(ctx, st.Record)
+		return false, e.notifyRelatives(ctx, st)
 	default:
-		if err := x.relativesWhole(ctx, st, head); err != nil {
+		if err := e.checkRelatives(ctx, st, head); err != nil {
 			return false, err
 		}
-		if _, err := x.plan(ctx, st); err != nil {
+		if _, err := e.loadPlan(ctx, st); err != nil {
 			return false, err
 		}
 	}
-	err = x.Wake(ctx, r, head)
+	err = e.Wake(ctx, r, head)
 	return err == nil, err
 }
 
-// relativesWhole reports a damaged log of a relative that whoever takes up the run reads: it would
-// come back at once. One that the run goes on without keeps nobody away.
-func (x *Executor) relativesWhole(ctx context.Context, st *runstate.State, head frame.Head) error {
+// checkRelatives returns the error of a damaged relative whose log the run's next session reads:
+// the run would be quarantined again immediately. Relatives that the run can continue without are
+// not checked.
+func (e *Executor) checkRelatives(ctx context.Context, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	var ids []string
-	if p := rec.Parent; p != nil && p.Awaited { // it reports to it
+	if p := rec.Parent; p != nil && p.Awaited { // the run reports to it
 		ids = append(ids, p.RunID)
 	}
-	cut := x.cut(ctx, st)
+	cut := e.checkMustEnd(ctx, st)
 	switch {
 	case errors.Is(cut, frame.ErrDamaged):
 		return cut
 	case errors.Is(cut, errOrphaned):
-		ids = append(append(ids, rec.Parent.RunID), x.mayLive(st)...)
+		ids = append(append(ids, rec.Parent.RunID), e.possiblyLiveChildren(st)...)
 	case errors.Is(cut, errCancelling):
-		ids = append(ids, x.mayLive(st)...)
+		ids = append(ids, e.possiblyLiveChildren(st)...)
 	default:
-		ids = append(ids, x.unrecorded(st)...)
-		for _, c := range awaited(st) {
+		ids = append(ids, e.unrecordedChildren(st)...)
+		for _, c := range awaitedChildren(st) {
 			ids = append(ids, c.RunID)
 		}
 	}
 	for _, id := range ids {
-		if _, err := x.viewWhole(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {
+		if _, err := e.viewWhole(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {
 			return err
 		}
 	}
-	if !x.needsSource(st) {
+	if !e.needsSource(st) {
 		return nil
 	}
-	read := x.source
+	read := e.readSource
 	if head.Next < rec.Copied() {
-		read = x.history
+		read = e.readHistory
 	}
 	if _, err := read(ctx, rec); errors.Is(err, frame.ErrDamaged) {
 		return err

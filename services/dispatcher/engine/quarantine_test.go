@@ -285,7 +285,7 @@ func TestReadmit_WaitsForASourceThatTheForkReads(t *testing.T) {
 			if tc.copied {
 				var has []wire.Event
 				for _, e := range events[:from] {
-					has = append(has, machine.Copy(rec, e, time.Now()))
+					has = append(has, machine.CopyEvent(rec, e, time.Now()))
 				}
 				if tc.more {
 					has = append(has, wire.Draft{Type: wire.EventLogAppended}.Place(theFork.RunID, from, time.Now()))

@@ -13,194 +13,195 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// session is one run in execution: the only writer of its log while it lasts.
+// session executes one run. While it lasts, it is the only writer of the run's log.
 type session struct {
-	x    *Executor
-	hold *hold
-	held *held
-	run  subject.Run
-	head frame.Head
-	m    *machine.Machine
-	// writer marks this session's frames, which claim the run for process in an epoch of its
-	// own; see frame.Ownership.
+	exec     *Executor
+	delivery *delivery
+	active   *activeRun
+	run      subject.Run
+	head     frame.Head
+	machine  *machine.Machine
+	// writer identifies the frames of this session. They claim the run for process, in an epoch of
+	// the session; see frame.Ownership.
 	writer  string
 	process string
 	epoch   uint64
 	spans   *spans
-	// acted tells that what is pending holds the end of an effect that somebody would notice if it were
-	// carried out again.
-	acted bool
-	// given is what effects gave the machine that is not appended yet.
-	given []func()
-	// overflowed is set once the run was ended for what its log does not take.
+	// sideEffectPending reports that pending events complete an effect that must not run twice.
+	sideEffectPending bool
+	// unflushed are effect results that the machine applied and the log does not have yet. They are
+	// applied again after a reload.
+	unflushed []func()
+	// overflowed is set after the run was ended because its log rejects its next events.
 	overflowed bool
-	// moved signals that others appended to the log.
-	moved <-chan struct{}
+	// logMoved signals that another writer appended to the log.
+	logMoved <-chan struct{}
 	// heartbeat fires when the delivery must be extended.
 	heartbeat <-chan time.Time
-	// begun is told of each append: the first is the run's first step here.
-	begun func()
+	// onFirstAppend is called after each append. The first is the run's first step in this process.
+	onFirstAppend func()
 
-	// Effects reach the writer through these.
-	inbox  chan request
-	done   chan effectDone
-	ctx    context.Context //nolint:containedctx // the effects' lifetime, ended by stop
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	live   int
-	// spare hands an effect to the goroutine that waits for one; waits is full while there is one.
-	spare chan func()
-	waits chan struct{}
-	// inflight are the effects that run.
+	// Effects send requests and results to the writer through these channels.
+	requests chan request
+	results  chan effectResult
+	ctx      context.Context //nolint:containedctx // the effects' lifetime, ended by stop
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	running  int
+	// handoff passes an effect to the idle goroutine. idle is full while there is one.
+	handoff chan func()
+	idle    chan struct{}
+	// inflight are the running effects.
 	inflight inflight
-	// offered is the sequence up to which a snapshot of the run was offered.
-	offered int
+	// snapshotAt is the number of events at the last snapshot offer.
+	snapshotAt int
 }
 
-// request is a call of an effect that the writer serves: something to do, or drafts to
-// append.
+// request is sent by an effect and served by the writer: either call runs, or drafts are appended.
 type request struct {
 	effect machine.Effect
-	do     func(ctx context.Context) error
+	call   func(ctx context.Context) error
 	drafts []wire.Draft
 	reply  chan error
 }
 
-type effectDone struct {
+type effectResult struct {
 	effect machine.Effect
 	result model.Result
 }
 
-func newSession(x *Executor, h *hold, r subject.Run, head frame.Head, m *machine.Machine) *session {
-	process := cmp.Or(h.process, x.deps.Leases.Process())
-	return &session{x: x, hold: h, run: r, head: head, m: m, process: process, writer: x.writerOf(process), epoch: head.Epoch + 1, inflight: newInflight()}
+func newSession(e *Executor, d *delivery, r subject.Run, head frame.Head, m *machine.Machine) *session {
+	process := cmp.Or(d.process, e.deps.Leases.Process())
+	return &session{
+		exec: e, delivery: d, run: r, head: head, machine: m,
+		process: process, writer: e.writerOf(process), epoch: head.Epoch + 1, inflight: newInflight(),
+	}
 }
 
-// owns reports that the log has this session's claim.
-func (s *session) owns() bool { return s.head.Owner == s.process && s.head.Epoch == s.epoch }
+// ownsRun reports that the log contains this session's claim.
+func (s *session) ownsRun() bool { return s.head.Owner == s.process && s.head.Epoch == s.epoch }
 
-// stop ends the session's effects and waits for them.
-func (s *session) stop() {
+// stopEffects cancels the session's effects and waits for them.
+func (s *session) stopEffects() {
 	if s.cancel != nil {
 		s.cancel()
 		s.wg.Wait()
 	}
 }
 
-// drive runs the machine until the run has ended (nil), sleeps (nil), or cannot
-// go on here (an error; the run is handed out again).
-func (s *session) drive(ctx context.Context) error {
-	s.hold.refresh()
-	heartbeat := time.NewTicker(s.hold.every())
+// runMachine advances the machine until the run ends (nil), waits (nil), or cannot continue in this
+// process (an error; the run is delivered again).
+func (s *session) runMachine(ctx context.Context) error {
+	s.delivery.extendIfDue()
+	heartbeat := time.NewTicker(s.delivery.extendInterval())
 	defer heartbeat.Stop()
 	s.heartbeat = heartbeat.C
 	for {
-		draining := s.x.draining()
+		draining := s.exec.draining()
 		if draining {
-			if err := s.finish(ctx); err != nil {
-				return s.lostOr(ctx, err)
+			if err := s.finishEffects(ctx); err != nil {
+				return s.stopCause(ctx, err)
 			}
 		}
-		effects, err := s.advance(ctx, draining)
+		effects, err := s.advanceMachine(ctx, draining)
 		if err != nil {
-			return s.lostOr(ctx, err)
+			return s.stopCause(ctx, err)
 		}
-		s.inflight.drop(s.m)
-		if err := s.prepare(ctx, effects); err != nil {
-			return s.lostOr(ctx, err)
+		s.inflight.cancelDropped(s.machine)
+		if err := s.awaitEffectsAllowed(ctx, effects); err != nil {
+			return s.stopCause(ctx, err)
 		}
 		for _, e := range effects {
-			s.begin(ctx, e)
+			s.startEffect(ctx, e)
 		}
-		switch status := s.m.State().Status; {
+		switch status := s.machine.State().Status; {
 		case status.Terminal():
 			return nil
 		case status == wire.StatusCancelling:
 			return errCancelling
 		}
-		if s.m.More() {
-			if _, ok := poll(s.heartbeat); ok {
-				s.hold.extend()
+		if s.machine.MustAppend() {
+			if _, ok := tryReceive(s.heartbeat); ok {
+				s.delivery.extend()
 			}
 			continue
 		}
-		if s.live == 0 {
-			if moved, err := s.rest(ctx); err != nil || !moved {
-				return s.lostOr(ctx, err)
+		if s.running == 0 {
+			if moved, err := s.suspendRun(ctx); err != nil || !moved {
+				return s.stopCause(ctx, err)
 			}
 			continue
 		}
-		if err := s.wait(ctx); err != nil {
-			return s.lostOr(ctx, s.outlast(ctx, err))
+		if err := s.waitForWork(ctx); err != nil {
+			return s.stopCause(ctx, s.finishIfUnreachable(ctx, err))
 		}
 	}
 }
 
-// outlast lets the other effects end, and records their results, before a session ends because a
-// part of the host could not be reached: to cut them would leave their outcomes unknown.
-func (s *session) outlast(ctx context.Context, err error) error {
-	if !unreachable(err) || errors.Is(err, runlog.ErrConflict) || s.live == 0 {
+// finishIfUnreachable waits for the other effects and records their results before a session ends
+// because a dependency is unreachable. Cancelled effects would have unknown outcomes.
+func (s *session) finishIfUnreachable(ctx context.Context, err error) error {
+	if !isUnreachable(err) || errors.Is(err, runlog.ErrConflict) || s.running == 0 {
 		return err
 	}
-	return errors.Join(err, s.finish(ctx))
+	return errors.Join(err, s.finishEffects(ctx))
 }
 
-// prepare returns once effects may begin: the log has the session's claim, on the disk unless they
-// only call models, and the process's lease is valid.
-func (s *session) prepare(ctx context.Context, effects []machine.Effect) error {
-	if !s.onlyAsk(effects) {
-		if err := s.keep(ctx); err != nil {
+// awaitEffectsAllowed returns once effects may start. The log contains the session's claim, the
+// process's lease is valid, and the claim is fsynced unless the effects only call models.
+func (s *session) awaitEffectsAllowed(ctx context.Context, effects []machine.Effect) error {
+	if !s.onlyCallModels(effects) {
+		if err := s.syncLog(ctx); err != nil {
 			return err
 		}
 	}
-	return s.entitledTo(ctx, effects)
+	return s.awaitLease(ctx, effects)
 }
 
-// entitledTo returns once the process's lease is valid, if there are effects to begin. Errors:
+// awaitLease returns once the process's lease is valid, if there are effects to start. Errors:
 // errLeaseLost, and the cause of ctx.
-func (s *session) entitledTo(ctx context.Context, effects []machine.Effect) error {
+func (s *session) awaitLease(ctx context.Context, effects []machine.Effect) error {
 	if len(effects) == 0 {
 		return nil
 	}
-	err := s.x.deps.Leases.Await(ctx, s.process)
+	err := s.exec.deps.Leases.Await(ctx, s.process)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errLeaseLost, err)
 }
 
-// rest ends a session whose run sleeps: the run is given up, unless its last frame did that, and
-// its timer is watched. moved reports that the run has more to do, because its log has moved on.
-func (s *session) rest(ctx context.Context) (moved bool, err error) {
+// suspendRun ends the session of a waiting run. It gives up the claim, unless the last frame did,
+// and schedules the wake. moved reports that another writer appended and the run has more to do.
+func (s *session) suspendRun(ctx context.Context) (moved bool, err error) {
 	if s.head.Owner != "" {
 		f := frame.New(s.run, subject.Step, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))
-		pos, err := s.x.deps.Log.Append(ctx, f, s.head.Pos)
+		pos, err := s.exec.deps.Log.Append(ctx, f, s.head.Pos)
 		if errors.Is(err, runlog.ErrConflict) {
-			return true, s.catchUp(ctx, nil)
+			return true, s.catchUpWithLog(ctx, nil)
 		}
 		if err != nil {
 			return false, err
 		}
-		s.held.claimed.Store(false)
+		s.active.claimed.Store(false)
 		f.Pos = pos
 		after := s.head.After(f)
 		s.head = f.Head()
 		s.head.Ownership = after
 	}
-	if err := s.keep(ctx); err != nil {
+	if err := s.syncLog(ctx); err != nil {
 		return false, err
 	}
-	s.sleep()
+	s.scheduleWake()
 	return false, nil
 }
 
-// lostOr tells the loss of the run from other reasons to stop.
-func (s *session) lostOr(ctx context.Context, err error) error {
+// stopCause distinguishes the loss of the run from other reasons to stop.
+func (s *session) stopCause(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errReleased):
 		return err
@@ -213,102 +214,102 @@ func (s *session) lostOr(ctx context.Context, err error) error {
 	}
 }
 
-// advance takes all steps that are possible now and appends them. When that is not what
-// comes to stand in the log, the machine goes on from what does. The frame claims the run, or gives
-// it up when the run has nothing more to do here. While draining, a run that needs an effect is
-// released instead: errReleased.
-func (s *session) advance(ctx context.Context, draining bool) ([]machine.Effect, error) {
+// advanceMachine takes all possible steps and appends their events in one frame. The frame claims
+// the run, or gives it up if the run has nothing more to do in this process. If the log then has
+// other events, the machine continues from the log. A draining process releases a run that needs an
+// effect: errReleased.
+func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.Effect, error) {
 	for {
-		effects := s.m.Advance(s.x.deps.Clock())
+		effects := s.machine.Advance(s.exec.deps.Clock())
 		if draining && len(effects) > 0 {
-			return nil, s.release(ctx) // without what the machine holds: the next dispatcher comes to the same
+			return nil, s.releaseRun(ctx) // the pending events are dropped: the next dispatcher derives the same ones
 		}
-		if err := s.entitledTo(ctx, effects); err != nil { // before the log says that they have begun
+		if err := s.awaitLease(ctx, effects); err != nil { // checked before the log records their start
 			return nil, err
 		}
-		idle := len(effects) == 0 && s.live == 0 && !s.m.More() && !s.m.State().Status.Terminal()
-		changed, err := s.flush(ctx, s.early, idle, len(effects) > 0 && !s.owns())
+		idle := len(effects) == 0 && s.running == 0 && !s.machine.MustAppend() && !s.machine.State().Status.Terminal()
+		changed, err := s.flushPending(ctx, s.appendAsync, idle, len(effects) > 0 && !s.ownsRun())
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
-			if err := s.catchUp(ctx, effects); err != nil {
+			if err := s.catchUpWithLog(ctx, effects); err != nil {
 				return nil, err
 			}
-		case create.NeverTaken(err) && !s.overflowed:
-			if err := s.overflow(ctx, effects, err); err != nil {
+		case runlog.IsPermanent(err) && !s.overflowed:
+			if err := s.endOversizedRun(ctx, effects, err); err != nil {
 				return nil, err
 			}
 		case err != nil || !changed:
 			return effects, err
 		default:
-			if _, err := s.reload(ctx, effects); err != nil {
+			if _, err := s.reloadState(ctx, effects); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// overflow ends a run that would record what its log does not take: to hand it out again
-// would come to the same.
-func (s *session) overflow(ctx context.Context, notBegun []machine.Effect, cause error) error {
-	if _, err := s.reload(ctx, notBegun); err != nil {
+// endOversizedRun ends a run whose next events exceed a limit of its log. A redelivery would
+// produce the same events.
+func (s *session) endOversizedRun(ctx context.Context, notBegun []machine.Effect, cause error) error {
+	if _, err := s.reloadState(ctx, notBegun); err != nil {
 		return err
 	}
-	s.x.deps.Logger.Warn("run ended: its log does not take what comes next", "run_id", s.run.RunID, "error", cause)
-	s.given, s.overflowed = nil, true
-	s.m.Overflow(s.x.deps.Clock())
+	s.exec.deps.Logger.Warn("run ended: its next events exceed a limit of the log", "run_id", s.run.RunID, "error", cause)
+	s.unflushed, s.overflowed = nil, true
+	s.machine.EndOversized(s.exec.deps.Clock())
 	return nil
 }
 
-// flush appends what is pending, as a frame that claims the run, or that gives it up with release;
-// always: also if nothing is pending. changed reports that the redactor changed the events.
-func (s *session) flush(ctx context.Context, to write, release, always bool) (changed bool, err error) {
-	start := s.x.deps.Clock()
-	e := entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, to: to, always: always}
-	a, err := s.x.append(ctx, e, s.m)
-	for retry := (backoff{most: s.x.cfg.HoldResults}); err != nil && s.losesResults(err) && retry.wait(ctx); {
-		s.hold.refresh()
-		a, err = s.x.append(ctx, e, s.m) // the same frame: the log takes it once
+// flushPending appends the pending events in a frame that claims the run, or gives it up with
+// release. force appends a frame even without pending events. changed reports that the redactor
+// changed events.
+func (s *session) flushPending(ctx context.Context, to appendFunc, release, always bool) (changed bool, err error) {
+	start := s.exec.deps.Clock()
+	e := entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, append: to, force: always}
+	a, err := s.exec.append(ctx, e, s.machine)
+	for retry := (backoff{most: s.exec.cfg.HoldResults}); err != nil && s.wouldLoseResults(err) && retry.wait(ctx); {
+		s.delivery.extendIfDue()
+		a, err = s.exec.append(ctx, e, s.machine) // the same frame: the log stores it once
 	}
 	if err != nil {
 		return false, err
 	}
-	s.begun()
-	s.head, s.given, s.acted = a.head, nil, false
-	s.held.claimed.Store(s.owns())
-	s.snapshot()
-	s.spans.appended(a.events, start)
+	s.onFirstAppend()
+	s.head, s.unflushed, s.sideEffectPending = a.head, nil, false
+	s.active.claimed.Store(s.ownsRun())
+	s.offerSnapshot()
+	s.spans.exportAppend(a.events, start)
 	return a.changed, nil
 }
 
-// give hands the machine something from outside the log, and again if the log has moved on
-// before it was appended.
-func (s *session) give(do func()) {
-	s.given = append(s.given, do)
+// applyInput applies an input to the machine, and again after a reload if it is not appended by
+// then.
+func (s *session) applyInput(do func()) {
+	s.unflushed = append(s.unflushed, do)
 	do()
 }
 
-// catchUp goes on after what somebody else wrote to the run's log, if that can be: the
-// machine has the state of the log, and what it was given since.
-func (s *session) catchUp(ctx context.Context, notBegun []machine.Effect) error {
-	moved, err := s.reload(ctx, notBegun)
+// catchUpWithLog continues after frames of another writer, if possible: it folds the log and
+// applies the unflushed inputs again.
+func (s *session) catchUpWithLog(ctx context.Context, notBegun []machine.Effect) error {
+	moved, err := s.reloadState(ctx, notBegun)
 	if err != nil {
 		return err
 	}
 	if !moved { // the append failed for another reason
 		return runlog.ErrConflict
 	}
-	for _, do := range s.given {
+	for _, do := range s.unflushed {
 		do()
 	}
 	return nil
 }
 
-// reload has the machine in the state of the log, without what was not appended. moved
-// reports that somebody else wrote to it meanwhile, which ends the session unless it can go
-// on after that.
-func (s *session) reload(ctx context.Context, notBegun []machine.Effect) (moved bool, err error) {
-	defer s.hold.keep()()
-	folded, ferr := s.reread(ctx)
+// reloadState replaces the machine's state by that of the log, without unappended events. moved
+// reports frames of another writer. The session ends unless it can continue after them.
+func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (moved bool, err error) {
+	defer s.delivery.keepExtended()()
+	folded, ferr := s.rereadLog(ctx)
 	if ferr != nil && len(folded.Frames) == 0 {
 		return false, ferr
 	}
@@ -317,8 +318,8 @@ func (s *session) reload(ctx context.Context, notBegun []machine.Effect) (moved 
 		if f.Pos <= s.head.Pos {
 			continue
 		}
-		if !adoptable(f) {
-			s.x.conflicted(f)
+		if !maySessionAdopt(f) {
+			s.exec.countConflict(f)
 			return false, errLost
 		}
 		events, err := f.Events()
@@ -327,78 +328,77 @@ func (s *session) reload(ctx context.Context, notBegun []machine.Effect) (moved 
 		}
 		news = append(news, events...)
 	}
-	st, head, err := s.x.resumable(ctx, folded, ferr)
+	st, head, err := s.exec.resumableState(ctx, folded, ferr)
 	if err != nil {
 		return false, err
 	}
-	if moved = head.Pos != s.head.Pos; moved && s.m.Replays() { // its tape has run ahead of the log
+	if moved = head.Pos != s.head.Pos; moved && s.machine.IsReplay() { // its history is ahead of the log
 		return false, errLost
 	}
 	s.head = head
-	s.m.Refold(st, notBegun)
-	s.spans.saw(news)
+	s.machine.ReplaceState(st, notBegun)
+	s.spans.apply(news)
 	return moved, nil
 }
 
-// look catches up with a log that may have moved.
-func (s *session) look(ctx context.Context) (moved bool, err error) {
-	last, err := s.x.deps.Log.Last(ctx, s.run)
+// readIfMoved catches up with the log if another writer appended.
+func (s *session) readIfMoved(ctx context.Context) (moved bool, err error) {
+	last, err := s.exec.deps.Log.Last(ctx, s.run)
 	if err != nil || last.Pos == s.head.Pos {
-		return false, nil // the next append shows it
+		return false, nil // the next append detects it
 	}
-	return true, s.catchUp(ctx, nil)
+	return true, s.catchUpWithLog(ctx, nil)
 }
 
-// sleep hands the run's next instant to the waker; the delivery can be ended,
-// because the waker puts the run into the queue again.
-func (s *session) sleep() {
-	if due, ok := s.m.Due(); ok {
-		s.x.deps.Wait(s.run, s.head, due)
+// scheduleWake registers the run's next due time. The delivery may then be acknowledged, because
+// the wake enqueues the run again.
+func (s *session) scheduleWake() {
+	if due, ok := s.machine.Due(); ok {
+		s.exec.deps.Wait(s.run, s.head, due)
 	}
 }
 
-// settle gives the end of an effect to the machine; the next advance appends it.
-func (s *session) settle(d effectDone) error {
-	s.live--
-	if s.late(d) {
+// applyResult applies the result of an effect to the machine. The next advance appends it.
+func (s *session) applyResult(d effectResult) error {
+	s.running--
+	if s.endInflight(d) {
 		return nil
 	}
 	switch err := d.result.Interrupted; {
-	case create.NeverTaken(err): // handed out again, it would come to the same
-		s.x.deps.Logger.Warn("node failed: the run's log does not take what it has to tell", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
-		d.result.Interrupted, d.result.Err = nil, machine.Untold()
+	case runlog.IsPermanent(err): // permanent: a redelivery would fail, too
+		s.exec.deps.Logger.Warn("node failed: its events exceed a limit of the run's log", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
+		d.result.Interrupted, d.result.Err = nil, machine.EventsTooLarge()
 	case errors.Is(err, errRefused):
-		s.x.deps.Logger.Error("node failed: the acceptor refuses the request about its envelope", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
+		s.exec.deps.Logger.Error("node failed: the acceptor rejected the request", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
 		d.result.Interrupted, d.result.Err = nil, &wire.NodeError{Code: string(fault.InternalError), Message: "the host's acceptor refuses what the node hands in; its operator finds why in the host's log"}
 	case err != nil:
 		if d.result.Unsent {
-			s.m.Release(d.effect.NodeID)
+			s.machine.ReleaseEffects(d.effect.NodeID)
 		}
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}
-	s.acted = s.acted || !s.asks(d.effect)
-	now := s.x.deps.Clock()
-	s.give(func() {
-		s.m.Emit(now, d.result.Drafts...)
+	s.sideEffectPending = s.sideEffectPending || !s.onlyCallsModel(d.effect)
+	now := s.exec.deps.Clock()
+	s.applyInput(func() {
+		s.machine.Emit(now, d.result.Drafts...)
 		if d.result.Waits {
-			s.m.Suspend(now, d.effect.NodeID)
+			s.machine.Suspend(now, d.effect.NodeID)
 			return
 		}
 		if d.result.Err != nil {
-			s.m.FailNode(now, d.effect.NodeID, d.result.Err, wire.Trusted.Meet(d.effect.Trust).Meet(d.result.Trust))
+			s.machine.FailNode(now, d.effect.NodeID, d.result.Err, wire.Trusted.Meet(d.effect.Trust).Meet(d.result.Trust))
 			return
 		}
 		if d.effect.Spawn != nil {
-			s.m.Dispatched(now, d.effect.NodeID, *d.effect.Spawn)
+			s.machine.RecordDispatch(now, d.effect.NodeID, *d.effect.Spawn)
 			return
 		}
-		s.m.Complete(now, d.effect.NodeID, d.result.Output, d.result.Trust)
+		s.machine.Complete(now, d.effect.NodeID, d.result.Output, d.result.Trust)
 	})
 	return nil
 }
 
-// journal is the run's log as an effect sees it: every call is served by the
-// session's writer.
+// journal gives an effect access to the run's log. Every call is served by the session's writer.
 type journal struct {
 	s      *session
 	effect machine.Effect
@@ -406,39 +406,39 @@ type journal struct {
 
 // Record appends drafts in one frame; see model.Journal.
 func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
-	return j.serve(ctx, request{drafts: drafts})
+	return j.sendRequest(ctx, request{drafts: drafts})
 }
 
-// accept has the acceptor append where the log ends, also if it has moved on meanwhile. An
-// outcome that was recorded before is told wherever the log ends by then: what others have
-// written in between has to be seen first.
-func (j journal) accept(ctx context.Context, req model.AcceptRequest) (Accepted, error) {
+// acceptEnvelope calls the acceptor with the current head, again after each conflict. An acceptor
+// that recorded the outcome before returns it for any head, so the session must first read the
+// frames of other writers.
+func (j journal) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (Accepted, error) {
 	for {
-		a, err := j.s.x.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.m.State().Record.TrustBoundary, req)
-		a.Head.Ownership = j.s.head.Ownership // the acceptor changes no ownership
-		if err == nil && j.s.follows(a) || err != nil && !errors.Is(err, runlog.ErrConflict) {
+		a, err := j.s.exec.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.machine.State().Record.TrustBoundary, req)
+		a.Head.Ownership = j.s.head.Ownership // the acceptor leaves the ownership unchanged
+		if err == nil && j.s.directlyFollows(a) || err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return a, err
 		}
-		if err := j.s.catchUp(ctx, nil); err != nil {
+		if err := j.s.catchUpWithLog(ctx, nil); err != nil {
 			return Accepted{}, err
 		}
 	}
 }
 
-// follows reports that the log has nothing besides what was accepted that the session
-// has not seen.
-func (s *session) follows(a Accepted) bool {
+// directlyFollows reports that the log has no events between the session's head and the accepted
+// ones.
+func (s *session) directlyFollows(a Accepted) bool {
 	if a.Head.Pos == s.head.Pos {
 		return true
 	}
-	events := a.recorded()
+	events := a.allEvents()
 	return len(events) > 0 && events[0].Sequence == s.head.Next && a.Head.Next == s.head.Next+len(events)
 }
 
-func (j journal) serve(ctx context.Context, r request) error {
+func (j journal) sendRequest(ctx context.Context, r request) error {
 	r.effect, r.reply = j.effect, make(chan error, 1)
 	select {
-	case j.s.inbox <- r:
+	case j.s.requests <- r:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-j.s.ctx.Done():

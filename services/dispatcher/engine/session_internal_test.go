@@ -12,22 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goroutine is the name of the one that asks.
+// goroutine is the name of the calling goroutine.
 func goroutine() string {
 	b := make([]byte, 64)
 	name, _, _ := strings.Cut(string(b[:runtime.Stack(b, false)]), "[")
 	return name
 }
 
-// Effects that come one after the other share a goroutine, those of one time have their own, and none
-// outlives the session.
-func TestDo_UsesTheGoroutineOfAnEffectThatHasEnded(t *testing.T) {
+// Consecutive effects share a goroutine, concurrent ones do not, and none outlives the session.
+func TestRunOnGoroutine_ReusesTheGoroutineOfAnEndedEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &session{spare: make(chan func()), waits: make(chan struct{}, 1)}
+		s := &session{handoff: make(chan func()), idle: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancel(t.Context())
 		on := func() (name string) {
-			s.do(func() { name = goroutine() })
+			s.runOnGoroutine(func() { name = goroutine() })
 			synctest.Wait()
 			return name
 		}
@@ -39,7 +38,7 @@ func TestDo_UsesTheGoroutineOfAnEffectThatHasEnded(t *testing.T) {
 			var mu sync.Mutex
 			names, hold := map[string]bool{}, make(chan struct{})
 			for range 5 {
-				s.do(func() {
+				s.runOnGoroutine(func() {
 					mu.Lock()
 					names[goroutine()] = true
 					mu.Unlock()
@@ -57,7 +56,7 @@ func TestDo_UsesTheGoroutineOfAnEffectThatHasEnded(t *testing.T) {
 		again := together()
 		require.Len(t, again, 5)
 		maps.DeleteFunc(again, func(name string, _ bool) bool { return !names[name] })
-		require.Len(t, again, 1, "one waits for the next effect, the others have ended")
+		require.Len(t, again, 1, "one goroutine waits for the next effect, the others have ended")
 		s.cancel()
 		s.wg.Wait()
 	})

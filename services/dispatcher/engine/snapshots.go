@@ -6,19 +6,19 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// snapshot offers a snapshot of the run once enough events came since the last one.
-func (s *session) snapshot() {
-	if s.head.Next-s.offered >= snapshot.Every {
-		s.offered = s.head.Next
-		s.x.deps.Snapshots.Offer(s.m.State())
+// offerSnapshot offers a snapshot of the run if it has enough events since the last one.
+func (s *session) offerSnapshot() {
+	if s.head.Next-s.snapshotAt >= snapshot.Every {
+		s.snapshotAt = s.head.Next
+		s.exec.deps.Snapshots.Offer(s.machine.State())
 	}
 }
 
-// reread folds the run as its log has it now. The result has all frames after the session's head. A
-// failed fold returns the frames, too.
-func (s *session) reread(ctx context.Context) (snapshot.Folded, error) {
-	if s.head.Next < snapshot.Every { // it is too short for a snapshot
-		return s.x.deps.Snapshots.Whole(ctx, s.run)
+// rereadLog folds the run from its log. The result has all frames after the session's head, also if
+// the fold fails.
+func (s *session) rereadLog(ctx context.Context) (snapshot.Folded, error) {
+	if s.head.Next < snapshot.Every { // too short for a snapshot
+		return s.exec.deps.Snapshots.FoldAll(ctx, s.run)
 	}
-	return s.x.deps.Snapshots.Read(ctx, s.run, s.head.Pos)
+	return s.exec.deps.Snapshots.Read(ctx, s.run, s.head.Pos)
 }

@@ -10,43 +10,41 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Spans takes the spans of runs.
+// Spans exports the spans of runs.
 type Spans interface {
 	// Wants reports whether the spans of a run are to be exported.
 	Wants(rec *wire.RunRecord) bool
-	// Ended takes spans that are over. It does not block.
+	// Ended exports completed spans. It does not block.
 	Ended(spans []*runspan.Span)
 }
 
-// spans follows the events that one writer appends to a run, and hands out the
-// spans that they end. Only the append that succeeds counts, so each span is
-// exported by one process, whoever else worked on the run. The nil spans follows
-// nothing.
+// spans folds the events that one writer appends to a run, and exports the spans that they end.
+// Only the successful append counts, so one process exports each span. The nil spans does nothing.
 type spans struct {
 	fold  *runspan.Fold
 	sink  Spans
 	clock func() time.Time
 }
 
-// trace is what others need to join the trace of a run.
-func (x *Executor) trace(rec *wire.RunRecord) runspan.Context {
-	if x.deps.Spans == nil {
+// traceContext is the context by which other services join the trace of a run.
+func (e *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
+	if e.deps.Spans == nil {
 		return runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent))
 	}
-	return runspan.ContextOf(rec, x.deps.Spans.Wants(rec))
+	return runspan.ContextOf(rec, e.deps.Spans.Wants(rec))
 }
 
-// spans begins where the log of a run stands: what it tells so far was exported
-// by whoever appended it.
-func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
-	if x.deps.Spans == nil || !x.deps.Spans.Wants(rec) {
+// spans starts at the head of the run's log. The spans before it were exported by the writers of
+// those events.
+func (e *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
+	if e.deps.Spans == nil || !e.deps.Spans.Wants(rec) {
 		return nil, nil
 	}
-	s := &spans{fold: runspan.New(rec), sink: x.deps.Spans, clock: x.deps.Clock}
+	s := &spans{fold: runspan.New(rec), sink: e.deps.Spans, clock: e.deps.Clock}
 	if head.Next == 0 {
 		return s, nil
 	}
-	frames, err := x.deps.Log.Run(ctx, r)
+	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,24 +56,25 @@ func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range events {
-			s.fold.Apply(e)
+		for _, event := range events {
+			s.fold.Apply(event)
 		}
 	}
 	return s, nil
 }
 
-// appended takes events that this writer has appended, which began at a time.
-func (s *spans) appended(events []wire.Event, start time.Time) {
+// exportAppend exports the span of an append that began at start, and the spans that its events
+// end.
+func (s *spans) exportAppend(events []wire.Event, start time.Time) {
 	if s == nil || len(events) == 0 {
 		return
 	}
 	s.sink.Ended([]*runspan.Span{s.fold.Append(events, start, s.clock())})
-	s.saw(events)
+	s.apply(events)
 }
 
-// saw takes events that were appended.
-func (s *spans) saw(events []wire.Event) {
+// apply folds events, and exports the spans that they end.
+func (s *spans) apply(events []wire.Event) {
 	if s == nil {
 		return
 	}

@@ -8,78 +8,77 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// wait serves the effects until one of them ends, an instant is due, the log has moved or the
-// process drains. Of what is ready at the same time it takes the first in this order: no extension
-// waits for busy effects, a lost run is left before more is done to it, and the same inputs lead to
-// the same log.
-func (s *session) wait(ctx context.Context) error {
+// waitForWork serves the effects until one ends, an instant is due, the log has moved or the
+// process drains. With several ready channels the order is fixed. Extensions come before busy
+// effects, a lost run is left before more work is done, and the same inputs lead to the same log.
+func (s *session) waitForWork(ctx context.Context) error {
 	due, stopDue := s.dueTimer()
 	defer stopDue()
 	for {
-		if _, ok := poll(s.heartbeat); ok {
-			s.hold.extend()
+		if _, ok := tryReceive(s.heartbeat); ok {
+			s.delivery.extend()
 		}
-		switch took, through, err := s.next(ctx, due); {
-		case through || err != nil:
+		switch handled, done, err := s.handleReady(ctx, due); {
+		case done || err != nil:
 			return err
-		case took:
+		case handled:
 			continue
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.heartbeat:
-			s.hold.extend()
-		case <-s.x.drain.begun:
+			s.delivery.extend()
+		case <-s.exec.drain.begun:
 			return nil
-		case <-s.moved:
-			_, err := s.look(ctx)
+		case <-s.logMoved:
+			_, err := s.readIfMoved(ctx)
 			return err
 		case <-due:
 			return nil
-		case d := <-s.done:
-			return s.settleAll(ctx, d)
-		case r := <-s.inbox:
-			if err := s.serve(ctx, r); err != nil {
+		case d := <-s.results:
+			return s.applyResults(ctx, d)
+		case r := <-s.requests:
+			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// next takes one thing that is ready, if any is; through says that the wait is over.
-func (s *session) next(ctx context.Context, due <-chan time.Time) (took, through bool, err error) {
+// handleReady handles one ready input, if there is one. done reports that the wait is over.
+func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (handled, done bool, err error) {
 	if ctx.Err() != nil {
 		return true, true, context.Cause(ctx)
 	}
-	if _, ok := poll(s.moved); ok {
-		_, err := s.look(ctx)
+	if _, ok := tryReceive(s.logMoved); ok {
+		_, err := s.readIfMoved(ctx)
 		return true, true, err
 	}
-	if _, ok := poll(due); ok {
+	if _, ok := tryReceive(due); ok {
 		return true, true, nil
 	}
-	if d, ok := poll(s.done); ok {
-		return true, true, s.settleAll(ctx, d)
+	if d, ok := tryReceive(s.results); ok {
+		return true, true, s.applyResults(ctx, d)
 	}
-	if r, ok := poll(s.inbox); ok {
-		return true, false, s.serve(ctx, r)
+	if r, ok := tryReceive(s.requests); ok {
+		return true, false, s.serveRequest(ctx, r)
 	}
 	return false, false, nil
 }
 
-// serve does what an effect asks for. If it finds the run with somebody else, the
-// session is over: the other effects must not go on until they find out themselves.
-func (s *session) serve(ctx context.Context, r request) error {
-	if r.do == nil {
-		return s.recordAll(ctx, r)
+// serveRequest serves the request of an effect. A conflict ends the session: its other effects must
+// not continue.
+func (s *session) serveRequest(ctx context.Context, r request) error {
+	if r.call == nil {
+		return s.appendDrafts(ctx, r)
 	}
 	err := context.Canceled
-	if !s.stale(r.effect) {
-		// What is still pending, because the log could not be reached, comes first: it has
-		// its sequences.
-		if err = s.flushOver(ctx); err == nil {
-			err = r.do(ctx)
+	if !s.isStale(r.effect) {
+		// Events that are still pending after an unreachable log come first: they have the next
+		// sequences.
+		if err = s.flushWithCatchUp(ctx); err == nil {
+			err = r.call(ctx)
 		}
 	}
 	r.reply <- err
@@ -89,8 +88,8 @@ func (s *session) serve(ctx context.Context, r request) error {
 	return nil
 }
 
-// poll takes what is there at once.
-func poll[T any](c <-chan T) (v T, ok bool) {
+// tryReceive receives a value if one is ready.
+func tryReceive[T any](c <-chan T) (v T, ok bool) {
 	select {
 	case v = <-c:
 		return v, true
@@ -99,12 +98,12 @@ func poll[T any](c <-chan T) (v T, ok bool) {
 	}
 }
 
-// dueTimer fires when the machine must be looked at without an effect ending.
+// dueTimer fires when the machine must advance without the end of an effect.
 func (s *session) dueTimer() (<-chan time.Time, func()) {
-	due, ok := s.m.Due()
+	due, ok := s.machine.Due()
 	if !ok {
 		return nil, func() {}
 	}
-	t := time.NewTimer(due.Sub(s.x.deps.Clock()))
+	t := time.NewTimer(due.Sub(s.exec.deps.Clock()))
 	return t.C, func() { t.Stop() }
 }

@@ -1,15 +1,15 @@
-// Package lease says which dispatcher processes are alive.
+// Package lease records which dispatcher processes are alive.
 //
-// Each process holds one lease: a record in a key-value bucket that it renews by
-// compare-and-set, three times per lease duration. The run log says which process owns a run
-// (frame.Ownership); the lease says whether that process may still act on it.
+// Each process holds one lease: a record in a key-value bucket that it renews by compare-and-set,
+// three times per lease duration. The run log says which process owns a run (frame.Ownership); the
+// lease says whether that process may still act on it.
 //
-// A process whose record stays unrenewed for its duration is expired by another one, also by
-// compare-and-set. From then on it cannot renew, so exactly one of the two happens: the renewal
-// or the expiry. No clocks of two machines are compared: each observer measures with its own
-// monotonic clock how long a record stayed the same, and counts only time in which its own
-// renewals succeeded, so that an outage of the store expires nobody. The duration is part of the
-// record: dispatchers with different settings are safe.
+// If a process does not renew its record for its duration, another process expires it, also by
+// compare-and-set. From then on it cannot renew, so exactly one of the two succeeds: the renewal or
+// the expiry. Clocks of two machines are never compared. Each observer measures with its own
+// monotonic clock how long a record stayed unchanged. It counts only time in which its own renewals
+// succeeded, so that an outage of the store expires no lease. The duration is part of the record:
+// dispatchers with different settings are safe.
 package lease
 
 import (
@@ -25,20 +25,21 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// Config is how long a lease lasts, and what a record says about its holder.
+// Config is the duration of a lease, and the description of its holder.
 type Config struct {
-	// Duration is how long this process may stay silent before another one takes over its runs.
+	// Duration is the time without a renewal after which another process takes over this one's
+	// runs.
 	Duration time.Duration
-	// Host names the machine or pod for operators.
+	// Host is the machine or pod, for operators.
 	Host string
-	// Sole says that no other dispatcher can be running, because this process has the data
-	// directory to itself: leases of earlier processes are expired without waiting.
+	// Sole says that no other dispatcher can be running, because this process has exclusive use of
+	// the data directory. Leases of earlier processes expire immediately.
 	Sole bool
-	// NewID makes the id of a process, unique over all of them; nil: a random one.
+	// NewID returns a unique id for a process; nil uses a random one.
 	NewID func() string
 }
 
-// Renewals is how often a lease is renewed within its duration.
+// Renewals is the number of renewals within the lease duration.
 const Renewals = 3
 
 // State of a lease.
@@ -48,16 +49,16 @@ type State string
 const (
 	// Held is the state of a process that renews.
 	Held State = "held"
-	// Draining is Held, for a process that finishes what it has begun and takes nothing new.
+	// Draining is Held for a process that completes running effects and takes no new runs.
 	Draining State = "draining"
-	// Released says that the process ended and gave up its runs.
+	// Released: the process ended and gave up its runs.
 	Released State = "released"
-	// Expired says that another process found it silent.
+	// Expired: another process found it silent.
 	Expired State = "expired"
 )
 
-// over reports that the process may not act on its runs any more.
-func (s State) over() bool { return s == Released || s == Expired }
+// isOver reports that the process must not act on its runs any more.
+func (s State) isOver() bool { return s == Released || s == Expired }
 
 // Record is the lease of one process.
 type Record struct {
@@ -81,7 +82,7 @@ func (r Record) Duration() time.Duration { return time.Duration(r.DurationMs) * 
 // Until is when the lease ends unless it is renewed, by its holder's clock.
 func (r Record) Until() time.Time { return r.Renewed.Add(r.Duration()) }
 
-// ErrLost says that another process expired this one's lease.
+// ErrLost: another process expired this one's lease.
 var ErrLost = errors.New("dispatcher lease lost: another dispatcher took over its runs")
 
 const prefix = "dispatcher."
@@ -92,50 +93,50 @@ type Table struct {
 	store kv.Store
 	clock func() time.Time
 	log   *slog.Logger
-	// runs counts the runs in execution, for the record; nil: none are counted.
+	// runs counts the runs in execution, for the record; nil reports 0.
 	runs func() int
 
 	mu       sync.Mutex // guards what follows
 	own      Record
 	revision uint64
-	// until is when this process must stop acting unless it renews; zero before the first
-	// renewal. It carries a monotonic reading.
+	// until is when this process must stop unless it renews; zero before the first renewal. It has
+	// a monotonic reading.
 	until time.Time
 	// renewals counts successful renewals, and changed is closed and replaced at each change.
 	renewals uint64
 	changed  chan struct{}
-	others   map[string]*sight
-	// known says that others has all leases that there were when Run began.
+	others   map[string]*observation
+	// known reports that others has all leases that existed when Run started.
 	known bool
 }
 
-// sight is what this process has observed of another one's lease.
-type sight struct {
+// observation is the last observed state of another process's lease.
+type observation struct {
 	record   Record
 	revision uint64
-	// at and renewals are when the revision was first observed here.
+	// at and renewals are the time and the renewal count when the revision was first observed.
 	at       time.Time
 	renewals uint64
 }
 
-// New makes a table for a new process; Open writes its lease.
+// New returns a table for a new process; Open writes its lease.
 func New(cfg Config, store kv.Store, clock func() time.Time, log *slog.Logger) *Table {
 	if cfg.NewID == nil {
 		cfg.NewID = rand.Text
 	}
-	t := &Table{cfg: cfg, store: store, clock: clock, log: log, changed: make(chan struct{}), others: map[string]*sight{}}
-	t.own = t.fresh()
+	t := &Table{cfg: cfg, store: store, clock: clock, log: log, changed: make(chan struct{}), others: map[string]*observation{}}
+	t.own = t.newRecord()
 	return t
 }
 
-// Count sets how the runs in execution are counted; call it before Open.
-func (t *Table) Count(runs func() int) { t.runs = runs }
+// CountRuns sets the function that counts the runs in execution; call it before Open.
+func (t *Table) CountRuns(runs func() int) { t.runs = runs }
 
-func (t *Table) fresh() Record {
+func (t *Table) newRecord() Record {
 	return Record{Process: t.cfg.NewID(), Host: t.cfg.Host, State: Held, Started: t.clock(), DurationMs: t.cfg.Duration.Milliseconds()}
 }
 
-// Process is the id of this process. It changes when the lease was lost.
+// Process is the id of this process. It changes when the lease is lost.
 func (t *Table) Process() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,17 +147,17 @@ func (t *Table) Process() string {
 func (t *Table) Valid() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.valid(time.Now())
+	return t.isValid(time.Now())
 }
 
-func (t *Table) valid(now time.Time) bool { return now.Before(t.until) }
+func (t *Table) isValid(now time.Time) bool { return now.Before(t.until) }
 
 // Await returns once process may start effects. Errors: ErrLost if it is no longer this
 // process, or that of ctx.
 func (t *Table) Await(ctx context.Context, process string) error {
 	for {
 		t.mu.Lock()
-		own, valid, changed := t.own.Process == process, t.valid(time.Now()), t.changed
+		own, valid, changed := t.own.Process == process, t.isValid(time.Now()), t.changed
 		t.mu.Unlock()
 		switch {
 		case !own:
@@ -187,7 +188,7 @@ func (t *Table) renew(ctx context.Context) error {
 	}
 	next, err := t.write(ctx, r, revision)
 	if errors.Is(err, kv.ErrConflict) {
-		return t.conflicted(ctx, r)
+		return t.resolveConflict(ctx, r)
 	}
 	if err != nil {
 		return err
@@ -196,10 +197,10 @@ func (t *Table) renew(ctx context.Context) error {
 	defer t.mu.Unlock()
 	t.own.Renewed, t.own.Runs, t.revision = r.Renewed, r.Runs, next
 	t.renewals++
-	if r.State.over() {
+	if r.State.isOver() {
 		t.until = time.Time{}
 	} else {
-		t.until = sent.Add(t.cfg.Duration * 9 / 10) // a margin for clocks that run at different rates
+		t.until = sent.Add(t.cfg.Duration * 9 / 10) // a margin for clocks of different speed
 	}
 	t.notify()
 	return nil
@@ -213,14 +214,14 @@ func (t *Table) write(ctx context.Context, r Record, revision uint64) (uint64, e
 	return t.store.Update(ctx, prefix+r.Process, value, revision)
 }
 
-// conflicted finds out what a renewal met: this process's own write whose answer was lost, or an
-// expiry.
-func (t *Table) conflicted(ctx context.Context, mine Record) error {
+// resolveConflict finds the cause of a conflict: this process's own write whose answer was lost, or
+// an expiry.
+func (t *Table) resolveConflict(ctx context.Context, mine Record) error {
 	r, revision, err := t.read(ctx, mine.Process)
 	switch {
 	case errors.Is(err, kv.ErrUnavailable):
 		return err
-	case err == nil && !r.State.over():
+	case err == nil && !r.State.isOver():
 		t.mu.Lock()
 		t.revision = revision
 		t.mu.Unlock()
@@ -246,13 +247,13 @@ func parse(e kv.Entry) (Record, error) {
 	return r, nil
 }
 
-// notify wakes those that wait for a change. Call it with the lock.
+// notify wakes the callers that wait for a change. Call it with the lock.
 func (t *Table) notify() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// Drain marks the lease as that of a process that takes nothing new.
+// Drain marks the process as draining.
 func (t *Table) Drain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,15 +277,15 @@ func (t *Table) Release(ctx context.Context) error {
 	return err
 }
 
-// releaseTries is how often a release is written: a renewal may come between.
+// releaseTries limits the writes of a release: a renewal may conflict.
 const releaseTries = 3
 
-// reborn takes a new process id after the lease was lost.
-func (t *Table) reborn() (lost string) {
+// newIdentity sets a new process id after the lease was lost.
+func (t *Table) newIdentity() (lost string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lost, state := t.own.Process, t.own.State
-	t.own, t.revision, t.until = t.fresh(), 0, time.Time{}
+	t.own, t.revision, t.until = t.newRecord(), 0, time.Time{}
 	t.own.State = state
 	t.notify()
 	return lost

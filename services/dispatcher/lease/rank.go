@@ -2,10 +2,10 @@ package lease
 
 import "context"
 
-// FollowRank calls f with the place of this process among those that may act, in the order of
-// their ids from 0, and with their number; first once all leases are known, then after each
-// change, until ctx ends. A process that drains counts until it released its lease, one that is
-// silent until it is expired. With Config.Sole there are no others.
+// FollowRank calls f with the rank of this process among the live ones, ordered by id from 0, and
+// with their number. The first call is made once all leases are known, further ones after each
+// change, until ctx ends. A draining process counts until it releases its lease, a silent one until
+// it is expired. With Config.Sole there are no others.
 func (t *Table) FollowRank(ctx context.Context, f func(rank, of int)) error {
 	lastRank, lastOf := -1, -1
 	for {
@@ -25,14 +25,14 @@ func (t *Table) FollowRank(ctx context.Context, f func(rank, of int)) error {
 	}
 }
 
-// rank is the place of this process. Call it with the lock.
+// rank is the rank of this process. Call it with the lock.
 func (t *Table) rank() (rank, of int) {
 	of = 1
 	if t.cfg.Sole {
 		return rank, of
 	}
 	for id, s := range t.others {
-		if s.record.State.over() {
+		if s.record.State.isOver() {
 			continue
 		}
 		of++
@@ -43,8 +43,8 @@ func (t *Table) rank() (rank, of int) {
 	return rank, of
 }
 
-// learned marks the leases of the others as known.
-func (t *Table) learned() {
+// markKnown records that all leases of the others are known.
+func (t *Table) markKnown() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = true

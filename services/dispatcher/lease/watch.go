@@ -12,13 +12,13 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// Handler learns what becomes of leases.
+// Handler handles lost and expired leases.
 type Handler interface {
-	// Lost is called when this process lost its lease: what it executes must stop. The process
-	// has a new id afterwards.
+	// Lost is called when this process lost its lease: its sessions must stop. The process has a
+	// new id afterwards.
 	Lost(process string)
-	// Orphaned hands the runs of a process whose lease is over to the queue. It is called again
-	// until it returns nil.
+	// Orphaned enqueues the runs of a process whose lease is over. It is called again until it
+	// returns nil.
 	Orphaned(ctx context.Context, process string) error
 }
 
@@ -37,14 +37,14 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	wg.Go(func() {
 		select {
 		case <-ready:
-			t.learned()
-			t.adopt(ctx, h)
+			t.markKnown()
+			t.takeOverSilent(ctx, h)
 		case <-ctx.Done():
 		}
 	})
 	for pause := t.interval(); lifecycle.Wait(ctx, pause); {
 		pause = t.interval()
-		if t.over() { // released: there is nothing to renew
+		if t.isReleased() { // released: nothing to renew
 			continue
 		}
 		bounded, done := context.WithTimeout(ctx, t.cfg.Duration)
@@ -53,7 +53,7 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrLost):
-			lost := t.reborn()
+			lost := t.newIdentity()
 			t.log.Error("dispatcher lease lost; stopping its runs", "process", lost, "process_now", t.Process())
 			h.Lost(lost)
 			pause = 0
@@ -65,19 +65,19 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	return ctx.Err()
 }
 
-// over reports that this process released its lease.
-func (t *Table) over() bool {
+// isReleased reports that this process released its lease.
+func (t *Table) isReleased() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.own.State.over()
+	return t.own.State.isOver()
 }
 
 func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
 
-// observe keeps the view of the other leases. ready is closed once all present ones are known.
+// observe tracks the other leases. ready is closed once all present ones are known.
 func (t *Table) observe(ctx context.Context, ready chan struct{}) {
 	for ctx.Err() == nil {
-		err := t.store.Watch(ctx, prefix, ready, t.saw)
+		err := t.store.Watch(ctx, prefix, ready, t.applyEntry)
 		if ctx.Err() == nil {
 			t.log.Warn("dispatcher leases not observable; retrying", "error", err)
 			lifecycle.Wait(ctx, retryRenewal)
@@ -90,7 +90,7 @@ func (t *Table) observe(ctx context.Context, ready chan struct{}) {
 	}
 }
 
-func (t *Table) saw(e kv.Entry) {
+func (t *Table) applyEntry(e kv.Entry) {
 	process := strings.TrimPrefix(e.Key, prefix)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,38 +98,38 @@ func (t *Table) saw(e kv.Entry) {
 		return
 	}
 	if e.Value == nil {
-		t.forget(process)
+		t.forgetLease(process)
 		return
 	}
 	r, err := parse(e)
-	if err != nil { // its process is expired like any other, once it stays silent
+	if err != nil { // an unreadable lease expires like any other
 		r = Record{Process: process, State: Held, DurationMs: t.cfg.Duration.Milliseconds()}
 	}
-	t.note(process, r, e.Revision)
+	t.recordObservation(process, r, e.Revision)
 }
 
-// note keeps what was observed of another lease. Call it with the lock.
-func (t *Table) note(process string, r Record, revision uint64) {
+// recordObservation stores an observed lease. Call it with the lock.
+func (t *Table) recordObservation(process string, r Record, revision uint64) {
 	s := t.others[process]
 	if s != nil && s.revision >= revision {
 		return
 	}
-	t.others[process] = &sight{record: r, revision: revision, at: time.Now(), renewals: t.renewals}
-	if s == nil || s.record.State.over() != r.State.over() {
+	t.others[process] = &observation{record: r, revision: revision, at: time.Now(), renewals: t.renewals}
+	if s == nil || s.record.State.isOver() != r.State.isOver() {
 		t.notify()
 	}
 }
 
-// forget drops a lease without a record. Call it with the lock.
-func (t *Table) forget(process string) {
+// forgetLease removes a lease without a record. Call it with the lock.
+func (t *Table) forgetLease(process string) {
 	delete(t.others, process)
 	t.notify()
 }
 
-// adopt expires silent leases and hands the runs of their processes on.
-func (t *Table) adopt(ctx context.Context, h Handler) {
+// takeOverSilent expires silent leases and enqueues the runs of their processes.
+func (t *Table) takeOverSilent(ctx context.Context, h Handler) {
 	for ; ctx.Err() == nil; lifecycle.Wait(ctx, t.interval()/2) {
-		for _, s := range t.silent() {
+		for _, s := range t.silentLeases() {
 			switch _, err := t.expire(ctx, s.record.Process, s.revision); {
 			case err == nil:
 				t.log.Warn("dispatcher lease expired: its runs are taken over", "process", s.record.Process, "host", s.record.Host, "silent", time.Since(s.at))
@@ -137,7 +137,7 @@ func (t *Table) adopt(ctx context.Context, h Handler) {
 				t.recheck(ctx, s.record.Process)
 			}
 		}
-		for _, s := range t.finished() {
+		for _, s := range t.leasesToHandOver() {
 			if err := h.Orphaned(ctx, s.record.Process); err != nil {
 				if ctx.Err() == nil {
 					t.log.Warn("runs of a dead dispatcher not handed on; retrying", "process", s.record.Process, "error", err)
@@ -151,49 +151,49 @@ func (t *Table) adopt(ctx context.Context, h Handler) {
 	}
 }
 
-// recheck forgets a lease whose deletion was missed, as after a long time without the store.
+// recheck removes a lease whose deletion was missed, for example during an outage of the store.
 func (t *Table) recheck(ctx context.Context, process string) {
 	if _, _, err := t.read(ctx, process); errors.Is(err, kv.ErrNotFound) {
 		t.mu.Lock()
-		t.forget(process)
+		t.forgetLease(process)
 		t.mu.Unlock()
 	}
 }
 
-// silent are the leases that were not renewed for their duration.
-func (t *Table) silent() []sight {
+// silentLeases are the leases that were not renewed for their duration.
+func (t *Table) silentLeases() []observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if !t.valid(now) { // the store may be what is silent
+	if !t.isValid(now) { // the store itself may be unavailable
 		return nil
 	}
-	return t.sights(func(s *sight) bool {
-		if s.record.State.over() {
+	return t.selectLeases(func(s *observation) bool {
+		if s.record.State.isOver() {
 			return false
 		}
 		return t.cfg.Sole || now.Sub(s.at) >= s.record.Duration() && t.renewals-s.renewals >= Renewals
 	})
 }
 
-// finished are the leases that are over and whose runs this process hands on: its own expiries at
-// once, those of others when they have not done it for a while.
-func (t *Table) finished() []sight {
+// leasesToHandOver are the leases that are over and whose runs this process enqueues: its own
+// expiries immediately, others after a while.
+func (t *Table) leasesToHandOver() []observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	return t.sights(func(s *sight) bool {
-		if !s.record.State.over() {
+	return t.selectLeases(func(s *observation) bool {
+		if !s.record.State.isOver() {
 			return false
 		}
-		mine := s.record.By == t.own.Process || s.record.State == Released && t.eldest()
+		mine := s.record.By == t.own.Process || s.record.State == Released && t.hasSmallestID()
 		return mine || now.Sub(s.at) >= 2*t.cfg.Duration
 	})
 }
 
-// eldest reports that this process has the smallest id of those that are alive. Call it with the
+// hasSmallestID reports that this process has the smallest id of the live ones. Call it with the
 // lock.
-func (t *Table) eldest() bool {
+func (t *Table) hasSmallestID() bool {
 	for id, s := range t.others {
 		if id < t.own.Process && s.record.State == Held {
 			return false
@@ -202,19 +202,19 @@ func (t *Table) eldest() bool {
 	return true
 }
 
-// sights are those that a condition holds for, in the order of their ids. Call it with the lock.
-func (t *Table) sights(are func(*sight) bool) []sight {
-	var out []sight
+// selectLeases returns the leases that meet a condition, ordered by id. Call it with the lock.
+func (t *Table) selectLeases(are func(*observation) bool) []observation {
+	var out []observation
 	for _, s := range t.others {
 		if are(s) {
 			out = append(out, *s)
 		}
 	}
-	slices.SortFunc(out, func(a, b sight) int { return strings.Compare(a.record.Process, b.record.Process) })
+	slices.SortFunc(out, func(a, b observation) int { return strings.Compare(a.record.Process, b.record.Process) })
 	return out
 }
 
-// expire ends a lease that is at revision; 0: that has no record. Errors: kv.ErrConflict if it was
+// expire ends a lease at a revision; 0 means without a record. Errors: kv.ErrConflict if it was
 // renewed.
 func (t *Table) expire(ctx context.Context, process string, revision uint64) (Record, error) {
 	t.mu.Lock()
@@ -230,16 +230,16 @@ func (t *Table) expire(ctx context.Context, process string, revision uint64) (Re
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.note(process, r, next)
+	t.recordObservation(process, r, next)
 	return r, nil
 }
 
-// Alive reports whether a process may act on the runs that it owns. False is final: the process
-// cannot renew any more. Errors: kv.ErrUnavailable.
+// Alive reports whether a process may act on the runs that it owns. False is final, because the
+// process cannot renew any more. Errors: kv.ErrUnavailable.
 func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 	t.mu.Lock()
 	own, s := process == t.own.Process, t.others[process]
-	over := s != nil && s.record.State.over()
+	over := s != nil && s.record.State.isOver()
 	t.mu.Unlock()
 	switch {
 	case own:
@@ -249,8 +249,8 @@ func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 	case s != nil:
 		return true, nil
 	}
-	// Its record may be unknown here because it is new. Only a write finds out: a read may be
-	// served by a replica that is behind.
+	// The record of a new process may be unknown here. Only a write is conclusive: a read may be
+	// served by a lagging replica.
 	_, err := t.expire(ctx, process, 0)
 	switch {
 	case err == nil:
@@ -260,21 +260,21 @@ func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		return !r.State.over(), nil
+		return !r.State.isOver(), nil
 	default:
 		return true, err
 	}
 }
 
-// Lookup returns the lease of a process, for people. Errors: kv.ErrNotFound, kv.ErrUnavailable.
+// Lookup returns the lease of a process, for operators. Errors: kv.ErrNotFound, kv.ErrUnavailable.
 func (t *Table) Lookup(ctx context.Context, process string) (Record, error) {
 	r, _, err := t.read(ctx, process)
 	return r, err
 }
 
-// Live is how many dispatchers execute runs, this one included.
+// Live is the number of dispatchers that execute runs, including this one.
 func (t *Table) Live() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return 1 + len(t.sights(func(s *sight) bool { return s.record.State == Held }))
+	return 1 + len(t.selectLeases(func(s *observation) bool { return s.record.State == Held }))
 }

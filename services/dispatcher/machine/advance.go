@@ -16,78 +16,76 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Advance takes every step that is possible without anybody outside, and
-// returns the effects to carry out next. Afterwards the run has ended, or
-// effects are running, or it waits for a timer (see Due) or a resume, or what it tells
-// is to be appended before it goes on (see More).
+// Advance takes every step that needs no effect, and returns the effects to execute next.
+// Afterwards the run has ended, effects are running, it waits for a timer (see Due) or a resume, or
+// its events must be appended first (see MustAppend).
 func (m *Machine) Advance(now time.Time) []Effect {
-	if m.given == 0 && len(m.pending) > 0 {
-		m.given, m.givenKind = len(m.pending), m.FrameKind()
+	if m.externalCount == 0 && len(m.pending) > 0 {
+		m.externalCount, m.externalKind = len(m.pending), m.FrameKind()
 	}
-	m.more = false
-	if m.tape != nil {
-		m.replay(now)
+	m.appendFirst = false
+	if m.history != nil {
+		m.replayHistory(now)
 		return nil
 	}
 	m.Begin(now)
-	m.Mend(now)
+	m.Repair(now)
 	m.recoverNodes(now)
 	var out []Effect
 	for {
 		m.takeSteps(now)
-		more, broken := m.effects(now)
+		more, broken := m.collectEffects(now)
 		if out = append(out, more...); !broken {
 			break
 		}
 	}
-	if !m.live() {
+	if !m.isLive() {
 		return nil
 	}
 	return out
 }
 
 func (m *Machine) takeSteps(now time.Time) {
-	for m.live() {
-		if m.more = m.full(); m.more {
+	for m.isLive() {
+		if m.appendFirst = m.isFull(); m.appendFirst {
 			return
 		}
-		if m.timedOut(now) || m.fireTimers(now) || m.suspendAskers(now) || m.restart(now) || m.stepReady(now) {
+		if m.enforceTimeLimit(now) || m.fireTimers(now) || m.suspendAsking(now) || m.restartStopped(now) || m.stepReady(now) {
 			continue
 		}
-		if !m.held() {
-			m.finish(now)
+		if !m.pauseHoldsNode() {
+			m.finishRun(now)
 		}
-		m.pauseDrained(now)
+		m.finishPause(now)
 		break
 	}
 }
 
-// live reports whether the run may take a step: it runs, or waits at some of its nodes.
-func (m *Machine) live() bool {
+// isLive reports whether the run may take a step: it runs, or waits at some of its nodes.
+func (m *Machine) isLive() bool {
 	return m.st.Status == wire.StatusRunning || m.st.Status.Suspended()
 }
 
-// Begin starts the run if nobody has: run.started is always sequence 0.
+// Begin starts the run unless it has started: run.started is always sequence 0.
 func (m *Machine) Begin(now time.Time) {
 	if m.st.Status == wire.StatusPending {
-		m.start(now)
+		m.emitRunStarted(now)
 	}
 }
 
-// start writes the run's first event. It happens when an executor has claimed
-// the run, so that waiting in the queue does not count against its time. A replay tells
-// what its source did: that of a branch does not know of tags and metadata that the branch
-// was given.
-func (m *Machine) start(now time.Time) {
-	if m.tape != nil && len(m.tape.events) > 0 && m.tape.events[0].Type == wire.EventRunStarted {
-		m.repeat(now, &cue{Event: m.tape.events[0]})
+// emitRunStarted emits the run's first event. It is emitted when an executor has claimed the run,
+// so that time in the queue does not count against the run. A replay repeats the event of its
+// source, which lacks tags and metadata given to a branch.
+func (m *Machine) emitRunStarted(now time.Time) {
+	if m.history != nil && len(m.history.events) > 0 && m.history.events[0].Type == wire.EventRunStarted {
+		m.repeatEvent(now, &recorded{Event: m.history.events[0]})
 		return
 	}
 	r := m.st.Record
 	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: strictjson.Render(startedPayload{
 		WorkflowID: r.WorkflowID, Inputs: r.Inputs, Transport: r.Transport, EngineVersion: strconv.Itoa(r.EngineVersion),
 		Owner: r.Owner, Tags: r.Tags, Metadata: r.Metadata,
-	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record has passed the redactor
+	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record was redacted
 }
 
 type startedPayload struct {
@@ -100,7 +98,7 @@ type startedPayload struct {
 	Metadata      json.RawMessage            `json:"metadata,omitempty"`
 }
 
-// untrustedOnly leaves trusted unwritten: absent means trusted.
+// untrustedOnly returns the empty value for trusted, which is the default.
 func untrustedOnly(t wire.Trust) wire.Trust {
 	if t == wire.Untrusted {
 		return t
@@ -108,21 +106,21 @@ func untrustedOnly(t wire.Trust) wire.Trust {
 	return ""
 }
 
-// Deadline is when the run runs into its time limit; the zero time while its time does
-// not run, because it has not started, or waits.
+// Deadline is when the run exceeds its time limit; the zero time while its time does not run,
+// because it has not started, or waits.
 func (m *Machine) Deadline() time.Time {
 	t, _ := m.deadline()
 	return t
 }
 
 func (m *Machine) deadline() (at time.Time, limit time.Duration) {
-	at, limit, _ = m.st.Deadline(m.duration())
+	at, limit, _ = m.st.Deadline(m.timeLimit())
 	return at, limit
 }
 
-// duration is the time limit that the run's record does not name as the host's: that of its
-// workflow and its creator. A record without limits is of an earlier version, and has the host's.
-func (m *Machine) duration() time.Duration {
+// timeLimit is the time limit of the workflow and the run's creator. A record without limits is of
+// an earlier version, which uses the host's limit.
+func (m *Machine) timeLimit() time.Duration {
 	if rec := m.st.Record; rec.DurationMs > 0 || rec.WorkMs > 0 {
 		return time.Duration(rec.DurationMs) * time.Millisecond
 	}
@@ -137,7 +135,7 @@ func (m *Machine) duration() time.Duration {
 	return d
 }
 
-// executionLimit is what the record says, else min(configurable.recursionLimit,
+// executionLimit is the limit of the record, else min(configurable.recursionLimit,
 // limits.maxNodeExecutions).
 func (m *Machine) executionLimit() int {
 	if n := m.st.Record.MaxExecutions; n > 0 {
@@ -149,7 +147,7 @@ func (m *Machine) executionLimit() int {
 	return m.limits.MaxNodeExecutions
 }
 
-// maxDelay is the longest wait of a core.delay; 0: that of earlier versions.
+// maxDelay limits a core.delay; 0 means the limit of earlier versions.
 func (m *Machine) maxDelay() time.Duration {
 	if m.st.Record.WorkMs > 0 {
 		return workflow.MaxWait
@@ -168,19 +166,19 @@ func (m *Machine) overlay() overlay {
 	return o
 }
 
-// timedOut ends a run that has used up its time.
-func (m *Machine) timedOut(now time.Time) bool {
+// enforceTimeLimit ends a run that exceeded its time limit.
+func (m *Machine) enforceTimeLimit(now time.Time) bool {
 	deadline, limit := m.deadline()
 	if deadline.IsZero() || now.Before(deadline) {
 		return false
 	}
 	elapsed := limit + now.Sub(deadline)
 	// observed is strictly greater than limit.
-	m.fact(now, wire.EventCapBreached, "", capPayload{
+	m.emitFact(now, wire.EventCapBreached, "", capPayload{
 		Kind: capDuration, Limit: limit.Milliseconds(), Observed: max(elapsed.Milliseconds(), limit.Milliseconds()+1),
 	})
 	m.cancelNodes(now, "run_timeout")
-	m.fail(now, "", &wire.NodeError{
+	m.endFailed(now, "", &wire.NodeError{
 		Code: string(fault.RunTimeout), Message: fmt.Sprintf("the run did not end within %d ms", limit.Milliseconds()),
 	})
 	return true
@@ -193,7 +191,7 @@ type capPayload struct {
 	NodeID   string `json:"nodeId,omitempty"`
 }
 
-// fireTimers completes waits whose time has come.
+// fireTimers completes waits that are due.
 func (m *Machine) fireTimers(now time.Time) bool {
 	id, n, ok := m.st.Timer()
 	if !ok || now.Before(n.Due()) {
@@ -203,17 +201,17 @@ func (m *Machine) fireTimers(now time.Time) bool {
 	case runstate.NodeRetrying:
 		m.startNode(now, id, n.Attempt)
 	case runstate.NodeSuspended:
-		m.overdue(now, id)
+		m.escalateOrExpire(now, id)
 	default:
-		if !m.overtime(now, id, n) {
+		if !m.enforceAttemptTimeout(now, id, n) {
 			m.Complete(now, id, node.Output{}, wire.Trusted)
 		}
 	}
 	return true
 }
 
-// Due is when the run needs to be looked at again without anybody's doing: its
-// next timer or its time limit. ok is false when it has ended, or waits without a limit.
+// Due is when the machine must advance without new input: the next timer or the time limit. ok is
+// false when the run has ended, or waits without a limit.
 func (m *Machine) Due() (time.Time, bool) {
 	due := m.Deadline()
 	if _, n, ok := m.st.Timer(); ok && (due.IsZero() || n.Due().Before(due)) {
@@ -222,8 +220,8 @@ func (m *Machine) Due() (time.Time, bool) {
 	return due, !due.IsZero()
 }
 
-// held reports whether a node is ready that a pause keeps from starting.
-func (m *Machine) held() bool {
+// pauseHoldsNode reports whether a pause prevents the start of a ready node.
+func (m *Machine) pauseHoldsNode() bool {
 	if m.st.Pausing == nil {
 		return false
 	}
@@ -239,8 +237,8 @@ func (m *Machine) held() bool {
 	return false
 }
 
-// stepReady starts or skips the first node that is ready; false when none is. While a
-// pause waits for nodes to end, none starts.
+// stepReady starts or skips the first ready node; false if there is none. While a pause waits for
+// nodes to end, no node starts.
 func (m *Machine) stepReady(now time.Time) bool {
 	for i := range m.plan.Graph.Steps {
 		step := &m.plan.Graph.Steps[i]
@@ -256,10 +254,10 @@ func (m *Machine) stepReady(now time.Time) bool {
 			m.startNode(now, id, 0)
 			return true
 		case skip:
-			m.fact(now, wire.EventNodeSkipped, id, nodePayload{NodeID: id, Reason: reason})
+			m.emitFact(now, wire.EventNodeSkipped, id, nodePayload{NodeID: id, Reason: reason})
 			return true
 		case broken:
-			m.failNode(now, id, node.Invalid("%s", reason), 0, m.trust(id))
+			m.failNode(now, id, node.Invalid("%s", reason), 0, m.nodeTrust(id))
 			return true
 		case notYet:
 		}
@@ -283,19 +281,19 @@ type startedNodePayload struct {
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
-// startNode gates a node and starts it; a pure one is done at once.
+// startNode checks whether a node may start, and starts it. A pure node also completes.
 func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	def := m.step(id).Node
 	t, known := m.plan.Types[def.TypeID]
 	if !known {
-		m.failNode(now, id, unsupported(def.TypeID), attempt, wire.Trusted)
+		m.failNode(now, id, unsupportedType(def.TypeID), attempt, wire.Trusted)
 		return
 	}
-	if m.gated(now, id, t, attempt) {
+	if m.gateAttempt(now, id, t, attempt) {
 		return
 	}
-	m.age(now, id)
-	in, trust, bad := m.input(id)
+	m.ageChannels(now, id)
+	in, trust, bad := m.gatherInput(id)
 	started := startedNodePayload{NodeID: id, TypeID: def.TypeID, Attempt: attempt}
 	if bad == nil {
 		bad = t.CheckInput(in.Ports)
@@ -305,42 +303,43 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		started.DelayMs, bad = t.Delay(in)
 	}
 	if t.Class == node.Effect {
-		started.TimeoutMs = m.timeout(now, id, attempt)
+		started.TimeoutMs = m.attemptTimeout(now, id, attempt)
 	}
 	if bad == nil && t.Class == node.Spawns {
 		bad = t.Check(in.Config)
 	}
-	m.fact(now, wire.EventNodeStarted, id, started)
-	delete(m.asked, id)
+	m.emitFact(now, wire.EventNodeStarted, id, started)
+	delete(m.handedOut, id)
 	if bad == nil {
-		bad = m.pin(now, id, t.Changes)
+		bad = m.pinVersions(now, id, t.Changes)
 	}
 	if bad != nil {
 		m.failNode(now, id, bad, attempt, trust)
 		return
 	}
 	if t.Class == node.Effect {
-		m.hold(id)
+		m.holdEffect(id)
 	}
 	if t.Class != node.Timer || started.DelayMs == 0 {
-		m.perform(now, id, t, in, attempt, trust)
+		m.performNode(now, id, t, in, attempt, trust)
 	}
 }
 
-// gated decides of an attempt before it begins; true when it does not.
-func (m *Machine) gated(now time.Time, id string, t node.Type, attempt int) bool {
-	if m.tape != nil {
-		return m.regate(now, id, attempt)
+// gateAttempt makes the checks before an attempt starts. It returns true if the attempt must not
+// start.
+func (m *Machine) gateAttempt(now time.Time, id string, t node.Type, attempt int) bool {
+	if m.history != nil {
+		return m.repeatGate(now, id, attempt)
 	}
-	return m.lacksCapability(now, id, t, attempt) || m.lacksSecret(now, id, t, attempt) || m.lacksPermission(now, id, t, attempt) ||
-		m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id)
+	return m.failWithoutCapability(now, id, t, attempt) || m.failWithoutSecret(now, id, t, attempt) || m.failWithoutPermission(now, id, t, attempt) ||
+		m.failWithoutModel(now, id, t, attempt) || m.enforceExecutionLimit(now, id)
 }
 
-// perform does what a node needs nobody outside for; a wait is over.
-func (m *Machine) perform(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+// performNode executes a node that needs no effect. A wait of a timer is over.
+func (m *Machine) performNode(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
 	switch {
-	case t.Class == node.Asks && (m.tape == nil || m.tape.of(id, attempt) == nil):
-		m.ask(now, id, t, in, attempt, trust)
+	case t.Class == node.Asks && (m.history == nil || m.history.recordedFor(id, attempt) == nil):
+		m.suspendForAnswer(now, id, t, in, attempt, trust)
 	case t.Class == node.Timer:
 		m.Complete(now, id, node.Output{}, wire.Trusted)
 	case t.Class == node.Pure:
@@ -348,7 +347,7 @@ func (m *Machine) perform(now time.Time, id string, t node.Type, in node.Input, 
 		out, failed := t.Do(in)
 		trust = trust.Meet(trustOf(out.Untrusted))
 		if failed != nil {
-			m.breachLoop(now, id, out.Loop)
+			m.emitLoopBreach(now, id, out.Loop)
 			m.failNode(now, id, failed, attempt, trust)
 			return
 		}
@@ -356,60 +355,60 @@ func (m *Machine) perform(now time.Time, id string, t node.Type, in node.Input, 
 	}
 }
 
-// breachesExecutions ends the run when one more start would exceed its limit.
-// The breaching node gets no node.started (OpenWOP host contract §3.5).
-func (m *Machine) breachesExecutions(now time.Time, id string) bool {
+// enforceExecutionLimit ends the run if one more start would exceed its limit. The node does not
+// get node.started (OpenWOP host contract §3.5).
+func (m *Machine) enforceExecutionLimit(now time.Time, id string) bool {
 	limit := m.executionLimit()
 	if m.st.Executions < limit {
 		return false
 	}
-	m.fact(now, wire.EventCapBreached, id, capPayload{Kind: capExecutions, Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id})
+	m.emitFact(now, wire.EventCapBreached, id, capPayload{Kind: capExecutions, Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id})
 	m.cancelNodes(now, string(fault.RecursionLimit))
-	m.fail(now, "", &wire.NodeError{
+	m.endFailed(now, "", &wire.NodeError{
 		Code: string(fault.RecursionLimit), Message: fmt.Sprintf("the run may execute %d nodes; node %q would be one more", limit, id),
 	})
 	return true
 }
 
-// effects are the running effect nodes not yet handed out, up to the limit of parallel
-// ones. One whose inputs cannot be made any more, because variables have changed since
-// it started, fails, and there may be more steps to take.
-func (m *Machine) effects(now time.Time) (out []Effect, broken bool) {
-	if !m.live() {
+// collectEffects returns the running effect nodes that were not handed out yet, up to the limit of
+// parallel ones. A node whose inputs fail because variables changed since its start fails, and
+// further steps may follow.
+func (m *Machine) collectEffects(now time.Time) (out []Effect, broken bool) {
+	if !m.isLive() {
 		return nil, false
 	}
 	running := 0
-	for id := range m.asked {
+	for id := range m.handedOut {
 		if n := m.st.Nodes[id]; n != nil && n.Status == runstate.NodeRunning {
 			running++
 		} else {
-			delete(m.asked, id)
+			delete(m.handedOut, id)
 		}
 	}
 	for i := range m.plan.Graph.Steps {
 		id := m.plan.Graph.Steps[i].Node.ID
 		n := m.st.Nodes[id]
-		if n == nil || n.Status != runstate.NodeRunning || m.asked[id] || running >= m.limits.MaxParallel {
+		if n == nil || n.Status != runstate.NodeRunning || m.handedOut[id] || running >= m.limits.MaxParallel {
 			continue
 		}
 		t := m.plan.Types[n.TypeID]
-		if !m.performed(id, n) {
+		if !m.needsExecutor(id, n) {
 			continue
 		}
-		in, trust, bad := m.input(id)
+		in, trust, bad := m.gatherInput(id)
 		if bad != nil {
 			m.failNode(now, id, bad, n.Attempt, trust)
 			return out, true
 		}
-		// The effect goes on beside the machine, whose maps change meanwhile.
+		// The effect runs concurrently with the machine, which changes its maps.
 		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
 		in.Versions = maps.Clone(in.Versions)
-		m.asked[id] = true
-		m.begin(id)
+		m.handedOut[id] = true
+		m.beginEffect(id)
 		running++
 		out = append(out, Effect{
 			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications, Waits: n.Waits,
-			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries), Answered: m.st.AnsweredOf(id), Spawn: m.spawn(id, t, in, trust),
+			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries), Answered: m.st.AnsweredOf(id), Spawn: m.spawnOf(id, t, in, trust),
 		})
 	}
 	return out, false

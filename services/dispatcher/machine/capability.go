@@ -11,13 +11,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// lacksCapability ends a node whose type requires what the host's runtime does not
-// provide; the node never starts (OpenWOP host contract §5.7, which has this before
-// secrets and models).
-func (m *Machine) lacksCapability(now time.Time, id string, t node.Type, attempt int) bool {
+// failWithoutCapability fails a node whose type requires a capability that the host's runtime
+// lacks. The node never starts (OpenWOP host contract §5.7, which checks this before secrets and
+// models).
+func (m *Machine) failWithoutCapability(now time.Time, id string, t node.Type, attempt int) bool {
 	var missing []string
 	for _, c := range t.Requires {
-		if !slices.Contains(m.plan.Provides, c) {
+		if !slices.Contains(m.plan.Capabilities, c) {
 			missing = append(missing, c)
 		}
 	}

@@ -28,7 +28,7 @@ func TestRequires_RefuseBeforeTheNodeStarts(t *testing.T) {
 func TestRequires_LetPassWhatTheHostProvides(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{}`, `n1:conformance.requiresMissing:"config":{},"inputs":{}`)
-	p.Provides = []string{"other", "conformance.never-provided"}
+	p.Capabilities = []string{"other", "conformance.never-provided"}
 	m := machine.New(p, limits, runstate.New(record()))
 	m.Advance(at)
 	require.Equal(t, wire.StatusCompleted, m.State().Status)

@@ -9,14 +9,14 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// waitForCapacity lets a node whose peer has no room try again later; false: the failure is
-// one like any other. The pause was chosen outside, with its jitter, and node.retried
-// records it: a dispatcher that takes the run over waits until the same instant, and a
-// replay repeats the event. The node waits only where its workflow allows it, and within
-// the time of the run and of the attempt.
+// waitForCapacity schedules a retry for a node whose peer lacks capacity; false means that the
+// failure is an ordinary one. The effect chose the pause, including jitter, and node.retried
+// records it. A dispatcher that takes the run over waits until the same instant, and a replay
+// repeats the event. The node waits only if its workflow allows it, and within the time limits of
+// the run and the attempt.
 func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, trust wire.Trust) bool {
 	n, pause := m.st.Nodes[id], max(e.RetryAfter, time.Millisecond)
-	if !e.Capacity || !e.Retryable || !m.step(id).Node.WaitsForCapacity() || !m.inTime(now.Add(pause)) {
+	if !e.Capacity || !e.Retryable || !m.step(id).Node.WaitsForCapacity() || !m.isBeforeDeadline(now.Add(pause)) {
 		return false
 	}
 	if left := n.TimeLeft(now); left > 0 && left <= pause.Milliseconds() {
@@ -28,23 +28,24 @@ func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, t
 		recorded.Details = map[string]any{}
 	}
 	recorded.Details["reason"] = runstate.NoCapacity
-	m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
+	m.emitData(now, wire.EventNodeRetried, id, trust, retriedPayload{
 		NodeID: id, Attempt: n.Attempt + 1, DelayMs: max(pause.Milliseconds(), 1), LastError: &recorded,
 	})
-	delete(m.asked, id)
+	delete(m.handedOut, id)
 	return true
 }
 
-// timeout is the time of an attempt that starts now, in milliseconds; 0: no limit. Waits for
-// capacity count against it. A replay, which does not wait, takes what its source recorded.
-func (m *Machine) timeout(now time.Time, id string, attempt int) int64 {
+// attemptTimeout is the time limit of an attempt that starts now, in milliseconds; 0 means no
+// limit. Waits for capacity count against it. A replay does not wait, so it uses the recorded limit
+// of its source.
+func (m *Machine) attemptTimeout(now time.Time, id string, attempt int) int64 {
 	limit := m.step(id).Node.Timeout().Milliseconds()
 	n := m.st.Nodes[id]
 	if limit <= 0 || n == nil || n.Waits == 0 || n.Status != runstate.NodeRetrying || n.TimeoutMs <= 0 {
 		return limit
 	}
-	if m.tape != nil {
-		if c := m.tape.of(id, attempt); c != nil && c.Type == wire.EventNodeStarted {
+	if m.history != nil {
+		if c := m.history.recordedFor(id, attempt); c != nil && c.Type == wire.EventNodeStarted {
 			var p startedNodePayload
 			if json.Unmarshal(c.Payload, &p) == nil {
 				return p.TimeoutMs

@@ -15,9 +15,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// mayWrite says why a node may not write what it puts out; nil: it may. It is asked
-// before anything of the output is told, so that a node writes all or nothing.
-func (m *Machine) mayWrite(now time.Time, id string, out node.Output) *wire.NodeError {
+// checkWrites returns an error if a node may not write its output. It runs before any event of the
+// output is emitted, so that a node writes all or nothing.
+func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.NodeError {
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
 		if m.plan.Def.Channel(name) != nil {
 			return node.Invalid("variable %q tells what the channel of that name holds; write to the channel, with %s, or rename one", name, workflow.TypeChannelWrite)
@@ -26,29 +26,29 @@ func (m *Machine) mayWrite(now time.Time, id string, out node.Output) *wire.Node
 	after := map[string]*channel.State{}
 	now = m.writtenAt(id, now)
 	for _, w := range out.Channels {
-		if bad := m.mayWriteOne(now, id, w, after); bad != nil {
+		if bad := m.checkWrite(now, id, w, after); bad != nil {
 			return bad
 		}
 	}
 	return nil
 }
 
-// mayWriteOne holds a write to the state that the writes before it leave.
-func (m *Machine) mayWriteOne(now time.Time, id string, w node.ChannelWrite, after map[string]*channel.State) *wire.NodeError {
+// checkWrite checks one write against the state after the writes before it.
+func (m *Machine) checkWrite(now time.Time, id string, w node.ChannelWrite, after map[string]*channel.State) *wire.NodeError {
 	c := m.plan.Def.Channel(w.Channel)
 	if c == nil {
 		return node.Invalid("channel %q is not declared; declare it under channels of the workflow", w.Channel)
 	}
 	def := m.step(id).Node
 	if !c.Access.MayWrite(id, def.TypeID) {
-		return denied(c.Name, def, "write to", "writers")
+		return accessDenied(c.Name, def, "write to", "writers")
 	}
 	st := after[w.Channel]
 	if st == nil {
-		st = m.channel(c)
+		st = m.channelState(c)
 	}
 	if b := st.Broken(); b != nil {
-		return breaking(c.Name, b)
+		return schemaBreaking(c.Name, b)
 	}
 	if err := c.Check(st, w.Value, now); err != nil {
 		return node.Invalid("%s", err)
@@ -57,22 +57,22 @@ func (m *Machine) mayWriteOne(now time.Time, id string, w node.ChannelWrite, aft
 	return nil
 }
 
-// channel is the state of a channel. One that the run's record does not have was
-// started before records had any: it holds what was written since.
-func (m *Machine) channel(c *channel.Channel) *channel.State {
+// channelState returns the state of a channel. A run that started before records had channels uses
+// the writes since then.
+func (m *Machine) channelState(c *channel.Channel) *channel.State {
 	if st := m.st.Channels[c.Name]; st != nil {
 		return st
 	}
 	return channel.New(c.Pinned(), m.st.Record.Since())
 }
 
-// writeChannels tells the writes of a node, and what it has cost.
+// writeChannels emits the channel writes of a node, and its cost.
 func (m *Machine) writeChannels(now time.Time, id string, out node.Output, trust wire.Trust) {
 	for _, w := range out.Channels {
-		m.tell(now, wire.EventChannelWritten, id, trust, m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.writtenAt(id, now)))
+		m.emitData(now, wire.EventChannelWritten, id, trust, m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.writtenAt(id, now)))
 	}
 	if out.Cost != nil {
-		m.tell(now, wire.EventLogAppended, id, trust, costPayload{Level: "info", Message: "cost recorded", NodeID: id, Fields: out.Cost})
+		m.emitData(now, wire.EventLogAppended, id, trust, costPayload{Level: "info", Message: "cost recorded", NodeID: id, Fields: out.Cost})
 	}
 }
 
@@ -83,26 +83,25 @@ type costPayload struct {
 	Fields  cost.Attributes `json:"fields"`
 }
 
-// mayRead says why a node may not read a variable; nil: it is none of a channel, or
-// the node is among its readers.
-func (m *Machine) mayRead(id, variable string) *wire.NodeError {
+// checkRead returns an error if a node may not read a variable. Only channels have readers.
+func (m *Machine) checkRead(id, variable string) *wire.NodeError {
 	c := m.plan.Def.Channel(variable)
 	if c == nil {
 		return nil
 	}
 	if def := m.step(id).Node; !c.Access.MayRead(id, def.TypeID) {
-		return denied(c.Name, def, "read", "readers")
+		return accessDenied(c.Name, def, "read", "readers")
 	}
 	if st := m.st.Channels[variable]; st != nil && st.Broken() != nil {
-		return breaking(c.Name, st.Broken())
+		return schemaBreaking(c.Name, st.Broken())
 	}
 	return nil
 }
 
-// visible are the variables without the channels that a node may not read (OpenWOP host
-// contract §5.9): what it is given, what its expressions and the conditions that lead to it
-// look at, and what it hands to a child. The caller must not change them.
-func (m *Machine) visible(def *workflow.Node) map[string]json.RawMessage {
+// visibleVariables are the variables without the channels that a node may not read (OpenWOP host
+// contract §5.9). They are used for its inputs, its expressions, the conditions of its edges, and
+// the inputs of its child. The caller must not change them.
+func (m *Machine) visibleVariables(def *workflow.Node) map[string]json.RawMessage {
 	all := m.st.Variables
 	hidden := map[string]json.RawMessage(nil)
 	for name, c := range m.plan.Def.DeclaredChannels() {
@@ -120,8 +119,8 @@ func (m *Machine) visible(def *workflow.Node) map[string]json.RawMessage {
 	return all
 }
 
-// showChannels tells a node which channels there are.
-func (m *Machine) showChannels(step *workflow.Step, in *node.Input) {
+// addChannels adds the names and reducers of all channels to a node's input.
+func (m *Machine) addChannels(step *workflow.Step, in *node.Input) {
 	declared := m.plan.Def.DeclaredChannels()
 	if len(declared) == 0 {
 		return
@@ -132,7 +131,7 @@ func (m *Machine) showChannels(step *workflow.Step, in *node.Input) {
 	}
 }
 
-func denied(name string, def *workflow.Node, what, list string) *wire.NodeError {
+func accessDenied(name string, def *workflow.Node, what, list string) *wire.NodeError {
 	return &wire.NodeError{
 		Code:    string(fault.ChannelAccessDenied),
 		Message: fmt.Sprintf("node %q may not %s channel %q; add its id or its type to access.%s of the channel", def.ID, what, name, list),
@@ -140,7 +139,7 @@ func denied(name string, def *workflow.Node, what, list string) *wire.NodeError 
 	}
 }
 
-func breaking(name string, b *channel.Break) *wire.NodeError {
+func schemaBreaking(name string, b *channel.Break) *wire.NodeError {
 	const hint = "keep the channel as it was and declare a new one, with a node that copies what is still needed"
 	return &wire.NodeError{
 		Code: string(fault.ChannelSchemaBreaking),

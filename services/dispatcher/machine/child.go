@@ -15,34 +15,33 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Spawn is the run that a node wants started.
+// Spawn is the run that a node starts.
 type Spawn struct {
 	RunID  string
 	Config node.SubWorkflow
-	// Inputs are the variables that the child is given, Unset those it is to be given and
-	// the parent has no value for.
+	// Inputs are the variables for the child. Unset are the names that the parent has no value for.
 	Inputs map[string]json.RawMessage
 	Unset  []string
-	// Trust is the meet of all that the child comes from.
+	// Trust is the meet of all sources of the child.
 	Trust wire.Trust
 }
 
-// idEncoding is that of run ids.
+// idEncoding is the encoding of run ids.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// childBytes is how much of the hash an id has.
+// childBytes is the length of the hash in an id.
 const childBytes = 16
 
-// ChildID is the id of the run that a node starts as its nth. It follows from what the
-// log knows before the child is there, so that whoever starts it anew meets the first.
+// ChildID is the id of a node's nth child. It depends only on values that the log has before the
+// child exists, so that a repeated start finds the first child.
 func ChildID(parent *wire.RunRecord, nodeID string, nth int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d", parent.Owner.Tenant, parent.RunID, nodeID, nth))
 	return "run_" + idEncoding.EncodeToString(sum[:childBytes])
 }
 
-// Expected is the id of the run that a started node starts, or has started. there reports
-// that the log says so. A child that a fork has from the log of its source is not its own.
-func Expected(st *runstate.State, nodeID string) (id string, there bool) {
+// ExpectedChild is the id of the run that a started node starts, or has started. there reports that
+// the log records it. A child in the copied history of a fork belongs to the source.
+func ExpectedChild(st *runstate.State, nodeID string) (id string, there bool) {
 	nth, last := 0, ""
 	for _, c := range st.Children {
 		if c.NodeID != nodeID {
@@ -58,18 +57,18 @@ func Expected(st *runstate.State, nodeID string) (id string, there bool) {
 	return ChildID(st.Record, nodeID, nth), false
 }
 
-// spawn is what a node of the class wants; nil for any other.
-func (m *Machine) spawn(id string, t node.Type, in node.Input, trust wire.Trust) *Spawn {
+// spawnOf returns the child of a subworkflow node; nil for other nodes.
+func (m *Machine) spawnOf(id string, t node.Type, in node.Input, trust wire.Trust) *Spawn {
 	if t.Class != node.Spawns {
 		return nil
 	}
 	c, bad := node.ParseSubWorkflow(in.Config)
 	if bad != nil {
-		return nil // startNode has failed such a node
+		return nil // startNode failed such a node
 	}
-	child, _ := Expected(m.st, id)
+	child, _ := ExpectedChild(m.st, id)
 	s := &Spawn{RunID: child, Config: c, Inputs: map[string]json.RawMessage{}, Trust: trust}
-	variables := m.visible(m.step(id).Node)
+	variables := m.visibleVariables(m.step(id).Node)
 	for to, from := range c.Inputs {
 		if v, ok := variables[from]; ok {
 			s.Inputs[to] = v
@@ -86,25 +85,25 @@ type dispatchedPayload struct {
 	ChildWorkflowID string `json:"childWorkflowId"`
 }
 
-// Dispatched records that a node's child is there. A node that does not wait for it has
-// ended with that.
-func (m *Machine) Dispatched(now time.Time, id string, s Spawn) {
+// RecordDispatch records that a node's child exists. It completes a node that does not wait for its
+// child.
+func (m *Machine) RecordDispatch(now time.Time, id string, s Spawn) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status != runstate.NodeRunning {
 		return // too late
 	}
-	if child, there := Expected(m.st, id); there || child != s.RunID {
-		return // somebody else recorded it
+	if child, there := ExpectedChild(m.st, id); there || child != s.RunID {
+		return // another session recorded it
 	}
-	m.dispatch(now, id, s.RunID, s.Config.WorkflowID)
+	m.emitDispatched(now, id, s.RunID, s.Config.WorkflowID)
 	if !s.Config.Wait {
-		m.complete(now, id, childOutput(s.RunID, wire.StatusPending), m.trust(id))
+		m.emitCompletion(now, id, childOutput(s.RunID, wire.StatusPending), m.nodeTrust(id))
 	}
 }
 
-func (m *Machine) dispatch(now time.Time, id, childID, workflowID string) {
-	m.fact(now, wire.EventNodeDispatched, id, dispatchedPayload{ChildRunID: childID, ChildWorkflowID: workflowID})
-	delete(m.asked, id)
+func (m *Machine) emitDispatched(now time.Time, id, childID, workflowID string) {
+	m.emitFact(now, wire.EventNodeDispatched, id, dispatchedPayload{ChildRunID: childID, ChildWorkflowID: workflowID})
+	delete(m.handedOut, id)
 }
 
 func childOutput(childID string, status wire.Status) node.Output {
@@ -113,27 +112,27 @@ func childOutput(childID string, status wire.Status) node.Output {
 	}}
 }
 
-// Report is what a child tells its parent of itself.
+// Report is a child's report to its parent.
 type Report struct {
 	RunID, WorkflowID string
 	Status            wire.Status
-	// Waits is what a suspended child waits for.
-	Waits     *runstate.Wait
+	// Wait is what a suspended child waits for.
+	Wait      *runstate.Wait
 	Error     *wire.NodeError
 	Variables map[string]json.RawMessage
 	Tainted   map[string]bool
-	// Trust is the meet of all that the child was given and did.
+	// Trust is the meet of the child's inputs and its nodes.
 	Trust wire.Trust
 }
 
-// ReportOf is what a run has to tell.
+// ReportOf returns the report of a run.
 func ReportOf(st *runstate.State) Report {
 	r := Report{
 		RunID: st.Record.RunID, WorkflowID: st.Record.WorkflowID, Status: st.Status, Error: st.Error,
 		Variables: st.Variables, Tainted: st.Tainted, Trust: wire.Trusted.Meet(st.Record.TrustBoundary),
 	}
 	if st.Status.Suspended() {
-		r.Waits = st.Waits()
+		r.Wait = st.Waits()
 	}
 	for _, n := range st.Nodes {
 		r.Trust = r.Trust.Meet(n.Trust)
@@ -141,24 +140,24 @@ func ReportOf(st *runstate.State) Report {
 	return r
 }
 
-// Unheard is the report of a child whose own the log of its parent does not take: to the
-// parent it has failed.
-func (r Report) Unheard() Report {
+// AsTooLarge returns the report of a failure, for a child whose report exceeds a limit of its
+// parent's log.
+func (r Report) AsTooLarge() Report {
 	r.Variables, r.Tainted = nil, nil
 	if r.Status.Terminal() {
-		r.Status, r.Error = wire.StatusFailed, Untold()
+		r.Status, r.Error = wire.StatusFailed, EventsTooLarge()
 	}
 	return r
 }
 
-// Heard takes what a child reports; false when that changes nothing. It waits while the
-// run is paused: whoever takes the run up afterwards asks the child.
-func (m *Machine) Heard(now time.Time, id string, r Report) bool {
+// ApplyReport applies a child's report; false means that it changes nothing. A paused run ignores
+// it: the next session reads the child again.
+func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 	n := m.st.Nodes[id]
-	if n == nil || !m.live() || n.Status != runstate.NodeRunning && n.Status != runstate.NodeSuspended {
+	if n == nil || !m.isLive() || n.Status != runstate.NodeRunning && n.Status != runstate.NodeSuspended {
 		return false
 	}
-	child, there := Expected(m.st, id)
+	child, there := ExpectedChild(m.st, id)
 	if m.plan.Types[n.TypeID].Class != node.Spawns || child != r.RunID {
 		return false
 	}
@@ -167,36 +166,36 @@ func (m *Machine) Heard(now time.Time, id string, r Report) bool {
 		return false
 	}
 	before := len(m.pending)
-	if !there { // it was faster than whoever started it
-		m.dispatch(now, id, r.RunID, r.WorkflowID)
+	if !there { // the report was faster than the recording of the start
+		m.emitDispatched(now, id, r.RunID, r.WorkflowID)
 	}
-	if n.Status == runstate.NodeSuspended && (r.Waits == nil || r.Waits.InterruptID != n.Child.InterruptID) {
-		m.fact(now, wire.EventNodeResumed, id, mirrorPayload{NodeID: id, InterruptID: n.Child.InterruptID})
+	if n.Status == runstate.NodeSuspended && (r.Wait == nil || r.Wait.InterruptID != n.Child.InterruptID) {
+		m.emitFact(now, wire.EventNodeResumed, id, mirrorPayload{NodeID: id, InterruptID: n.Child.InterruptID})
 	}
 	switch {
 	case r.Status.Terminal():
-		m.childEnded(now, id, c, r)
-	case r.Waits != nil && n.Status == runstate.NodeRunning:
-		m.fact(now, wire.EventNodeSuspended, id, mirrorPayload{NodeID: id, InterruptID: r.Waits.InterruptID, Kind: r.Waits.Kind})
+		m.endChildNode(now, id, c, r)
+	case r.Wait != nil && n.Status == runstate.NodeRunning:
+		m.emitFact(now, wire.EventNodeSuspended, id, mirrorPayload{NodeID: id, InterruptID: r.Wait.InterruptID, Kind: r.Wait.Kind})
 	}
 	return len(m.pending) > before
 }
 
-// HandOn has somebody take the run up after what was heard of a child: to go on after its
-// end, or to tell the run's own parent.
-func (m *Machine) HandOn(r Report) {
-	m.wakes = m.wakes || r.Status.Terminal() || m.st.Record.Parent != nil
+// WakeAfterReport makes the frame of a report enqueue the run: to continue after the child's end,
+// or to report to its own parent.
+func (m *Machine) WakeAfterReport(r Report) {
+	m.wakeNeeded = m.wakeNeeded || r.Status.Terminal() || m.st.Record.Parent != nil
 }
 
-// mirrorPayload tells at the parent that its child waits, or goes on.
+// mirrorPayload records at the parent that its child waits, or continues.
 type mirrorPayload struct {
 	NodeID      string         `json:"nodeId"`
 	InterruptID string         `json:"interruptId"`
 	Kind        interrupt.Kind `json:"kind,omitempty"`
 }
 
-// childEnded ends the node of a child that has.
-func (m *Machine) childEnded(now time.Time, id string, c node.SubWorkflow, r Report) {
+// endChildNode ends the node of a child that ended.
+func (m *Machine) endChildNode(now time.Time, id string, c node.SubWorkflow, r Report) {
 	if r.Status != wire.StatusCompleted && !c.Absorb {
 		m.FailNode(now, id, childFailure(r), r.Trust)
 		return
@@ -214,7 +213,7 @@ func (m *Machine) childEnded(now time.Time, id string, c node.SubWorkflow, r Rep
 	m.Complete(now, id, out, trust)
 }
 
-// childFailure names the child and the code of its error. The text is in the child's log.
+// childFailure names the child and the code of its error. The message is in the child's log.
 func childFailure(r Report) *wire.NodeError {
 	e := &wire.NodeError{
 		Code:    string(fault.ChildFailed),
@@ -230,9 +229,9 @@ func childFailure(r Report) *wire.NodeError {
 	return e
 }
 
-// whyCancelled is the reason that node.cancelled tells; of a node whose child goes on it
-// is that.
-func (m *Machine) whyCancelled(id string, n *runstate.Node, reason string) string {
+// cancelReason is the reason in node.cancelled. A node whose child continues has a reason of its
+// own.
+func (m *Machine) cancelReason(id string, n *runstate.Node, reason string) string {
 	t := m.plan.Types[n.TypeID]
 	if t.Class != node.Spawns {
 		return reason
@@ -243,5 +242,5 @@ func (m *Machine) whyCancelled(id string, n *runstate.Node, reason string) strin
 	return reason
 }
 
-// Cancelling remembers that the run is to end as cancelled, once its children have.
-func (m *Machine) Cancelling(c wire.CancelNote) { m.remember(wire.Note{Cancel: &c}) }
+// RequestCancel records that the run ends as cancelled once its children have ended.
+func (m *Machine) RequestCancel(c wire.CancelNote) { m.rememberNote(wire.Note{Cancel: &c}) }

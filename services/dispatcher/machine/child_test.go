@@ -33,8 +33,8 @@ func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	m, s := spawning(t, rec, mapped)
 	require.NotEqual(t, wire.Untrusted, s.Trust)
 	require.JSONEq(t, `1`, string(s.Inputs["theirs"]))
-	m.Dispatched(at, "call", s)
-	require.True(t, m.Heard(at, "call", machine.Report{
+	m.RecordDispatch(at, "call", s)
+	require.True(t, m.ApplyReport(at, "call", machine.Report{
 		RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted, Variables: map[string]json.RawMessage{"v": json.RawMessage(`2`)},
 		Tainted: map[string]bool{"v": true},
 	}))
@@ -54,11 +54,11 @@ func TestHeard_IsTheChildsAlone(t *testing.T) {
 	done := machine.Report{RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted}
 	stranger := done
 	stranger.RunID = "run_other"
-	require.False(t, m.Heard(at, "call", stranger))
-	require.False(t, m.Heard(at, "nobody", done))
-	require.True(t, m.Heard(at, "call", done), "also before it is recorded that it is there")
-	require.False(t, m.Heard(at, "call", done))
-	m.Dispatched(at, "call", s)
+	require.False(t, m.ApplyReport(at, "call", stranger))
+	require.False(t, m.ApplyReport(at, "nobody", done))
+	require.True(t, m.ApplyReport(at, "call", done), "also before it is recorded that it is there")
+	require.False(t, m.ApplyReport(at, "call", done))
+	m.RecordDispatch(at, "call", s)
 	m.Advance(at)
 	require.Equal(t, "run.started node.started@call node.dispatched@call node.completed@call run.completed", strings.Join(names(m), " "))
 }
@@ -67,10 +67,10 @@ func TestHeard_IsTheChildsAlone(t *testing.T) {
 func TestHeard_TellsEachWait(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
-	m.Dispatched(at, "call", s)
+	m.RecordDispatch(at, "call", s)
 	waits := func(id string) bool {
-		return m.Heard(at, "call", machine.Report{
-			RunID: s.RunID, WorkflowID: "child", Status: wire.StatusWaitingApproval, Waits: &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
+		return m.ApplyReport(at, "call", machine.Report{
+			RunID: s.RunID, WorkflowID: "child", Status: wire.StatusWaitingApproval, Wait: &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
 		})
 	}
 	require.True(t, waits("one"))
@@ -101,7 +101,7 @@ func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
 func TestExpected_OfAForkIsItsOwn(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
-	m.Dispatched(at, "call", s)
+	m.RecordDispatch(at, "call", s)
 	own := record()
 	own.RunID = "run_fork"
 	fork := runstate.New(own)
@@ -113,7 +113,7 @@ func TestExpected_OfAForkIsItsOwn(t *testing.T) {
 	effects := f.Advance(at)
 	require.Len(t, effects, 1)
 	require.Equal(t, machine.ChildID(own, "call", 0), effects[0].Spawn.RunID)
-	f.Dispatched(at, "call", *effects[0].Spawn)
+	f.RecordDispatch(at, "call", *effects[0].Spawn)
 	require.Equal(t, effects[0].Spawn.RunID, f.State().Nodes["call"].Child.RunID)
-	require.True(t, f.Heard(at, "call", machine.Report{RunID: effects[0].Spawn.RunID, WorkflowID: "child", Status: wire.StatusCompleted}))
+	require.True(t, f.ApplyReport(at, "call", machine.Report{RunID: effects[0].Spawn.RunID, WorkflowID: "child", Status: wire.StatusCompleted}))
 }

@@ -7,53 +7,53 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Copy is an event of a source as its fork has it.
-func Copy(rec *wire.RunRecord, e wire.Event, now time.Time) wire.Event {
+// CopyEvent returns an event of a source as an event of its fork.
+func CopyEvent(rec *wire.RunRecord, e wire.Event, now time.Time) wire.Event {
 	c := wire.Draft{Type: e.Type, NodeID: e.NodeID, Payload: e.Payload, CausationID: e.CausationID, Trust: e.ContentTrust}.
 		Place(rec.RunID, e.Sequence, now)
 	c.SchemaVersion, c.EngineVersion = e.SchemaVersion, e.EngineVersion
-	if clocked(rec, e.Type) {
+	if keepsSourceTime(rec, e.Type) {
 		c.SourceTime = e.Clock()
 	}
 	return c
 }
 
-// clocked reports whether a replay tells when its source did what an event says: a node
-// that starts reads channels, which drop what is too old by then. It is in the replay's
-// log, so that whoever folds that comes to what the source came to.
-func clocked(rec *wire.RunRecord, t wire.EventType) bool {
+// keepsSourceTime reports whether a replayed event records its source's time. A starting node reads
+// channels, which drop old writes by time. The time is stored in the replay's log so that folding
+// it reproduces the source.
+func keepsSourceTime(rec *wire.RunRecord, t wire.EventType) bool {
 	return t == wire.EventNodeStarted && rec.Replays() && rec.Ages()
 }
 
-// clock is when the source did what comes next. Off the source's way, and beyond its head,
-// no time passes.
-func (t *Tape) clock(typ wire.EventType, node string) string {
-	if t.cursor < len(t.events) && sameAs(t.events[t.cursor], typ, node) {
-		return t.events[t.cursor].Clock()
+// sourceTime is the source's time of the next event. After a divergence, and beyond the source's
+// head, no time passes.
+func (h *History) sourceTime(typ wire.EventType, node string) string {
+	if h.nextIndex < len(h.events) && sameAs(h.events[h.nextIndex], typ, node) {
+		return h.events[h.nextIndex].Clock()
 	}
-	return t.last
+	return h.lastTime
 }
 
-// age drops what is too old for a node that starts now, before it reads: folding its start
-// would come too late, which tells what was read (OpenWOP host contract §5.9).
-func (m *Machine) age(now time.Time, id string) {
+// ageChannels drops old channel writes before a starting node reads the channel. Folding
+// node.started drops them only after the read (OpenWOP host contract §5.9).
+func (m *Machine) ageChannels(now time.Time, id string) {
 	start := wire.Event{Type: wire.EventNodeStarted, NodeID: id, Timestamp: wire.FormatTime(now)}
-	if m.tape != nil && clocked(m.st.Record, start.Type) {
-		start.SourceTime = m.tape.clock(start.Type, id)
+	if m.history != nil && keepsSourceTime(m.st.Record, start.Type) {
+		start.SourceTime = m.history.sourceTime(start.Type, id)
 	}
 	m.st.Age(start.Clock())
 }
 
-// writtenAt is when a node writes to a channel: in a replay, when it did in the source.
+// writtenAt is the time of a node's channel write; in a replay, the source's time.
 func (m *Machine) writtenAt(id string, now time.Time) time.Time {
-	if m.tape == nil {
+	if m.history == nil {
 		return now
 	}
 	var p struct {
 		WrittenAt string `json:"writtenAt"`
 	}
-	at := m.tape.last // it began and wrote at one time
-	if c := m.tape.nodes[id].next(); c != nil && c.Type == wire.EventChannelWritten && json.Unmarshal(c.Payload, &p) == nil {
+	at := m.history.lastTime // the node started and wrote at the same time
+	if c := m.history.nodes[id].peek(); c != nil && c.Type == wire.EventChannelWritten && json.Unmarshal(c.Payload, &p) == nil {
 		at = p.WrittenAt
 	}
 	if t, err := time.Parse(wire.TimeLayout, at); err == nil {

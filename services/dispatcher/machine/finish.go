@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Complete ends a node with its outputs, or fails it if they are not what its type
-// puts out, or are too large.
+// Complete completes a node with its outputs. It fails the node if they do not fit its type or
+// exceed a limit.
 func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire.Trust) {
 	if n := m.st.Nodes[id]; n == nil || n.Status != runstate.NodeRunning {
 		return // too late
@@ -21,33 +21,33 @@ func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}
-	if bad := m.outputTooLarge(m.plan.Types[m.step(id).Node.TypeID].Class, out); bad != nil {
+	if bad := m.checkOutputSize(m.plan.Types[m.step(id).Node.TypeID].Class, out); bad != nil {
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}
-	if bad := m.mayWrite(now, id, out); bad != nil {
+	if bad := m.checkWrites(now, id, out); bad != nil {
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}
-	m.complete(now, id, out, trust)
+	m.emitCompletion(now, id, out, trust)
 }
 
-// complete writes the variables a node sets, then node.completed.
-func (m *Machine) complete(now time.Time, id string, out node.Output, trust wire.Trust) {
+// emitCompletion emits the node's variable changes, then node.completed.
+func (m *Machine) emitCompletion(now time.Time, id string, out node.Output, trust wire.Trust) {
 	m.writeChannels(now, id, out, trust)
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
 		next, prev := out.Writes[name], m.st.Variables[name]
 		if string(next) == string(prev) {
-			continue // nothing changed, nothing to tell
+			continue // unchanged
 		}
-		m.tell(now, wire.EventVariableChanged, id, trust, variablePayload{Name: name, Previous: prev, Next: next, NodeID: id})
+		m.emitData(now, wire.EventVariableChanged, id, trust, variablePayload{Name: name, Previous: prev, Next: next, NodeID: id})
 	}
 	p := nodePayload{NodeID: id, Outputs: out.Ports}
 	if len(out.Ports) == 0 {
-		m.emit(now, m.draft(wire.EventNodeCompleted, id, trust, p), true)
+		m.emit(now, m.newDraft(wire.EventNodeCompleted, id, trust, p), true)
 		return
 	}
-	m.tell(now, wire.EventNodeCompleted, id, trust, p)
+	m.emitData(now, wire.EventNodeCompleted, id, trust, p)
 }
 
 type variablePayload struct {
@@ -63,10 +63,9 @@ type failedPayload struct {
 	Attempts int             `json:"attempts"`
 }
 
-// FailNode ends an attempt of an effect's node: with another attempt if the
-// error allows it, the workflow's policy has one left and it would begin before
-// the run's time is up, else for good. The wait is the host's own, or the longer
-// one that the error asks for. trust is that of what the node was given.
+// FailNode ends an attempt of an effect's node. Another attempt follows if the error is retryable,
+// the policy allows a retry, and it would start before the run's deadline. The delay is the
+// policy's, or the error's if that is longer. trust is that of the node's inputs.
 func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wire.Trust) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status != runstate.NodeRunning {
@@ -77,23 +76,23 @@ func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wi
 		return
 	}
 	delay := max(m.step(id).Node.Backoff(next-n.Spared), e.RetryAfter)
-	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
-		m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
+	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.isBeforeDeadline(now.Add(delay)) {
+		m.emitData(now, wire.EventNodeRetried, id, trust, retriedPayload{
 			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,
 		})
-		delete(m.asked, id)
+		delete(m.handedOut, id)
 		return
 	}
 	m.failNode(now, id, e, n.Attempt, trust)
 }
 
-// inTime reports whether an instant is before the run's deadline.
-func (m *Machine) inTime(at time.Time) bool {
+// isBeforeDeadline reports whether an instant is before the run's deadline.
+func (m *Machine) isBeforeDeadline(at time.Time) bool {
 	deadline := m.Deadline()
 	return deadline.IsZero() || at.Before(deadline)
 }
 
-// maxRetries is the node's own bound, else the workflow's.
+// maxRetries is the node's limit, else the workflow's.
 func (m *Machine) maxRetries(id string) int64 {
 	if own, ok := m.step(id).Node.MaxRetries(); ok {
 		return own
@@ -109,18 +108,18 @@ type retriedPayload struct {
 }
 
 func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {
-	d := m.draft(wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
+	d := m.newDraft(wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
 	d.CausationID = e.CausationID
 	m.emit(now, d, false)
 }
 
-// fail ends the run as failed.
-func (m *Machine) fail(now time.Time, nodeID string, e *wire.NodeError) {
+// endFailed ends the run as failed.
+func (m *Machine) endFailed(now time.Time, nodeID string, e *wire.NodeError) {
 	trust := wire.Trusted
 	if n := m.st.Nodes[nodeID]; n != nil {
 		trust = n.Trust
 	}
-	m.tell(now, wire.EventRunFailed, "", trust, struct {
+	m.emitData(now, wire.EventRunFailed, "", trust, struct {
 		Error        *wire.NodeError `json:"error"`
 		FailedNodeID string          `json:"failedNodeId,omitempty"`
 	}{e, nodeID})
@@ -129,7 +128,7 @@ func (m *Machine) fail(now time.Time, nodeID string, e *wire.NodeError) {
 // Cancel ends the run as cancelled; its running nodes first.
 func (m *Machine) Cancel(now time.Time, c wire.CancelNote) {
 	m.cancelNodes(now, "cancelled")
-	m.tell(now, wire.EventRunCancelled, "", wire.Trusted, struct {
+	m.emitData(now, wire.EventRunCancelled, "", wire.Trusted, struct {
 		Reason      string `json:"reason,omitempty"`
 		CancelledBy string `json:"cancelledBy,omitempty"`
 		ParentRunID string `json:"parentRunId,omitempty"`
@@ -141,17 +140,17 @@ func (m *Machine) cancelNodes(now time.Time, reason string) {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		if n := m.st.Nodes[id]; n != nil && !n.Status.Terminal() {
-			m.fact(now, wire.EventNodeCancelled, id, nodePayload{NodeID: id, Reason: m.whyCancelled(id, n, reason)})
+			m.emitFact(now, wire.EventNodeCancelled, id, nodePayload{NodeID: id, Reason: m.cancelReason(id, n, reason)})
 		}
 	}
 }
 
-// finish ends the run once every node is done: failed if a sink failed or none
+// finishRun ends the run once every node is done: failed if a sink failed or none
 // completed, else completed (OpenWOP host contract §5.2).
-func (m *Machine) finish(now time.Time) {
+func (m *Machine) finishRun(now time.Time) {
 	for _, n := range m.st.Nodes {
 		if !n.Status.Terminal() {
-			return // still somebody at work
+			return // a node is still running
 		}
 	}
 	completed, failed := 0, ""
@@ -172,16 +171,16 @@ func (m *Machine) finish(now time.Time) {
 		m.completeRun(now, outputs)
 		return
 	}
-	m.failRun(now, failed)
+	m.failRunBySink(now, failed)
 }
 
-// completeRun tells the outputs of the sinks, merged in graph order.
+// completeRun emits the outputs of the sinks, merged in graph order.
 func (m *Machine) completeRun(now time.Time, outputs map[string]json.RawMessage) {
 	if len(outputs) == 0 {
-		m.emit(now, m.draft(wire.EventRunCompleted, "", m.trustOfSinks(), struct{}{}), true)
+		m.emit(now, m.newDraft(wire.EventRunCompleted, "", m.trustOfSinks(), struct{}{}), true)
 		return
 	}
-	m.tell(now, wire.EventRunCompleted, "", m.trustOfSinks(), nodePayloadOutputs{outputs})
+	m.emitData(now, wire.EventRunCompleted, "", m.trustOfSinks(), nodePayloadOutputs{outputs})
 }
 
 type nodePayloadOutputs struct {
@@ -196,9 +195,9 @@ func (m *Machine) trustOfSinks() wire.Trust {
 	return t
 }
 
-// failRun names the error of the failed sink, or of the first failed node when
+// failRunBySink ends the run with the error of the failed sink, or of the first failed node if
 // every sink was skipped because of it.
-func (m *Machine) failRun(now time.Time, failed string) {
+func (m *Machine) failRunBySink(now time.Time, failed string) {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		if failed == "" && m.st.Nodes[id].Status == runstate.NodeFailed {
@@ -209,5 +208,5 @@ func (m *Machine) failRun(now time.Time, failed string) {
 	if failed != "" {
 		e = m.st.Nodes[failed].Error
 	}
-	m.fail(now, failed, e)
+	m.endFailed(now, failed, e)
 }

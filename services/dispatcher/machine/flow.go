@@ -14,47 +14,47 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// carries reports whether an edge whose source completed carries: its condition, if
-// it has one, over the source's outputs and the variables as they are when the
-// target's turn comes (OpenWOP host contract §5.2).
+// edgeCarries reports whether an edge with a completed source is taken. Its condition, if any, is
+// evaluated over the source's outputs and the variables at the time when the target is checked
+// (OpenWOP host contract §5.2).
 //
-// A source that failed or was skipped has no outputs to judge; it counts as what it
-// is, so that an edge with a condition can take up a failure, too.
-func (m *Machine) carries(l workflow.Link) (bool, *wire.NodeError) {
+// A failed or skipped source has no outputs, so its condition is not evaluated. It counts by its
+// status, and an edge with a condition can handle a failure, too.
+func (m *Machine) edgeCarries(l workflow.Link) (bool, *wire.NodeError) {
 	c := m.plan.Flow.Condition(l.Edge.ID)
 	if c == nil {
 		return true, nil
 	}
-	if held, known := m.judged[l.Edge.ID]; known {
+	if held, known := m.conditions[l.Edge.ID]; known {
 		return held, nil
 	}
-	holds, err := c.Holds(m.st.Nodes[l.Edge.SourceNodeID].Outputs, m.visible(m.step(l.Edge.TargetNodeID).Node))
+	holds, err := c.Holds(m.st.Nodes[l.Edge.SourceNodeID].Outputs, m.visibleVariables(m.step(l.Edge.TargetNodeID).Node))
 	if err != nil {
 		return false, node.Invalid("the condition of edge %s: %s", l.Edge.ID, err)
 	}
 	if reads := c.Reads(); !reads.All && len(reads.Names) == 0 {
-		m.judged[l.Edge.ID] = holds // outputs stay as they are
+		m.conditions[l.Edge.ID] = holds // the result depends on outputs only, which do not change
 	}
 	return holds, nil
 }
 
-// steered is the meet of the variables that the conditions of a node's edges and the
-// expressions of its ports look at: that a node runs, and with what, is their doing.
-func (m *Machine) steered(step *workflow.Step) wire.Trust {
+// steeringTrust is the meet of the variables that the conditions of a node's edges and the
+// expressions of its ports read. They decide whether the node runs, and with which values.
+func (m *Machine) steeringTrust(step *workflow.Step) wire.Trust {
 	trust := wire.Trusted
 	for _, l := range step.In {
-		trust = trust.Meet(m.taint(m.plan.Flow.Condition(l.Edge.ID).Reads()))
+		trust = trust.Meet(m.taintOf(m.plan.Flow.Condition(l.Edge.ID).Reads()))
 	}
 	for port, pv := range step.Node.Inputs {
 		if pv.Type == workflow.PortExpression {
-			trust = trust.Meet(m.seen(step.Node.ID, port, nil))
+			trust = trust.Meet(m.expressionTrust(step.Node.ID, port, nil))
 		}
 	}
 	return trust
 }
 
-// taint is untrusted if any of the variables is.
-func (m *Machine) taint(read expr.Members) wire.Trust {
+// taintOf is untrusted if any of the read variables is.
+func (m *Machine) taintOf(read expr.Members) wire.Trust {
 	for name, tainted := range m.st.Tainted {
 		if tainted && read.Has(name) {
 			return wire.Untrusted
@@ -63,14 +63,14 @@ func (m *Machine) taint(read expr.Members) wire.Trust {
 	return wire.Trusted
 }
 
-// seen is the meet of all that the expression of a port can look at.
-func (m *Machine) seen(id, port string, taintedInputs map[string]bool) wire.Trust {
+// expressionTrust is the meet of all values that the expression of a port can read.
+func (m *Machine) expressionTrust(id, port string, taintedInputs map[string]bool) wire.Trust {
 	p, err := m.plan.Flow.Port(id, port)
 	if err != nil {
-		return wire.Trusted // it gives nothing
+		return wire.Trusted // such an expression has no value
 	}
 	reads := p.Reads()
-	trust := m.taint(reads["variables"])
+	trust := m.taintOf(reads["variables"])
 	for name := range taintedInputs {
 		if reads["inputs"].Has(name) {
 			trust = wire.Untrusted
@@ -84,28 +84,28 @@ func (m *Machine) seen(id, port string, taintedInputs map[string]bool) wire.Trus
 	return trust
 }
 
-// expression evaluates a port over what the node's edges carry, the variables and
-// the outputs of the nodes that have completed.
-func (m *Machine) expression(id, port string, edges map[string]json.RawMessage, tainted map[string]bool) (json.RawMessage, wire.Trust, *wire.NodeError) {
+// evalExpression evaluates a port's expression over the node's edges, the variables and the outputs
+// of completed nodes.
+func (m *Machine) evalExpression(id, port string, edges map[string]json.RawMessage, tainted map[string]bool) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	p, err := m.plan.Flow.Port(id, port)
 	if err != nil {
 		return nil, wire.Trusted, node.Invalid("node %s, port %s: %s", id, port, err)
 	}
-	trust := m.seen(id, port, tainted)
+	trust := m.expressionTrust(id, port, tainted)
 	outputs := map[string]expr.Object{}
 	for other, n := range m.st.Nodes {
 		if n.Status == runstate.NodeCompleted {
 			outputs[other] = n.Outputs
 		}
 	}
-	v, _, err := p.Eval(expr.NewValues(map[string]expr.Object{"inputs": edges, "variables": m.visible(m.step(id).Node)}, outputs, p))
+	v, _, err := p.Eval(expr.NewValues(map[string]expr.Object{"inputs": edges, "variables": m.visibleVariables(m.step(id).Node)}, outputs, p))
 	if err != nil {
 		return nil, trust, node.Invalid("node %s, port %s: %s", id, port, err)
 	}
 	return v, trust, nil
 }
 
-// hasExpression reports whether a port of the node is one.
+// hasExpression reports whether a port of the node is an expression.
 func hasExpression(n *workflow.Node) bool {
 	for _, pv := range n.Inputs {
 		if pv.Type == workflow.PortExpression {
@@ -115,8 +115,8 @@ func hasExpression(n *workflow.Node) bool {
 	return false
 }
 
-// edgePorts are copies of what edges carry, before the node's own ports overlay it;
-// nil where nobody looks at them.
+// edgePorts returns copies of the edges' values, before the node's own ports overlay them; nil if
+// no expression reads them.
 func edgePorts(n *workflow.Node, ports map[string]json.RawMessage, tainted map[string]bool) (map[string]json.RawMessage, map[string]bool) {
 	if !hasExpression(n) {
 		return nil, nil
@@ -124,14 +124,14 @@ func edgePorts(n *workflow.Node, ports map[string]json.RawMessage, tainted map[s
 	return maps.Clone(ports), maps.Clone(tainted)
 }
 
-// breachLoop tells of a loop that would go on for longer than it may, before the
-// node fails for it (OpenWOP host contract §3.4).
-func (m *Machine) breachLoop(now time.Time, id string, l *node.Loop) {
+// emitLoopBreach reports a loop that exceeds its limit, before its node fails (OpenWOP host
+// contract §3.4).
+func (m *Machine) emitLoopBreach(now time.Time, id string, l *node.Loop) {
 	if l == nil {
 		return
 	}
-	m.fact(now, wire.EventLoopbackLimit, id, loopPayload{NodeID: id, Iterations: l.Observed, Limit: l.Limit})
-	m.fact(now, wire.EventCapBreached, id, capPayload{Kind: "loop-iterations", Limit: l.Limit, Observed: l.Observed, NodeID: id})
+	m.emitFact(now, wire.EventLoopbackLimit, id, loopPayload{NodeID: id, Iterations: l.Observed, Limit: l.Limit})
+	m.emitFact(now, wire.EventCapBreached, id, capPayload{Kind: "loop-iterations", Limit: l.Limit, Observed: l.Observed, NodeID: id})
 }
 
 type loopPayload struct {
@@ -140,22 +140,21 @@ type loopPayload struct {
 	Limit      int64  `json:"limit"`
 }
 
-// overtime ends an attempt that has used up its time; false: it has not. The start
-// and the limit are in the log, so that whoever takes the run over ends it at the
-// same instant.
-func (m *Machine) overtime(now time.Time, id string, n *runstate.Node) bool {
+// enforceAttemptTimeout fails an attempt that exceeded its time limit; false if it has not. The log
+// has the start and the limit, so another dispatcher ends it at the same instant.
+func (m *Machine) enforceAttemptTimeout(now time.Time, id string, n *runstate.Node) bool {
 	if n.Status != runstate.NodeRunning || n.DelayMs > 0 || n.TimeoutMs <= 0 {
 		return false
 	}
 	m.FailNode(now, id, &wire.NodeError{
 		Code: string(fault.NodeTimeout), Message: fmt.Sprintf("the attempt did not end within %d ms, the node's timeoutMs", n.TimeoutMs), Retryable: true,
-	}, m.trust(id))
+	}, m.nodeTrust(id))
 	return true
 }
 
-// Carries reports whether an attempt of an effect is still the one that the run
-// waits for: not when its time was up, or the node was ended otherwise.
-func (m *Machine) Carries(e Effect) bool {
+// IsCurrent reports whether the run still waits for an attempt of an effect: it has not timed out,
+// and the node has not ended otherwise.
+func (m *Machine) IsCurrent(e Effect) bool {
 	n := m.st.Nodes[e.NodeID]
-	return m.live() && n != nil && n.Status == runstate.NodeRunning && n.Attempt == e.Attempt
+	return m.isLive() && n != nil && n.Status == runstate.NodeRunning && n.Attempt == e.Attempt
 }

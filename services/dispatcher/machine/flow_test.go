@@ -327,7 +327,7 @@ func TestTimeout_EndsAnAttemptAndRetries(t *testing.T) {
 	due, ok := m.Due()
 	require.True(t, ok)
 	require.Equal(t, at.Add(time.Second), due)
-	require.True(t, m.Carries(first[0]))
+	require.True(t, m.IsCurrent(first[0]))
 
 	// Another dispatcher that takes over when the time is up ends the attempt.
 	events, _ := m.Pending()
@@ -336,7 +336,7 @@ func TestTimeout_EndsAnAttemptAndRetries(t *testing.T) {
 	require.Equal(t, "node.retried@a", strings.Join(names(again), " "))
 	require.Contains(t, payloadOf(t, again, wire.EventNodeRetried), `"node_timeout"`)
 	require.Contains(t, payloadOf(t, again, wire.EventNodeRetried), `"delayMs":200`)
-	require.False(t, again.Carries(first[0]), "what it still brings is thrown away")
+	require.False(t, again.IsCurrent(first[0]), "what it still brings is thrown away")
 
 	again.Flushed()
 	second := again.Advance(due.Add(200 * time.Millisecond))

@@ -11,61 +11,61 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// lacksSecret ends a node whose type needs a secret that is not to be had; the node
-// never starts (OpenWOP host contract §5.7, which has this before the models).
-func (m *Machine) lacksSecret(now time.Time, id string, t node.Type, attempt int) bool {
+// failWithoutSecret fails a node whose type needs an unavailable secret. The node never starts
+// (OpenWOP host contract §5.7, which checks this before the models).
+func (m *Machine) failWithoutSecret(now time.Time, id string, t node.Type, attempt int) bool {
 	if len(t.Secrets) == 0 || m.plan.Secrets == nil {
 		return false
 	}
-	bad := m.plan.Secrets(m.st.Record, t.Secrets, m.dispatched(id, t))
+	bad := m.plan.Secrets(m.st.Record, t.Secrets, m.modelInput(id, t))
 	if bad != nil {
 		m.failNode(now, id, bad, attempt, wire.Trusted)
 	}
 	return bad != nil
 }
 
-// lacksPermission ends a node that may not ask its model; the node never starts (OpenWOP
-// host contract §5.7, which has this between secrets and what models can do).
-func (m *Machine) lacksPermission(now time.Time, id string, t node.Type, attempt int) bool {
+// failWithoutPermission fails a node that may not call its model. The node never starts (OpenWOP
+// host contract §5.7, which checks this between secrets and model capabilities).
+func (m *Machine) failWithoutPermission(now time.Time, id string, t node.Type, attempt int) bool {
 	if !t.AsksModel() || m.plan.Policy == nil {
 		return false
 	}
-	bad := m.plan.Policy(m.st.Record, m.dispatched(id, t))
+	bad := m.plan.Policy(m.st.Record, m.modelInput(id, t))
 	if bad != nil {
 		m.failNode(now, id, bad, attempt, wire.Trusted)
 	}
 	return bad != nil
 }
 
-// dispatched is what says which model a node would ask.
-func (m *Machine) dispatched(id string, t node.Type) node.Input {
+// modelInput returns the input that selects a node's model.
+func (m *Machine) modelInput(id string, t node.Type) node.Input {
 	return node.Input{NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable}
 }
 
-// lacksModel ends a node whose type requires what its model cannot do. What was
-// decided is an event before node.failed, and the node never starts (OpenWOP
-// envelope contract §16.3).
-func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int) bool {
+// failWithoutModel fails a node whose type requires a capability that its model lacks. An event
+// before node.failed records the decision, and the node never starts (OpenWOP envelope contract
+// §16.3).
+func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attempt int) bool {
 	if t.Needs == nil || m.plan.Gate == nil {
 		return false
 	}
-	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.dispatched(id, t))
+	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.modelInput(id, t))
 	if d, decided := o.Event(id, active); decided {
-		m.place(now, d, false) // the names of models are the author's words; nothing of it is from upstream
+		m.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
 	}
 	if o.Route != modelgate.Refuse {
 		return false
 	}
 	m.failNode(now, id, &wire.NodeError{
 		Code:    string(fault.CapabilityNotProvided),
-		Message: refusal(active, o),
-		Details: refusalDetails(active, o),
+		Message: gateMessage(active, o),
+		Details: gateDetails(active, o),
 	}, attempt, wire.Trusted)
 	return true
 }
 
-// refusal says what the node requires and why it is not there.
-func refusal(active modelgate.Model, o modelgate.Outcome) string {
+// gateMessage says what the node requires and why it is unavailable.
+func gateMessage(active modelgate.Model, o modelgate.Outcome) string {
 	missing := strings.Join(o.Missing, ", ")
 	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
 	if o.Unknown {
@@ -80,9 +80,8 @@ func refusal(active modelgate.Model, o modelgate.Outcome) string {
 	return why
 }
 
-// refusalDetails are for those who ask what was known of models then: the log has it as well,
-// where the catalogue has changed since.
-func refusalDetails(active modelgate.Model, o modelgate.Outcome) map[string]any {
+// gateDetails are recorded because the catalogue of models may change later.
+func gateDetails(active modelgate.Model, o modelgate.Outcome) map[string]any {
 	out := map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model}
 	if o.Catalogue != "" {
 		out["catalogue"] = o.Catalogue

@@ -176,7 +176,7 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	for _, e := range events {
 		folded.Apply(e)
 	}
-	require.True(t, m.Release("a"))
+	require.True(t, m.ReleaseEffects("a"))
 	folded.Remember(*m.Note())
 	other := machine.New(p, limits, folded)
 	again := other.Advance(at)

@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// ask suspends a node until somebody outside answers. A question the run has the answer
-// to is not asked again (OpenWOP host contract §6.1).
-func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+// suspendForAnswer suspends a node until it is answered from outside. A question that the run has
+// an answer to is not repeated (OpenWOP host contract §6.1).
+func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
 	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 	r, wrong := interrupt.From(t.Executes(), at, in.Config)
 	if len(wrong) > 0 {
@@ -25,7 +25,7 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 			m.failNode(now, id, denied, attempt, trust.Meet(known.Trust))
 			return
 		}
-		m.answered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
+		m.completeAnswered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
 		return
 	}
 	if shown, ok := in.Ports["input"]; ok {
@@ -37,52 +37,51 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 		return
 	}
 	if sure, ok := r.Confident(); ok { // OpenWOP host contract §6.1, low-confidence
-		m.answered(now, id, sure, attempt, trust)
+		m.completeAnswered(now, id, sure, attempt, trust)
 		return
 	}
-	m.open(now, at, r, trust)
+	m.openInterrupt(now, at, r, trust)
 }
 
-// answered ends a gate with what it puts out, which is bounded as that of any node.
-func (m *Machine) answered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
+// completeAnswered completes a gate with its outputs, which are limited like those of any node.
+func (m *Machine) completeAnswered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
 	out := node.Output{Ports: ports}
-	if bad := m.outputTooLarge(node.Effect, out); bad != nil {
+	if bad := m.checkOutputSize(node.Effect, out); bad != nil {
 		m.failNode(now, id, bad, attempt, trust)
 		return
 	}
-	m.complete(now, id, out, trust)
+	m.emitCompletion(now, id, out, trust)
 }
 
-// open records a question.
-func (m *Machine) open(now time.Time, at interrupt.Origin, r interrupt.Request, trust wire.Trust) {
-	_, events := interrupt.Open(at, r, now, trust.Meet(m.trust(at.NodeID)))
+// openInterrupt records a question.
+func (m *Machine) openInterrupt(now time.Time, at interrupt.Origin, r interrupt.Request, trust wire.Trust) {
+	_, events := interrupt.Open(at, r, now, trust.Meet(m.nodeTrust(at.NodeID)))
 	m.Emit(now, events...)
 }
 
-// suspendAskers lets a node wait whose model has asked something, and is not at work.
-func (m *Machine) suspendAskers(now time.Time) bool {
-	if m.beside {
+// suspendAsking suspends the first node whose model asked a question and whose effect has ended.
+func (m *Machine) suspendAsking(now time.Time) bool {
+	if m.external {
 		return false
 	}
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]
-		if n != nil && !m.asked[id] && m.Suspend(now, id) {
+		if n != nil && !m.handedOut[id] && m.Suspend(now, id) {
 			return true
 		}
 	}
 	return false
 }
 
-// Suspend lets a node wait for the answers to what its model has asked; false when it has
-// asked nothing.
+// Suspend suspends a node until its model's questions are answered; false if there are none.
 func (m *Machine) Suspend(now time.Time, id string) bool {
-	delete(m.asked, id) // an answer may have come before it could wait
+	delete(m.handedOut, id) // the answer may have arrived before the suspension
 	q, n := m.st.Open(id), m.st.Nodes[id]
 	if q == nil || n.Status != runstate.NodeRunning && n.Status != runstate.NodeStopped {
 		return false
 	}
-	m.tell(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key})
+	m.emitData(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key})
 	return true
 }
 
@@ -93,24 +92,24 @@ type suspendedPayload struct {
 	Key         string         `json:"key"`
 }
 
-// Resolve records what an answer at a node's interrupt led to: a note if it stays open, and
-// no event but that of an override, else how the node goes on.
+// Resolve records the result of an answer to a node's interrupt. If the interrupt stays open, that
+// is a note and the event of an override, else the node's continuation.
 func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	if !d.Outcome.Resolves() {
 		m.Emit(now, d.Events...)
 		if d.Note != nil {
-			m.remember(wire.Note{Said: strictjson.Render(d.Note)})
+			m.rememberNote(wire.Note{Said: strictjson.Render(d.Note)})
 		}
 		return
 	}
-	// Its model goes on when it knows all, and its next attempt when its time has come.
+	// The model continues after all answers, and the next attempt at its time.
 	waits := m.st.OpenCount(id) > 1 || m.st.Nodes[id].Status == runstate.NodeRetrying
 	for _, e := range d.Events {
 		if e.Type != wire.EventNodeResumed || !waits {
 			m.Emit(now, e)
 		}
 	}
-	m.wakes = true
+	m.wakeNeeded = true
 	switch n := m.st.Nodes[id]; {
 	case d.Failure != nil:
 		m.failNode(now, id, d.Failure, n.Attempt, d.Trust)
@@ -119,31 +118,31 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 			m.resolveUnknown(now, id, d)
 			return
 		}
-		m.hold(id) // its model is asked again, with the answer
+		m.holdEffect(id) // the model is called again with the answer
 	default:
-		m.answered(now, id, d.Outputs(), n.Attempt, d.Trust)
+		m.completeAnswered(now, id, d.Outputs(), n.Attempt, d.Trust)
 	}
 }
 
-// overdue does what is due at a node that waits: it takes its question to the next level,
-// or ends it. The level is in the log with the same append that moves its timer on, so it
-// comes once, whoever is there to see.
-func (m *Machine) overdue(now time.Time, id string) {
+// escalateOrExpire handles a due timer of a waiting node: it escalates the question to the next
+// level, or ends it. The same append records the level and moves the timer, so each level occurs
+// once.
+func (m *Machine) escalateOrExpire(now time.Time, id string) {
 	if i := m.st.Open(id); i != nil {
 		if e, ok := i.Escalate(now); ok {
 			m.Emit(now, e)
 			return
 		}
 	}
-	m.expire(now, id)
+	m.expireInterrupt(now, id)
 }
 
-// expire ends an interrupt that nobody answered in time. A node that waits without one is
-// torn: the history of its fork ends amid the answer, and the rest is nowhere.
-func (m *Machine) expire(now time.Time, id string) {
+// expireInterrupt ends an interrupt without an answer in time. A node that waits without an
+// interrupt is partial: the history of its fork ends within the answer, and the rest is missing.
+func (m *Machine) expireInterrupt(now time.Time, id string) {
 	if i := m.st.Open(id); i != nil {
 		m.Resolve(now, id, i.TimeOut(now))
 		return
 	}
-	m.unanswered(now, id)
+	m.failUnanswered(now, id)
 }

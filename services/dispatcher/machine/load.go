@@ -18,12 +18,12 @@ func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 		return nil, frame.Head{}, err
 	}
 	st := runstate.New(rec)
-	head, err := fold(st, frames[0].Head(), frames[1:])
+	head, err := applyFrames(st, frames[0].Head(), frames[1:])
 	return st, head, err
 }
 
-// Continue folds the frames that follow head into the state of the log up to there. The state is of
-// no use after an error. Errors: frame.ErrDamaged, also if the frames do not follow head.
+// Continue folds the frames that follow head into the state at head. After an error the state is
+// invalid. Errors: frame.ErrDamaged, also if the frames do not follow head.
 func Continue(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
 	at := head
 	for _, f := range frames {
@@ -36,11 +36,11 @@ func Continue(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame
 		}
 		at = f.Head()
 	}
-	return fold(st, head, frames)
+	return applyFrames(st, head, frames)
 }
 
-// fold folds frames whose chain was verified.
-func fold(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
+// applyFrames folds frames with a verified chain.
+func applyFrames(st *runstate.State, head frame.Head, frames []*frame.Frame) (frame.Head, error) {
 	for _, f := range frames {
 		events, err := f.Events()
 		if err != nil {

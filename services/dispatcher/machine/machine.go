@@ -1,13 +1,15 @@
-// Package machine is the run loop as a pure state machine: it folds events into
-// state and says which events come next. It knows no clock, log or network; the
-// executor around it appends what it says and carries out the effects it asks for.
+// Package machine is the run loop as a pure state machine: it folds events into state and derives
+// the next events. It uses no clock, log or network. The engine appends its events and performs its
+// effects.
 //
-// All steps that need nobody outside are taken at once and appended as one
-// frame, so that a run of pure nodes costs two frames however many nodes it has, as
-// long as what they tell is not large (bound.go).
+// All steps that need no effect are taken in one Advance and appended as one frame. A run of pure
+// nodes costs two frames, however many nodes it has, unless their events are large
+// (size_limits.go).
 package machine
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/protocol/modelgate"
@@ -21,131 +23,136 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Limits are the host's bounds on a run.
+// Limits are the host's limits on a run.
 type Limits struct {
-	// MaxNodeExecutions limits the transitions to started of runs whose record sets no limit,
-	// which are those of earlier versions; recursionLimit can only lower it.
+	// MaxNodeExecutions limits the node starts of runs whose record sets no limit, as in earlier
+	// versions. recursionLimit can only lower it.
 	MaxNodeExecutions int
 	// MaxDuration limits the time of such runs from run.started; runTimeoutMs can only lower it.
 	MaxDuration time.Duration
-	// MaxParallel bounds the effects of one run that execute at a time.
+	// MaxParallel limits the effects of one run that execute at a time.
 	MaxParallel int
 }
 
-// Plan is a definition made ready to execute.
+// Plan is a definition that is ready to execute.
 type Plan struct {
 	Def   *workflow.Definition
 	Graph *workflow.Graph
-	// Flow are the conditions and expressions of Def, compiled.
+	// Flow has the compiled conditions and expressions of Def.
 	Flow  *definition.Flow
 	Types node.Catalog
-	// Gate holds the model that a node would ask against what its type requires; nil:
-	// requirements are opaque.
+	// Gate checks a node's model against the requirements of its type; nil accepts every model.
 	Gate Gate
-	// Secrets looks for those that a type needs; nil: they are not looked for.
+	// Secrets checks that the secrets of a node type are available; nil disables the check.
 	Secrets Secrets
-	// Policy looks for a rule against the model that a node would ask; nil: there are no
-	// rules.
+	// Policy checks the operator's rules for a node's model; nil means no rules.
 	Policy Policy
-	// Provides are the runtime capabilities of the host.
-	Provides []string
+	// Capabilities are the runtime capabilities of the host.
+	Capabilities []string
 }
 
-// Gate decides one dispatch of a tenant's. The input has the node's config and the
-// run's configurable, which say what the active model is; the ref names the run's own
+// Gate decides whether a tenant's node may start with its model. The input contains the node's
+// config and the run's configurable, which select the active model. The ref names the run's own
 // keys.
 type Gate func(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
 
-// Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
-// can.
+// Secrets returns why the secrets that a node's type needs are unavailable; nil means available.
 type Secrets func(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError
 
-// Policy finds why a run's node may not ask the model that it would; nil: it may.
+// Policy returns why a node may not call its model; nil means allowed.
 type Policy func(r *wire.RunRecord, in node.Input) *wire.NodeError
 
-// Effect asks the executor to carry out a node.
+// Effect is a request to the engine to execute a node.
 type Effect struct {
 	NodeID  string
 	TypeID  string
 	Attempt int
 	Input   node.Input
-	// Trust is the meet of what the node's inputs come from.
+	// Trust is the meet of the sources of the node's inputs.
 	Trust wire.Trust
 	// Clarifications counts the node's accepted clarification requests so far.
 	Clarifications int
-	// Waits counts the node's waits for capacity in a row.
+	// Waits counts the node's consecutive waits for capacity.
 	Waits int
-	// Answered are the questions that the node's model asked, and that were answered.
+	// Answered are the answered questions of the node's model.
 	Answered []*runstate.Interrupt
-	// Fallback is the model that is asked instead of the node's own; nil: none. Where
-	// the log does not tell its names, Needs does.
+	// Fallback is the model to call instead of the node's own; nil means none. If the log does not
+	// contain its name, Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
-	// Retries are those that an executor announced which was lost.
+	// Retries are the retries that a lost executor announced.
 	Retries []runstate.Retry
-	// Spawn is the run to start; nil: the effect is another one.
+	// Spawn is the run to start; nil for other effects.
 	Spawn *Spawn
 }
 
-// Machine is one run in execution. Not safe for concurrent use: one goroutine,
-// the run's only writer, owns it.
+// Machine is one run in execution. It is not safe for concurrent use: the goroutine of the run's
+// only writer owns it.
 type Machine struct {
 	plan   Plan
 	limits Limits
 	st     *runstate.State
-	// pending are events that are applied to the state and not yet appended.
+	// pending are events that are applied to the state and not appended.
 	pending []wire.Event
-	// clean tells for each pending event that it holds ids and numbers only,
-	// nothing that could carry a secret.
+	// clean reports for each pending event that it contains only ids and numbers, which cannot be
+	// secrets.
 	clean []bool
-	// unsent counts the bytes of pending, and more says that the machine has stopped only to
-	// have them appended.
-	unsent int
-	more   bool
-	// given is how much of pending came from outside, before Advance went on from it, and
-	// givenKind the kind of the frame that makes.
-	given     int
-	givenKind subject.Kind
-	// note goes into the log with what is pending.
+	// pendingBytes counts the payload bytes of pending. appendFirst reports that the machine
+	// stopped only because they must be appended.
+	pendingBytes int
+	appendFirst  bool
+	// externalCount is the number of pending events that came from outside, before Advance derived
+	// others. externalKind is the kind of the frame that they make.
+	externalCount int
+	externalKind  subject.Kind
+	// note is appended with the pending events.
 	note *wire.Note
-	// wakes is set when somebody must take the run up.
-	wakes bool
-	// asked are the running nodes whose effect has been handed out.
-	asked map[string]bool
-	// beside is set where somebody else may be carrying out the run, carried where
-	// somebody is.
-	beside, carried bool
-	// judged are the conditions that were judged and cannot come to anything else.
-	judged map[string]bool
-	// recovered is set once lost effects have been looked after, recovering until that is
-	// appended.
+	// wakeNeeded is set when the frame must enqueue the run.
+	wakeNeeded bool
+	// handedOut are the running nodes whose effect was returned by Advance.
+	handedOut map[string]bool
+	// external is set if another session may execute the run, executing if one does.
+	external, executing bool
+	// conditions are the results of conditions that cannot change any more.
+	conditions map[string]bool
+	// recovered is set once lost effects are handled, recovering until their events are appended.
 	recovered, recovering bool
-	// tape is set in a replay. cut is set in a branch whose history ends where the fork's
-	// does, and mended once that end was looked after.
-	tape, cut *Tape
-	mended    bool
+	// history is the source's history in a replay. branchHistory is the source's history in a
+	// branch that may end within a step. repaired is set once that end is handled.
+	history, branchHistory *History
+	repaired               bool
 }
 
-// New makes the machine of a run from its folded state.
+// New returns the machine of a run from its folded state.
 func New(plan Plan, limits Limits, st *runstate.State) *Machine {
-	return &Machine{plan: plan, limits: limits, st: st, asked: map[string]bool{}, judged: map[string]bool{}}
+	return &Machine{plan: plan, limits: limits, st: st, handedOut: map[string]bool{}, conditions: map[string]bool{}}
 }
 
-// State is the run's state, pending events included. The caller must not change it.
+// NewWithoutDefinition returns a machine that can only end its run. That needs no definition, which
+// may be missing. Its steps are the started nodes, by id.
+func NewWithoutDefinition(limits Limits, st *runstate.State) *Machine {
+	g := &workflow.Graph{}
+	for _, id := range slices.Sorted(maps.Keys(st.Nodes)) {
+		g.Steps = append(g.Steps, workflow.Step{Node: &workflow.Node{ID: id}})
+	}
+	return New(Plan{Def: &workflow.Definition{}, Graph: g}, limits, st)
+}
+
+// State is the run's state, including pending events. The caller must not change it.
 func (m *Machine) State() *runstate.State { return m.st }
 
-// Pending are the events to append next, and for each whether it is clean.
+// Pending returns the events to append next, and for each whether it is clean.
 func (m *Machine) Pending() (events []wire.Event, clean []bool) { return m.pending, m.clean }
 
-// Given is how many of the pending events came from outside: the others follow from them.
-// The kind is that of the frame that they make by themselves.
-func (m *Machine) Given() (n int, kind subject.Kind) { return m.given, m.givenKind }
+// ExternalEvents returns the number of pending events that came from outside; the others are
+// derived from them. The kind is that of the frame that they make by themselves.
+func (m *Machine) ExternalEvents() (n int, kind subject.Kind) { return m.externalCount, m.externalKind }
 
-// Note is what goes into the log with what is pending; nil: nothing.
+// Note is the note of the next frame; nil means none.
 func (m *Machine) Note() *wire.Note { return m.note }
 
-// remember folds a note in, and has it appended.
-func (m *Machine) remember(n wire.Note) {
+// rememberNote applies a note and adds it to the next frame.
+func (m *Machine) rememberNote(n wire.Note) {
 	m.st.Remember(n)
 	if m.note != nil {
 		n.Held, n.Begun = m.note.Held, m.note.Begun
@@ -153,87 +160,85 @@ func (m *Machine) remember(n wire.Note) {
 	m.note = &n
 }
 
-// Beside makes the machine one that changes a run which somebody else may be carrying
-// out: it recovers nothing.
-func (m *Machine) Beside() *Machine {
-	m.beside, m.recovered, m.carried = true, true, m.effectRunning()
+// ForExternalChange marks the machine as one that changes a run which another session may execute.
+// It recovers nothing.
+func (m *Machine) ForExternalChange() *Machine {
+	m.external, m.recovered, m.executing = true, true, m.hasRunningEffect()
 	return m
 }
 
-// Flushed forgets what is pending after it was appended.
+// Flushed drops the pending events after they were appended.
 func (m *Machine) Flushed() {
-	m.pending, m.clean, m.given, m.note, m.wakes, m.recovering = nil, nil, 0, nil, false, false
-	m.unsent = 0
+	m.pending, m.clean, m.externalCount, m.note, m.wakeNeeded, m.recovering = nil, nil, 0, nil, false, false
+	m.pendingBytes = 0
 }
 
-// Adopt folds events that somebody else appended to the run's log for us: the
-// acceptor, which records what it accepts.
+// Adopt folds events that the acceptor appended for this machine.
 func (m *Machine) Adopt(events []wire.Event) {
 	for _, e := range events {
 		m.st.Apply(e)
 	}
 }
 
-// Refold replaces the state by the one folded from the log, after the redactor
-// changed what was appended. Effects that were asked for and not begun are
-// forgotten; Advance asks for them again, with what is in the log.
-func (m *Machine) Refold(st *runstate.State, notBegun []Effect) {
+// ReplaceState replaces the state by the one folded from the log, for example after the redactor
+// changed events. Advance returns the effects in notBegun again, with inputs from the log.
+func (m *Machine) ReplaceState(st *runstate.State, notBegun []Effect) {
 	m.st = st
-	clear(m.judged)
-	if m.recovering { // it is not in the log
+	clear(m.conditions)
+	if m.recovering { // the recovery is not in the log
 		m.recovered = false
 	}
 	m.Flushed()
 	for _, e := range notBegun {
-		delete(m.asked, e.NodeID)
+		delete(m.handedOut, e.NodeID)
 	}
 }
 
-// step is a node's place in the graph; id must be of the definition.
+// step returns a node's step in the graph; id must be in the definition.
 func (m *Machine) step(id string) *workflow.Step {
 	i, _ := m.plan.Graph.Lookup(id)
 	return &m.plan.Graph.Steps[i]
 }
 
-// FrameKind is the kind of the frame that what is pending makes. A run somebody is
-// carrying out an effect for is not handed out again: whoever does it finds the frame.
+// FrameKind is the kind of the frame of the pending events. A run whose effect a session executes
+// is not enqueued again: that session finds the frame.
 func (m *Machine) FrameKind() subject.Kind {
 	switch {
 	case m.st.Status.Terminal():
 		return subject.End
 	case m.note != nil && m.note.Cancel != nil:
-		return subject.Wake // whoever takes it up sees the cancellation through
-	case m.wakes && m.beside && !m.carried:
+		return subject.Wake // the next session completes the cancellation
+	case m.wakeNeeded && m.external && !m.executing:
 		return subject.Wake
 	default:
 		return subject.Step
 	}
 }
 
-func (m *Machine) effectRunning() bool {
+func (m *Machine) hasRunningEffect() bool {
 	for id, n := range m.st.Nodes {
-		if n.Status == runstate.NodeRunning && m.performed(id, n) {
+		if n.Status == runstate.NodeRunning && m.needsExecutor(id, n) {
 			return true
 		}
 	}
 	return false
 }
 
-// performed reports whether a running node takes somebody outside the machine. One that
-// waits for its child does not.
-func (m *Machine) performed(id string, n *runstate.Node) bool {
+// needsExecutor reports whether a running node needs the engine. A node that waits for its child
+// does not.
+func (m *Machine) needsExecutor(id string, n *runstate.Node) bool {
 	switch m.plan.Types[n.TypeID].Class {
 	case node.Effect:
 		return true
 	case node.Spawns:
-		_, there := Expected(m.st, id)
+		_, there := ExpectedChild(m.st, id)
 		return !there
 	default:
 		return false
 	}
 }
 
-// Emit places drafts of an effect after what is pending and folds them in.
+// Emit adds drafts of an effect to the pending events.
 func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 	for _, d := range drafts {
 		m.emit(now, d, false)
@@ -241,59 +246,59 @@ func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 }
 
 func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
-	m.place(now, m.tagged(d), clean)
+	m.placeEvent(now, m.withTrust(d), clean)
 }
 
-// Tagged are drafts as Emit would tag them, for somebody else who appends them for us.
-func (m *Machine) Tagged(drafts []wire.Draft) []wire.Draft {
+// WithTrust returns drafts with the trust tags of Emit, for the acceptor to append.
+func (m *Machine) WithTrust(drafts []wire.Draft) []wire.Draft {
 	out := make([]wire.Draft, len(drafts))
 	for i, d := range drafts {
-		out[i] = m.tagged(d)
+		out[i] = m.withTrust(d)
 	}
 	return out
 }
 
-// tagged lets a draft's trust fall: nothing of an untrusted run is better than what it was
-// given, and nothing of a node better than what it told before.
-func (m *Machine) tagged(d wire.Draft) wire.Draft {
+// withTrust lowers a draft's trust: to that of an untrusted run, and to that of the node's earlier
+// events.
+func (m *Machine) withTrust(d wire.Draft) wire.Draft {
 	if n := m.st.Nodes[d.NodeID]; m.st.Record.TrustBoundary == wire.Untrusted || n != nil && n.Trust == wire.Untrusted {
 		d.Trust = wire.Untrusted
 	}
 	return d
 }
 
-// place is emit for what has no trust tag, whatever it is about.
-func (m *Machine) place(now time.Time, d wire.Draft, clean bool) {
-	if m.tape != nil {
-		m.compare(now, d)
+// placeEvent adds a draft without changing its trust.
+func (m *Machine) placeEvent(now time.Time, d wire.Draft, clean bool) {
+	if m.history != nil {
+		m.compareWithSource(now, d)
 	}
 	e := d.Place(m.st.Record.RunID, m.st.Next, now)
-	if m.tape != nil && clocked(m.st.Record, d.Type) {
-		e.SourceTime = m.tape.clock(d.Type, d.NodeID)
+	if m.history != nil && keepsSourceTime(m.st.Record, d.Type) {
+		e.SourceTime = m.history.sourceTime(d.Type, d.NodeID)
 	}
 	m.st.Apply(e)
-	if m.tape != nil {
-		m.tape.saw(e)
+	if m.history != nil {
+		m.history.follow(e)
 	}
-	m.unsent += len(e.Payload)
+	m.pendingBytes += len(e.Payload)
 	m.pending = append(m.pending, e)
 	m.clean = append(m.clean, clean)
 }
 
-// fact emits an event of the run loop's own: ids and numbers only.
-func (m *Machine) fact(now time.Time, t wire.EventType, nodeID string, payload any) {
-	m.emit(now, m.draft(t, nodeID, wire.Trusted, payload), true)
+// emitFact emits an event of the run loop that contains only ids and numbers.
+func (m *Machine) emitFact(now time.Time, t wire.EventType, nodeID string, payload any) {
+	m.emit(now, m.newDraft(t, nodeID, wire.Trusted, payload), true)
 }
 
-// tell emits an event of the run loop's that carries user data.
-func (m *Machine) tell(now time.Time, t wire.EventType, nodeID string, trust wire.Trust, payload any) {
-	m.emit(now, m.draft(t, nodeID, trust, payload), false)
+// emitData emits an event of the run loop that contains user data.
+func (m *Machine) emitData(now time.Time, t wire.EventType, nodeID string, trust wire.Trust, payload any) {
+	m.emit(now, m.newDraft(t, nodeID, trust, payload), false)
 }
 
-// draft is no more trusted than the node it is about.
-func (m *Machine) draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
+// newDraft returns a draft that is at most as trusted as its node.
+func (m *Machine) newDraft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
 	if nodeID != "" {
-		trust = trust.Meet(m.trust(nodeID))
+		trust = trust.Meet(m.nodeTrust(nodeID))
 	}
 	return wire.Draft{Type: t, NodeID: nodeID, Payload: strictjson.Render(payload), Trust: untrustedOnly(trust)}
 }

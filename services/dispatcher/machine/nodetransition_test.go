@@ -141,9 +141,9 @@ func TestNodeTransition_ThereIsNoOther(t *testing.T) {
 		"complete": doneCall,
 		"fail":     failOnce,
 		"suspend":  func(_ *testing.T, m *machine.Machine) { m.Suspend(at, "a") },
-		"dispatch": func(_ *testing.T, m *machine.Machine) { m.Dispatched(at, "a", machine.Spawn{RunID: "run_c"}) },
+		"dispatch": func(_ *testing.T, m *machine.Machine) { m.RecordDispatch(at, "a", machine.Spawn{RunID: "run_c"}) },
 		"hear": func(_ *testing.T, m *machine.Machine) {
-			m.Heard(at, "a", machine.Report{RunID: "run_c", Status: wire.StatusCompleted})
+			m.ApplyReport(at, "a", machine.Report{RunID: "run_c", Status: wire.StatusCompleted})
 		},
 		"advance":  claim,
 		"wait":     unanswered,

@@ -12,32 +12,32 @@ type pausedPayload struct {
 	DrainPolicy wire.DrainPolicy `json:"drainPolicy"`
 }
 
-// Pause stops a running run: at once, or as soon as nothing is at work. Until then it is
-// remembered, and no node starts.
+// Pause pauses a run: immediately, or once no node is running. Until then the request is in a note,
+// and no node starts.
 func (m *Machine) Pause(now time.Time, policy wire.DrainPolicy, reason, by string) {
-	if policy == wire.DrainNot || !m.atWork() {
-		m.pause(now, policy, reason)
+	if policy == wire.DrainNot || !m.hasRunningNode() {
+		m.emitPaused(now, policy, reason)
 		return
 	}
-	m.remember(wire.Note{Pause: &wire.PauseNote{Reason: reason, By: by, At: wire.FormatTime(now)}})
-	m.wakes = true // it may be asleep, and its pause due by a timer
+	m.rememberNote(wire.Note{Pause: &wire.PauseNote{Reason: reason, By: by, At: wire.FormatTime(now)}})
+	m.wakeNeeded = true // the run may wait, and a timer may complete the pause
 }
 
-func (m *Machine) pause(now time.Time, policy wire.DrainPolicy, reason string) {
-	m.tell(now, wire.EventRunPaused, "", wire.Trusted, pausedPayload{Reason: reason, DrainPolicy: policy})
+func (m *Machine) emitPaused(now time.Time, policy wire.DrainPolicy, reason string) {
+	m.emitData(now, wire.EventRunPaused, "", wire.Trusted, pausedPayload{Reason: reason, DrainPolicy: policy})
 }
 
-// Resume lets a paused run go on. Nodes whose attempt the pause cut begin anew.
+// Resume continues a paused run. Attempts that the pause stopped start again.
 func (m *Machine) Resume(now time.Time, reason string) {
-	m.tell(now, wire.EventRunResumed, "", wire.Trusted, struct {
+	m.emitData(now, wire.EventRunResumed, "", wire.Trusted, struct {
 		Reason string `json:"reason,omitempty"`
 	}{reason})
-	m.wakes = true
+	m.wakeNeeded = true
 }
 
-// atWork reports whether a node is being executed. One that waits for its next attempt is
-// not, nor is one that waits for its child.
-func (m *Machine) atWork() bool {
+// hasRunningNode reports whether a node is executed. A node that waits for its next attempt or its
+// child is not.
+func (m *Machine) hasRunningNode() bool {
 	for _, n := range m.st.Nodes {
 		if n.Status == runstate.NodeRunning && n.Child == nil {
 			return true
@@ -46,17 +46,16 @@ func (m *Machine) atWork() bool {
 	return false
 }
 
-// pauseDrained ends the wait of a pause once nothing is at work. A run that has nothing
-// left to start ends instead.
-func (m *Machine) pauseDrained(now time.Time) {
-	if p := m.st.Pausing; p != nil && !m.st.Status.Terminal() && !m.atWork() {
-		m.pause(now, wire.DrainCurrent, p.Reason)
+// finishPause pauses a run once no node is running. A run with nothing left to start ends instead.
+func (m *Machine) finishPause(now time.Time) {
+	if p := m.st.Pausing; p != nil && !m.st.Status.Terminal() && !m.hasRunningNode() {
+		m.emitPaused(now, wire.DrainCurrent, p.Reason)
 	}
 }
 
-// restart begins the attempts anew that a pause has cut. One whose answer is in the log
-// stays the same attempt, so that nobody is asked twice.
-func (m *Machine) restart(now time.Time) bool {
+// restartStopped starts a stopped attempt again. An attempt whose answer is in the log keeps its
+// number, so that its model is not called twice.
+func (m *Machine) restartStopped(now time.Time) bool {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]

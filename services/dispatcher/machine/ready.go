@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// verdict is what a node's upstreams allow.
+// verdict is the result of a node's trigger rule.
 type verdict int
 
 const (
@@ -28,32 +28,32 @@ type tally struct{ total, completed, failed, skipped int }
 
 func (t tally) allTerminal() bool { return t.completed+t.failed+t.skipped == t.total }
 
-// readiness applies the node's trigger rule to its upstreams (OpenWOP host
-// contract §5.2). A disabled node is skipped, and so reads to its successors. The
-// reason is why it is skipped, or why it cannot be told.
+// readiness applies the node's trigger rule to its upstreams (OpenWOP host contract §5.2). A
+// disabled node is skipped, and counts as skipped for its successors. reason is why the node is
+// skipped, or why the rule cannot be evaluated.
 func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
 	if step.Node.Disabled {
 		return skip, "disabled"
 	}
-	t, bad := m.tallyOf(step.In)
+	t, bad := m.countUpstreams(step.In)
 	if bad != nil {
 		return broken, bad.Message
 	}
 	if t.total == 0 {
 		return ready, ""
 	}
-	v := judge(step.Rule, t)
+	v := applyRule(step.Rule, t)
 	if v == skip {
 		return skip, "trigger rule " + string(step.Rule) + " not met"
 	}
 	return v, ""
 }
 
-// tallyOf counts an edge whose condition is false as a skipped upstream.
-func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
+// countUpstreams counts an edge whose condition is false as a skipped upstream.
+func (m *Machine) countUpstreams(in []workflow.Link) (tally, *wire.NodeError) {
 	var t tally
 	for _, l := range in {
-		if l.Back { // the first pass does not wait for an edge that closes a loop
+		if l.Back { // the first pass ignores edges that close a loop
 			continue
 		}
 		t.total++
@@ -63,7 +63,7 @@ func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
 		}
 		switch n.Status {
 		case runstate.NodeCompleted:
-			carries, bad := m.carries(l)
+			carries, bad := m.edgeCarries(l)
 			switch {
 			case bad != nil:
 				return t, bad
@@ -81,23 +81,23 @@ func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
 	return t, nil
 }
 
-// judge is the table of trigger rules.
-func judge(rule workflow.TriggerRule, t tally) verdict {
+// applyRule is the table of trigger rules.
+func applyRule(rule workflow.TriggerRule, t tally) verdict {
 	switch rule {
 	case workflow.AnySuccess:
-		return pick(t.completed > 0, t.allTerminal())
+		return pickVerdict(t.completed > 0, t.allTerminal())
 	case workflow.AllComplete:
-		return pick(t.allTerminal(), false)
+		return pickVerdict(t.allTerminal(), false)
 	case workflow.NoneFailed:
-		return pick(t.allTerminal() && t.failed == 0, t.failed > 0)
+		return pickVerdict(t.allTerminal() && t.failed == 0, t.failed > 0)
 	case workflow.AnyFailed:
-		return pick(t.failed > 0, t.allTerminal())
+		return pickVerdict(t.failed > 0, t.allTerminal())
 	default: // all_success
-		return pick(t.allTerminal() && t.failed == 0 && t.completed > 0, t.allTerminal())
+		return pickVerdict(t.allTerminal() && t.failed == 0 && t.completed > 0, t.allTerminal())
 	}
 }
 
-func pick(isReady, isSkip bool) verdict {
+func pickVerdict(isReady, isSkip bool) verdict {
 	switch {
 	case isReady:
 		return ready
@@ -108,12 +108,12 @@ func pick(isReady, isSkip bool) verdict {
 	}
 }
 
-// input gathers what a node sees: what its edges carry, overlaid by its own
-// ports; and the trust of where that comes from.
-func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
+// gatherInput returns a node's input: the values of its edges, overlaid by its own ports, and the
+// trust of their sources.
+func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	step := m.step(id)
 	def := step.Node
-	r, trust := m.st.Record, m.trust(id)
+	r, trust := m.st.Record, m.nodeTrust(id)
 	ports, tainted, origins := map[string]json.RawMessage{}, map[string]bool{}, map[string]untrusted.Mark{}
 	take := func(name string, v json.RawMessage, t wire.Trust, source string) {
 		ports[name] = v
@@ -121,7 +121,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		delete(origins, name)
 		if t == wire.Untrusted {
 			tainted[name] = true
-			if o := m.origin(source); o.Source != "" {
+			if o := m.originOf(source); o.Source != "" {
 				origins[name] = o
 			}
 		}
@@ -131,8 +131,8 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		if src == nil || src.Status != runstate.NodeCompleted {
 			continue
 		}
-		if carries, bad := m.carries(l); bad != nil || !carries {
-			continue // a condition that cannot be evaluated has failed the node before
+		if carries, bad := m.edgeCarries(l); bad != nil || !carries {
+			continue // a failing condition has failed the node before
 		}
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
 			take(l.Edge.TargetInput, v, src.Trust, l.Edge.SourceNodeID)
@@ -140,14 +140,14 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	}
 	edges, edgesTainted := edgePorts(def, ports, tainted)
 	size := 0
-	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
+	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // sorted: the first error is the same on every replay
 		pv := def.Inputs[name]
-		v, t, bad := m.port(id, name, pv)
+		v, t, bad := m.resolvePort(id, name, pv)
 		if pv.Type == workflow.PortExpression {
-			v, t, bad = m.expression(id, name, edges, edgesTainted)
+			v, t, bad = m.evalExpression(id, name, edges, edgesTainted)
 		}
 		if size += len(v); bad == nil {
-			bad = tooLarge(size, maxInputBytes, "the inputs of the node are")
+			bad = checkSize(size, maxInputBytes, "the inputs of the node are")
 		}
 		if bad != nil {
 			return node.Input{}, trust, bad
@@ -156,20 +156,20 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			take(name, v, t, pv.NodeID)
 		}
 	}
-	if bad := tooLarge(sizeOf(ports), maxInputBytes, "the inputs of the node are"); bad != nil {
+	if bad := checkSize(sizeOf(ports), maxInputBytes, "the inputs of the node are"); bad != nil {
 		return node.Input{}, trust, bad
 	}
 	in := node.Input{
-		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visible(def),
+		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visibleVariables(def),
 		RunInputs: r.Inputs, Configurable: r.Configurable,
 		UntrustedPorts: tainted, UntrustedVariables: m.st.Tainted, Origins: origins, Versions: m.st.Pins,
 	}
-	m.showChannels(step, &in)
+	m.addChannels(step, &in)
 	return in, trust, nil
 }
 
-// origin is who outside made what a node gives; the zero Mark for no node.
-func (m *Machine) origin(id string) untrusted.Mark {
+// originOf returns the external origin of a node's output; the zero Mark for no node.
+func (m *Machine) originOf(id string) untrusted.Mark {
 	if _, ok := m.plan.Graph.Lookup(id); !ok {
 		return untrusted.Mark{}
 	}
@@ -178,12 +178,10 @@ func (m *Machine) origin(id string) untrusted.Mark {
 	return node.Origin(t.Executes(), t.Configure(n.Config))
 }
 
-// trust is the meet of all that leads to a node, and of what it has made so far.
-// What an upstream brought about counts however it ended: that a node runs because
-// another was refused is that other's doing (OpenWOP envelope contract §12).
-func (m *Machine) trust(id string) wire.Trust {
-	// Any node may look at the run's inputs, so in an untrusted run nothing that a
-	// node makes is trusted.
+// nodeTrust is the meet of all that leads to a node, and of its earlier events. An upstream counts
+// however it ended: it decides whether the node runs (OpenWOP envelope contract §12).
+func (m *Machine) nodeTrust(id string) wire.Trust {
+	// Any node may read the run's inputs, so an untrusted run has no trusted values.
 	trust := wire.Trusted.Meet(m.st.Record.TrustBoundary)
 	if n := m.st.Nodes[id]; n != nil {
 		trust = trust.Meet(n.Trust)
@@ -194,7 +192,7 @@ func (m *Machine) trust(id string) wire.Trust {
 			trust = trust.Meet(src.Trust)
 		}
 	}
-	trust = trust.Meet(m.steered(step))
+	trust = trust.Meet(m.steeringTrust(step))
 	for _, pv := range step.Node.Inputs {
 		switch pv.Type {
 		case workflow.PortVariable:
@@ -208,27 +206,27 @@ func (m *Machine) trust(id string) wire.Trust {
 	return trust
 }
 
-// port resolves one port value; nil when it is optional and has none.
-func (m *Machine) port(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
+// resolvePort resolves one port value; nil if it is optional and missing.
+func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	switch pv.Type {
 	case workflow.PortStatic:
 		return pv.Value, wire.Trusted, nil
 	case workflow.PortVariable:
-		if bad := m.mayRead(id, pv.VariableName); bad != nil {
+		if bad := m.checkRead(id, pv.VariableName); bad != nil {
 			return nil, wire.Trusted, bad
 		}
 		if v, ok := m.st.Variables[pv.VariableName]; ok {
 			return v, trustOf(m.st.Tainted[pv.VariableName]), nil
 		}
-		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: variable %q has no value", id, name, pv.VariableName)
+		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: variable %q has no value", id, name, pv.VariableName)
 	case workflow.PortConnection:
 		if src := m.st.Nodes[pv.NodeID]; src != nil {
 			if v, ok := src.Outputs[pv.OutputKey]; ok {
 				return v, src.Trust, nil
 			}
 		}
-		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
-	default: // an expression has its own way
+		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
+	default: // expressions are evaluated by evalExpression
 		return nil, wire.Trusted, nil
 	}
 }
@@ -240,7 +238,7 @@ func trustOf(tainted bool) wire.Trust {
 	return wire.Trusted
 }
 
-func missing(optional bool, format string, args ...any) *wire.NodeError {
+func missingValue(optional bool, format string, args ...any) *wire.NodeError {
 	if optional {
 		return nil
 	}

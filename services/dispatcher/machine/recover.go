@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// recoverNodes decides about the effects that a lost executor had begun and whose result is
-// not in the log. Each node follows its policy for unknown outcomes. A node whose answer is
-// in the log keeps its attempt, and with it the ids of the answer. A node whose effect is
-// held goes on: nothing was sent. A node whose type is gone fails.
+// recoverNodes handles the effects that a lost executor had begun and whose result is not in the
+// log. Each node follows its policy for unknown outcomes. A node whose answer is in the log keeps
+// its attempt, and with it the ids of the answer. A node whose effect is held continues: nothing
+// was sent. A node whose type is missing fails.
 func (m *Machine) recoverNodes(now time.Time) {
 	if m.recovered || m.st.Status != wire.StatusRunning {
 		return
@@ -30,25 +30,25 @@ func (m *Machine) recoverNodes(now time.Time) {
 		}
 		t, known := m.plan.Types[n.TypeID]
 		if !known {
-			m.failNode(now, id, unsupported(n.TypeID), n.Attempt, wire.Trusted)
+			m.failNode(now, id, unsupportedType(n.TypeID), n.Attempt, wire.Trusted)
 			continue
 		}
-		if t.Class == node.Effect && m.outcomeUnknown(now, id, n) {
+		if t.Class == node.Effect && m.isOutcomeUnknown(now, id, n) {
 			m.settleUnknown(now, id, n, t)
 		}
 	}
 }
 
-// outcomeUnknown reports whether a running effect may have been sent by an executor that is
-// gone. The time of an attempt that is over ends it as node_timeout instead.
-func (m *Machine) outcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
+// isOutcomeUnknown reports whether a lost executor may have sent a running effect. An attempt that
+// exceeded its time limit fails with node_timeout instead.
+func (m *Machine) isOutcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
 	switch {
-	case m.asked[id], m.hasAnswer(id), m.st.Open(id) != nil:
+	case m.handedOut[id], m.hasAnswer(id), m.st.Open(id) != nil:
 		return false
 	case n.TimeoutMs > 0 && n.DelayMs == 0 && !now.Before(n.Due()):
 		return false
 	default:
-		return !n.Held || n.Chunked // a fork has the beginning of its source's text
+		return !n.Held || n.Chunked // a fork has the first chunks of its source
 	}
 }
 
@@ -61,24 +61,24 @@ func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t no
 	case policy == workflow.OutcomeAsk:
 		m.askUnknown(now, id, n, t)
 	default:
-		m.failNode(now, id, m.unknown(id, n, t), n.Attempt, m.trust(id))
+		m.failNode(now, id, m.unknownOutcome(id, n, t), n.Attempt, m.nodeTrust(id))
 	}
 }
 
-// repeatCall sends the call of a node again, visibly. Usually a fresh attempt begins, which
-// takes none of the node's retries. An emission with recorded rounds keeps its attempt:
-// rounds that are over are not repeated (OpenWOP envelope contract §14.3).
+// repeatCall sends the call of a node again, and records that. Usually a new attempt starts, which
+// uses none of the node's retries. An emission with recorded rounds keeps its attempt: completed
+// rounds are not repeated (OpenWOP envelope contract §14.3).
 func (m *Machine) repeatCall(now time.Time, id string, n *runstate.Node, t node.Type) {
-	lost := m.unknown(id, n, t)
+	lost := m.unknownOutcome(id, n, t)
 	if !n.Chunked && (n.Rounds > 0 || len(n.Retries) > 0) {
-		m.tell(now, wire.EventLogAppended, id, wire.Trusted, repeatedPayload{
+		m.emitData(now, wire.EventLogAppended, id, wire.Trusted, repeatedPayload{
 			Level: "warn", Message: "the call in flight is sent again: " + lost.Message, NodeID: id, Fields: lost.Details,
 		})
 		return
 	}
 	lost.Retryable = true
 	next := n.Attempt + 1
-	m.tell(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{NodeID: id, Attempt: next, LastError: lost})
+	m.emitData(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{NodeID: id, Attempt: next, LastError: lost})
 	m.startNode(now, id, next)
 }
 
@@ -89,9 +89,9 @@ type repeatedPayload struct {
 	Fields  map[string]any `json:"fields"`
 }
 
-// unsupported is the failure of a node whose type this host does not have. Creation
-// refuses such workflows; a definition can outlive a pack.
-func unsupported(typeID string) *wire.NodeError {
+// unsupportedType is the error of a node whose type this host lacks. Creation rejects such
+// workflows, but a definition can outlive a pack.
+func unsupportedType(typeID string) *wire.NodeError {
 	return &wire.NodeError{
 		Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
 	}
@@ -114,7 +114,7 @@ func (m *Machine) Contract(nodeID string) *workflow.EnvelopeContract {
 		return made.Contract
 	}
 	if err != nil {
-		return &workflow.EnvelopeContract{} // registered before contracts were checked: the universal kinds only
+		return &workflow.EnvelopeContract{} // registered before contracts were checked: only the universal kinds
 	}
 	return c
 }

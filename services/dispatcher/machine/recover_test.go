@@ -67,13 +67,13 @@ func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
 	m := machine.New(g.plan(t), limits, runstate.Fold(record(), events))
 	effects := m.Advance(at.Add(time.Second))
 	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
-	m.Refold(runstate.Fold(record(), events), effects)
+	m.ReplaceState(runstate.Fold(record(), events), effects)
 	effects = m.Advance(at.Add(time.Second))
 	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
 	require.Len(t, effects, 1)
 
 	m.Flushed() // now it is recorded, and the effect at work
-	m.Refold(m.State(), nil)
+	m.ReplaceState(m.State(), nil)
 	require.Empty(t, m.Advance(at.Add(2*time.Second)))
 	require.Empty(t, names(m))
 }

@@ -12,69 +12,67 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Replaying makes the machine one that replays: nodes that follow from their inputs are
-// executed, everything else is played from the tape, and nothing is asked of anybody
-// (OpenWOP host contract §7.2).
-func (m *Machine) Replaying(t *Tape) *Machine {
-	m.tape = t
+// WithReplayHistory makes the machine replay a history. It executes nodes that depend only on their
+// inputs, repeats all other events, and makes no external calls (OpenWOP host contract §7.2).
+func (m *Machine) WithReplayHistory(h *History) *Machine {
+	m.history = h
 	return m
 }
 
-// Replays reports whether the machine replays.
-func (m *Machine) Replays() bool { return m.tape != nil }
+// IsReplay reports whether the machine replays.
+func (m *Machine) IsReplay() bool { return m.history != nil }
 
-// maxPlaced bounds what a replay places before it is appended, in events.
-const maxPlaced = 512
+// maxReplayEvents limits the events of one frame of a replay.
+const maxReplayEvents = 512
 
-// replay takes the run as far as its tape goes. Where the source's next event is on the
-// tape, it comes next here: that way the order is the source's also where several nodes
-// were at work at a time.
-func (m *Machine) replay(now time.Time) {
+// replayHistory advances the run to the end of its history. The source's next recorded event comes
+// next here, too, so that the order is the same even if several nodes ran in parallel.
+func (m *Machine) replayHistory(now time.Time) {
 	m.Begin(now)
-	m.Mend(now)
+	m.Repair(now)
 	for !m.st.Status.Terminal() {
-		if len(m.pending) >= maxPlaced || m.full() {
-			m.more = true
+		if len(m.pending) >= maxReplayEvents || m.isFull() {
+			m.appendFirst = true
 			return
 		}
 		if !m.replayStep(now) {
-			m.pauseDrained(now)
+			m.finishPause(now)
 			return
 		}
 	}
 }
 
-// replayStep does one thing; false when nothing is left to do.
+// replayStep takes one step; false if there is none.
 func (m *Machine) replayStep(now time.Time) bool {
-	c, outer := m.cue()
+	c, outer := m.nextRecorded()
 	switch {
-	case c != nil && c.Sequence <= m.tape.upcoming():
-	case m.live() && m.stepReady(now):
+	case c != nil && c.Sequence <= m.history.nextSequence():
+	case m.isLive() && m.stepReady(now):
 		return true
-	case m.live() && m.ended(now):
+	case m.isLive() && m.finishIfDone(now):
 		return true
 	case c == nil:
-		return m.live() && m.unrecorded(now)
+		return m.isLive() && m.advanceUnrecorded(now)
 	}
-	m.play(now, c, outer)
+	m.replayEvent(now, c, outer)
 	return true
 }
 
-// ended ends the run if all of its nodes have.
-func (m *Machine) ended(now time.Time) bool {
-	if !m.held() {
-		m.finish(now)
+// finishIfDone ends the run if all of its nodes ended.
+func (m *Machine) finishIfDone(now time.Time) bool {
+	if !m.pauseHoldsNode() {
+		m.finishRun(now)
 	}
 	return m.st.Status.Terminal()
 }
 
-// cue is the earliest recorded event that can come now; nil: there is none.
-func (m *Machine) cue() (c *cue, outer bool) {
-	c = m.tape.outer.next()
-	since, paused := m.tape.outer.paused()
+// nextRecorded returns the earliest recorded event that can occur now; nil if there is none.
+func (m *Machine) nextRecorded() (c *recorded, outer bool) {
+	c = m.history.external.peek()
+	since, paused := m.history.external.pausedSince()
 	held := m.st.Status == wire.StatusPaused
 	if held && !paused && (c == nil || c.Type != wire.EventRunResumed) {
-		return nil, false // somebody has paused the replay itself
+		return nil, false // the replay itself was paused
 	}
 	outer = c != nil
 	for _, step := range m.plan.Graph.Steps {
@@ -82,20 +80,20 @@ func (m *Machine) cue() (c *cue, outer bool) {
 		if n == nil || n.Status == "" || n.Status.Terminal() {
 			continue
 		}
-		x := m.tape.nodes[step.Node.ID].next()
-		if x == nil || !m.continues(n, x) || c != nil && c.Sequence <= x.Sequence {
+		x := m.history.nodes[step.Node.ID].peek()
+		if x == nil || !m.belongsToAttempt(n, x) || c != nil && c.Sequence <= x.Sequence {
 			continue
 		}
 		if held && (!paused || x.Sequence < since) {
-			continue // while it was paused, only people answered
+			continue // a paused source records only answers
 		}
 		c, outer = x, false
 	}
 	return c, outer
 }
 
-// continues reports whether a cue is of the attempt that a node is in or begins next.
-func (m *Machine) continues(n *runstate.Node, c *cue) bool {
+// belongsToAttempt reports whether a recorded event belongs to the node's current or next attempt.
+func (m *Machine) belongsToAttempt(n *runstate.Node, c *recorded) bool {
 	switch n.Status {
 	case runstate.NodeStopped:
 		return c.attempt == n.Attempt || c.attempt == n.Attempt+1
@@ -104,66 +102,65 @@ func (m *Machine) continues(n *runstate.Node, c *cue) bool {
 	}
 }
 
-// recomputed reports whether a node's type is executed in a replay.
-func (m *Machine) recomputed(n *runstate.Node) bool {
+// isRecomputed reports whether a node's type is executed in a replay.
+func (m *Machine) isRecomputed(n *runstate.Node) bool {
 	t, known := m.plan.Types[n.TypeID]
 	return known && (t.Class == node.Pure || t.Class == node.Timer)
 }
 
-// play lets a recorded event happen.
-func (m *Machine) play(now time.Time, c *cue, outer bool) {
+// replayEvent applies a recorded event.
+func (m *Machine) replayEvent(now time.Time, c *recorded, outer bool) {
 	if outer {
-		m.playOuter(now, c)
+		m.replayExternal(now, c)
 		return
 	}
 	n := m.st.Nodes[c.NodeID]
 	switch {
-	case m.st.Status == wire.StatusPaused: // somebody has answered
-		m.repeat(now, c)
+	case m.st.Status == wire.StatusPaused: // an answer during the pause
+		m.repeatEvent(now, c)
 	case n.Status == runstate.NodeRetrying || n.Status == runstate.NodeStopped:
 		m.startNode(now, c.NodeID, c.attempt)
-	case m.recomputed(n): // a wait: no replay waits
+	case m.isRecomputed(n): // a timer: replays do not wait
 		m.Complete(now, c.NodeID, node.Output{}, wire.Trusted)
 	default:
-		m.repeat(now, c)
+		m.repeatEvent(now, c)
 	}
 }
 
-// playOuter lets something happen that came from outside.
-func (m *Machine) playOuter(now time.Time, c *cue) {
+// replayExternal applies an event that came from outside.
+func (m *Machine) replayExternal(now time.Time, c *recorded) {
 	switch {
 	case c.Type == wire.EventNodeCancelled:
 		if n := m.st.Nodes[c.NodeID]; n == nil || n.Status.Terminal() {
-			m.tape.outer.pos++ // it went another way here
+			m.history.external.pos++ // the replay diverged here
 			return
 		}
 	case c.Type.Terminal():
 		m.cancelNodes(now, "cancelled")
 	}
-	m.repeat(now, c)
+	m.repeatEvent(now, c)
 }
 
-// repeat tells a recorded event again, as it was.
-func (m *Machine) repeat(now time.Time, c *cue) {
-	m.place(now, wire.Draft{Type: c.Type, NodeID: c.NodeID, Payload: c.Payload, CausationID: c.CausationID, Trust: c.ContentTrust}, false)
+// repeatEvent emits a recorded event unchanged.
+func (m *Machine) repeatEvent(now time.Time, c *recorded) {
+	m.placeEvent(now, wire.Draft{Type: c.Type, NodeID: c.NodeID, Payload: c.Payload, CausationID: c.CausationID, Trust: c.ContentTrust}, false)
 }
 
-// regate repeats what was decided of an attempt before it began; true when it did not
-// begin.
-func (m *Machine) regate(now time.Time, id string, attempt int) bool {
+// repeatGate repeats the gate events of an attempt. It returns true if the attempt did not start.
+func (m *Machine) repeatGate(now time.Time, id string, attempt int) bool {
 	for {
-		c := m.tape.of(id, attempt)
+		c := m.history.recordedFor(id, attempt)
 		if c == nil {
 			return false
 		}
 		switch c.Type {
 		case wire.EventModelSubstituted, wire.EventModelInsufficient:
-			m.repeat(now, c)
+			m.repeatEvent(now, c)
 		case wire.EventNodeFailed:
-			m.repeat(now, c)
+			m.repeatEvent(now, c)
 			return true
 		case wire.EventCapBreached:
-			m.repeat(now, c)
+			m.repeatEvent(now, c)
 			m.endAsRecorded(now)
 			return true
 		default:
@@ -172,22 +169,22 @@ func (m *Machine) regate(now time.Time, id string, attempt int) bool {
 	}
 }
 
-// endAsRecorded ends a run that a cap has ended.
+// endAsRecorded ends a run that exceeded a limit in the source.
 func (m *Machine) endAsRecorded(now time.Time) {
 	for !m.st.Status.Terminal() {
-		c := m.tape.outer.next()
+		c := m.history.external.peek()
 		if c == nil {
 			m.cancelNodes(now, string(fault.RecursionLimit))
-			m.fail(now, "", &wire.NodeError{Code: string(fault.RecursionLimit), Message: "the run executed more nodes than its limit allowed"})
+			m.endFailed(now, "", &wire.NodeError{Code: string(fault.RecursionLimit), Message: "the run executed more nodes than its limit allowed"})
 			return
 		}
-		m.playOuter(now, c)
+		m.replayExternal(now, c)
 	}
 }
 
-// unrecorded goes on where the tape has nothing: a wait ends at once, a node that waits
-// for its next attempt begins it, and one that asked somebody outside fails.
-func (m *Machine) unrecorded(now time.Time) bool {
+// advanceUnrecorded continues beyond the recorded history. A timer fires immediately, a waiting
+// attempt starts, and a node that needs an external call fails.
+func (m *Machine) advanceUnrecorded(now time.Time) bool {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]
@@ -201,27 +198,27 @@ func (m *Machine) unrecorded(now time.Time) bool {
 		case n.Status == runstate.NodeStopped:
 			m.startNode(now, id, n.Attempt+1)
 			return true
-		case n.Status == runstate.NodeRunning && m.recomputed(n):
+		case n.Status == runstate.NodeRunning && m.isRecomputed(n):
 			m.Complete(now, id, node.Output{}, wire.Trusted)
 			return true
 		case n.Status == runstate.NodeRunning:
-			m.failNode(now, id, m.tape.missing(id, n.Attempt), n.Attempt, wire.Trusted)
+			m.failNode(now, id, m.history.missingOutcome(id, n.Attempt), n.Attempt, wire.Trusted)
 			return true
 		case n.Status == runstate.NodeSuspended && n.DelayMs > 0 && !now.Before(n.Due()):
-			m.overdue(now, id)
+			m.escalateOrExpire(now, id)
 			return true
 		}
 	}
 	return false
 }
 
-// missing is the error of a node whose outcome is on no tape.
-func (t *Tape) missing(id string, attempt int) *wire.NodeError {
-	return SourceMissing(t.fork.SourceRunID, id, attempt)
+// missingOutcome is the error of a node without a recorded outcome.
+func (h *History) missingOutcome(id string, attempt int) *wire.NodeError {
+	return SourceMissing(h.fork.SourceRunID, id, attempt)
 }
 
-// SourceMissing is the error of a node of a replay whose outcome the source has not
-// recorded: nobody is asked instead.
+// SourceMissing is the error of a replayed node whose outcome the source has not recorded. A replay
+// makes no calls.
 func SourceMissing(source, id string, attempt int) *wire.NodeError {
 	return &wire.NodeError{
 		Code:    string(fault.ReplaySourceMissing),
@@ -239,15 +236,15 @@ type divergedPayload struct {
 	DivergencePoint wire.EventType `json:"divergencePoint"`
 }
 
-// compare tells, once, that the replay leaves the way of its source (OpenWOP host contract
-// §7.2, §12 no. 34). It goes on.
-func (m *Machine) compare(now time.Time, d wire.Draft) {
-	x, parts := m.tape.parts(d)
+// compareWithSource records the first divergence of the replay from its source (OpenWOP host
+// contract §7.2, §12 no. 34). The replay continues.
+func (m *Machine) compareWithSource(now time.Time, d wire.Draft) {
+	x, parts := m.history.diverges(d)
 	if !parts {
 		return
 	}
 	p := divergedPayload{
-		SourceRunID: m.tape.fork.SourceRunID, AtSequence: m.st.Next, ReplayEventID: wire.EventID(m.st.Record.RunID, m.st.Next+1),
+		SourceRunID: m.history.fork.SourceRunID, AtSequence: m.st.Next, ReplayEventID: wire.EventID(m.st.Record.RunID, m.st.Next+1),
 		DivergenceKind: "extra", DivergencePoint: d.Type,
 	}
 	if x != nil {
@@ -256,17 +253,17 @@ func (m *Machine) compare(now time.Time, d wire.Draft) {
 			p.DivergenceKind = "missing"
 		}
 	}
-	m.tape.diverged = true
-	m.place(now, wire.Draft{Type: wire.EventReplayDiverged, Payload: strictjson.Render(p)}, true)
+	m.history.diverged = true
+	m.placeEvent(now, wire.Draft{Type: wire.EventReplayDiverged, Payload: strictjson.Render(p)}, true)
 }
 
-// pinAsRecorded settles for the version that the source has settled for.
+// pinAsRecorded pins the version that the source pinned.
 func (m *Machine) pinAsRecorded(now time.Time, change string) {
-	if m.tape == nil {
+	if m.history == nil {
 		return
 	}
 	var p pinnedPayload
-	if c := m.tape.outer.next(); c != nil && c.Type == wire.EventVersionPinned && json.Unmarshal(c.Payload, &p) == nil && p.ChangeID == change {
-		m.repeat(now, c)
+	if c := m.history.external.peek(); c != nil && c.Type == wire.EventVersionPinned && json.Unmarshal(c.Payload, &p) == nil && p.ChangeID == change {
+		m.repeatEvent(now, c)
 	}
 }

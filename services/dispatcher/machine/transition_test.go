@@ -66,14 +66,14 @@ func pauseNow(t *testing.T, m *machine.Machine) {
 	claim(t, m)
 	m.Pause(at, wire.DrainNot, "lunch", "key")
 }
-func cancelSoon(t *testing.T, m *machine.Machine) { claim(t, m); m.Cancelling(enough) }
+func cancelSoon(t *testing.T, m *machine.Machine) { claim(t, m); m.RequestCancel(enough) }
 func finishCall(_ *testing.T, m *machine.Machine) {
 	m.Complete(at, "a", node.Output{}, wire.Trusted)
 	m.Advance(at)
 }
 func reachGate(t *testing.T, m *machine.Machine)   { claim(t, m); finishCall(t, m) }
 func cancelNow(_ *testing.T, m *machine.Machine)   { m.Begin(at); m.Cancel(at, enough) }
-func rememberEnd(_ *testing.T, m *machine.Machine) { m.Begin(at); m.Cancelling(enough) }
+func rememberEnd(_ *testing.T, m *machine.Machine) { m.Begin(at); m.RequestCancel(enough) }
 func resume(_ *testing.T, m *machine.Machine)      { m.Resume(at, "back") }
 func tooLate(_ *testing.T, m *machine.Machine)     { m.Advance(at.Add(limits.MaxDuration)) }
 func unanswered(_ *testing.T, m *machine.Machine)  { m.Advance(at.Add(minute)) }

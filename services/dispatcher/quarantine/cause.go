@@ -9,15 +9,15 @@ const (
 	ReasonFailing    = "cannot_continue"
 )
 
-// Reasons are all of them, in a fixed order.
+// Reasons returns all reasons in a fixed order.
 func Reasons() []string {
 	return []string{ReasonDamaged, ReasonDefinition, ReasonEngine, ReasonPanic, ReasonFailing}
 }
 
-// Cause says why a run is quarantined.
+// Cause is the cause of a quarantine.
 type Cause struct {
 	// Reason is one of Reasons.
 	Reason string
-	// Tries is how often the run was handed out.
+	// Tries is the number of deliveries of the run.
 	Tries int
 }

@@ -8,14 +8,14 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// counts are the quarantined runs by reason, as last read.
+// counts are the quarantined runs by reason, at the last read.
 type counts struct {
 	mu sync.Mutex // guards by
 	by map[string]int
 }
 
-// none has each reason with no runs.
-func none() map[string]int {
+// emptyCounts has every reason with 0 runs.
+func emptyCounts() map[string]int {
 	by := map[string]int{}
 	for _, reason := range Reasons() {
 		by[reason] = 0
@@ -25,7 +25,7 @@ func none() map[string]int {
 
 // set counts records.
 func (c *counts) set(all []kv.Entry) {
-	by := none()
+	by := emptyCounts()
 	for _, there := range all {
 		var e entry
 		if json.Unmarshal(there.Value, &e) == nil && !e.Back {
@@ -37,13 +37,13 @@ func (c *counts) set(all []kv.Entry) {
 	c.by = by
 }
 
-// Counts are the quarantined runs of the installation by reason, as of the last time that the
-// list was read. Every reason is there.
+// Counts returns the quarantined runs of the installation by reason, at the last read of the list.
+// It has every reason.
 func (l *List) Counts() map[string]int {
 	l.count.mu.Lock()
 	defer l.count.mu.Unlock()
 	if l.count.by == nil {
-		return none()
+		return emptyCounts()
 	}
 	return maps.Clone(l.count.by)
 }

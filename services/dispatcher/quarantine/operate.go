@@ -19,28 +19,28 @@ import (
 type Record struct {
 	Run    subject.Run
 	Reason string
-	// Since is when it was quarantined first; zero if an older release did it.
+	// Since is the time of the first quarantine; zero if an older release recorded it.
 	Since time.Time
-	// Next is when it is checked again, after Checks checks.
+	// Next is the time of the next check, after Checks checks.
 	Next   time.Time
 	Checks int
-	// Tries is how often the run was handed out before it was quarantined.
+	// Tries is the number of deliveries before the quarantine.
 	Tries int
 }
 
 func (e entry) reason() string { return cmp.Or(e.Reason, ReasonDamaged) }
 
 func (e entry) record() Record {
-	r := Record{Run: e.run(), Reason: e.reason(), Next: time.UnixMilli(e.Next).UTC(), Checks: e.Looks, Tries: e.Tries}
+	r := Record{Run: e.run(), Reason: e.reason(), Next: time.UnixMilli(e.Next).UTC(), Checks: e.Checks, Tries: e.Tries}
 	if e.Since > 0 {
 		r.Since = time.UnixMilli(e.Since).UTC()
 	}
 	return r
 }
 
-// Of lists a tenant's quarantined runs with ids after a given one, by id. more reports
-// that others follow. Errors: kv.ErrUnavailable.
-func (l *List) Of(ctx context.Context, tenant, after string, limit int) (records []Record, more bool, err error) {
+// ForTenant lists a tenant's quarantined runs with ids after a given one, ordered by id. more
+// reports that others follow. Errors: kv.ErrUnavailable.
+func (l *List) ForTenant(ctx context.Context, tenant, after string, limit int) (records []Record, more bool, err error) {
 	all, err := kv.List(ctx, l.store, prefix+tenant+".")
 	if err != nil {
 		return nil, false, fmt.Errorf("list quarantined runs: %w", err)
@@ -60,11 +60,11 @@ func (l *List) Of(ctx context.Context, tenant, after string, limit int) (records
 
 // Get finds a quarantined run. Errors: fault.NotQuarantined, kv.ErrUnavailable.
 func (l *List) Get(ctx context.Context, tenant, runID string) (Record, error) {
-	e, _, err := l.get(ctx, tenant, runID)
+	e, _, err := l.getEntry(ctx, tenant, runID)
 	return e.record(), err
 }
 
-func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision uint64, err error) {
+func (l *List) getEntry(ctx context.Context, tenant, runID string) (e entry, revision uint64, err error) {
 	if !subject.Token(tenant) || !subject.Token(runID) {
 		return e, 0, notQuarantined()
 	}
@@ -81,10 +81,10 @@ func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision
 	return e, there.Revision, nil
 }
 
-// Holds reports whether a run is quarantined, and no check has put it back or may have. Errors:
-// kv.ErrUnavailable.
+// Holds reports whether a run is quarantined, and no check has enqueued it again or may have.
+// Errors: kv.ErrUnavailable.
 func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
-	e, _, err := l.get(ctx, r.Tenant, r.RunID)
+	e, _, err := l.getEntry(ctx, r.Tenant, r.RunID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
 		return false, nil
 	}
@@ -95,15 +95,16 @@ func notQuarantined() *fault.Error {
 	return fault.New(fault.NotQuarantined, "this run is not in quarantine")
 }
 
-// Retry puts a run back now. back is false if it has ended. Errors: fault.NotQuarantined,
-// fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and those of the log.
+// Retry checks a run and enqueues it now. back is false if it has ended. Errors:
+// fault.NotQuarantined, fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and
+// those of the log.
 func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err error) {
-	e, revision, err := l.get(ctx, tenant, runID)
+	e, revision, err := l.getEntry(ctx, tenant, runID)
 	if err != nil {
 		return false, err
 	}
-	if back, err = l.readmit(ctx, &e, revision); err != nil {
-		if stays(err) {
+	if back, err = l.readmitRun(ctx, &e, revision); err != nil {
+		if isRunsOwn(err) {
 			return false, fault.New(fault.Conflict, "the run still cannot continue: %s", remedy(e.reason())).With("reason", e.reason()).Wrap(err)
 		}
 		return false, err
@@ -112,9 +113,9 @@ func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err 
 	return back, nil
 }
 
-// Release takes a run that was ended off the list.
+// Release removes a run that was ended from the list.
 func (l *List) Release(ctx context.Context, tenant, runID string) error {
-	e, revision, err := l.get(ctx, tenant, runID)
+	e, revision, err := l.getEntry(ctx, tenant, runID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
 		return nil
 	}
@@ -122,11 +123,11 @@ func (l *List) Release(ctx context.Context, tenant, runID string) error {
 		return err
 	}
 	e.Back = true
-	_, err = l.put(ctx, e, revision)
+	_, err = l.putEntry(ctx, e, revision)
 	return err
 }
 
-// remedy says what helps.
+// remedy is the recommended action for a reason.
 func remedy(reason string) string {
 	switch reason {
 	case ReasonDamaged:

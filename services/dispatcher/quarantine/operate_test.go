@@ -34,7 +34,7 @@ func TestOf_ListsATenantsRunsByPages(t *testing.T) {
 			require.NoError(t, l.Add(t.Context(), theRun(fmt.Sprint("run_", i)), failing))
 		}
 		require.NoError(t, l.Add(t.Context(), subject.Run{Tenant: "other", WorkflowID: "wf", RunID: "run_9"}, damaged))
-		page, more, err := l.Of(t.Context(), "acme", "", 2)
+		page, more, err := l.ForTenant(t.Context(), "acme", "", 2)
 		require.NoError(t, err)
 		require.True(t, more)
 		require.Len(t, page, 2)
@@ -43,7 +43,7 @@ func TestOf_ListsATenantsRunsByPages(t *testing.T) {
 		require.Equal(t, time.Now().UTC(), page[0].Since)
 		require.WithinRange(t, page[0].Next, time.Now().Add(time.Minute), time.Now().Add(75*time.Second))
 
-		page, more, err = l.Of(t.Context(), "acme", page[1].Run.RunID, 2)
+		page, more, err = l.ForTenant(t.Context(), "acme", page[1].Run.RunID, 2)
 		require.NoError(t, err)
 		require.False(t, more)
 		require.Len(t, page, 1)
@@ -103,7 +103,7 @@ func TestRelease_TakesAnEndedRunOffTheList(t *testing.T) {
 	require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
 	require.NoError(t, l.Release(t.Context(), "acme", "run_1"))
 	require.NoError(t, l.Release(t.Context(), "acme", "run_1"), "twice is no error")
-	page, _, err := l.Of(t.Context(), "acme", "", 10)
+	page, _, err := l.ForTenant(t.Context(), "acme", "", 10)
 	require.NoError(t, err)
 	require.Empty(t, page)
 }

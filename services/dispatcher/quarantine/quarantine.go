@@ -1,12 +1,11 @@
-// Package quarantine records the runs that cannot be loaded or continued, and puts those that
-// can again back into the queue: another server may lead the log by then, a backup or a
-// definition may be in place, or a newer dispatcher may run. An operator lists them, retries
-// one, or ends one.
+// Package quarantine records the runs that cannot be loaded or continued, and enqueues them again
+// once they can. For example, another server leads the log, a backup or a definition was restored,
+// or a newer dispatcher runs. An operator lists them, retries one, or ends one.
 //
-// A quarantined run holds no place in the queue, which others need, and no memory of a
-// dispatcher: it is a record that all dispatchers share. The record is written before the run is
-// taken off the queue, and deleted long after the run was put back, so that a crash anywhere
-// leaves the run in one of the two. In both, the run is only checked, or handed out, once more.
+// A quarantined run is a record that all dispatchers share. It occupies no place in the queue and
+// no memory of a dispatcher. The record is written before the run is taken off the queue, and
+// deleted long after the run was enqueued again. A crash at any point therefore leaves the run in
+// one of the two, and costs at most one extra check or delivery.
 package quarantine
 
 import (
@@ -25,67 +24,65 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Config says how often runs are looked at.
+// Config configures the checks.
 type Config struct {
-	// Every is how often the list is read.
-	Every time.Duration
-	// First is how long a run stays before it is looked at; each time that is not enough it
-	// stays twice as long, up to Most.
-	First, Most time.Duration
-	// MostFailing takes the place of Most where a check cannot find out whether the run would
-	// go on: each one is a new frame in the run's log.
-	MostFailing time.Duration
-	// AtOnce bounds the runs that are looked at each time.
-	AtOnce int
+	// Interval is how often the list is read.
+	Interval time.Duration
+	// FirstDelay is the time until the first check. Each failed check doubles it, up to MaxDelay.
+	FirstDelay, MaxDelay time.Duration
+	// MaxDelayFailing replaces MaxDelay for reasons that a check cannot verify: each check then
+	// appends a frame to the run's log.
+	MaxDelayFailing time.Duration
+	// MaxChecks limits the checks of one interval.
+	MaxChecks int
 }
 
-// DefaultConfig has a run back within a quarter of an hour after its log was mended (Most, a quarter
-// of it more, and Every), and costs a log that nobody mends next to nothing.
+// DefaultConfig enqueues a run within a quarter of an hour after its log was repaired: MaxDelay
+// plus a quarter of it, plus Interval. Checks of logs that stay damaged cost next to nothing.
 func DefaultConfig() Config {
-	return Config{Every: 30 * time.Second, First: time.Minute, Most: 11 * time.Minute, MostFailing: 6 * time.Hour, AtOnce: 256}
+	return Config{Interval: 30 * time.Second, FirstDelay: time.Minute, MaxDelay: 11 * time.Minute, MaxDelayFailing: 6 * time.Hour, MaxChecks: 256}
 }
 
-// Readmitter puts runs back.
+// Readmitter enqueues runs again.
 type Readmitter interface {
-	// Readmit puts a run into the queue again if it can be loaded. False: it has ended, and
-	// nothing is left to do. Errors: frame.ErrDamaged if its log does not read whole,
-	// runlog.ErrNotFound if it is gone, and others.
+	// Readmit enqueues a run if it can be loaded; false if it has ended and needs nothing. Errors:
+	// frame.ErrDamaged if its log is damaged, runlog.ErrNotFound if it is gone, and others.
 	Readmit(ctx context.Context, r subject.Run) (back bool, err error)
 }
 
-// List is the runs in quarantine. It is safe for concurrent use.
+// List contains the quarantined runs. It is safe for concurrent use.
 type List struct {
-	cfg   Config
-	store kv.Store
-	back  Readmitter
-	clock func() time.Time
-	log   *slog.Logger
-	count counts
+	cfg        Config
+	store      kv.Store
+	readmitter Readmitter
+	clock      func() time.Time
+	log        *slog.Logger
+	count      counts
 }
 
-// New makes a list; who puts runs back is set by Bind before Run.
+// New returns a list; Bind sets the readmitter before Run.
 func New(cfg Config, store kv.Store, clock func() time.Time, log *slog.Logger) *List {
 	return &List{cfg: cfg, store: store, clock: clock, log: log}
 }
 
-// Bind says who puts runs back; the executor and the list know each other.
-func (l *List) Bind(back Readmitter) { l.back = back }
+// Bind sets the readmitter. The executor and the list depend on each other.
+func (l *List) Bind(back Readmitter) { l.readmitter = back }
 
-// entry is what is kept of a run.
+// entry is the stored record of a run.
 type entry struct {
 	Tenant     string `json:"tenant"`
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
-	// Looks is how often it was looked at, and Next when it is again, in Unix milliseconds.
-	Looks int   `json:"looks"`
-	Next  int64 `json:"next"`
-	// Back: it was put back or has ended, and was not quarantined since. Leaving: a check began
-	// that may have put it back.
+	// Checks counts the checks. Next is the time of the next one, in Unix milliseconds.
+	Checks int   `json:"looks"`
+	Next   int64 `json:"next"`
+	// Back: the run was enqueued or has ended, and was not quarantined again. Leaving: a check
+	// began that may have enqueued it.
 	Back    bool `json:"back,omitempty"`
 	Leaving bool `json:"leaving,omitempty"`
-	// Reason is empty in records of older releases, which know damaged logs only. Since is when
-	// the run was quarantined first, in Unix milliseconds, and Tries how often it was handed out
-	// before it was quarantined last.
+	// Reason is empty in records of older releases, which only know damaged logs. Since is the time
+	// of the first quarantine in Unix milliseconds. Tries is the number of deliveries before the
+	// last quarantine.
 	Reason string `json:"reason,omitempty"`
 	Since  int64  `json:"since,omitempty"`
 	Tries  int    `json:"tries,omitempty"`
@@ -99,10 +96,10 @@ const prefix = "run."
 
 func keyOf(r subject.Run) string { return prefix + r.Tenant + "." + r.RunID }
 
-// addTries bounds how often an addition races with somebody who looks.
+// addTries limits the retries of an addition that races with checks.
 const addTries = 8
 
-// Add records a run, whose delivery may be ended after that. A run that was put back and is
+// Add records a run, whose delivery may be ended after that. A run that was enqueued and is
 // quarantined again keeps its growing delay. Errors: kv.ErrUnavailable, kv.ErrConflict.
 func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 	for range addTries {
@@ -117,23 +114,23 @@ func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 		case !errors.Is(err, kv.ErrNotFound):
 			return fmt.Errorf("quarantine run %s: %w", r.RunID, err)
 		}
-		// It is written in any case: a dispatcher that has put the run back, or deletes the
-		// record, must find that the run came again.
+		// The record is written in any case, so that a dispatcher that enqueued the run, or deletes
+		// the record, gets a conflict.
 		e.Reason, e.Tries = why.Reason, why.Tries
 		if e.Back, e.Leaving = false, false; e.Next == 0 {
-			e.Next = l.next(e)
+			e.Next = l.nextCheck(e)
 		}
 		if e.Since == 0 {
 			e.Since = l.clock().UnixMilli()
 		}
-		if _, err = l.put(ctx, e, revision); !errors.Is(err, kv.ErrConflict) {
+		if _, err = l.putEntry(ctx, e, revision); !errors.Is(err, kv.ErrConflict) {
 			return err
 		}
 	}
 	return fmt.Errorf("quarantine run %s: %w", r.RunID, kv.ErrConflict)
 }
 
-func (l *List) put(ctx context.Context, e entry, revision uint64) (uint64, error) {
+func (l *List) putEntry(ctx context.Context, e entry, revision uint64) (uint64, error) {
 	value, err := json.Marshal(e)
 	if err != nil {
 		return 0, fmt.Errorf("render quarantine of run %s: %w", e.RunID, err)
@@ -145,14 +142,14 @@ func (l *List) put(ctx context.Context, e entry, revision uint64) (uint64, error
 	return revision, nil
 }
 
-// next is when a run is checked again. Runs that were quarantined together are not checked
-// together; the id decides, not chance.
-func (l *List) next(e entry) int64 {
-	delay, most := l.cfg.First, l.cfg.Most
+// nextCheck is the time of a run's next check. Runs that were quarantined together are checked at
+// different times, which depend on the id.
+func (l *List) nextCheck(e entry) int64 {
+	delay, most := l.cfg.FirstDelay, l.cfg.MaxDelay
 	if e.Reason == ReasonFailing || e.Reason == ReasonPanic {
-		most = l.cfg.MostFailing
+		most = l.cfg.MaxDelayFailing
 	}
-	for range e.Looks {
+	for range e.Checks {
 		if delay *= 2; delay >= most {
 			delay = most
 			break
@@ -163,17 +160,17 @@ func (l *List) next(e entry) int64 {
 	return l.clock().Add(delay + delay*time.Duration(h.Sum32()%64)/256).UnixMilli() // up to a quarter more
 }
 
-// Run looks at the runs until ctx ends.
+// Run checks the runs until ctx ends.
 func (l *List) Run(ctx context.Context) error {
-	for lifecycle.Wait(ctx, l.cfg.Every) {
+	for lifecycle.Wait(ctx, l.cfg.Interval) {
 		l.sweep(ctx)
 	}
 	return ctx.Err()
 }
 
-// sweep looks at the runs whose time has come.
+// sweep checks the runs that are due.
 func (l *List) sweep(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, l.cfg.Every)
+	bounded, cancel := context.WithTimeout(ctx, l.cfg.Interval)
 	defer cancel()
 	all, err := kv.List(bounded, l.store, prefix)
 	if err != nil {
@@ -182,7 +179,7 @@ func (l *List) sweep(ctx context.Context) {
 		}
 		return
 	}
-	looked := 0
+	checked := 0
 	l.count.set(all)
 	for _, there := range all {
 		var e entry
@@ -193,29 +190,29 @@ func (l *List) sweep(ctx context.Context) {
 		if e.Next > l.clock().UnixMilli() {
 			continue
 		}
-		if looked++; looked > l.cfg.AtOnce || ctx.Err() != nil {
+		if checked++; checked > l.cfg.MaxChecks || ctx.Err() != nil {
 			return
 		}
 		_ = lifecycle.Contain(l.log, "quarantine", func() error {
-			l.look(ctx, e, there.Revision)
+			l.checkEntry(ctx, e, there.Revision)
 			return nil
 		}, "run_id", e.RunID)
 	}
 }
 
-// look puts a run back if that is possible. Of several dispatchers that come to it together,
-// the first to set its next time does it.
-func (l *List) look(ctx context.Context, e entry, revision uint64) {
-	if e.Back { // it has been taken up, or waits in the queue
-		l.lost(ctx, e, l.store.Delete(ctx, keyOf(e.run()), revision))
+// checkEntry enqueues a run if possible. Of several concurrent dispatchers, the first one to set
+// the next check does it.
+func (l *List) checkEntry(ctx context.Context, e entry, revision uint64) {
+	if e.Back { // it is executed, or waits in the queue
+		l.logFailure(ctx, e, l.store.Delete(ctx, keyOf(e.run()), revision))
 		return
 	}
-	back, err := l.readmit(ctx, &e, revision)
+	back, err := l.readmitRun(ctx, &e, revision)
 	switch {
-	case stays(err):
+	case isRunsOwn(err):
 		l.log.Debug("quarantined run stays", "run_id", e.RunID, "reason", e.reason(), "error", err)
 	case err != nil:
-		l.lost(ctx, e, err)
+		l.logFailure(ctx, e, err)
 	case back:
 		l.log.Info("run put back into the queue", "run_id", e.RunID, "reason", e.reason())
 	default:
@@ -223,38 +220,37 @@ func (l *List) look(ctx context.Context, e entry, revision uint64) {
 	}
 }
 
-// readmit puts a run back, and records that. An error that stays reports is of the run itself.
-func (l *List) readmit(ctx context.Context, e *entry, revision uint64) (back bool, err error) {
-	e.Looks++
-	e.Next, e.Leaving = l.next(*e), true
-	if revision, err = l.put(ctx, *e, revision); err != nil {
+// readmitRun enqueues a run, and records that. An error with isRunsOwn is caused by the run itself.
+func (l *List) readmitRun(ctx context.Context, e *entry, revision uint64) (back bool, err error) {
+	e.Checks++
+	e.Next, e.Leaving = l.nextCheck(*e), true
+	if revision, err = l.putEntry(ctx, *e, revision); err != nil {
 		return false, err
 	}
-	back, failed := l.back.Readmit(ctx, e.run())
-	if failed != nil && !stays(failed) { // it may be in the queue
+	back, failed := l.readmitter.Readmit(ctx, e.run())
+	if failed != nil && !isRunsOwn(failed) { // the run may be in the queue
 		return false, failed
 	}
 	e.Back, e.Leaving = failed == nil, false
-	_, err = l.put(ctx, *e, revision)
+	_, err = l.putEntry(ctx, *e, revision)
 	if failed != nil {
 		return false, failed
 	}
-	if errors.Is(err, kv.ErrConflict) { // it was quarantined again already, or another dispatcher was faster
+	if errors.Is(err, kv.ErrConflict) { // quarantined again already, or another dispatcher was faster
 		err = nil
 	}
 	return back, err
 }
 
-// stays reports that a run cannot be put back for a reason of its own. What is unavailable is
-// none.
-func stays(err error) bool {
+// isRunsOwn reports that an error is caused by the run itself, not by an unavailable dependency.
+func isRunsOwn(err error) bool {
 	return err != nil && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, runlog.ErrUnavailable) &&
 		!errors.Is(err, runlog.ErrConflict) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) &&
 		fault.CodeOf(err) != fault.ServiceUnavailable
 }
 
-// lost logs what did not work, unless another dispatcher has done it. It is tried again.
-func (l *List) lost(ctx context.Context, e entry, err error) {
+// logFailure logs a failed check, unless another dispatcher made it. It is retried.
+func (l *List) logFailure(ctx context.Context, e entry, err error) {
 	if err != nil && !errors.Is(err, kv.ErrConflict) && ctx.Err() == nil {
 		l.log.Warn("quarantined run not checked", "run_id", e.RunID, "error", err)
 	}

@@ -6,22 +6,22 @@ import (
 	"waybill.dev/waybill/services/dispatcher/schedule"
 )
 
-// Config says how runs wait. The zero durations are replaced by defaults.
+// Config configures the scheduler. Zero durations use the defaults.
 type Config struct {
-	// Size is the number of regular slots; Slots is how many runs are handed out at most.
+	// Size is the number of regular slots; Slots is the maximum number of runs in execution.
 	Size int
-	// Tick is how often the desk checks what has no event: the end of a block or a period, and the
-	// leases of the processes that hold something.
+	// Tick is the interval of checks for changes without an event: the end of a block or a period,
+	// and the leases of holders.
 	Tick time.Duration
-	// Stuck is how long no slot may come free until runs in the queue become tickets. A ticket
-	// costs some writes, which a run that gets a slot sooner need not pay for.
-	Stuck time.Duration
-	// Lag is how long a run may stay in the queue until the queue is emptied into tickets
-	// although slots come free.
-	Lag time.Duration
-	// RetryDelay is how long a run waits that was handed back the first time.
+	// ParkAfter is the time without a free slot after which runs in the queue become tickets. A
+	// ticket costs some writes, which a run that gets a slot sooner avoids.
+	ParkAfter time.Duration
+	// MaxLag is the time of a run in the queue after which the queue is emptied into tickets, even
+	// if slots become free.
+	MaxLag time.Duration
+	// RetryDelay is the wait of a run after it was handed back the first time.
 	RetryDelay time.Duration
-	// Resync is how often the tickets are read from the start.
+	// Resync is how often all tickets are read again.
 	Resync time.Duration
 }
 
@@ -32,12 +32,12 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	set(&c.Tick, 100*time.Millisecond)
-	set(&c.Stuck, 3*c.Tick)
-	set(&c.Lag, 500*time.Millisecond)
+	set(&c.ParkAfter, 3*c.Tick)
+	set(&c.MaxLag, 500*time.Millisecond)
 	set(&c.RetryDelay, time.Second)
 	set(&c.Resync, 5*time.Minute)
 	return c
 }
 
-// Slots is how many runs are executed at most: the regular slots and the reserve.
+// Slots is the maximum number of runs in execution: the regular slots and the reserve.
 func (c Config) Slots() int { return c.Size + schedule.Reserve(c.Size) }

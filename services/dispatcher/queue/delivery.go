@@ -13,16 +13,16 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// delivery is a run handed to the executor: from the queue (inner is set), or from a ticket.
+// delivery is a run for the executor, from the queue (inner is set) or from a ticket.
 type delivery struct {
-	desk    *Desk
-	inner   runlog.Delivery
-	frame   *frame.Frame
-	permits []permit
+	scheduler *Scheduler
+	inner     runlog.Delivery
+	frame     *frame.Frame
+	permits   []permit
 	// process is the id of this process under which the ticket was claimed and the permits were
-	// taken; empty: neither was.
+	// acquired; empty if neither was.
 	process string
-	// schedule is that of a run from the queue.
+	// schedule is the schedule of a run from the queue.
 	schedule *wire.Schedule
 
 	key    string
@@ -33,46 +33,47 @@ type delivery struct {
 	done  sync.Once
 }
 
-// Frame is the frame that handed the run out; that of a ticket is without its content.
+// Frame is the frame that enqueued the run. The frame of a ticket has no body.
 func (d *delivery) Frame() *frame.Frame { return d.frame }
 
-// Redelivered is true for a ticket: the run is read from its log.
+// Redelivered is true for a ticket, because its run is read from the log.
 func (d *delivery) Redelivered() bool { return d.inner == nil || d.inner.Redelivered() }
 
-// Process is the id under which the run may be executed: permits do not count once its lease is lost.
+// Process is the id under which the run may be executed: permits are void once its lease is lost.
 // See runlog.ProcessOf.
 func (d *delivery) Process() string { return d.process }
 
-// errLeaseLost says that other processes may have the ticket.
+// errLeaseLost: another process may have the ticket.
 var errLeaseLost = errors.New("ticket was claimed under a lease that is lost")
 
-// Extend says that the run is still executed. A ticket needs no writes: the process's lease counts.
+// Extend reports that the run is still executed. A ticket needs no write, because the process's
+// lease covers it.
 func (d *delivery) Extend() error {
 	if d.inner != nil {
 		return d.inner.Extend()
 	}
-	if d.process != d.desk.deps.Leases.Process() {
+	if d.process != d.scheduler.deps.Leases.Process() {
 		return errLeaseLost
 	}
 	return nil
 }
 
-// Ack says that the run needs no dispatcher until the next wake.
+// Ack reports that the run needs no dispatcher until the next wake.
 func (d *delivery) Ack() error {
 	d.ended.Store(true)
 	if d.inner != nil {
 		return d.inner.Ack()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	if err := d.desk.deps.Tickets.Delete(ctx, d.key, d.rev); err != nil {
-		d.desk.disown(d.key)
+	if err := d.scheduler.deps.Tickets.Delete(ctx, d.key, d.rev); err != nil {
+		d.scheduler.releaseMine(d.key)
 		return fmt.Errorf("delete ticket of run %s: %w", d.ticket.RunID, err)
 	}
-	return nil // mine until the watch has seen it
+	return nil // it stays in mine until the watch reports the deletion
 }
 
-// Retry has the run executed again, by any dispatcher, after a pause.
+// Retry enqueues the run for any dispatcher, after a pause.
 func (d *delivery) Retry() error {
 	d.ended.Store(true)
 	if d.inner != nil {
@@ -84,11 +85,11 @@ func (d *delivery) Retry() error {
 func (d *delivery) retryTicket() error {
 	t := d.ticket
 	t.Tries++
-	t.NotBeforeMs = d.desk.deps.Clock().Add(retryAfter(d.desk.cfg.RetryDelay, t.Tries)).UnixMilli()
+	t.NotBeforeMs = d.scheduler.deps.Clock().Add(retryAfter(d.scheduler.cfg.RetryDelay, t.Tries)).UnixMilli()
 	return d.handBack(t)
 }
 
-// Tries is how often the run was handed out, this time included.
+// Tries is the number of deliveries of the run, including this one.
 func (d *delivery) Tries() int {
 	if d.inner != nil {
 		return d.inner.Tries()
@@ -96,58 +97,58 @@ func (d *delivery) Tries() int {
 	return d.ticket.Tries + 1
 }
 
-// Return has the run executed by another dispatcher as soon as one has a slot: this one ends, and
-// nothing is wrong with the run.
+// Return enqueues the run for another dispatcher without a pause: this one stops, and the run is
+// sound.
 func (d *delivery) Return() error {
 	d.ended.Store(true)
 	if d.inner == nil {
 		return d.handBack(d.ticket)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	d.desk.park(ctx, d.inner, Capacity, d.schedule)
+	d.scheduler.park(ctx, d.inner, Capacity, d.schedule)
 	return nil
 }
 
-// handBack writes the ticket so that it can be claimed.
+// handBack writes the ticket as one that can be claimed.
 func (d *delivery) handBack(t ticket) error {
-	k := d.desk
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	k := d.scheduler
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	t.Holder, t.Reason = "", Capacity
 	value, err := t.value()
 	if err == nil {
 		var rev uint64
 		if rev, err = k.deps.Tickets.Update(ctx, d.key, value, d.rev); err == nil {
-			k.see(kv.Entry{Key: d.key, Value: value, Revision: rev})
+			k.applyTicket(kv.Entry{Key: d.key, Value: value, Revision: rev})
 		}
 	}
-	k.disown(d.key)
+	k.releaseMine(d.key)
 	if err != nil {
 		return fmt.Errorf("hand back ticket of run %s: %w", d.ticket.RunID, err)
 	}
 	return nil
 }
 
-// Done says that the execution is over, however it ended: its slot and its permits are free. A ticket
-// whose delivery was left open is handed back, as the queue does with its own after a while.
+// Done frees the slot and the permits of the run, however its execution ended. A ticket whose
+// delivery was not ended is handed back, as the queue does with its own deliveries after a while.
 func (d *delivery) Done() {
 	d.done.Do(func() {
 		if d.inner == nil && !d.ended.Load() {
 			if err := d.retryTicket(); err != nil {
-				d.desk.deps.Logger.Debug("ticket not handed back", "run_id", d.ticket.RunID, "error", err)
+				d.scheduler.deps.Logger.Debug("ticket not handed back", "run_id", d.ticket.RunID, "error", err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
 		d.returnPermits(ctx)
-		d.desk.give(d.frame.Run.Tenant)
+		d.scheduler.freeSlot(d.frame.Run.Tenant)
 	})
 }
 
 func (d *delivery) returnPermits(ctx context.Context) {
 	for _, p := range d.permits {
-		d.desk.permits.release(ctx, p)
+		d.scheduler.permits.release(ctx, p)
 	}
 	d.permits = nil
 }

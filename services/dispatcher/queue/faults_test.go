@@ -65,7 +65,7 @@ func (f *flaky) Delete(ctx context.Context, key string, revision uint64) (err er
 
 // While writes fail and answers are lost, no run is lost, no limit is exceeded, and in the end nothing
 // is left over.
-func TestDesk_LosesNothingWhileItsStoreFails(t *testing.T) {
+func TestScheduler_LosesNothingWhileItsStoreFails(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestDesk_LosesNothingWhileItsStoreFails(t *testing.T) {
 			r, g := inMemory(), newGauge()
 			store := &flaky{Store: r.tickets, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // G404: the same each time
 			r.tickets = store
-			cfg := queue.Config{Size: 3, Tick: 5 * time.Millisecond, RetryDelay: 5 * time.Millisecond, Lag: time.Millisecond}
+			cfg := queue.Config{Size: 3, Tick: 5 * time.Millisecond, RetryDelay: 5 * time.Millisecond, MaxLag: time.Millisecond}
 			for range 2 {
 				r.dispatcher(t, cfg, g.brief(2*time.Millisecond))
 			}

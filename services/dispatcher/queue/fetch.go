@@ -14,146 +14,148 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// queueRetry is the pause after the queue could not be read.
+// queueRetry is the pause after a failed read of the queue.
 const queueRetry = 200 * time.Millisecond
 
-// fetch takes runs from the queue until ctx ends: to execute them while slots are free, and to make
-// tickets of them while none is.
-func (k *Desk) fetch(ctx context.Context) {
+// fetch reads runs from the queue until ctx ends. They are executed while slots are free, and
+// become tickets otherwise.
+func (s *Scheduler) fetch(ctx context.Context) {
 	for ctx.Err() == nil {
-		if free := k.freeSlots(); free > 0 {
-			k.deps.Queue.Want(free)
-			k.fetchOne(ctx)
+		if free := s.freeSlots(); free > 0 {
+			s.deps.Queue.Want(free)
+			s.fetchOne(ctx)
 			continue
 		}
-		for n := k.leftOver(ctx); n > 0 && ctx.Err() == nil; n-- {
-			k.deps.Queue.Want(min(n, maxAhead))
-			k.fetchOne(ctx)
+		for n := s.countUnserved(ctx); n > 0 && ctx.Err() == nil; n-- {
+			s.deps.Queue.Want(min(n, maxAhead))
+			s.fetchOne(ctx)
 		}
 	}
 }
 
-// maxAhead bounds the runs that are fetched ahead while the queue is emptied into tickets: they
-// count as handed out until their tickets are there.
+// maxAhead limits the runs fetched ahead while the queue is emptied into tickets. They count as
+// handed out until their tickets exist.
 const maxAhead = 16
 
-// freeSlots is how many slots a fetched run finds free; 0 while the queue lags.
-func (k *Desk) freeSlots() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.lagging {
+// freeSlots is the number of slots for runs from the queue; 0 while the queue lags.
+func (s *Scheduler) freeSlots() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lagging {
 		return 0
 	}
-	return k.slots.Free()
+	return s.slots.Free()
 }
 
-// fetchOne takes the next run from the queue.
-func (k *Desk) fetchOne(ctx context.Context) {
-	d, err := k.deps.Queue.Next(ctx)
+// fetchOne reads the next run from the queue.
+func (s *Scheduler) fetchOne(ctx context.Context) {
+	d, err := s.deps.Queue.Next(ctx)
 	switch {
 	case err == nil:
-		k.admit(ctx, d)
+		s.admit(ctx, d)
 	case ctx.Err() == nil:
-		if !errors.Is(err, context.Canceled) { // the queue is closed: the process ends
-			k.deps.Logger.Warn("dispatch queue not readable; trying again", "error", err)
+		if !errors.Is(err, context.Canceled) { // the queue is closed: the process stops
+			s.deps.Logger.Warn("dispatch queue not readable; trying again", "error", err)
 		}
 		lifecycle.Wait(ctx, queueRetry)
 	}
 }
 
-// leftOver is how many runs wait in the queue although this dispatcher has no slot for them, after a
-// pause: they become tickets. As long as another dispatcher has room the queue stays empty, and
-// runs are left to it.
-func (k *Desk) leftOver(ctx context.Context) int {
-	k.mu.Lock()
-	lagging := k.lagging
-	k.mu.Unlock()
-	if !lagging && !k.stuck(ctx) {
+// countUnserved waits for a slot, and then returns the number of queued runs without one, which
+// become tickets. While another dispatcher has free slots the queue is empty, and runs are left to
+// it.
+func (s *Scheduler) countUnserved(ctx context.Context) int {
+	s.mu.Lock()
+	lagging := s.lagging
+	s.mu.Unlock()
+	if !lagging && !s.waitForSlot(ctx) {
 		return 0
 	}
-	bounded, cancel := context.WithTimeout(ctx, storePatience)
+	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	d, err := k.deps.Queue.Depth(bounded)
+	d, err := s.deps.Queue.Depth(bounded)
 	if err != nil || d.Waiting+d.Fetched == 0 {
-		k.mu.Lock()
-		k.lagging = false
-		k.mu.Unlock()
+		s.mu.Lock()
+		s.lagging = false
+		s.mu.Unlock()
 		return 0
 	}
 	return d.Waiting + d.Fetched
 }
 
-// stuck reports that no slot comes free for a while.
-func (k *Desk) stuck(ctx context.Context) bool {
-	t := time.NewTimer(k.cfg.Stuck)
+// waitForSlot reports that no slot became free for ParkAfter.
+func (s *Scheduler) waitForSlot(ctx context.Context) bool {
+	t := time.NewTimer(s.cfg.ParkAfter)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-k.freed:
+	case <-s.freed:
 		return false
 	case <-t.C:
 		return true
 	}
 }
 
-// admit hands a run to the executor, or makes a ticket of it.
-func (k *Desk) admit(ctx context.Context, d runlog.Delivery) {
+// admit hands a run to the executor, or stores a ticket for it.
+func (s *Scheduler) admit(ctx context.Context, d runlog.Delivery) {
 	f := d.Frame()
-	now := k.deps.Clock()
-	s, err := k.scheduleOf(ctx, d)
+	now := s.deps.Clock()
+	sched, err := s.scheduleOf(ctx, d)
 	if err != nil {
-		k.retry(d, err)
+		s.retryDelivery(d, err)
 		return
 	}
-	l := limitsOf(f.Run, f.Kind, false, s, k.deps.Tenant(f.Run.Tenant))
-	k.mu.Lock()
+	l := limitsOf(f.Run, f.Kind, false, sched, s.deps.Tenant(f.Run.Tenant))
+	s.mu.Lock()
 	if !d.Redelivered() && !f.Stored.IsZero() {
-		k.lagging = now.Sub(f.Stored) > k.cfg.Lag
+		s.lagging = now.Sub(f.Stored) > s.cfg.MaxLag
 	}
-	lined := !l.none() && (k.book.Lined(f.Run.Tenant, l.lane()) || k.full(l))
-	fits := !lined && k.slots.Fits(f.Run.Tenant) && !k.book.Ready(f.Run.Tenant, now)
+	lined := !l.isEmpty() && (s.book.HasWaiting(f.Run.Tenant, l.lane()) || s.isLimitUsedUp(l))
+	fits := !lined && s.slots.Fits(f.Run.Tenant) && !s.book.Ready(f.Run.Tenant, now)
 	if fits {
-		k.slots.Take(f.Run.Tenant)
+		s.slots.Acquire(f.Run.Tenant)
 	}
-	k.mu.Unlock()
-	out := &delivery{desk: k, inner: d, frame: f, schedule: s}
+	s.mu.Unlock()
+	out := &delivery{scheduler: s, inner: d, frame: f, schedule: sched}
 	switch {
 	case lined:
-		k.write(func(ctx context.Context) { k.park(ctx, d, reasonOf(l), s) })
+		s.runWrite(func(ctx context.Context) { s.park(ctx, d, reasonOf(l), sched) })
 	case !fits:
-		k.write(func(ctx context.Context) { k.park(ctx, d, Capacity, s) })
-	case l.none():
-		k.ready <- out
+		s.runWrite(func(ctx context.Context) { s.park(ctx, d, Capacity, sched) })
+	case l.isEmpty():
+		s.ready <- out
 	default:
-		k.write(func(ctx context.Context) { k.admitLimited(ctx, out, l, s) })
+		s.runWrite(func(ctx context.Context) { s.admitLimited(ctx, out, l, sched) })
 	}
 }
 
 // admitLimited hands out a run that has a slot, if its limits allow it.
-func (k *Desk) admitLimited(ctx context.Context, d *delivery, l limits, s *wire.Schedule) {
-	d.process = k.deps.Leases.Process()
-	why, _, err := k.pass(ctx, d, l)
+func (s *Scheduler) admitLimited(ctx context.Context, d *delivery, l limits, sched *wire.Schedule) {
+	d.process = s.deps.Leases.Process()
+	why, _, err := s.acquireLimits(ctx, d, l)
 	switch {
 	case err != nil:
-		k.give(d.frame.Run.Tenant)
-		k.retry(d.inner, err)
+		s.freeSlot(d.frame.Run.Tenant)
+		s.retryDelivery(d.inner, err)
 	case why != "":
-		k.give(d.frame.Run.Tenant)
-		k.park(ctx, d.inner, why, s)
+		s.freeSlot(d.frame.Run.Tenant)
+		s.park(ctx, d.inner, why, sched)
 	default:
-		k.ready <- d
+		s.ready <- d
 	}
 }
 
-// full reports whether a concurrency limit is used up, as far as this process knows.
-func (k *Desk) full(l limits) bool { return slices.ContainsFunc(l.permits, k.permits.full) }
+// isLimitUsedUp reports whether a concurrency limit is used up, as far as this process knows.
+func (s *Scheduler) isLimitUsedUp(l limits) bool {
+	return slices.ContainsFunc(l.permits, s.permits.isUsedUp)
+}
 
-// limitPause is how long a lane is not looked at whose concurrency limit is used up, unless a permit
-// comes free before.
+// limitPause is how long a lane is blocked after its concurrency limit is used up, unless a permit
+// becomes free.
 const limitPause = 3 * time.Second
 
-// reasonOf is what a run waits for that lines up behind others of its lane.
+// reasonOf is the reason of a run that waits behind others of its lane.
 func reasonOf(l limits) Reason {
 	if len(l.permits) > 0 {
 		return Concurrency
@@ -161,10 +163,10 @@ func reasonOf(l limits) Reason {
 	return Rate
 }
 
-// pass takes the permits of a run and counts its start; why is set if a limit is used up, and wait
-// how long to look away.
-func (k *Desk) pass(ctx context.Context, d *delivery, l limits) (why Reason, wait time.Duration, err error) {
-	if k.full(l) {
+// acquireLimits acquires the permits of a run and counts its start. why is set if a limit is used
+// up, and wait is the time to block the lane.
+func (s *Scheduler) acquireLimits(ctx context.Context, d *delivery, l limits) (why Reason, wait time.Duration, err error) {
+	if s.isLimitUsedUp(l) {
 		return Concurrency, limitPause, nil
 	}
 	defer func() {
@@ -173,7 +175,7 @@ func (k *Desk) pass(ctx context.Context, d *delivery, l limits) (why Reason, wai
 		}
 	}()
 	for _, p := range l.permits {
-		got, err := k.permits.acquire(ctx, p, d.frame.Run.RunID, d.process)
+		got, err := s.permits.acquire(ctx, p, d.frame.Run.RunID, d.process)
 		if errors.Is(err, errLimited) {
 			return Concurrency, limitPause, nil
 		}
@@ -183,46 +185,46 @@ func (k *Desk) pass(ctx context.Context, d *delivery, l limits) (why Reason, wai
 		d.permits = append(d.permits, got)
 	}
 	for _, r := range l.rates {
-		if wait, err := charge(ctx, k.deps.Rates, r, d.frame.Run.RunID, k.deps.Clock); err != nil || wait > 0 {
+		if wait, err := chargeRate(ctx, s.deps.Rates, r, d.frame.Run.RunID, s.deps.Clock); err != nil || wait > 0 {
 			return Rate, wait, err
 		}
 	}
 	return "", 0, nil
 }
 
-// park makes a ticket of a delivery and acknowledges it once the ticket is stored.
-func (k *Desk) park(ctx context.Context, d runlog.Delivery, why Reason, s *wire.Schedule) {
-	t := newTicket(d.Frame(), why, s, k.deps.Clock())
+// park stores a ticket for a delivery, and then acknowledges the delivery.
+func (s *Scheduler) park(ctx context.Context, d runlog.Delivery, why Reason, sched *wire.Schedule) {
+	t := newTicket(d.Frame(), why, sched, s.deps.Clock())
 	value, err := t.value()
 	if err == nil {
-		_, err = k.deps.Tickets.Update(ctx, t.keyFor(), value, 0)
+		_, err = s.deps.Tickets.Update(ctx, t.initialKey(), value, 0)
 	}
-	if err != nil && !errors.Is(err, kv.ErrConflict) { // a conflict: it is there already
-		k.retry(d, err)
+	if err != nil && !errors.Is(err, kv.ErrConflict) { // a conflict: the ticket exists
+		s.retryDelivery(d, err)
 		return
 	}
 	if err == nil {
-		k.metrics.parked.WithLabelValues(string(why)).Inc()
-		k.deps.Logger.Debug("run waits", "run_id", t.RunID, "reason", why)
+		s.metrics.parked.WithLabelValues(string(why)).Inc()
+		s.deps.Logger.Debug("run waits", "run_id", t.RunID, "reason", why)
 	}
-	if err := d.Ack(); err != nil { // it is handed out again
-		k.deps.Logger.Debug("delivery of a waiting run not ended", "run_id", t.RunID, "error", err)
+	if err := d.Ack(); err != nil { // it is delivered again
+		s.deps.Logger.Debug("delivery of a waiting run not ended", "run_id", t.RunID, "error", err)
 	}
 }
 
-func (k *Desk) retry(d runlog.Delivery, why error) {
-	k.deps.Logger.Warn("run handed back: it can neither be executed nor made to wait", "run_id", d.Frame().Run.RunID, "error", why)
+func (s *Scheduler) retryDelivery(d runlog.Delivery, why error) {
+	s.deps.Logger.Warn("run handed back: neither executed nor parked", "run_id", d.Frame().Run.RunID, "error", why)
 	if err := d.Retry(); err != nil {
-		k.deps.Logger.Debug("delivery not ended", "run_id", d.Frame().Run.RunID, "error", err)
+		s.deps.Logger.Debug("delivery not ended", "run_id", d.Frame().Run.RunID, "error", err)
 	}
 }
 
-// scheduleMember is in every record with a schedule, which saves reading the others.
+// scheduleMember occurs in every record with a schedule; other records are not parsed.
 var scheduleMember = []byte(`"schedule":`) //nolint:gochecknoglobals // a constant
 
-// scheduleOf is what the run's record says about when it is executed. Where no version of its
-// workflow says anything, the log is not read.
-func (k *Desk) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Schedule, error) {
+// scheduleOf returns the schedule in the run's record. If no version of the workflow has one, the
+// log is not read.
+func (s *Scheduler) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Schedule, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && len(f.Body) > 0 {
 		if !bytes.Contains(f.Body, scheduleMember) {
@@ -230,20 +232,20 @@ func (k *Desk) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Schedul
 		}
 		rec, err := f.Record()
 		if err != nil {
-			return nil, nil //nolint:nilerr // the executor says what is wrong with it
+			return nil, nil //nolint:nilerr // the executor reports the error
 		}
 		return rec.Schedule, nil
 	}
-	if !k.deps.Scheduled(f.Run.Tenant, f.Run.WorkflowID) {
+	if !s.deps.Scheduled(f.Run.Tenant, f.Run.WorkflowID) {
 		return nil, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, storePatience)
+	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	first, err := k.deps.Log.First(bounded, f.Run)
+	first, err := s.deps.Log.First(bounded, f.Run)
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return nil, err
 	}
-	if err != nil { // damaged or gone: the executor says so
+	if err != nil { // damaged or missing: the executor reports it
 		return nil, nil //nolint:nilerr // see above
 	}
 	rec, err := first.Record()

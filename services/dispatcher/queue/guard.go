@@ -13,88 +13,88 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// GuardConfig bounds what is taken.
+// GuardConfig limits the starts of runs.
 type GuardConfig struct {
-	// MaxStarts bounds the starts at a time; 0: no bound.
+	// MaxStarts limits the concurrent starts; 0 means no limit.
 	MaxStarts int64
-	// MaxWait is how long a run may wait until it is handed out; 0: no bound.
+	// MaxWait limits the expected wait of a new run; 0 means no limit.
 	MaxWait time.Duration
 }
 
 const (
-	// lookEvery is how often the backlog is looked at, and patience how long it may take to answer.
-	lookEvery = time.Second
-	patience  = 5 * time.Second
-	// remembers is over how long it is measured how fast the backlog is worked off.
-	remembers = 10 * time.Second
-	// retryFull is the hint to a caller whose run would wait for a place: that takes its time.
+	// sampleInterval is how often the backlog is read. depthTimeout limits one read.
+	sampleInterval = time.Second
+	depthTimeout   = 5 * time.Second
+	// rateWindow is the period over which the rate of the backlog is measured.
+	rateWindow = 10 * time.Second
+	// retryFull is the retry hint for a long backlog, retryBusy for too many concurrent starts.
 	retryFull = 3 * time.Second
 	retryBusy = time.Second
 )
 
-// Guard lets starts in. It is safe for concurrent use.
+// Guard admits starts of runs. It is safe for concurrent use.
 type Guard struct {
 	cfg             GuardConfig
 	clock           func() time.Time
 	starts, refused atomic.Int64
 
-	mu    sync.Mutex // guards what follows
-	looks []refresh  // the oldest first
-	moved time.Time  // when the backlog was last seen to have handed something out
+	mu            sync.Mutex // guards what follows
+	samples       []sample   // oldest first
+	lastHandedOut time.Time  // when a run was last handed out
 }
 
-// refresh is what was seen of the backlog at an instant.
-type refresh struct {
+// sample is the depth of the backlog at an instant.
+type sample struct {
 	at    time.Time
 	depth runlog.Depth
 }
 
-// NewGuard makes a guard.
+// NewGuard returns a guard.
 func NewGuard(cfg GuardConfig, clock func() time.Time) *Guard { return &Guard{cfg: cfg, clock: clock} }
 
-// Run looks at the backlog until ctx ends. While it does not answer, what was seen last holds.
+// Run reads the backlog until ctx ends. While that fails, the last sample is used.
 func (g *Guard) Run(ctx context.Context, backlog runlog.Queue) error {
-	for lifecycle.Wait(ctx, lookEvery) {
-		asked, cancel := context.WithTimeout(ctx, patience)
+	for lifecycle.Wait(ctx, sampleInterval) {
+		asked, cancel := context.WithTimeout(ctx, depthTimeout)
 		d, err := backlog.Depth(asked)
 		cancel()
 		if err == nil {
-			g.Saw(d)
+			g.Observe(d)
 		}
 	}
 	return ctx.Err()
 }
 
-// Saw tells what is in the backlog.
-func (g *Guard) Saw(d runlog.Depth) {
+// Observe adds a sample of the backlog.
+func (g *Guard) Observe(d runlog.Depth) {
 	now := g.clock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n := len(g.looks); n == 0 || g.looks[n-1].depth.HandedOut != d.HandedOut || d.Waiting == 0 {
-		g.moved = now
+	if n := len(g.samples); n == 0 || g.samples[n-1].depth.HandedOut != d.HandedOut || d.Waiting == 0 {
+		g.lastHandedOut = now
 	}
-	g.looks = append(g.looks, refresh{now, d})
-	for len(g.looks) > 2 && now.Sub(g.looks[0].at) > remembers {
-		g.looks = g.looks[1:]
+	g.samples = append(g.samples, sample{now, d})
+	for len(g.samples) > 2 && now.Sub(g.samples[0].at) > rateWindow {
+		g.samples = g.samples[1:]
 	}
 }
 
-// Wait is how long a run that is started now will wait until it is handed out, if all goes on as it
-// did: those that wait in front of it, over the rate at which they are handed out. Where none is, it is
-// how long that has been so. Runs that left the backlog and wait for a slot count for their own tenant
-// only: parked is how many of the tenant's do.
-func (g *Guard) Wait(parked int) time.Duration {
+// ExpectedWait is the expected wait of a run that starts now: the number of runs in front of it,
+// divided by the rate at which runs are handed out. Without any, it is the time since the last one.
+// Runs that left the backlog and wait for a slot count for their own tenant only: parked is the
+// number of the tenant's.
+func (g *Guard) ExpectedWait(parked int) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.looks) == 0 {
+	if len(g.samples) == 0 {
 		return 0
 	}
-	first, last := g.looks[0], g.looks[len(g.looks)-1]
+	first, last := g.samples[0], g.samples[len(g.samples)-1]
 	waiting := max(last.depth.Waiting-last.depth.Parked, 0) + parked
 	if waiting == 0 {
 		return 0
 	}
-	stood := g.clock().Sub(g.moved)
+	stood := g.clock().Sub(g.lastHandedOut)
 	handed := last.depth.HandedOut - first.depth.HandedOut
 	if handed == 0 {
 		return stood
@@ -103,35 +103,35 @@ func (g *Guard) Wait(parked int) time.Duration {
 	return max(stood, time.Duration(float64(waiting)*each*float64(time.Second)))
 }
 
-// longest is the wait of a run whose tenant has all that is parked.
-func (g *Guard) longest() time.Duration {
+// longestWait is the wait of a run whose tenant has all parked runs.
+func (g *Guard) longestWait() time.Duration {
 	g.mu.Lock()
 	parked := 0
-	if n := len(g.looks); n > 0 {
-		parked = g.looks[n-1].depth.Parked
+	if n := len(g.samples); n > 0 {
+		parked = g.samples[n-1].depth.Parked
 	}
 	g.mu.Unlock()
-	return g.Wait(parked)
+	return g.ExpectedWait(parked)
 }
 
-// Backlog reports that runs wait to be handed out, as last seen.
+// Backlog reports that runs waited at the last sample.
 func (g *Guard) Backlog() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.looks) == 0 {
+	if len(g.samples) == 0 {
 		return false
 	}
-	d := g.looks[len(g.looks)-1].depth
+	d := g.samples[len(g.samples)-1].depth
 	return d.Waiting+d.Limited > 0
 }
 
-// Enter lets a start in; leave gives its place back. parked is how many runs of its tenant wait for
-// a slot.
+// Enter admits a start; leave ends it. parked is the number of its tenant's runs that wait for a
+// slot.
 func (g *Guard) Enter(parked int) (leave func(), err error) {
 	if n := g.starts.Add(1); g.cfg.MaxStarts > 0 && n > g.cfg.MaxStarts {
 		return nil, g.refuse("the host is at its capacity; nothing was done, try again", retryBusy)
 	}
-	if wait := g.Wait(parked); g.cfg.MaxWait > 0 && wait > g.cfg.MaxWait {
+	if wait := g.ExpectedWait(parked); g.cfg.MaxWait > 0 && wait > g.cfg.MaxWait {
 		return nil, g.refuse("too many runs wait for a free place; nothing was done, try again", retryFull)
 	}
 	return func() { g.starts.Add(-1) }, nil
@@ -143,14 +143,14 @@ func (g *Guard) refuse(why string, after time.Duration) error {
 	return fault.New(fault.ServiceUnavailable, "%s", why).After(after)
 }
 
-// Collectors are the guard's metrics. They read what is kept anyway.
+// Collectors are the guard's metrics, read from its state.
 func (g *Guard) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "refused_starts_total", Help: "Starts of runs that were told to come again before anything was done for them.",
+			Namespace: "waybill", Subsystem: "dispatcher", Name: "refused_starts_total", Help: "Starts of runs rejected with a retry hint.",
 		}, func() float64 { return float64(g.refused.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "queue_wait_seconds", Help: "How long a run that is started now will wait for a free place, if all goes on as it did.",
-		}, func() float64 { return g.longest().Seconds() }),
+			Namespace: "waybill", Subsystem: "dispatcher", Name: "queue_wait_seconds", Help: "Expected wait of a new run for a slot, at the current rate.",
+		}, func() float64 { return g.longestWait().Seconds() }),
 	}
 }

@@ -23,7 +23,7 @@ func saw(cfg queue.GuardConfig, looks ...[2]int) (*queue.Guard, *time.Time) {
 	var handed uint64
 	for _, l := range looks {
 		handed += uint64(l[1])
-		g.Saw(runlog.Depth{Waiting: l[0], HandedOut: handed})
+		g.Observe(runlog.Depth{Waiting: l[0], HandedOut: handed})
 		now = now.Add(time.Second)
 	}
 	now = now.Add(-time.Second)
@@ -45,7 +45,7 @@ func TestGuard_ForetellsTheWaitFromHowFastTheQueueIsWorkedOff(t *testing.T) {
 		{"the first look", [][2]int{{9, 0}}, 0},
 	} {
 		g, _ := saw(queue.GuardConfig{}, tt.looks...)
-		require.Equal(t, tt.want, g.Wait(0), tt.name)
+		require.Equal(t, tt.want, g.ExpectedWait(0), tt.name)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestGuard_ForgetsHowFastTheQueueWas(t *testing.T) {
 		looks = append(looks, [2]int{1000, 100})
 	}
 	g, _ := saw(queue.GuardConfig{}, looks...)
-	require.Equal(t, 10*time.Second, g.Wait(0))
+	require.Equal(t, 10*time.Second, g.ExpectedWait(0))
 }
 
 func TestGuard_RefusesWhatWouldWaitTooLong(t *testing.T) {
@@ -67,13 +67,13 @@ func TestGuard_RefusesWhatWouldWaitTooLong(t *testing.T) {
 	require.NoError(t, err, "exactly a minute")
 	leave()
 	*now = now.Add(time.Second)
-	g.Saw(runlog.Depth{Waiting: 2600, HandedOut: 80})
+	g.Observe(runlog.Depth{Waiting: 2600, HandedOut: 80})
 	_, err = g.Enter(0)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	e, _ := fault.As(err)
 	require.Equal(t, 3*time.Second, e.RetryAfter)
 	*now = now.Add(time.Second)
-	g.Saw(runlog.Depth{HandedOut: 2680})
+	g.Observe(runlog.Depth{HandedOut: 2680})
 	_, err = g.Enter(0)
 	require.NoError(t, err, "the queue is empty")
 }
@@ -141,11 +141,11 @@ func TestGuard_LooksAtTheQueueWhileItRuns(t *testing.T) {
 		go func() { ended <- g.Run(ctx, q) }()
 		<-time.After(3 * time.Second)
 		synctest.Wait()
-		require.Zero(t, g.Wait(0), "nothing was told")
+		require.Zero(t, g.ExpectedWait(0), "nothing was told")
 		q.away.Store(false)
 		<-time.After(3500 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, 2500*time.Millisecond, g.Wait(0))
+		require.Equal(t, 2500*time.Millisecond, g.ExpectedWait(0))
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})
@@ -157,13 +157,13 @@ func TestGuard_CountsParkedRunsForTheirTenant(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := queue.NewGuard(queue.GuardConfig{MaxWait: time.Minute}, func() time.Time { return now })
 	for i := range 3 {
-		g.Saw(runlog.Depth{Waiting: 1000, Parked: 1000, Limited: 500, HandedOut: uint64(10 * i)}) // ten a second
+		g.Observe(runlog.Depth{Waiting: 1000, Parked: 1000, Limited: 500, HandedOut: uint64(10 * i)}) // ten a second
 		now = now.Add(time.Second)
 	}
-	require.Equal(t, 100*time.Second, g.Wait(1000).Round(time.Second))
+	require.Equal(t, 100*time.Second, g.ExpectedWait(1000).Round(time.Second))
 	_, err := g.Enter(1000)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	require.Zero(t, g.Wait(0))
+	require.Zero(t, g.ExpectedWait(0))
 	leave, err := g.Enter(0)
 	require.NoError(t, err)
 	leave()

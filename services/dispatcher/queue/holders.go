@@ -7,26 +7,26 @@ import (
 
 // Leases is the liveness of dispatcher processes; see package lease.
 type Leases interface {
-	// Process is the id of this process. It changes when the lease was lost.
+	// Process is the id of this process. It changes when the lease is lost.
 	Process() string
 	// Alive reports whether a process may still act. False is final.
 	Alive(ctx context.Context, process string) (bool, error)
 }
 
-// holders are the processes that tickets and permits name, with what their leases say of them.
+// holders are the processes named in tickets and permits, with the state of their leases.
 type holders struct {
 	leases Leases
 
 	mu    sync.Mutex      // guards what follows
-	named map[string]int  // how many tickets and permits name a process
-	dead  map[string]bool // those of them whose lease is over
+	named map[string]int  // number of tickets and permits per process
+	dead  map[string]bool // processes whose lease is over
 }
 
 func newHolders(l Leases) *holders {
 	return &holders{leases: l, named: map[string]int{}, dead: map[string]bool{}}
 }
 
-// count adds n to the tickets and permits that name a process; empty: none does.
+// count adds n to the tickets and permits of a process; an empty process is ignored.
 func (h *holders) count(process string, n int) {
 	if process == "" {
 		return
@@ -39,17 +39,17 @@ func (h *holders) count(process string, n int) {
 	}
 }
 
-// gone reports that the lease of a process is over, as check found it. No process has an empty id.
-func (h *holders) gone(process string) bool {
+// isDead reports that findDead found the lease of a process to be over. The empty id is dead.
+func (h *holders) isDead(process string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return process == "" || h.dead[process]
 }
 
-// check looks up the leases of the named processes. It returns those found to be over for the first
-// time. A lease that cannot be looked up now is not over.
-func (h *holders) check(ctx context.Context) (died []string) {
-	for _, process := range h.unsure() {
+// findDead checks the leases of the named processes, and returns those newly found to be over. A
+// lease that cannot be read is not over.
+func (h *holders) findDead(ctx context.Context) (died []string) {
+	for _, process := range h.possiblyAlive() {
 		if alive, err := h.leases.Alive(ctx, process); err != nil || alive {
 			continue
 		}
@@ -63,8 +63,8 @@ func (h *holders) check(ctx context.Context) (died []string) {
 	return died
 }
 
-// unsure are the named processes that may be alive.
-func (h *holders) unsure() (out []string) {
+// possiblyAlive are the named processes not known to be dead.
+func (h *holders) possiblyAlive() (out []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for process := range h.named {

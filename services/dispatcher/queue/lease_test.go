@@ -46,7 +46,7 @@ func (r *rig) holdersOf(t *testing.T) (out []string) {
 const soon = time.Second
 
 // A dispatcher that is killed keeps its permit until its lease is over, and no longer.
-func TestDesk_PermitOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.T) {
+func TestScheduler_PermitOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, one, two := inMemory(), newGauge(), newGauge()
@@ -73,7 +73,7 @@ func TestDesk_PermitOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.T) {
 }
 
 // A ticket that a killed dispatcher had claimed is claimed by another one after the lease.
-func TestDesk_TicketOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.T) {
+func TestScheduler_TicketOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, one, two := inMemory(), newGauge(), newGauge()
@@ -107,7 +107,7 @@ func TestDesk_TicketOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.T) {
 
 // A dispatcher that ends in order gives its permits back with its lease, even if it could not delete
 // them one by one.
-func TestDesk_PermitOfAReleasedLeaseIsFreeImmediately(t *testing.T) {
+func TestScheduler_PermitOfAReleasedLeaseIsFreeImmediately(t *testing.T) {
 	t.Parallel()
 	for name, cutOff := range map[string]bool{"permit deleted": false, "permit left": true} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDesk_PermitOfAReleasedLeaseIsFreeImmediately(t *testing.T) {
 
 // A dispatcher that lost its lease takes permits under its new id, but not before the runs have ended
 // that it executes under the old one: their permits are another's already.
-func TestDesk_CountsRunsOfALostLeaseUntilTheyEnd(t *testing.T) {
+func TestScheduler_CountsRunsOfALostLeaseUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, one, two := inMemory(), newGauge(), newGauge()
@@ -192,7 +192,7 @@ func TestDesk_CountsRunsOfALostLeaseUntilTheyEnd(t *testing.T) {
 }
 
 // A run that was handed out under a lease is not executed, nor kept, after the lease was lost.
-func TestDesk_ALostLeaseFreesItsTickets(t *testing.T) {
+func TestScheduler_ALostLeaseFreesItsTickets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, one, two := inMemory(), newGauge(), newGauge()
@@ -234,7 +234,7 @@ func TestDesk_ALostLeaseFreesItsTickets(t *testing.T) {
 
 // A process with the name of one that was killed is another process: it waits for the lease, unless
 // it has the data directory to itself.
-func TestDesk_ARestartedProcessTakesPermitsAfterTheLease(t *testing.T) {
+func TestScheduler_ARestartedProcessTakesPermitsAfterTheLease(t *testing.T) {
 	t.Parallel()
 	for name, sole := range map[string]bool{"among others": false, "sole": true} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestDesk_ARestartedProcessTakesPermitsAfterTheLease(t *testing.T) {
 
 // A dispatcher that starts after a crash finds permits and tickets of processes without a lease record,
 // as well as permits that it cannot read.
-func TestDesk_FreesWhatUnknownProcessesHold(t *testing.T) {
+func TestScheduler_FreesWhatUnknownProcessesHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, g := inMemory(), newGauge()

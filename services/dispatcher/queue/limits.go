@@ -10,16 +10,16 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Tenant is what holds for a tenant.
+// Tenant is the settings of a tenant.
 type Tenant struct {
 	Weight, Priority int
-	// Concurrency and Rate are limits over all workflows; 0: none.
+	// Concurrency and Rate are limits over all workflows; 0 means no limit.
 	Concurrency int
 	Rate        int
 	Period      time.Duration
 }
 
-// permitLimit is a concurrency limit, rateLimit one of starts; id is a part of keys.
+// permitLimit is a concurrency limit, rateLimit a limit of starts; id is part of keys.
 type permitLimit struct {
 	id  string
 	max int
@@ -31,14 +31,14 @@ type rateLimit struct {
 	period time.Duration
 }
 
-// limits are those that a run is subject to.
+// limits are the limits of a run.
 type limits struct {
 	priority int
 	permits  []permitLimit
 	rates    []rateLimit
 }
 
-// limitsOf are the limits of a run; those of rate count starts only.
+// limitsOf returns the limits of a run; rate limits count starts only.
 func limitsOf(r subject.Run, kind subject.Kind, charged bool, s *wire.Schedule, t Tenant) limits {
 	out := limits{priority: t.Priority}
 	starts := kind == subject.Start && !charged
@@ -63,16 +63,16 @@ func limitsOf(r subject.Run, kind subject.Kind, charged bool, s *wire.Schedule, 
 	return out
 }
 
-// limitID names a limit: a digest, since keys may be short, and names long.
+// limitID identifies a limit by a digest, because keys are short and names may be long.
 func limitID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:12])
 }
 
-// none reports that nothing limits the run.
-func (l limits) none() bool { return len(l.permits) == 0 && len(l.rates) == 0 }
+// isEmpty reports that the run has no limits.
+func (l limits) isEmpty() bool { return len(l.permits) == 0 && len(l.rates) == 0 }
 
-// lane names the limits together: runs of one lane wait for the same.
+// lane identifies the limits together: runs of one lane wait for the same limits.
 func (l limits) lane() string {
 	var b strings.Builder
 	for _, p := range l.permits {

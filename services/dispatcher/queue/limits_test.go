@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-func TestDesk_NeverExecutesMoreThanTheConcurrencyLimit(t *testing.T) {
+func TestScheduler_NeverExecutesMoreThanTheConcurrencyLimit(t *testing.T) {
 	t.Parallel()
 	r, g := inNATS(t), newGauge()
 	for range 2 {
@@ -35,7 +35,7 @@ func TestDesk_NeverExecutesMoreThanTheConcurrencyLimit(t *testing.T) {
 	require.Greater(t, g.most["three"], 1)
 }
 
-func TestDesk_KeysOfAConcurrencyLimitDoNotWaitForEachOther(t *testing.T) {
+func TestScheduler_KeysOfAConcurrencyLimitDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	release := make(chan struct{})
@@ -49,7 +49,7 @@ func TestDesk_KeysOfAConcurrencyLimitDoNotWaitForEachOther(t *testing.T) {
 	require.Equal(t, 2, g.most["a"])
 }
 
-func TestDesk_TenantLimitCountsAllWorkflowsAndChanges(t *testing.T) {
+func TestScheduler_TenantLimitCountsAllWorkflowsAndChanges(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	r.tenants = map[string]queue.Tenant{"a": {Concurrency: 2}}
@@ -61,7 +61,7 @@ func TestDesk_TenantLimitCountsAllWorkflowsAndChanges(t *testing.T) {
 	require.LessOrEqual(t, g.most["a"], 2)
 }
 
-func TestDesk_StartsNoMoreThanTheRateAllows(t *testing.T) {
+func TestScheduler_StartsNoMoreThanTheRateAllows(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	r.dispatcher(t, queue.Config{Size: 8}, g.brief(0))
@@ -80,7 +80,7 @@ func TestDesk_StartsNoMoreThanTheRateAllows(t *testing.T) {
 	}
 }
 
-func TestDesk_ServesHigherPrioritiesFirst(t *testing.T) {
+func TestScheduler_ServesHigherPrioritiesFirst(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	release := make(chan struct{})
@@ -97,7 +97,7 @@ func TestDesk_ServesHigherPrioritiesFirst(t *testing.T) {
 }
 
 // A run that is woken is under the limit of its record, which is read from the log.
-func TestDesk_WokenRunsAreUnderTheirLimit(t *testing.T) {
+func TestScheduler_WokenRunsAreUnderTheirLimit(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()
 	limit := &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: 1}}

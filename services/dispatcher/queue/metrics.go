@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count waiting runs. No label names a run, a workflow or a tenant.
+// metrics count waiting runs. No label identifies a run, a workflow or a tenant.
 type metrics struct {
 	parked  *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -15,7 +15,7 @@ type metrics struct {
 func newMetrics() metrics {
 	return metrics{
 		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "parked_runs_total", Help: "Runs that this process took from the queue and made wait, by reason.",
+			Namespace: "waybill", Subsystem: "dispatcher", Name: "parked_runs_total", Help: "Runs that this process moved from the queue to tickets, by reason.",
 		}, []string{"reason"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "waybill", Subsystem: "dispatcher", Name: "waiting_seconds", Help: "How long runs waited after they left the queue, by reason.",
@@ -28,25 +28,25 @@ func (m metrics) waited(why Reason, d time.Duration) {
 	m.seconds.WithLabelValues(string(why)).Observe(max(d, 0).Seconds())
 }
 
-var waitingDesc = prometheus.NewDesc("waybill_dispatcher_waiting_runs", "Runs that wait outside the queue, of all dispatchers, by reason.", []string{"reason"}, nil) //nolint:gochecknoglobals // a constant
+var waitingDesc = prometheus.NewDesc("waybill_dispatcher_waiting_runs", "Runs of all dispatchers that wait outside the queue, by reason.", []string{"reason"}, nil) //nolint:gochecknoglobals // a constant
 
-// gauge counts the waiting runs when it is read.
-type gauge struct{ desk *Desk }
+// gauge reports the number of waiting runs.
+type gauge struct{ scheduler *Scheduler }
 
-// Describe names the metric.
+// Describe sends the metric's description.
 func (gauge) Describe(to chan<- *prometheus.Desc) { to <- waitingDesc }
 
-// Collect counts.
+// Collect sends the current numbers.
 func (g gauge) Collect(to chan<- prometheus.Metric) {
 	for _, why := range Reasons() {
-		g.desk.mu.Lock()
-		n := g.desk.byReason[why]
-		g.desk.mu.Unlock()
+		g.scheduler.mu.Lock()
+		n := g.scheduler.byReason[why]
+		g.scheduler.mu.Unlock()
 		to <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(n), string(why))
 	}
 }
 
-// Collectors are the desk's metrics.
-func (k *Desk) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{k.metrics.parked, k.metrics.seconds, gauge{k}}
+// Collectors are the scheduler's metrics.
+func (s *Scheduler) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.metrics.parked, s.metrics.seconds, gauge{s}}
 }

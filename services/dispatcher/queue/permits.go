@@ -15,26 +15,26 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// permits are the permits of concurrency limits. A limit of N has N numbered permits; each is a key
-// that exists while it is held. Creating the key takes it, so no more than N are held whatever a
-// dispatcher believes. A permit names the process that holds it; once the lease of that process is
-// over, any other deletes the key.
+// permits manages the permits of concurrency limits. A limit of N has N numbered permits, and each
+// is a key that exists while it is held. Creating the key acquires it, so at most N are held
+// whatever a dispatcher assumes. A permit names its holder; once the lease of that process is over,
+// any other process deletes the key.
 type permits struct {
 	store   kv.Store
 	holders *holders
-	// returned is called with the limit's id when a permit is free again.
-	returned func(id string)
+	// freed is called with the limit's id when a permit becomes free.
+	freed func(id string)
 
 	mu   sync.Mutex // guards what follows
 	held map[string]map[int]permitHolder
-	// own are the permits that runs of this process use or are about to take, by limit and number,
-	// with the process id under which.
+	// own are the permits that runs of this process use or are about to acquire, by limit and
+	// number, with the process id at that time.
 	own    map[string]map[int]string
 	lost   map[string]permitHolder
 	rounds int
 }
 
-// permitHolder is who holds a permit.
+// permitHolder is the holder of a permit.
 type permitHolder struct {
 	RunID   string `json:"runId"`
 	Process string `json:"process"`
@@ -43,7 +43,7 @@ type permitHolder struct {
 	round int
 }
 
-// permit is one that this process holds.
+// permit is a permit of this process.
 type permit struct {
 	id     string
 	number int
@@ -63,18 +63,18 @@ func parsePermitKey(key string) (id string, number int, ok bool) {
 }
 
 func newPermits(store kv.Store, h *holders, returned func(string)) *permits {
-	return &permits{store: store, holders: h, returned: returned, held: map[string]map[int]permitHolder{}, own: map[string]map[int]string{}, lost: map[string]permitHolder{}}
+	return &permits{store: store, holders: h, freed: returned, held: map[string]map[int]permitHolder{}, own: map[string]map[int]string{}, lost: map[string]permitHolder{}}
 }
 
-// take sees what became of a permit.
-func (p *permits) take(e kv.Entry) {
+// applyPermit applies a change of a permit.
+func (p *permits) applyPermit(e kv.Entry) {
 	id, number, ok := parsePermitKey(e.Key)
 	if !ok {
 		return
 	}
 	var h permitHolder
 	if e.Value != nil {
-		_ = json.Unmarshal(e.Value, &h) // an unreadable one is held by no process, and deleted
+		_ = json.Unmarshal(e.Value, &h) // an unreadable permit has no holder and is deleted
 	}
 	h.rev = e.Revision
 	p.mu.Lock()
@@ -84,39 +84,39 @@ func (p *permits) take(e kv.Entry) {
 		return
 	}
 	h.round = p.rounds
-	p.set(id, number, h, e.Value != nil)
-	if e.Value != nil && h.Process == p.holders.leases.Process() && !p.uses(id, number) { // taken by a call whose answer was lost
+	p.setHolder(id, number, h, e.Value != nil)
+	if e.Value != nil && h.Process == p.holders.leases.Process() && !p.isUsed(id, number) { // created by a call whose answer was lost
 		p.lost[e.Key] = h
 	}
 	p.mu.Unlock()
 	if e.Value == nil {
-		p.returned(id)
+		p.freed(id)
 	}
 }
 
-// use notes that a run of this process uses a permit. Call it with the lock.
-func (p *permits) use(id string, number int, process string) {
+// markUsed records that a run of this process uses a permit. Call it with the lock.
+func (p *permits) markUsed(id string, number int, process string) {
 	if p.own[id] == nil {
 		p.own[id] = map[int]string{}
 	}
 	p.own[id][number] = process
 }
 
-// disuse ends the use of a permit. Call it with the lock.
-func (p *permits) disuse(id string, number int) {
+// markUnused records the end of a permit's use. Call it with the lock.
+func (p *permits) markUnused(id string, number int) {
 	if delete(p.own[id], number); len(p.own[id]) == 0 {
 		delete(p.own, id)
 	}
 }
 
-// uses reports whether a run of this process uses a permit. Call it with the lock.
-func (p *permits) uses(id string, number int) bool {
+// isUsed reports whether a run of this process uses a permit. Call it with the lock.
+func (p *permits) isUsed(id string, number int) bool {
 	_, ok := p.own[id][number]
 	return ok
 }
 
-// set notes a holder, or that there is none. Call it with the lock.
-func (p *permits) set(id string, number int, h permitHolder, is bool) {
+// setHolder records the holder of a permit, or that it is free. Call it with the lock.
+func (p *permits) setHolder(id string, number int, h permitHolder, is bool) {
 	if was, ok := p.held[id][number]; ok {
 		p.holders.count(was.Process, -1)
 	}
@@ -133,44 +133,44 @@ func (p *permits) set(id string, number int, h permitHolder, is bool) {
 	p.holders.count(h.Process, 1)
 }
 
-// sweep drops what the last watch did not see, and begins the next round.
-func (p *permits) sweep() {
+// dropUnseen drops the permits that the last watch did not report.
+func (p *permits) dropUnseen() {
 	p.mu.Lock()
 	var free []string
 	for id, numbers := range p.held {
 		for n, h := range numbers {
-			if h.round < p.rounds && !p.uses(id, n) {
-				p.set(id, n, h, false)
+			if h.round < p.rounds && !p.isUsed(id, n) {
+				p.setHolder(id, n, h, false)
 				free = append(free, id)
 			}
 		}
 	}
 	p.mu.Unlock()
 	for _, id := range free {
-		p.returned(id)
+		p.freed(id)
 	}
 }
 
-// begin starts a round: what the watch that follows does not see is dropped by sweep.
-func (p *permits) begin() {
+// nextRound starts a watch round: dropUnseen drops what the watch does not report.
+func (p *permits) nextRound() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rounds++
 }
 
-// full reports whether no permit is free, as far as this process knows.
-func (p *permits) full(l permitLimit) bool {
+// isUsedUp reports whether no permit is free, as far as this process knows.
+func (p *permits) isUsedUp(l permitLimit) bool {
 	process := p.holders.leases.Process()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.choose(l, "", process)
+	_, ok := p.chooseNumber(l, "", process)
 	return !ok
 }
 
-// choose finds a number that can be taken; the run decides where the search begins. There is none
-// while a run of this process goes on under a lease that was lost: its permit may be another's
-// already. Call it with the lock.
-func (p *permits) choose(l permitLimit, runID, process string) (number int, ok bool) {
+// chooseNumber finds a free number, starting at a hash of the run. There is none while a run of
+// this process continues under a lost lease, because its permit may have another holder. Call it
+// with the lock.
+func (p *permits) chooseNumber(l permitLimit, runID, process string) (number int, ok bool) {
 	for _, under := range p.own[l.id] {
 		if under != process {
 			return 0, false
@@ -185,7 +185,7 @@ func (p *permits) choose(l permitLimit, runID, process string) (number int, ok b
 	first := int(sum.Sum32() % uint32(l.max)) //nolint:gosec // G115: max is 1 to 10,000
 	for i := range l.max {
 		n := (first + i) % l.max
-		if _, taken := numbers[n]; !taken && !p.uses(l.id, n) {
+		if _, taken := numbers[n]; !taken && !p.isUsed(l.id, n) {
 			return n, true
 		}
 	}
@@ -194,36 +194,36 @@ func (p *permits) choose(l permitLimit, runID, process string) (number int, ok b
 
 var errLimited = errors.New("limit is used up")
 
-// acquire takes a permit for a run that is to be executed under a process id. Errors: errLimited,
+// acquire acquires a permit for a run that is executed under a process id. Errors: errLimited,
 // kv.ErrUnavailable.
 func (p *permits) acquire(ctx context.Context, l permitLimit, runID, process string) (permit, error) {
 	for {
 		p.mu.Lock()
-		n, ok := p.choose(l, runID, process)
+		n, ok := p.chooseNumber(l, runID, process)
 		if !ok {
 			p.mu.Unlock()
 			return permit{}, errLimited
 		}
 		got := permit{id: l.id, number: n, holder: permitHolder{RunID: runID, Process: process, round: p.rounds}}
-		p.set(l.id, n, got.holder, true) // for the other runs of this process
-		p.use(l.id, n, process)
+		p.setHolder(l.id, n, got.holder, true) // visible to the other runs of this process
+		p.markUsed(l.id, n, process)
 		p.mu.Unlock()
-		err := p.create(ctx, &got)
+		err := p.createKey(ctx, &got)
 		if err == nil {
 			return got, nil
 		}
 		if !errors.Is(err, kv.ErrConflict) {
-			p.drop(got)
+			p.abandon(got)
 			return permit{}, err
 		}
-		if err := p.reread(ctx, got); err != nil {
+		if err := p.rereadHolder(ctx, got); err != nil {
 			return permit{}, err
 		}
 	}
 }
 
-// create takes the permit if it is free.
-func (p *permits) create(ctx context.Context, got *permit) error {
+// createKey creates the permit's key.
+func (p *permits) createKey(ctx context.Context, got *permit) error {
 	value, err := json.Marshal(got.holder)
 	if err != nil {
 		return fmt.Errorf("render permit: %w", err)
@@ -235,65 +235,65 @@ func (p *permits) create(ctx context.Context, got *permit) error {
 	got.holder.rev = rev
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.set(got.id, got.number, got.holder, true)
+	p.setHolder(got.id, got.number, got.holder, true)
 	return nil
 }
 
-// reread sees who was faster.
-func (p *permits) reread(ctx context.Context, got permit) error {
+// rereadHolder reads the permit after a conflict.
+func (p *permits) rereadHolder(ctx context.Context, got permit) error {
 	e, err := p.store.Get(ctx, got.key())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.disuse(got.id, got.number)
+	p.markUnused(got.id, got.number)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		p.set(got.id, got.number, permitHolder{}, false)
+		p.setHolder(got.id, got.number, permitHolder{}, false)
 	case err != nil:
-		p.set(got.id, got.number, permitHolder{}, false)
+		p.setHolder(got.id, got.number, permitHolder{}, false)
 		return err
 	default:
 		var h permitHolder
 		_ = json.Unmarshal(e.Value, &h)
 		h.rev, h.round = e.Revision, p.rounds
-		p.set(got.id, got.number, h, true)
+		p.setHolder(got.id, got.number, h, true)
 	}
 	return nil
 }
 
-// drop gives up a permit of which it is not known whether it is held.
-func (p *permits) drop(got permit) {
+// abandon gives up a permit whose state is unknown; releaseLost deletes it.
+func (p *permits) abandon(got permit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.set(got.id, got.number, permitHolder{}, false)
-	p.disuse(got.id, got.number)
+	p.setHolder(got.id, got.number, permitHolder{}, false)
+	p.markUnused(got.id, got.number)
 	p.lost[got.key()] = got.holder
 }
 
-// release gives a permit back. One that cannot be given back now is by settle.
+// release releases a permit. After a failure releaseLost retries.
 func (p *permits) release(ctx context.Context, got permit) {
 	err := p.store.Delete(ctx, got.key(), got.holder.rev)
 	p.mu.Lock()
-	p.disuse(got.id, got.number)
+	p.markUnused(got.id, got.number)
 	if err != nil && !errors.Is(err, kv.ErrConflict) {
 		p.lost[got.key()] = got.holder
 		p.mu.Unlock()
 		return
 	}
 	if p.held[got.id][got.number].rev == got.holder.rev {
-		p.set(got.id, got.number, permitHolder{}, false)
+		p.setHolder(got.id, got.number, permitHolder{}, false)
 	}
 	p.mu.Unlock()
-	p.returned(got.id)
+	p.freed(got.id)
 }
 
-// reap deletes the permits of dead processes. Those that a run of this process uses under a lease that
-// was lost are released when the run ends.
-func (p *permits) reap(ctx context.Context) {
+// deleteDead deletes the permits of dead processes. A permit that a run of this process uses under
+// a lost lease is released when the run ends.
+func (p *permits) deleteDead(ctx context.Context) {
 	var dead []permit
 	p.mu.Lock()
 	for id, numbers := range p.held {
 		for n, h := range numbers {
-			if p.holders.gone(h.Process) && !p.uses(id, n) {
+			if p.holders.isDead(h.Process) && !p.isUsed(id, n) {
 				dead = append(dead, permit{id, n, h})
 			}
 		}
@@ -303,15 +303,15 @@ func (p *permits) reap(ctx context.Context) {
 	g.SetLimit(maxWrites)
 	for _, d := range dead {
 		g.Go(func() error {
-			_ = p.store.Delete(ctx, d.key(), d.holder.rev) // the watch shows what became of it
+			_ = p.store.Delete(ctx, d.key(), d.holder.rev) // the watch reports the result
 			return nil
 		})
 	}
 	_ = g.Wait()
 }
 
-// settle gives back the permits that this process holds and does not use.
-func (p *permits) settle(ctx context.Context) {
+// releaseLost releases the permits that this process holds and does not use.
+func (p *permits) releaseLost(ctx context.Context) {
 	p.mu.Lock()
 	lost := p.lost
 	p.lost = map[string]permitHolder{}
@@ -326,9 +326,9 @@ func (p *permits) settle(ctx context.Context) {
 		case err == nil:
 			_ = json.Unmarshal(e.Value, &now)
 			p.mu.Lock()
-			used := p.uses(id, number)
+			used := p.isUsed(id, number)
 			p.mu.Unlock()
-			if used || now.Process != h.Process { // whatever run it names, no run here uses it
+			if used || now.Process != h.Process { // whatever run it names, no run of this process uses it
 				continue
 			}
 			err = p.store.Delete(ctx, key, e.Revision)

@@ -11,40 +11,40 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// RunExecutor executes a handed-out run and ends its delivery.
+// RunExecutor executes a delivered run and ends its delivery.
 type RunExecutor interface {
 	Execute(ctx context.Context, d runlog.Delivery)
 }
 
-// Pool executes up to a number of runs at a time.
+// Pool executes runs in a fixed number of slots.
 type Pool struct {
 	source runlog.Queue
 	exec   RunExecutor
 	slots  chan struct{}
 	log    *slog.Logger
 
-	// draining is closed when no further run is taken, idle when none is executed any more.
+	// draining is closed when no more runs are fetched, idle when no run is executed any more.
 	draining, idle chan struct{}
 	once           sync.Once
 }
 
-// NewPool makes a pool of size slots.
+// NewPool returns a pool of size slots.
 func NewPool(source runlog.Queue, exec RunExecutor, size int, log *slog.Logger) *Pool {
 	return &Pool{source: source, exec: exec, slots: make(chan struct{}, size), log: log, draining: make(chan struct{}), idle: make(chan struct{})}
 }
 
-// poolRetry is the pause after the source could not be read.
+// poolRetry is the pause after a failed read of the source.
 const poolRetry = 200 * time.Millisecond
 
-// Drain takes no further runs; those that were fetched and not begun go back to the source. It
-// returns a channel that is closed once no run is executed any more.
+// Drain stops fetching; fetched runs that have not begun go back to the source. The returned
+// channel is closed once no run is executed any more.
 func (p *Pool) Drain() (idle <-chan struct{}) {
 	p.once.Do(func() { close(p.draining) })
 	return p.idle
 }
 
-// Run executes runs until ctx ends or the pool drains, then waits for those in execution. One run is
-// fetched for each free slot, and none that would have to wait for one.
+// Run executes runs until ctx ends or the pool drains, then waits for the running ones. It fetches
+// one run per free slot.
 func (p *Pool) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	fetching, cancel := context.WithCancel(ctx)
@@ -62,11 +62,11 @@ func (p *Pool) Run(ctx context.Context) error {
 	p.source.Close()
 	wg.Wait()
 	close(p.idle)
-	<-ctx.Done() // after a drain: the caller ends the pool
+	<-ctx.Done() // after a drain the caller ends the pool
 	return err
 }
 
-// fetch starts runs until ctx ends; they are executed under another context.
+// fetch fetches and starts runs until ctx ends; executing is the context of their execution.
 func (p *Pool) fetch(ctx, executing context.Context, wg *sync.WaitGroup) error {
 	for {
 		select {
@@ -90,13 +90,14 @@ func (p *Pool) fetch(ctx, executing context.Context, wg *sync.WaitGroup) error {
 		wg.Go(func() {
 			defer func() { <-p.slots }()
 			defer runlog.Done(d)
-			// The executor ends runs that panic. What is left is a delivery that lapses.
+			// The executor ends runs that panic. After a panic of the executor itself the delivery
+			// lapses.
 			_ = lifecycle.Contain(p.log, "worker", func() error { p.exec.Execute(executing, d); return nil }, "run_id", d.Frame().Run.RunID)
 		})
 	}
 }
 
-// next takes a run from the source. A panic there is an error, so that its slot is free again.
+// next reads a run from the source. A panic there becomes an error, so that the slot is freed.
 func (p *Pool) next(ctx context.Context) (d runlog.Delivery, err error) {
 	err = lifecycle.Contain(p.log, "queue", func() error {
 		d, err = p.source.Next(ctx)

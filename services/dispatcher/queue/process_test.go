@@ -20,9 +20,9 @@ import (
 // leaseTime is how long the lease of a dispatcher lasts.
 const leaseTime = 3 * time.Second
 
-// dispatcher is a desk with a lease and a pool, whose executor does what the test says.
+// dispatcher is a scheduler with a lease and a pool, whose executor does what the test says.
 type dispatcher struct {
-	*queue.Desk
+	*queue.Scheduler
 	table *lease.Table
 	pool  *queue.Pool
 	exec  func(context.Context, runlog.Delivery)
@@ -47,7 +47,7 @@ func (r *rig) process(t *testing.T, cfg queue.Config, l lease.Config, exec func(
 	d := &dispatcher{exec: exec, running: map[runlog.Delivery]context.CancelCauseFunc{}}
 	l.Duration = leaseTime
 	d.table = lease.New(l, cut{r.leases, &d.noLeases}, time.Now, log)
-	d.Desk = queue.New(cfg, queue.Deps{
+	d.Scheduler = queue.New(cfg, queue.Deps{
 		Queue: r.queue(t), Log: r.log, Tickets: cut{r.tickets, &d.noTickets}, Rates: r.rates, Leases: d.table,
 		Tenant:    func(tenant string) queue.Tenant { return r.tenants[tenant] },
 		Scheduled: func(string, string) bool { return true }, Clock: time.Now, Logger: log,

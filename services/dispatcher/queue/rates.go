@@ -11,18 +11,18 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// recentRuns is how many runs a rate record remembers, so that a run that is handed out again counts
-// once.
+// recentRuns is the number of runs in a rate record. A run that is delivered again counts once.
 const recentRuns = 32
 
-// rateRecord is the starts of one limit within its period, the oldest first.
+// rateRecord has the starts of one limit within its period, oldest first.
 type rateRecord struct {
 	StartsMs []int64  `json:"startsMs"`
 	Runs     []string `json:"runs"`
 }
 
-// charge counts a start. A wait above 0 is how long the run must wait: it was not counted.
-func charge(ctx context.Context, store kv.Store, l rateLimit, runID string, clock func() time.Time) (wait time.Duration, err error) {
+// chargeRate counts a start. A wait above 0 is the time that the run must wait; then it was not
+// counted.
+func chargeRate(ctx context.Context, store kv.Store, l rateLimit, runID string, clock func() time.Time) (wait time.Duration, err error) {
 	key := ratePrefix + l.id
 	for {
 		var r rateRecord
@@ -53,7 +53,7 @@ func charge(ctx context.Context, store kv.Store, l rateLimit, runID string, cloc
 	}
 }
 
-// add counts a start at an instant, or says how long it must wait.
+// add counts a start, or returns the time that it must wait.
 func (r *rateRecord) add(l rateLimit, runID string, now time.Time) time.Duration {
 	since := now.Add(-l.period).UnixMilli()
 	r.StartsMs = slices.DeleteFunc(r.StartsMs, func(ms int64) bool { return ms <= since })
@@ -61,14 +61,14 @@ func (r *rateRecord) add(l rateLimit, runID string, now time.Time) time.Duration
 		return wait
 	}
 	r.StartsMs = append(r.StartsMs, now.UnixMilli())
-	slices.Sort(r.StartsMs) // clocks of processes differ a little
+	slices.Sort(r.StartsMs) // clocks of processes differ slightly
 	if r.Runs = append(r.Runs, runID); len(r.Runs) > recentRuns {
 		r.Runs = r.Runs[len(r.Runs)-recentRuns:]
 	}
 	return 0
 }
 
-// wait is how long the next start must wait. StartsMs may hold starts before the period.
+// wait is the time until the next start is allowed. StartsMs may contain starts before the period.
 func (r *rateRecord) wait(l rateLimit, now time.Time) time.Duration {
 	n := len(r.StartsMs)
 	if n < l.max {

@@ -8,56 +8,59 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// Serve runs the desk around work, which takes runs with Next until its ctx ends and then sees its
-// runs through. What the desk needs for that goes on until work returns.
-func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) error {
+// Serve runs the scheduler while work fetches runs with Next. When its ctx ends, work completes its
+// runs. The scheduler's watches and writes continue until work returns.
+func (s *Scheduler) Serve(ctx context.Context, work func(context.Context) error) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	if err := k.begin(ctx, behind, &wg); err != nil {
+	if err := s.startWatches(ctx, behind, &wg); err != nil {
 		return err
 	}
 	in, halt := context.WithCancel(ctx)
-	k.mu.Lock()
-	k.halt = halt
-	k.mu.Unlock()
+	s.mu.Lock()
+	s.stopFetching = halt
+	s.mu.Unlock()
 	var front sync.WaitGroup
 	front.Go(func() {
 		var taking sync.WaitGroup
-		taking.Go(func() { k.loop(in, "pick", k.pick) })
-		taking.Go(func() { k.loop(in, "fetch", k.fetch) })
+		taking.Go(func() { s.loop(in, "pick", s.assignSlots) })
+		taking.Go(func() { s.loop(in, "fetch", s.fetch) })
 		taking.Wait()
-		k.releaseAll()
+		s.releaseAll()
 	})
 	err := work(ctx)
 	halt()
 	front.Wait()
-	k.releaseAll()
-	leaving, cancel := context.WithTimeout(behind, storePatience)
+	s.releaseAll()
+	leaving, cancel := context.WithTimeout(behind, storeTimeout)
 	defer cancel()
-	k.permits.settle(leaving)
+	s.permits.releaseLost(leaving)
 	return err
 }
 
-// loop runs a loop of the desk until ctx ends, again after a panic.
-func (k *Desk) loop(ctx context.Context, name string, run func(context.Context)) {
-	_ = lifecycle.Restart(ctx, k.deps.Logger, "waiting "+name, func(ctx context.Context) error { // its error is that of ctx
+// loop runs a loop of the scheduler until ctx ends, and restarts it after a panic.
+func (s *Scheduler) loop(ctx context.Context, name string, run func(context.Context)) {
+	_ = lifecycle.Restart(ctx, s.deps.Logger, "waiting "+name, func(ctx context.Context) error { // its error is that of ctx
 		run(ctx)
 		return ctx.Err()
 	})
 }
 
-// begin starts what the desk knows things by, and waits until it knows what there is.
-func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
+// startWatches starts the watches of tickets and permits, and waits until they have reported all
+// present ones.
+func (s *Scheduler) startWatches(ctx, behind context.Context, wg *sync.WaitGroup) error {
 	seen := make(chan struct{}, 3)
-	wg.Go(func() { k.follow(behind, permitPrefix, k.permits.take, k.permits.begin, k.permits.sweep, seen) })
+	wg.Go(func() {
+		s.watchKeys(behind, permitPrefix, s.permits.applyPermit, s.permits.nextRound, s.permits.dropUnseen, seen)
+	})
 	for _, prefix := range []string{readyPrefix, limitedPrefix} {
 		wg.Go(func() {
-			k.follow(behind, prefix, k.see, func() { k.nextRound(prefix) }, func() { k.sweep(prefix) }, seen)
+			s.watchKeys(behind, prefix, s.applyTicket, func() { s.nextRound(prefix) }, func() { s.sweep(prefix) }, seen)
 		})
 	}
-	wg.Go(func() { k.loop(behind, "tend", k.tend) })
+	wg.Go(func() { s.loop(behind, "tend", s.freeUnused) })
 	for range cap(seen) {
 		select {
 		case <-seen:
@@ -68,13 +71,13 @@ func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
 	return nil
 }
 
-// follow watches the keys under a prefix until ctx ends, from the start now and then: an event
-// that was lost does no lasting harm.
-func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), begin, sweep func(), seen chan<- struct{}) {
+// watchKeys watches the keys under a prefix until ctx ends. It restarts from the beginning
+// regularly, which repairs the effect of a lost event.
+func (s *Scheduler) watchKeys(ctx context.Context, prefix string, take func(kv.Entry), begin, sweep func(), seen chan<- struct{}) {
 	first := true
 	for ctx.Err() == nil {
 		begin()
-		round, cancel := context.WithTimeout(ctx, k.cfg.Resync)
+		round, cancel := context.WithTimeout(ctx, s.cfg.Resync)
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
@@ -88,40 +91,41 @@ func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), b
 				first = false
 				seen <- struct{}{}
 			}
-			k.signal()
+			s.signalPick()
 		}()
-		err := k.deps.Tickets.Watch(round, prefix, ready, take)
+		err := s.deps.Tickets.Watch(round, prefix, ready, take)
 		broken := round.Err() == nil
 		cancel()
 		<-done
 		if broken {
-			k.deps.Logger.Warn("waiting runs not followed; trying again", "error", err)
-			lifecycle.Wait(ctx, k.cfg.Tick)
+			s.deps.Logger.Warn("waiting runs not followed; trying again", "error", err)
+			lifecycle.Wait(ctx, s.cfg.Tick)
 		}
 	}
 }
 
-// tend frees what dead processes hold, and what this one holds without use.
-func (k *Desk) tend(ctx context.Context) {
-	for lifecycle.Wait(ctx, k.cfg.Tick) {
-		bounded, cancel := context.WithTimeout(ctx, storePatience)
-		for _, process := range k.holders.check(bounded) {
-			k.relist(process)
+// freeUnused frees the tickets and permits of dead processes, and permits that this process holds
+// without use.
+func (s *Scheduler) freeUnused(ctx context.Context) {
+	for lifecycle.Wait(ctx, s.cfg.Tick) {
+		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+		for _, process := range s.holders.findDead(bounded) {
+			s.relistHolder(process)
 		}
-		k.permits.reap(bounded)
-		k.permits.settle(bounded)
+		s.permits.deleteDead(bounded)
+		s.permits.releaseLost(bounded)
 		cancel()
 	}
 }
 
-// releaseAll releases the runs that were picked and not taken.
-func (k *Desk) releaseAll() {
-	k.drainWrites()
+// releaseAll releases the runs that were picked and not fetched.
+func (s *Scheduler) releaseAll() {
+	s.drainWrites()
 	for {
 		select {
-		case d := <-k.ready:
+		case d := <-s.ready:
 			if err := d.Return(); err != nil {
-				k.deps.Logger.Debug("run not released", "run_id", d.frame.Run.RunID, "error", err)
+				s.deps.Logger.Debug("run not released", "run_id", d.frame.Run.RunID, "error", err)
 			}
 			d.Done()
 		default:

@@ -23,19 +23,19 @@ const (
 	Rate        Reason = "rate"        // as many runs started in the period as the limit allows
 )
 
-// Reasons are all reasons.
+// Reasons returns all reasons.
 func Reasons() []Reason { return []Reason{Capacity, Concurrency, Rate} }
 
-// Names of what is kept. An autoscaler counts the messages of Bucket that the consumer ScalingConsumer
-// selects.
+// Names of buckets and consumers. An autoscaler counts the messages of Bucket that the consumer
+// ScalingConsumer selects.
 const (
 	Bucket          = "waybill_waiting" // tickets and permits
 	RateBucket      = "waybill_rates"   // starts of rate limits
 	ScalingConsumer = "waiting"
 )
 
-// Prefixes of keys. Tickets that wait for a slot, and those that are executed, are apart from
-// tickets that wait for a limit: more dispatchers help the former only.
+// Prefixes of keys. Tickets that wait for a slot, or are executed, have another prefix than tickets
+// that wait for a limit: more dispatchers help only the former.
 const (
 	readyPrefix   = "ready."
 	limitedPrefix = "limited."
@@ -47,26 +47,26 @@ const (
 // executed from a ticket.
 const ScalingSubjects = "$KV." + Bucket + "." + readyPrefix + ">"
 
-// ticket is what is stored of a waiting run.
+// ticket is the stored record of a waiting run.
 type ticket struct {
 	Tenant     string       `json:"tenant"`
 	WorkflowID string       `json:"workflowId"`
 	RunID      string       `json:"runId"`
 	Kind       subject.Kind `json:"kind"`
-	// Pos and StoredMs are those of the frame that handed the run out.
+	// Pos and StoredMs are those of the frame that enqueued the run.
 	Pos      uint64         `json:"pos"`
 	StoredMs int64          `json:"storedMs"`
 	Reason   Reason         `json:"reason"`
 	Schedule *wire.Schedule `json:"schedule,omitempty"`
 	// ParkedMs is when the run began to wait.
 	ParkedMs int64 `json:"parkedMs"`
-	// NotBeforeMs is when it may be executed again after its delivery was handed back, Tries how
+	// NotBeforeMs is the earliest next execution after the delivery was handed back, Tries how
 	// often that happened.
 	NotBeforeMs int64 `json:"notBeforeMs,omitempty"`
 	Tries       int   `json:"tries,omitempty"`
-	// Holder is the process that executes it, by the id of its lease; empty: none.
+	// Holder is the lease id of the process that executes the run; empty means none.
 	Holder string `json:"holder,omitempty"`
-	// Charged says that the run counts against its rate limits already.
+	// Charged reports that the run was counted by its rate limits.
 	Charged bool `json:"charged,omitempty"`
 }
 
@@ -81,20 +81,20 @@ func (t ticket) run() subject.Run {
 	return subject.Run{Tenant: t.Tenant, WorkflowID: t.WorkflowID, RunID: t.RunID}
 }
 
-// frame is the run, the kind and the position: all that a delivery needs whose run is read from
-// its log.
+// frame has the run, the kind and the position, which a delivery needs if its run is read from the
+// log.
 func (t ticket) frame() *frame.Frame {
 	return &frame.Frame{Run: t.run(), Kind: t.Kind, Pos: t.Pos, Stored: time.UnixMilli(t.StoredMs)}
 }
 
-// key is the ticket's key below a prefix. A frame has one ticket, and a run as many as frames that
-// hand it out.
+// key is the ticket's key below a prefix. A frame has one ticket, and a run one for each frame that
+// enqueued it.
 func (t ticket) key(prefix string) string {
 	return prefix + t.Tenant + "." + t.RunID + "." + strconv.FormatUint(t.Pos, 10)
 }
 
-// keyFor is the key of a new ticket.
-func (t ticket) keyFor() string {
+// initialKey is the key of a new ticket.
+func (t ticket) initialKey() string {
 	if t.Reason == Capacity {
 		return t.key(readyPrefix)
 	}
@@ -109,34 +109,35 @@ func (t ticket) value() ([]byte, error) {
 	return b, nil
 }
 
-// entry is a ticket as the dispatcher last saw it.
+// entry is a ticket as the watch last reported it.
 type entry struct {
 	ticket
 	rev uint64
-	// round is the watch that saw it last.
+	// round is the last watch round that reported it.
 	round int
 }
 
-// listed is the entry as the book has it.
-func (e entry) listed(key string, l limits) schedule.Ticket {
+// scheduleTicket is the entry for the wait list.
+func (e entry) scheduleTicket(key string, l limits) schedule.Ticket {
 	return schedule.Ticket{
 		ID: key, Tenant: e.Tenant, Lane: l.lane(), Priority: l.priority, Order: e.order(),
 		Since: time.UnixMilli(e.ParkedMs), NotBefore: time.UnixMilli(e.NotBeforeMs),
 	}
 }
 
-// started is behind the position of every frame.
-const started = 1 << 62
+// notStartedOffset is greater than the position of every frame.
+const notStartedOffset = 1 << 62
 
-// order puts runs that have begun, as those of a dispatcher that died, before those that have not.
+// order sorts runs that have started, such as those of a dead dispatcher, before others.
 func (e entry) order() uint64 {
 	if e.Kind == subject.Wake {
 		return e.Pos
 	}
-	return e.Pos + started
+	return e.Pos + notStartedOffset
 }
 
-// retryAfter is how long a run waits that was handed back: longer each time.
+// retryAfter is the wait of a run that was handed back. It doubles each time, up to eight times the
+// first.
 func retryAfter(first time.Duration, tries int) time.Duration {
 	return cmp.Or(first, time.Second) << min(max(tries-1, 0), 3)
 }

@@ -7,122 +7,122 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// see takes what became of a ticket.
-func (k *Desk) see(e kv.Entry) {
+// applyTicket applies a change of a ticket.
+func (s *Scheduler) applyTicket(e kv.Entry) {
 	var t ticket
 	if e.Value != nil {
 		if err := json.Unmarshal(e.Value, &t); err != nil {
-			k.deps.Logger.Warn("ticket not readable", "key", e.Key, "error", err)
+			s.deps.Logger.Warn("ticket not readable", "key", e.Key, "error", err)
 			return
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	was, known := k.entries[e.Key]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, known := s.entries[e.Key]
 	if known && was.rev > e.Revision {
 		return
 	}
 	if e.Value == nil {
-		delete(k.mine, e.Key)
-		k.drop(e.Key)
+		delete(s.mine, e.Key)
+		s.dropEntry(e.Key)
 		return
 	}
 	switch {
 	case t.Holder == "" && t.Tries == 0 && !known:
-		k.parked++
+		s.parked++
 	case t.Holder != "" && was.Holder == "":
-		k.claimed++
+		s.claimed++
 	}
-	k.put(e.Key, entry{ticket: t, rev: e.Revision, round: k.rounds[prefixOf(e.Key)]})
-	k.signal()
+	s.putEntry(e.Key, entry{ticket: t, rev: e.Revision, round: s.rounds[prefixOf(e.Key)]})
+	s.signalPick()
 }
 
 // prefixOf is the prefix of a ticket's key.
 func prefixOf(key string) string { return key[:strings.IndexByte(key, '.')+1] }
 
-// nextRound begins a round: what the watch that follows does not see is dropped by sweep.
-func (k *Desk) nextRound(prefix string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.rounds[prefix]++
+// nextRound starts a watch round: sweep drops what the watch does not report.
+func (s *Scheduler) nextRound(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rounds[prefix]++
 }
 
-// sweep drops the tickets under a prefix that the last watch did not see.
-func (k *Desk) sweep(prefix string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for key, e := range k.entries {
-		if strings.HasPrefix(key, prefix) && e.round < k.rounds[prefix] {
-			delete(k.mine, key)
-			k.drop(key)
+// sweep drops the tickets under a prefix that the last watch did not report.
+func (s *Scheduler) sweep(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, e := range s.entries {
+		if strings.HasPrefix(key, prefix) && e.round < s.rounds[prefix] {
+			delete(s.mine, key)
+			s.dropEntry(key)
 		}
 	}
 }
 
-// put notes a ticket. Call it with the lock.
-func (k *Desk) put(key string, e entry) {
-	k.count(key, -1)
-	k.entries[key] = e
-	k.index(key, e)
-	k.count(key, 1)
-	k.list(key)
+// putEntry stores a ticket. Call it with the lock.
+func (s *Scheduler) putEntry(key string, e entry) {
+	s.countEntry(key, -1)
+	s.entries[key] = e
+	s.indexRun(key, e)
+	s.countEntry(key, 1)
+	s.listEntry(key)
 }
 
-// drop forgets a ticket. Call it with the lock.
-func (k *Desk) drop(key string) {
-	k.count(key, -1)
-	k.unindex(key, k.entries[key])
-	delete(k.entries, key)
-	k.book.Remove(key)
+// dropEntry removes a ticket. Call it with the lock.
+func (s *Scheduler) dropEntry(key string) {
+	s.countEntry(key, -1)
+	s.unindexRun(key, s.entries[key])
+	delete(s.entries, key)
+	s.book.Remove(key)
 }
 
-// count adds the ticket to the totals, or takes it away. Call it with the lock.
-func (k *Desk) count(key string, n int) {
-	e, ok := k.entries[key]
-	k.holders.count(e.Holder, n)
+// countEntry adds n to the totals of the ticket. Call it with the lock.
+func (s *Scheduler) countEntry(key string, n int) {
+	e, ok := s.entries[key]
+	s.holders.count(e.Holder, n)
 	switch {
 	case !ok:
 	case e.Holder != "":
-		k.heldTickets += n
+		s.heldTickets += n
 	default:
-		k.byReason[e.Reason] += n
+		s.byReason[e.Reason] += n
 		if e.Reason == Capacity {
-			if k.byTenant[e.Tenant] += n; k.byTenant[e.Tenant] == 0 {
-				delete(k.byTenant, e.Tenant)
+			if s.byTenant[e.Tenant] += n; s.byTenant[e.Tenant] == 0 {
+				delete(s.byTenant, e.Tenant)
 			}
 		}
 	}
 }
 
-// list puts a ticket into the book if it can be claimed. Call it with the lock.
-func (k *Desk) list(key string) {
-	e, ok := k.entries[key]
-	// One that names this process, and is not its own, was claimed by a call whose answer was
+// listEntry adds a ticket to the wait list if it can be claimed. Call it with the lock.
+func (s *Scheduler) listEntry(key string) {
+	e, ok := s.entries[key]
+	// A ticket that names this process, and is not in mine, was claimed by a call whose answer was
 	// lost.
-	if !ok || k.mine[key] || e.Holder != k.deps.Leases.Process() && !k.holders.gone(e.Holder) {
-		k.book.Remove(key)
+	if !ok || s.mine[key] || e.Holder != s.deps.Leases.Process() && !s.holders.isDead(e.Holder) {
+		s.book.Remove(key)
 		return
 	}
-	k.book.Put(e.listed(key, limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, k.deps.Tenant(e.Tenant))))
+	s.book.Put(e.scheduleTicket(key, limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, s.deps.Tenant(e.Tenant))))
 }
 
-// relist lists the tickets of a process that died.
-func (k *Desk) relist(process string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for key, e := range k.entries {
+// relistHolder lists the tickets of a process that died.
+func (s *Scheduler) relistHolder(process string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, e := range s.entries {
 		if e.Holder == process {
-			k.list(key)
+			s.listEntry(key)
 		}
 	}
-	k.signal()
+	s.signalPick()
 }
 
-// disown ends this process's hold of a ticket; it can be claimed again.
-func (k *Desk) disown(key string) {
-	k.mu.Lock()
-	delete(k.mine, key)
-	k.list(key)
-	k.mu.Unlock()
-	k.signal()
+// releaseMine ends this process's use of a ticket; it can be claimed again.
+func (s *Scheduler) releaseMine(key string) {
+	s.mu.Lock()
+	delete(s.mine, key)
+	s.listEntry(key)
+	s.mu.Unlock()
+	s.signalPick()
 }

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// Retry is the reason of a run that was handed back and waits until it is executed again. No ticket
-// has it.
+// Retry is the reason of a run that was handed back and waits for its next execution. No ticket has
+// it.
 const Retry Reason = "retry"
 
 // Scope is where a limit is set.
@@ -39,16 +39,17 @@ type Wait struct {
 	Since, Until time.Time
 }
 
-// Waits finds those of a tenant's runs that wait for a slot or a limit. Errors: kv.ErrUnavailable.
-func (k *Desk) Waits(ctx context.Context, tenant string, runIDs []string) (map[string]Wait, error) {
+// Waits returns why runs of a tenant wait, for those that wait for a slot or a limit. Errors:
+// kv.ErrUnavailable.
+func (s *Scheduler) Waits(ctx context.Context, tenant string, runIDs []string) (map[string]Wait, error) {
 	out := map[string]Wait{}
 	starts := map[string]rateRecord{}
 	for _, id := range runIDs {
-		e, ok := k.waiting(tenant, id)
+		e, ok := s.findWaiting(tenant, id)
 		if !ok {
 			continue
 		}
-		w, err := k.explain(ctx, e, starts)
+		w, err := s.explainWait(ctx, e, starts)
 		if err != nil {
 			return nil, fmt.Errorf("read limits of run %s: %w", id, err)
 		}
@@ -57,15 +58,15 @@ func (k *Desk) Waits(ctx context.Context, tenant string, runIDs []string) (map[s
 	return out, nil
 }
 
-// waiting finds the ticket of a run that no process executes. A run that is executed and has another
-// ticket for a later wake does not wait. A ticket that is being claimed still waits: its limits are
-// not taken yet.
-func (k *Desk) waiting(tenant, runID string) (found entry, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for key := range k.byRun[runKey{tenant, runID}] {
-		e := k.entries[key]
-		if !k.holders.gone(e.Holder) {
+// findWaiting finds the ticket of a run that no process executes. A run in execution with another
+// ticket for a later wake does not wait. A ticket that is being claimed still waits, because its
+// limits are not acquired yet.
+func (s *Scheduler) findWaiting(tenant, runID string) (found entry, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.byRun[runKey{tenant, runID}] {
+		e := s.entries[key]
+		if !s.holders.isDead(e.Holder) {
 			return entry{}, false
 		}
 		if !ok || e.Pos < found.Pos {
@@ -75,15 +76,15 @@ func (k *Desk) waiting(tenant, runID string) (found entry, ok bool) {
 	return found, ok
 }
 
-// explain finds the limit that a ticket waits for now: it may be another one than when the run
-// began to wait. starts are the rate records read so far.
-func (k *Desk) explain(ctx context.Context, e entry, starts map[string]rateRecord) (Wait, error) {
-	now := k.deps.Clock()
+// explainWait finds the limit that a ticket waits for now, which may differ from that at the start
+// of the wait. starts are the rate records read so far.
+func (s *Scheduler) explainWait(ctx context.Context, e entry, starts map[string]rateRecord) (Wait, error) {
+	now := s.deps.Clock()
 	since := time.UnixMilli(e.ParkedMs)
 	if at := time.UnixMilli(e.NotBeforeMs); e.NotBeforeMs > 0 && at.After(now) {
 		return Wait{Reason: Retry, Scope: ScopeDispatcher, Since: since, Until: at}, nil
 	}
-	l := limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, k.deps.Tenant(e.Tenant))
+	l := limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, s.deps.Tenant(e.Tenant))
 	concurrency := func(p permitLimit) Wait {
 		w := Wait{Reason: Concurrency, Scope: scopeOf(p.id, e), Limit: p.max, Since: since}
 		w.Keyed = w.Scope == ScopeWorkflow && e.Schedule.Concurrency.Key != ""
@@ -95,12 +96,12 @@ func (k *Desk) explain(ctx context.Context, e entry, starts map[string]rateRecor
 		return w
 	}
 	for _, p := range l.permits {
-		if k.permits.full(p) {
+		if s.permits.isUsedUp(p) {
 			return concurrency(p), nil
 		}
 	}
 	for _, r := range l.rates {
-		wait, err := k.startsIn(ctx, r, starts, now)
+		wait, err := s.startsIn(ctx, r, starts, now)
 		if err != nil {
 			return Wait{}, err
 		}
@@ -110,24 +111,24 @@ func (k *Desk) explain(ctx context.Context, e entry, starts map[string]rateRecor
 			return w, nil
 		}
 	}
-	k.mu.Lock()
-	fits := k.slots.Fits(e.Tenant)
-	k.mu.Unlock()
+	s.mu.Lock()
+	fits := s.slots.Fits(e.Tenant)
+	s.mu.Unlock()
 	switch {
 	case fits && e.Reason == Concurrency && len(l.permits) > 0: // behind other runs of the limit
 		return concurrency(l.permits[0]), nil
 	case fits && e.Reason == Rate && len(l.rates) > 0:
 		return rate(l.rates[0]), nil
 	default:
-		return Wait{Reason: Capacity, Scope: ScopeDispatcher, Limit: k.cfg.Size, Since: since}, nil
+		return Wait{Reason: Capacity, Scope: ScopeDispatcher, Limit: s.cfg.Size, Since: since}, nil
 	}
 }
 
-// startsIn is how long the next start of a rate limit must wait.
-func (k *Desk) startsIn(ctx context.Context, l rateLimit, read map[string]rateRecord, now time.Time) (time.Duration, error) {
+// startsIn is the time until a rate limit allows the next start.
+func (s *Scheduler) startsIn(ctx context.Context, l rateLimit, read map[string]rateRecord, now time.Time) (time.Duration, error) {
 	r, ok := read[l.id]
 	if !ok {
-		e, err := k.deps.Rates.Get(ctx, ratePrefix+l.id)
+		e, err := s.deps.Rates.Get(ctx, ratePrefix+l.id)
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return 0, err
 		}
@@ -150,19 +151,19 @@ func scopeOf(id string, e entry) Scope {
 // runKey names a run among the tickets.
 type runKey struct{ tenant, runID string }
 
-// index notes that a ticket is of its run. Call it with the lock.
-func (k *Desk) index(key string, e entry) {
+// indexRun adds a ticket to the index of its run. Call it with the lock.
+func (s *Scheduler) indexRun(key string, e entry) {
 	run := runKey{e.Tenant, e.RunID}
-	if k.byRun[run] == nil {
-		k.byRun[run] = map[string]struct{}{}
+	if s.byRun[run] == nil {
+		s.byRun[run] = map[string]struct{}{}
 	}
-	k.byRun[run][key] = struct{}{}
+	s.byRun[run][key] = struct{}{}
 }
 
-// unindex forgets a ticket of its run. Call it with the lock.
-func (k *Desk) unindex(key string, e entry) {
+// unindexRun removes a ticket from the index of its run. Call it with the lock.
+func (s *Scheduler) unindexRun(key string, e entry) {
 	run := runKey{e.Tenant, e.RunID}
-	if delete(k.byRun[run], key); len(k.byRun[run]) == 0 {
-		delete(k.byRun, run)
+	if delete(s.byRun[run], key); len(s.byRun[run]) == 0 {
+		delete(s.byRun, run)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// waitOf waits until a desk explains why a run of tenant a waits, and returns that.
+// waitOf waits until a scheduler explains why a run of tenant a waits, and returns that.
 func waitOf(t *testing.T, d *dispatcher, id string, reason queue.Reason) (got queue.Wait) {
 	t.Helper()
 	eventually(t, id+" waits for "+string(reason), func() bool {

@@ -17,13 +17,13 @@ func weights(w map[string]int) func(string) int {
 }
 
 // picks lists the runs in the order in which they get slots; no slot is given back.
-func picks(b *schedule.Book, s *schedule.Slots, at time.Time) (ids []string) {
+func picks(b *schedule.WaitList, s *schedule.Slots, at time.Time) (ids []string) {
 	for {
 		t, ok := b.Next(at, s)
 		if !ok {
 			return ids
 		}
-		s.Take(t.Tenant)
+		s.Acquire(t.Tenant)
 		ids = append(ids, t.ID)
 	}
 }
@@ -64,7 +64,7 @@ func TestBook_ServesTenantsByShareAndRunsByPriorityAndOrder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b, s := schedule.NewBook(), schedule.NewSlots(tt.size, weights(tt.weights))
+			b, s := schedule.NewWaitList(), schedule.NewSlots(tt.size, weights(tt.weights))
 			for _, k := range tt.tickets {
 				b.Put(k)
 			}
@@ -75,19 +75,19 @@ func TestBook_ServesTenantsByShareAndRunsByPriorityAndOrder(t *testing.T) {
 
 func TestBook_BlockedLaneWaitsAloneAndIsUnblocked(t *testing.T) {
 	t.Parallel()
-	b, s := schedule.NewBook(), schedule.NewSlots(8, weights(nil))
+	b, s := schedule.NewWaitList(), schedule.NewSlots(8, weights(nil))
 	b.Put(schedule.Ticket{ID: "a1", Tenant: "a", Lane: "p1+p2", Order: 1})
 	b.Put(schedule.Ticket{ID: "a2", Tenant: "a", Lane: "p1+p2", Order: 2})
 	b.Put(schedule.Ticket{ID: "a3", Tenant: "a", Order: 3})
 	b.Block("a", "p1+p2", now.Add(time.Minute))
 	require.Equal(t, []string{"a3"}, picks(b, s, now))
 	require.False(t, b.Ready("a", now))
-	require.True(t, b.Lined("a", "p1+p2"))
+	require.True(t, b.HasWaiting("a", "p1+p2"))
 	require.True(t, b.Ready("a", now.Add(time.Minute)), "a block ends by itself")
 	b.Unblock("p2")
 	require.Equal(t, []string{"a1", "a2"}, picks(b, s, now))
 	require.Zero(t, b.Len())
-	require.False(t, b.Lined("a", "p1+p2"))
+	require.False(t, b.HasWaiting("a", "p1+p2"))
 }
 
 func TestSlots_KeepTheReserveForTenantsBelowTheirShare(t *testing.T) {
@@ -95,17 +95,17 @@ func TestSlots_KeepTheReserveForTenantsBelowTheirShare(t *testing.T) {
 	s := schedule.NewSlots(16, weights(nil)) // and 2 in reserve
 	for range 16 {
 		require.True(t, s.Fits("a"), "alone, a tenant may have all regular slots")
-		s.Take("a")
+		s.Acquire("a")
 	}
 	require.False(t, s.Fits("a"))
 	require.Zero(t, s.Free())
 	require.True(t, s.Fits("b"))
-	s.Take("b")
+	s.Acquire("b")
 	require.False(t, s.Fits("b"), "the last half is for tenants that hold nothing")
 	require.True(t, s.Fits("c"))
-	s.Take("c")
+	s.Acquire("c")
 	require.False(t, s.Fits("d"))
-	s.Give("a")
+	s.Release("a")
 	require.True(t, s.Fits("d"))
 	require.False(t, s.Fits("a"))
 }
@@ -113,10 +113,10 @@ func TestSlots_KeepTheReserveForTenantsBelowTheirShare(t *testing.T) {
 func TestSlots_OfOneHaveOneInReserve(t *testing.T) {
 	t.Parallel()
 	s := schedule.NewSlots(1, weights(nil))
-	s.Take("a")
+	s.Acquire("a")
 	require.False(t, s.Fits("a"))
 	require.True(t, s.Fits("b"))
-	s.Take("b")
+	s.Acquire("b")
 	require.False(t, s.Fits("c"))
 	require.Equal(t, 2, s.Held())
 }
@@ -124,7 +124,7 @@ func TestSlots_OfOneHaveOneInReserve(t *testing.T) {
 // A tenant with a long line gets as many slots as the other, once both wait.
 func TestBook_ConvergesToEqualShares(t *testing.T) {
 	t.Parallel()
-	b, s := schedule.NewBook(), schedule.NewSlots(8, weights(nil))
+	b, s := schedule.NewWaitList(), schedule.NewSlots(8, weights(nil))
 	held := []string{}
 	serve := func() {
 		for {
@@ -132,7 +132,7 @@ func TestBook_ConvergesToEqualShares(t *testing.T) {
 			if !ok {
 				return
 			}
-			s.Take(k.Tenant)
+			s.Acquire(k.Tenant)
 			held = append(held, k.Tenant)
 		}
 	}
@@ -145,7 +145,7 @@ func TestBook_ConvergesToEqualShares(t *testing.T) {
 	}
 	for range 16 { // the oldest run ends
 		serve()
-		s.Give(held[0])
+		s.Release(held[0])
 		held = held[1:]
 	}
 	serve()
@@ -157,7 +157,7 @@ func TestBook_ConvergesToEqualShares(t *testing.T) {
 }
 
 func BenchmarkBook_NextOf10000(b *testing.B) {
-	book, s := schedule.NewBook(), schedule.NewSlots(1024, weights(nil))
+	book, s := schedule.NewWaitList(), schedule.NewSlots(1024, weights(nil))
 	for i := range 10000 {
 		book.Put(schedule.Ticket{ID: fmt.Sprint(i), Tenant: "a", Order: uint64(i)})
 	}

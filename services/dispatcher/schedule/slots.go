@@ -8,14 +8,14 @@ type Slots struct {
 	total         int
 }
 
-// reservePart is the part of the regular slots that the reserve is: one eighth, at least one.
+// reservePart is the divisor of the reserve: one eighth of the regular slots, at least one.
 const reservePart = 8
 
-// Reserve is how many slots a dispatcher of that size has in reserve.
+// Reserve is the number of reserve slots of a dispatcher with size regular ones.
 func Reserve(size int) int { return max(1, size/reservePart) }
 
-// NewSlots makes slots: size regular ones and the reserve. weight gives a tenant's weight, at
-// least 1.
+// NewSlots returns size regular slots and the reserve. weight returns a tenant's weight, at least
+// 1.
 func NewSlots(size int, weight func(tenant string) int) *Slots {
 	return &Slots{size: size, reserve: Reserve(size), weight: weight, held: map[string]int{}}
 }
@@ -57,22 +57,22 @@ func (s *Slots) load(tenant string) float64 {
 	return float64(s.held[tenant]) / float64(s.weight(tenant))
 }
 
-// Take gives a slot to the tenant.
-func (s *Slots) Take(tenant string) {
+// Acquire takes a slot for the tenant.
+func (s *Slots) Acquire(tenant string) {
 	s.held[tenant]++
 	s.total++
 }
 
-// Give takes a slot back.
-func (s *Slots) Give(tenant string) {
+// Release returns a slot of the tenant.
+func (s *Slots) Release(tenant string) {
 	if s.held[tenant]--; s.held[tenant] <= 0 {
 		delete(s.held, tenant)
 	}
 	s.total--
 }
 
-// Free is how many regular slots are free.
+// Free is the number of free regular slots.
 func (s *Slots) Free() int { return max(0, s.size-s.total) }
 
-// Held is how many slots are taken.
+// Held is the number of slots in use.
 func (s *Slots) Held() int { return s.total }

@@ -33,7 +33,7 @@ func BenchmarkRead(b *testing.B) {
 		w.nodes(b, tail)
 		b.Run(fmt.Sprint("whole/", events), func(b *testing.B) {
 			for b.Loop() {
-				f, err := k.Whole(b.Context(), r)
+				f, err := k.FoldAll(b.Context(), r)
 				require.NoError(b, err)
 				require.Equal(b, events+1, f.State.Next)
 			}

@@ -9,14 +9,14 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Every is how many events lie between two snapshots of a run. A shorter run has none.
+// Every is the number of events between two snapshots of a run. A shorter run has none.
 const Every = 200
 
-// Bounds of the writing of snapshots.
+// Limits of the writing of snapshots.
 const (
-	maxWaiting = 256              // runs; more are dropped and offered again after their next events
-	writers    = 2                // at a time
-	patience   = 30 * time.Second // for one snapshot
+	maxWaiting   = 256              // runs; more are dropped and offered again after their next events
+	writers      = 2                // at a time
+	writeTimeout = 30 * time.Second // for one snapshot
 )
 
 // Result is the outcome of reading or writing a snapshot.
@@ -38,7 +38,7 @@ const (
 // Deps are the collaborators of a keeper.
 type Deps struct {
 	Log runlog.Reader
-	// Store keeps the snapshots; nil disables them.
+	// Store stores the snapshots; nil disables them.
 	Store  *Store
 	Logger *slog.Logger
 	// Done counts outcomes; nil disables it.
@@ -51,17 +51,18 @@ type Keeper struct {
 	queue chan subject.Run
 
 	mu sync.Mutex // guards what follows
-	// waiting are the runs in the queue or in work, by place; true means that the run has ended.
+	// waiting are the queued runs and those in work, by store key; true means that the run has
+	// ended.
 	waiting map[string]bool
-	// skipped are runs whose snapshot could not be stored, by place, with the number of events at
-	// which it is tried again: each try reads the whole log.
+	// skipped are runs whose snapshot could not be stored, by store key, with the event count of
+	// the next try. Each try reads the whole log.
 	skipped map[string]int
 }
 
-// maxSkipped limits the runs that are remembered.
+// maxSkipped limits the remembered runs.
 const maxSkipped = 1024
 
-// New makes a keeper.
+// New returns a keeper.
 func New(d Deps) *Keeper {
 	if d.Done == nil {
 		d.Done = func(Result) {}
@@ -69,5 +70,5 @@ func New(d Deps) *Keeper {
 	return &Keeper{deps: d, queue: make(chan subject.Run, maxWaiting), waiting: map[string]bool{}, skipped: map[string]int{}}
 }
 
-// Without makes a keeper that keeps none: every run is folded from its log.
-func Without(log runlog.Reader) *Keeper { return New(Deps{Log: log}) }
+// Disabled returns a keeper without snapshots: every run is folded from its log.
+func Disabled(log runlog.Reader) *Keeper { return New(Deps{Log: log}) }

@@ -13,23 +13,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// Folded is a run as its log has it.
+// Folded is a run folded from its log.
 type Folded struct {
 	State *runstate.State
 	Head  frame.Head
-	// Frames are those that were read: all, or those from the frame of the snapshot on.
+	// Frames are the frames that were read: all, or those from the snapshot's frame on.
 	Frames []*frame.Frame
-	// From is the sequence that the fold began with; 0 if it is of the whole log.
+	// From is the first sequence after the snapshot; 0 if the whole log was folded.
 	From int
 
 	record []byte
 }
 
-// lookup limits the wait for a snapshot: to fold the log takes less than that.
-const lookup = 500 * time.Millisecond
+// readTimeout limits the wait for a snapshot: folding the log takes less time.
+const readTimeout = 500 * time.Millisecond
 
-// Whole folds a run from all frames of its log. A failed fold returns the frames.
-func (k *Keeper) Whole(ctx context.Context, r subject.Run) (Folded, error) {
+// FoldAll folds a run from all frames of its log. A failed fold returns the frames.
+func (k *Keeper) FoldAll(ctx context.Context, r subject.Run) (Folded, error) {
 	frames, err := k.deps.Log.Run(ctx, r)
 	if err != nil {
 		return Folded{}, err
@@ -41,29 +41,29 @@ func (k *Keeper) Whole(ctx context.Context, r subject.Run) (Folded, error) {
 // Latest is a position after every frame.
 const Latest = ^uint64(0)
 
-// Read folds a run from its snapshot, if it has a good one of a frame up to position upTo, and
-// else as Whole does. r.WorkflowID may be empty.
+// Read folds a run from its snapshot, if it has a valid one of a frame up to position upTo, else
+// like FoldAll. r.WorkflowID may be empty.
 func (k *Keeper) Read(ctx context.Context, r subject.Run, upTo uint64) (Folded, error) {
 	if k.deps.Store == nil {
-		return k.Whole(ctx, r)
+		return k.FoldAll(ctx, r)
 	}
-	f, result, err := k.resume(ctx, r, upTo)
+	f, result, err := k.readSnapshot(ctx, r, upTo)
 	if result != "" {
 		k.deps.Done(result)
 	}
 	if err == nil && result != Hit {
-		f, err = k.Whole(ctx, r)
+		f, err = k.FoldAll(ctx, r)
 	}
-	if err == nil && f.Head.Next-f.From >= 2*Every { // no session has offered it in time
+	if err == nil && f.Head.Next-f.From >= 2*Every { // no session offered it in time
 		k.Offer(f.State)
 	}
 	return f, err
 }
 
-// resume folds what follows the snapshot of a run. Without a good snapshot it returns why: "" if the
-// snapshot is of a frame after upTo. An error is the log's.
-func (k *Keeper) resume(ctx context.Context, r subject.Run, upTo uint64) (Folded, Result, error) {
-	asking, cancel := context.WithTimeout(ctx, lookup)
+// readSnapshot folds the frames after a run's snapshot. Without a valid snapshot it returns the
+// reason: "" if the snapshot is of a frame after upTo. Errors are those of the log.
+func (k *Keeper) readSnapshot(ctx context.Context, r subject.Run, upTo uint64) (Folded, Result, error) {
+	asking, cancel := context.WithTimeout(ctx, readTimeout)
 	snap, err := k.deps.Store.get(asking, r)
 	cancel()
 	switch {
@@ -72,34 +72,34 @@ func (k *Keeper) resume(ctx context.Context, r subject.Run, upTo uint64) (Folded
 	case errors.Is(err, kv.ErrNotFound):
 		return Folded{}, Missing, nil
 	case errors.Is(err, errRejected):
-		return Folded{}, k.rejected(r, err), nil
+		return Folded{}, k.logRejected(r, err), nil
 	case err != nil:
 		return Folded{}, Unavailable, nil
 	case snap.Head.Pos > upTo:
 		return Folded{}, "", nil
 	}
-	f, err := k.follow(ctx, snap)
+	f, err := k.foldAfter(ctx, snap)
 	if errors.Is(err, errRejected) { // the whole log shows whether it is damaged
-		return Folded{}, k.rejected(r, err), nil
+		return Folded{}, k.logRejected(r, err), nil
 	}
 	return f, Hit, err
 }
 
-func (k *Keeper) rejected(r subject.Run, why error) Result {
+func (k *Keeper) logRejected(r subject.Run, why error) Result {
 	k.deps.Logger.Warn("snapshot rejected; the run is folded from its log", "run_id", r.RunID, "error", why)
 	return Rejected
 }
 
-// follow folds the frames after a snapshot, if the log has the frame that it is of. Errors:
+// foldAfter folds the frames after a snapshot, if the log has the snapshot's frame. Errors:
 // errRejected, and those of the log.
-func (k *Keeper) follow(ctx context.Context, snap *Snapshot) (Folded, error) {
+func (k *Keeper) foldAfter(ctx context.Context, snap *Snapshot) (Folded, error) {
 	frames, err := k.deps.Log.After(ctx, snap.Run, snap.Head.Pos-1)
 	switch {
 	case errors.Is(err, frame.ErrDamaged):
 		return Folded{}, fmt.Errorf("%w: %w", errRejected, err)
 	case err != nil:
 		return Folded{}, err
-	case len(frames) == 0 || !snap.of(frames[0]):
+	case len(frames) == 0 || !snap.endsWith(frames[0]):
 		return Folded{}, fmt.Errorf("%w: the log has no such frame at %d", errRejected, snap.Head.Pos)
 	}
 	head, err := machine.Continue(snap.State, snap.Head, frames[1:])
@@ -109,7 +109,7 @@ func (k *Keeper) follow(ctx context.Context, snap *Snapshot) (Folded, error) {
 	return Folded{State: snap.State, Head: head, Frames: frames, From: snap.Head.Next, record: snap.Record}, nil
 }
 
-// of reports whether a frame of the log is the one that the snapshot ends with.
-func (s *Snapshot) of(f *frame.Frame) bool {
+// endsWith reports whether a frame of the log is the last one of the snapshot.
+func (s *Snapshot) endsWith(f *frame.Frame) bool {
 	return f.Pos == s.Head.Pos && f.Hash == s.Head.Hash && f.Last+1 == s.Head.Next && f.Run.RunID == s.Run.RunID && f.Verify() == nil
 }

@@ -222,7 +222,7 @@ func TestRead_FindsDamageFromTheSnapshotOn(t *testing.T) {
 	log.Damage(at - 1)
 	_, err := k.Read(t.Context(), byID, snapshot.Latest)
 	require.NoError(t, err)
-	f, err := k.Whole(t.Context(), byID)
+	f, err := k.FoldAll(t.Context(), byID)
 	require.ErrorIs(t, err, frame.ErrDamaged)
 	require.NotEmpty(t, f.Frames)
 }
@@ -237,7 +237,7 @@ func TestRead_FailsAsTheWholeLogDoes(t *testing.T) {
 	require.NoError(t, err)
 	got, done := results()
 	k := keeper(t, log, store, done)
-	_, want := k.Whole(t.Context(), byID)
+	_, want := k.FoldAll(t.Context(), byID)
 	require.Error(t, want)
 	read, err := k.Read(t.Context(), byID, snapshot.Latest)
 	require.Equal(t, want, err)
@@ -271,7 +271,7 @@ func TestRead_DoesWithoutAStore(t *testing.T) {
 	log, s, _ := long(t)
 	want, _ := whole(t, log.Log)
 	got, done := results()
-	for _, k := range []*snapshot.Keeper{keeper(t, log, away{s}, done), snapshot.Without(log)} {
+	for _, k := range []*snapshot.Keeper{keeper(t, log, away{s}, done), snapshot.Disabled(log)} {
 		f, err := k.Read(t.Context(), byID, snapshot.Latest)
 		require.NoError(t, err)
 		require.Equal(t, want, f.State)

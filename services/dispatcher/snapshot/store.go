@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Snapshot is the state of a run as its log has it up to Head.
+// Snapshot is the state of a run at a head of its log.
 type Snapshot struct {
 	Run  subject.Run
 	Head frame.Head
@@ -36,51 +36,52 @@ var (
 	errTooLarge = errors.New("snapshot too large")
 )
 
-// maxBytes is the size of the largest stored snapshot. A bucket takes 4 MB in one value.
+// maxBytes limits a stored snapshot. A bucket accepts values of 4 MB.
 const maxBytes = 2 << 20
 
 // format is the version of the layout of stored snapshots.
 const format = 1
 
-// build names the layout and the fold of this build. Snapshots of other builds are rejected. The
-// fields of frame.Head are part of it: a snapshot without one of them has no value for it.
+// build identifies the layout and the fold of this build. Snapshots of other builds are rejected.
+// It includes the fields of frame.Head, because an older snapshot has no values for new fields.
 var build = fmt.Sprintf("%d/%d/%d/%#v", format, wire.EngineVersion, runstate.FoldVersion, frame.Head{}) //nolint:gochecknoglobals // a constant
 
-// header is what a stored snapshot begins with.
+// header is the beginning of a stored snapshot.
 type header struct {
 	Build string      `json:"build"`
 	Run   subject.Run `json:"run"`
 	Head  frame.Head  `json:"head"`
 }
 
-// Store keeps one snapshot per run. A stored value is an HMAC and the compressed content. It is safe
-// for concurrent use.
+// Store stores one snapshot per run. A stored value is an HMAC and the compressed content. It is
+// safe for concurrent use.
 type Store struct {
 	kv  kv.Store
 	key []byte
 }
 
-// info separates the key of snapshots from other keys that derive from the host's.
-const info = "waybill snapshots v1"
+// keyInfo separates the key of snapshots from other keys derived from the host's.
+const keyInfo = "waybill snapshots v1"
 
-// NewStore makes a store of a host whose secret it is given. Snapshots of a host with another secret
-// are rejected.
+// NewStore returns a store whose key is derived from the host's secret. Snapshots of a host with
+// another secret are rejected.
 func NewStore(s kv.Store, secret []byte) (*Store, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, info, sha256.Size)
+	key, err := hkdf.Key(sha256.New, secret, nil, keyInfo, sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
 	return &Store{kv: s, key: key}, nil
 }
 
-// place is the key of a run: names of tenants may have characters that keys must not have.
-func place(r subject.Run) string {
+// storeKey returns the key of a run, a digest because tenant names may contain characters that keys
+// may not.
+func storeKey(r subject.Run) string {
 	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.RunID))
 	return hex.EncodeToString(sum[:])
 }
 
-// sum authenticates the content of the snapshot at a place.
-func (s *Store) sum(place string, content []byte) []byte {
+// mac authenticates the content of the snapshot with a key.
+func (s *Store) mac(place string, content []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
 	h.Write([]byte(place))
 	h.Write(content)
@@ -89,12 +90,12 @@ func (s *Store) sum(place string, content []byte) []byte {
 
 // put stores a snapshot. Errors: errTooLarge, kv.ErrUnavailable.
 func (s *Store) put(ctx context.Context, v *Snapshot) error {
-	at := place(v.Run)
+	at := storeKey(v.Run)
 	content, err := v.encode(build)
 	if err != nil {
 		return err
 	}
-	value := append(s.sum(at, content), content...)
+	value := append(s.mac(at, content), content...)
 	if len(value) > maxBytes {
 		return fmt.Errorf("%w: %d bytes of run %s, limit is %d", errTooLarge, len(value), v.Run.RunID, maxBytes)
 	}
@@ -105,7 +106,7 @@ func (s *Store) put(ctx context.Context, v *Snapshot) error {
 // get returns the snapshot of a run. run.WorkflowID may be empty. Errors: kv.ErrNotFound,
 // kv.ErrUnavailable, errRejected.
 func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
-	at := place(r)
+	at := storeKey(r)
 	e, err := s.kv.Get(ctx, at)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: it has %d bytes", errRejected, len(e.Value))
 	}
 	sum, content := e.Value[:sha256.Size], e.Value[sha256.Size:]
-	if !hmac.Equal(sum, s.sum(at, content)) {
+	if !hmac.Equal(sum, s.mac(at, content)) {
 		return nil, fmt.Errorf("%w: it was changed, or written with another host key", errRejected)
 	}
 	return decode(r, content)
@@ -123,7 +124,7 @@ func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 // delete removes the snapshot of a run, if there is one. Errors: kv.ErrUnavailable.
 func (s *Store) delete(ctx context.Context, r subject.Run) error {
 	for {
-		e, err := s.kv.Get(ctx, place(r))
+		e, err := s.kv.Get(ctx, storeKey(r))
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil
 		}
@@ -136,8 +137,8 @@ func (s *Store) delete(ctx context.Context, r subject.Run) error {
 	}
 }
 
-// encode returns the snapshot of a build compressed: a header, the record and the state, each of the first
-// two after its length.
+// encode returns the compressed snapshot of a build: a header, the record and the state. The first
+// two are preceded by their lengths.
 func (v *Snapshot) encode(build string) ([]byte, error) {
 	h, err := json.Marshal(header{Build: build, Run: v.Run, Head: v.Head})
 	if err != nil {
@@ -154,7 +155,7 @@ func (v *Snapshot) encode(build string) ([]byte, error) {
 	return s2.Encode(nil, append(b, st...)), nil
 }
 
-// decode reads what encode wrote of a run. Errors: errRejected.
+// decode decodes a run's encoded snapshot. Errors: errRejected.
 func decode(r subject.Run, content []byte) (*Snapshot, error) {
 	b, err := s2.Decode(nil, content)
 	if err != nil {

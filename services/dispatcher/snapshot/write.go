@@ -13,24 +13,24 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Offer has the snapshot of a run written soon, from what its log has by then. It does not wait.
-// Runs without snapshots are ignored.
+// Offer queues the writing of a run's snapshot, from its log at that time. It does not block. Runs
+// without snapshots are ignored.
 func (k *Keeper) Offer(st *runstate.State) {
-	if keeps(st) {
+	if isEligible(st) {
 		k.enqueue(st, false)
 	}
 }
 
-// Ended has the snapshot of a run removed soon, if it can have one. It does not wait.
-func (k *Keeper) Ended(st *runstate.State) {
+// RemoveEnded queues the removal of a run's snapshot, if it can have one. It does not block.
+func (k *Keeper) RemoveEnded(st *runstate.State) {
 	if st.Next >= Every && st.Record.Masking == "" {
 		k.enqueue(st, true)
 	}
 }
 
-// keeps reports whether a run may have a snapshot. The values of a masked run are stored nowhere in
-// clear, and a later engine knows more of its run than this fold.
-func keeps(st *runstate.State) bool {
+// isEligible reports whether a run may have a snapshot. Clear values of a masked run are stored
+// nowhere, and a later engine folds more of its run than this one.
+func isEligible(st *runstate.State) bool {
 	return st.Record.Masking == "" && !st.Status.Terminal() && st.EngineVersion <= wire.EngineVersion
 }
 
@@ -43,7 +43,7 @@ func (k *Keeper) enqueue(st *runstate.State, ended bool) {
 		return
 	}
 	r := subjectOf(st.Record)
-	at := place(r)
+	at := storeKey(r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch _, waits := k.waiting[at]; {
@@ -71,7 +71,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			for {
 				select {
 				case r := <-k.queue:
-					k.serve(ctx, r)
+					k.process(ctx, r)
 				case <-ctx.Done():
 					return nil
 				}
@@ -81,30 +81,31 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serve does what is due for a run. If the run ends while its snapshot is written, the snapshot is
-// removed again.
-func (k *Keeper) serve(ctx context.Context, r subject.Run) {
-	at := place(r)
-	if !k.ended(at) {
+// process writes or removes the snapshot of a queued run. If the run ends while its snapshot is
+// written, the snapshot is removed again.
+func (k *Keeper) process(ctx context.Context, r subject.Run) {
+	at := storeKey(r)
+	if !k.hasEnded(at) {
 		k.write(ctx, r)
 	}
-	if !k.leave(at, false) {
+	if !k.finishWork(at, false) {
 		return
 	}
-	if err := k.Delete(ctx, r); err != nil && ctx.Err() == nil { // the store forgets it in time
+	if err := k.Delete(ctx, r); err != nil && ctx.Err() == nil { // the store expires it
 		k.deps.Logger.Debug("snapshot of an ended run not removed", "run_id", r.RunID, "error", err)
 	}
-	k.leave(at, true)
+	k.finishWork(at, true)
 }
 
-func (k *Keeper) ended(at string) bool {
+func (k *Keeper) hasEnded(at string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.waiting[at]
 }
 
-// leave ends the work on a run unless it has ended, which it reports, or that is seen to.
-func (k *Keeper) leave(at string, removed bool) (ended bool) {
+// finishWork ends the work on a run. It returns true, and changes nothing, if the run has ended and
+// its snapshot must still be removed.
+func (k *Keeper) finishWork(at string, removed bool) (ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.waiting[at] && !removed {
@@ -116,7 +117,7 @@ func (k *Keeper) leave(at string, removed bool) (ended bool) {
 
 // write stores the snapshot of a run and counts the outcome.
 func (k *Keeper) write(ctx context.Context, r subject.Run) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,7 +125,7 @@ func (k *Keeper) write(ctx context.Context, r subject.Run) {
 			k.deps.Done(Failed)
 		}
 	}()
-	result, err := k.renew(ctx, r)
+	result, err := k.refresh(ctx, r)
 	if err != nil {
 		k.deps.Logger.Debug("snapshot not written", "run_id", r.RunID, "error", err)
 	}
@@ -133,34 +134,35 @@ func (k *Keeper) write(ctx context.Context, r subject.Run) {
 	}
 }
 
-// renew folds the log and stores the result; "" means that there is nothing to store. The state of a
-// session is no substitute: it may hold values that the redactor took out of what was appended.
-func (k *Keeper) renew(ctx context.Context, r subject.Run) (Result, error) {
-	f, found, err := k.resume(ctx, r, Latest)
+// refresh folds the log and stores the result; "" means that there is nothing to store. The state
+// of a session cannot be used, because it may contain values that the redactor removed from the
+// log.
+func (k *Keeper) refresh(ctx context.Context, r subject.Run) (Result, error) {
+	f, found, err := k.readSnapshot(ctx, r, Latest)
 	if err == nil && (found == Missing || found == Rejected) {
-		f, err = k.Whole(ctx, r)
+		f, err = k.FoldAll(ctx, r)
 	}
 	switch {
 	case err != nil || found == Unavailable:
 		return Failed, err
 	case f.State.Status.Terminal():
 		return "", k.Delete(ctx, r)
-	case !keeps(f.State), f.From > 0 && f.Head.Next-f.From < Every:
+	case !isEligible(f.State), f.From > 0 && f.Head.Next-f.From < Every:
 		return "", nil
 	}
 	err = k.deps.Store.put(ctx, &Snapshot{Run: subjectOf(f.State.Record), Head: f.Head, Record: f.record, State: f.State})
 	if err == nil {
 		return Written, nil
 	}
-	k.skip(place(r), 2*f.Head.Next)
+	k.skipUntil(storeKey(r), 2*f.Head.Next)
 	if errors.Is(err, errTooLarge) {
 		return TooLarge, err
 	}
 	return Failed, err
 }
 
-// skip has a run tried again once it has so many events.
-func (k *Keeper) skip(at string, events int) {
+// skipUntil skips a run until it has a number of events.
+func (k *Keeper) skipUntil(at string, events int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.skipped) >= maxSkipped {

@@ -145,10 +145,10 @@ func TestEnded_RemovesTheSnapshot(t *testing.T) {
 		k := keeper(t, log, s, nil)
 		st, _ := whole(t, log)
 		working(t, k, func() {
-			k.Ended(st)
+			k.RemoveEnded(st)
 			synctest.Wait()
 			require.False(t, has(t, s))
-			k.Ended(st) // there is none
+			k.RemoveEnded(st) // there is none
 			synctest.Wait()
 		})
 	})
@@ -183,7 +183,7 @@ func TestEnded_RemovesASnapshotThatIsBeingWritten(t *testing.T) {
 		working(t, k, func() {
 			k.Offer(st)
 			synctest.Wait()
-			k.Ended(st)
+			k.RemoveEnded(st)
 			close(g.wait)
 			synctest.Wait()
 		})
@@ -333,7 +333,7 @@ func TestDelete_RemovesTheSnapshotAlone(t *testing.T) {
 		require.NoError(t, k.Delete(t.Context(), byID))
 		require.False(t, has(t, s))
 	}
-	require.NoError(t, snapshot.Without(log).Delete(t.Context(), byID))
+	require.NoError(t, snapshot.Disabled(log).Delete(t.Context(), byID))
 	require.ErrorIs(t, keeper(t, log, away{s}, nil).Delete(t.Context(), byID), kv.ErrUnavailable)
 }
 

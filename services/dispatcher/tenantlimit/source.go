@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// maxFile bounds the file, in bytes.
+	// maxFile limits the file, in bytes.
 	maxFile = 4 << 20
-	// lookEvery is how often the file is read.
-	lookEvery = 2 * time.Second
+	// pollInterval is how often the file is read.
+	pollInterval = 2 * time.Second
 )
 
-// Source has the limits of a file and follows its changes. The nil Source has none. It is safe for
-// concurrent use.
+// Source provides the limits of a file and follows its changes. The nil Source has no limits. It is
+// safe for concurrent use.
 type Source struct {
-	file string
-	log  *slog.Logger
-	now  atomic.Pointer[Limits]
-	// Only Run uses what follows: the document last read, and whether it was refused.
-	doc []byte
-	bad string
+	file    string
+	log     *slog.Logger
+	current atomic.Pointer[Limits]
+	// Only Run uses the fields below: the last document, and the last logged error.
+	doc       []byte
+	lastError string
 }
 
-// Open reads the file; a file that cannot be read or is not valid is an error.
+// Open reads the file. An unreadable or invalid file is an error.
 func Open(file string, log *slog.Logger) (*Source, error) {
 	s := &Source{file: file, log: log}
-	doc, err := read(file)
+	doc, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -41,17 +41,17 @@ func Open(file string, log *slog.Logger) (*Source, error) {
 		return nil, err
 	}
 	s.doc = doc
-	s.now.Store(limits)
+	s.current.Store(limits)
 	return s, nil
 }
 
-// read reads the whole file, up to its limit.
-func read(file string) ([]byte, error) {
+// readFile reads the file up to its size limit.
+func readFile(file string) ([]byte, error) {
 	f, err := os.Open(file) //nolint:gosec // G304: the operator names the file
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(doc) > maxFile {
 		err = fmt.Errorf("file has more than %d bytes", maxFile)
@@ -59,51 +59,51 @@ func read(file string) ([]byte, error) {
 	return doc, err
 }
 
-// Of is what holds for a tenant now.
-func (s *Source) Of(tenant string) Tenant {
+// For returns the current limits of a tenant.
+func (s *Source) For(tenant string) Tenant {
 	if s == nil {
-		return (*Limits)(nil).Of(tenant)
+		return (*Limits)(nil).For(tenant)
 	}
-	return s.now.Load().Of(tenant)
+	return s.current.Load().For(tenant)
 }
 
-// Run follows the file until ctx ends.
+// Run follows changes of the file until ctx ends.
 func (s *Source) Run(ctx context.Context) error {
 	if s == nil {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	t := time.NewTicker(lookEvery)
+	t := time.NewTicker(pollInterval)
 	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.C:
-			s.Look()
+			s.Reload()
 		}
 	}
 }
 
-// Look reads the file once. A file that is away, half-written or not valid leaves the limits as
-// they are; each such state is logged once.
-func (s *Source) Look() {
-	doc, err := read(s.file)
+// Reload reads the file once. A missing, half-written or invalid file leaves the limits unchanged;
+// each such state is logged once.
+func (s *Source) Reload() {
+	doc, err := readFile(s.file)
 	if err == nil {
 		if bytes.Equal(doc, s.doc) {
-			s.bad = ""
+			s.lastError = ""
 			return
 		}
 		var limits *Limits
 		if limits, err = Parse(doc); err == nil {
-			s.doc, s.bad = doc, ""
-			s.now.Store(limits)
+			s.doc, s.lastError = doc, ""
+			s.current.Store(limits)
 			s.log.Info("tenant limits reloaded", "file", s.file)
 			return
 		}
 	}
-	if why := err.Error(); why != s.bad {
-		s.bad = why
+	if why := err.Error(); why != s.lastError {
+		s.lastError = why
 		s.log.Error("tenant limits not reloaded; the previous ones hold", "file", s.file, "error", err)
 	}
 }

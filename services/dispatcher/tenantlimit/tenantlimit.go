@@ -19,32 +19,32 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// others is the entry of tenants without one of their own.
-const others = "*"
+// anyTenant is the entry of tenants without one of their own.
+const anyTenant = "*"
 
 const (
 	maxWeight      = 1000
 	maxConcurrency = workflow.MaxConcurrency
 )
 
-// Tenant is what holds for one tenant.
+// Tenant is the limits and the share of one tenant.
 type Tenant struct {
-	// Weight is the tenant's share of the slots against that of others; 0 means the default, 1.
+	// Weight is the tenant's share of the slots relative to others; 0 means the default, 1.
 	Weight int `json:"weight"`
-	// Priority is that of runs whose workflow sets none.
+	// Priority is the priority of runs whose workflow sets none.
 	Priority int `json:"priority"`
-	// Concurrency bounds the runs executed at a time, of all workflows; nil: no limit.
+	// Concurrency limits the concurrent runs of all workflows; nil means no limit.
 	Concurrency *Concurrency `json:"concurrency"`
-	// Rate bounds the runs that start within a period; nil: no limit.
+	// Rate limits the run starts within a period; nil means no limit.
 	Rate *Rate `json:"rate"`
 }
 
-// Concurrency bounds the runs executed at a time.
+// Concurrency limits the concurrent runs.
 type Concurrency struct {
 	Limit int `json:"limit"`
 }
 
-// Rate bounds the runs that start within a period.
+// Rate limits the run starts within a period.
 type Rate struct {
 	Limit    int   `json:"limit"`
 	PeriodMs int64 `json:"periodMs"`
@@ -53,7 +53,7 @@ type Rate struct {
 // Period is the length of the period.
 func (r Rate) Period() time.Duration { return time.Duration(r.PeriodMs) * time.Millisecond }
 
-// Limits are those of all tenants. The nil Limits have none. They never change, and are safe for
+// Limits are the limits of all tenants. The nil Limits has none. They are immutable and safe for
 // concurrent use.
 type Limits struct {
 	tenants map[string]Tenant
@@ -69,7 +69,7 @@ type entry struct {
 	Weight *int `json:"weight"`
 }
 
-// Parse reads the operator's document. The error has a line for each wrong value, with its path.
+// Parse parses the operator's document. The error has a line for each invalid value, with its path.
 func Parse(doc []byte) (*Limits, error) {
 	var file struct {
 		Tenants map[string]entry `json:"tenants"`
@@ -81,7 +81,7 @@ func Parse(doc []byte) (*Limits, error) {
 	tenants := map[string]Tenant{}
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		at := settings.Path("/tenants", name)
-		if name != others && !subject.Token(name) {
+		if name != anyTenant && !subject.Token(name) {
 			f.Wrong(at, "want the name of a tenant or *")
 		}
 		tenants[name] = file.Tenants[name].check(f, at)
@@ -92,7 +92,7 @@ func Parse(doc []byte) (*Limits, error) {
 	return &Limits{tenants}, nil
 }
 
-// check adds the values out of range to f, and returns the tenant.
+// check adds values out of range to f, and returns the tenant.
 func (e entry) check(f *settings.File, at string) Tenant {
 	t := e.Tenant
 	if e.Weight != nil {
@@ -110,13 +110,13 @@ func (e entry) check(f *settings.File, at string) Tenant {
 	return t
 }
 
-// Of is what holds for a tenant.
-func (l *Limits) Of(tenant string) Tenant {
+// For returns the limits of a tenant.
+func (l *Limits) For(tenant string) Tenant {
 	var t Tenant
 	if l != nil {
 		var ok bool
 		if t, ok = l.tenants[tenant]; !ok {
-			t = l.tenants[others]
+			t = l.tenants[anyTenant]
 		}
 	}
 	t.Weight = cmp.Or(t.Weight, 1)

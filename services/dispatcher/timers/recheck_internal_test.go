@@ -16,10 +16,10 @@ import (
 // pages has so many pages of overdue timers, which nothing ever moves on.
 type pages int
 
-func (p pages) Due(_ context.Context, _ time.Time, after Timer, limit int) ([]Timer, error) {
-	out := make([]Timer, 0, limit)
+func (p pages) Due(_ context.Context, _ time.Time, after DueRun, limit int) ([]DueRun, error) {
+	out := make([]DueRun, 0, limit)
 	for n := after.DueMs + 1; n <= int64(p)*int64(limit)-1 && len(out) < limit; n++ {
-		out = append(out, Timer{Run: subject.Run{Tenant: "acme", RunID: strconv.FormatInt(n, 10)}, DueMs: n})
+		out = append(out, DueRun{Run: subject.Run{Tenant: "acme", RunID: strconv.FormatInt(n, 10)}, DueMs: n})
 	}
 	return out, nil
 }
@@ -37,9 +37,9 @@ func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
 	w := New(Config{}, pages(3), func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	w.Bind(willing{})
 	w.sweep(t.Context())
-	require.Len(t, w.looked, 3*pageSize-1)
+	require.Len(t, w.skipUntil, 3*pageSize-1)
 	w.index = pages(0)
-	now = now.Add(lookAgain)
+	now = now.Add(recheckAfter)
 	w.sweep(t.Context())
-	require.Empty(t, w.looked)
+	require.Empty(t, w.skipUntil)
 }

@@ -15,44 +15,43 @@ import (
 )
 
 const (
-	// pageSize is how many overdue timers are read at a time.
+	// pageSize limits the overdue timers of one query.
 	pageSize = 1000
-	// maxAhead limits the timers that are read before they are woken. Dispatchers that sweep at
-	// the same time each begin somewhere else in them.
+	// maxAhead limits the timers that are read before they are woken. Concurrent sweeps of several
+	// dispatchers start at different places in them.
 	maxAhead = 16 * pageSize
-	// A chunk is woken by one dispatcher. The first few of its runs show whether another
-	// dispatcher is already waking it; then the rest is left to that one.
+	// One dispatcher wakes a chunk. The first runs of a chunk show whether another dispatcher
+	// already wakes it; then the rest is left to that one.
 	chunkSize = 128
 	probeSize = 8
 	// chunksAtOnce times wakesOfChunk are maxWakes.
 	chunksAtOnce = 4
 	wakesOfChunk = maxWakes / chunksAtOnce
-	// lookAgain is how long an overdue run is left alone after a look: a woken run needs some
-	// time to move on, and one that cannot be woken stays overdue.
-	lookAgain = 30 * time.Second
-	// leftAgain is how long a run is left alone that another dispatcher seems to be waking.
-	leftAgain = 5 * time.Second
+	// recheckAfter is the pause before an overdue run is examined again. A woken run needs time to
+	// continue, and a run that cannot be woken stays overdue.
+	recheckAfter = 30 * time.Second
+	// otherWakesAfter is the pause for runs that another dispatcher seems to be waking.
+	otherWakesAfter = 5 * time.Second
 )
 
-// Timer is what a run waits for.
-type Timer struct {
+// DueRun is a run and its due time.
+type DueRun struct {
 	Run   subject.Run
 	DueMs int64
 }
 
-// Index finds timers that are overdue, in a fixed order and starting after one; the zero Timer
-// is before all.
+// Index lists overdue timers in a fixed order, after a given one; the zero DueRun is before all.
 type Index interface {
-	Due(ctx context.Context, before time.Time, after Timer, limit int) ([]Timer, error)
+	Due(ctx context.Context, before time.Time, after DueRun, limit int) ([]DueRun, error)
 }
 
-// sweeper is what a watch needs to find lost runs.
+// sweeper is the state of the search for overdue runs.
 type sweeper struct {
 	index Index
 
-	looking sync.Mutex // guards looked
-	// looked is until when runs are left alone.
-	looked map[Timer]time.Time
+	skipMu sync.Mutex // guards looked
+	// skipUntil is the time until which runs are skipped.
+	skipUntil map[DueRun]time.Time
 }
 
 // wakeLost sweeps until ctx ends.
@@ -69,23 +68,23 @@ func (w *Watch) wakeLost(ctx context.Context) error {
 	}
 }
 
-// sweep wakes all runs that are overdue and that no process watches. Every dispatcher sweeps,
-// in an order of its own, so that together they are as fast as the log. Nothing depends on who
-// wakes a run: a wake is an append that succeeds once.
+// sweep wakes all overdue runs that no process watches. Every dispatcher sweeps in a random order,
+// so that together they are as fast as the log. Any of them may wake a run: only one append of the
+// wake frame succeeds.
 func (w *Watch) sweep(ctx context.Context) {
 	before := w.clock().Add(-w.cfg.Grace)
-	for after, more := (Timer{}), true; more && ctx.Err() == nil; {
-		var timers []Timer
+	for after, more := (DueRun{}), true; more && ctx.Err() == nil; {
+		var timers []DueRun
 		timers, after, more = w.readAhead(ctx, before, after)
-		chunks := slices.Collect(slices.Chunk(w.unlooked(timers), chunkSize))
-		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] }) //nolint:gosec // G404: it only spreads the work
-		inParallel(chunks, chunksAtOnce, func(chunk []Timer) { w.wakeChunk(ctx, chunk) })
+		chunks := slices.Collect(slices.Chunk(w.withoutSkipped(timers), chunkSize))
+		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] }) //nolint:gosec // G404: it only distributes the work
+		inParallel(chunks, chunksAtOnce, func(chunk []DueRun) { w.wakeChunk(ctx, chunk) })
 	}
 }
 
 // readAhead reads pages of overdue timers. more is false after the last page, and after one that
 // could not be read: the next sweep starts over.
-func (w *Watch) readAhead(ctx context.Context, before time.Time, after Timer) (timers []Timer, last Timer, more bool) {
+func (w *Watch) readAhead(ctx context.Context, before time.Time, after DueRun) (timers []DueRun, last DueRun, more bool) {
 	for len(timers) < maxAhead {
 		page, err := w.index.Due(ctx, before, after, pageSize)
 		if err != nil {
@@ -103,42 +102,42 @@ func (w *Watch) readAhead(ctx context.Context, before time.Time, after Timer) (t
 	return timers, after, true
 }
 
-// unlooked are the timers of runs that are not left alone now.
-func (w *Watch) unlooked(timers []Timer) []Timer {
-	w.looking.Lock()
-	defer w.looking.Unlock()
+// withoutSkipped returns the timers that are not skipped now.
+func (w *Watch) withoutSkipped(timers []DueRun) []DueRun {
+	w.skipMu.Lock()
+	defer w.skipMu.Unlock()
 	now := w.clock()
-	maps.DeleteFunc(w.looked, func(_ Timer, until time.Time) bool { return !now.Before(until) })
-	return slices.DeleteFunc(timers, func(t Timer) bool {
-		_, ok := w.looked[t]
+	maps.DeleteFunc(w.skipUntil, func(_ DueRun, until time.Time) bool { return !now.Before(until) })
+	return slices.DeleteFunc(timers, func(t DueRun) bool {
+		_, ok := w.skipUntil[t]
 		return ok
 	})
 }
 
-// leave leaves runs alone for a time.
-func (w *Watch) leave(d time.Duration, timers ...Timer) {
-	w.looking.Lock()
-	defer w.looking.Unlock()
+// skipFor skips runs for a time.
+func (w *Watch) skipFor(d time.Duration, timers ...DueRun) {
+	w.skipMu.Lock()
+	defer w.skipMu.Unlock()
 	until := w.clock().Add(d)
 	for _, t := range timers {
-		w.looked[t] = until
+		w.skipUntil[t] = until
 	}
 }
 
-// wakeChunk wakes the runs of a chunk, unless another dispatcher is doing that.
-func (w *Watch) wakeChunk(ctx context.Context, chunk []Timer) {
+// wakeChunk wakes the runs of a chunk, unless another dispatcher does.
+func (w *Watch) wakeChunk(ctx context.Context, chunk []DueRun) {
 	probes := min(probeSize, len(chunk))
 	if w.wakeAll(ctx, chunk[:probes]) < probes {
 		w.wakeAll(ctx, chunk[probes:])
 		return
 	}
-	w.leave(leftAgain, chunk[probes:]...)
+	w.skipFor(otherWakesAfter, chunk[probes:]...)
 }
 
-// wakeAll wakes runs in parallel, and counts those that needed no wake.
-func (w *Watch) wakeAll(ctx context.Context, timers []Timer) int {
+// wakeAll wakes runs in parallel, and returns how many needed no wake.
+func (w *Watch) wakeAll(ctx context.Context, timers []DueRun) int {
 	var awake atomic.Int64
-	inParallel(timers, wakesOfChunk, func(t Timer) {
+	inParallel(timers, wakesOfChunk, func(t DueRun) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -149,7 +148,7 @@ func (w *Watch) wakeAll(ctx context.Context, timers []Timer) int {
 		})
 		switch {
 		case err == nil:
-			w.leave(lookAgain, t)
+			w.skipFor(recheckAfter, t)
 			if !woken {
 				awake.Add(1)
 			}

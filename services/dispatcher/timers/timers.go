@@ -1,6 +1,6 @@
-// Package timers watches over runs that wait for an instant. The process that put a run to sleep
-// wakes it. Runs whose watcher is gone are found in the read model's index of due timers. The
-// instant itself is in the run's log.
+// Package timers wakes runs that wait for an instant. The process that suspended a run wakes it.
+// Runs whose process is gone are found in the read model's index of due timers. The instant itself
+// is in the run's log.
 package timers
 
 import (
@@ -17,32 +17,32 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Config says how lost sleepers are looked for.
+// Config configures the search for overdue runs of other processes.
 type Config struct {
-	// SweepEvery is how often the read model is asked for overdue timers.
+	// SweepEvery is how often the read model is queried for overdue timers.
 	SweepEvery time.Duration
-	// Grace is how far overdue a timer must be before its watcher counts as gone.
+	// Grace is how far overdue a timer must be before its process counts as gone.
 	Grace time.Duration
 }
 
 const (
-	// maxWakes limits the wakes of a process that are under way at a time, for its own sleepers
-	// and for lost ones each. The log commits appends that arrive together in one sync.
+	// maxWakes limits the concurrent wakes of a process, separately for its own runs and for
+	// overdue ones. The log commits appends that arrive together in one sync.
 	maxWakes = 128
-	// maxDue limits the sleepers that are taken at a time: the next ones become due meanwhile.
+	// maxDue limits the due runs of one batch.
 	maxDue = 8 * maxWakes
 )
 
-// Waker puts runs into the queue again. It is safe for concurrent use.
+// Waker enqueues runs again. It is safe for concurrent use.
 type Waker interface {
 	// Wake wakes a run whose log still ends at head.
 	Wake(ctx context.Context, r subject.Run, head frame.Head) error
-	// WakeLost wakes a run whose watcher is gone. woken is false if the run needs no wake, as
-	// one that another dispatcher has just woken.
+	// WakeLost wakes a run that no process watches. woken is false if the run needs no wake, for
+	// example because another dispatcher has just woken it.
 	WakeLost(ctx context.Context, r subject.Run) (woken bool, err error)
 }
 
-// Watch holds the sleepers of this process. It is safe for concurrent use.
+// Watch has the waiting runs of this process. It is safe for concurrent use.
 type Watch struct {
 	cfg   Config
 	waker Waker
@@ -50,42 +50,41 @@ type Watch struct {
 	log   *slog.Logger
 	sweeper
 
-	mu       sync.Mutex // guards what follows
-	sleepers sleepers
-	byRun    map[key]*sleeper
-	changed  chan struct{} // capacity 1: an earlier sleeper came
+	mu      sync.Mutex // guards what follows
+	timers  timerHeap
+	byRun   map[key]*waitingRun
+	changed chan struct{} // capacity 1: an earlier timer was added
 }
 
-// key names a run; a run sleeps once.
+// key identifies a run; a run has one timer.
 type key struct{ tenant, runID string }
 
-type sleeper struct {
+type waitingRun struct {
 	run   subject.Run
 	head  frame.Head
 	due   time.Time
 	index int // in the heap
 }
 
-func (s *sleeper) key() key { return key{s.run.Tenant, s.run.RunID} }
+func (s *waitingRun) key() key { return key{s.run.Tenant, s.run.RunID} }
 
-// New makes a watch; the waker is set by Bind before Run.
+// New returns a watch; Bind sets the waker before Run.
 func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
 	return &Watch{
-		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, looked: map[Timer]time.Time{}},
-		byRun: map[key]*sleeper{}, changed: make(chan struct{}, 1),
+		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, skipUntil: map[DueRun]time.Time{}},
+		byRun: map[key]*waitingRun{}, changed: make(chan struct{}, 1),
 	}
 }
 
-// Bind says who wakes runs; the executor and the watch know each other.
+// Bind sets the waker. The executor and the watch depend on each other.
 func (w *Watch) Bind(waker Waker) { w.waker = waker }
 
-// Until watches over a run until an instant, and no longer until another one it
-// was given before.
-func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
+// Schedule sets the timer of a run, and replaces an earlier one.
+func (w *Watch) Schedule(r subject.Run, head frame.Head, due time.Time) {
 	w.mu.Lock()
-	s := &sleeper{run: r, head: head, due: due}
-	w.drop(s.key())
-	heap.Push(&w.sleepers, s)
+	s := &waitingRun{run: r, head: head, due: due}
+	w.removeRun(s.key())
+	heap.Push(&w.timers, s)
 	w.byRun[s.key()] = s
 	w.mu.Unlock()
 	select {
@@ -94,28 +93,28 @@ func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
 	}
 }
 
-// Forget ends the watch over a run; nothing happens if there is none.
-func (w *Watch) Forget(tenant, runID string) {
+// Cancel removes the timer of a run, if there is one.
+func (w *Watch) Cancel(tenant, runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.drop(key{tenant, runID})
+	w.removeRun(key{tenant, runID})
 }
 
-func (w *Watch) drop(k key) {
+func (w *Watch) removeRun(k key) {
 	if s, ok := w.byRun[k]; ok {
-		heap.Remove(&w.sleepers, s.index)
+		heap.Remove(&w.timers, s.index)
 		delete(w.byRun, k)
 	}
 }
 
-// Sleeping counts the runs that are watched over.
-func (w *Watch) Sleeping() int {
+// Count is the number of waiting runs of this process.
+func (w *Watch) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.sleepers)
+	return len(w.timers)
 }
 
-// Run wakes sleepers, those of this process and lost ones, until ctx ends.
+// Run wakes due runs, of this process and overdue ones of others, until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.wakeOwn(ctx) })
@@ -127,7 +126,7 @@ func (w *Watch) wakeOwn(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		w.seen()
+		w.drainChanged()
 		next := w.untilNext()
 		if next == 0 {
 			w.wakeDue(ctx)
@@ -143,8 +142,8 @@ func (w *Watch) wakeOwn(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// seen takes the news of sleepers that are looked at next.
-func (w *Watch) seen() {
+// drainChanged clears the signal: the timers are read next.
+func (w *Watch) drainChanged() {
 	select {
 	case <-w.changed:
 	default:
@@ -154,45 +153,45 @@ func (w *Watch) seen() {
 func (w *Watch) untilNext() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.sleepers) == 0 {
+	if len(w.timers) == 0 {
 		return time.Hour
 	}
-	return max(w.sleepers[0].due.Sub(w.clock()), 0)
+	return max(w.timers[0].due.Sub(w.clock()), 0)
 }
 
-// retryWake is the pause before a run is woken again that could not be.
+// retryWake is the pause before a failed wake is retried.
 const retryWake = time.Second
 
 func (w *Watch) wakeDue(ctx context.Context) {
-	inParallel(w.takeDue(), maxWakes, func(s *sleeper) {
+	inParallel(w.takeDue(), maxWakes, func(s *waitingRun) {
 		err := w.contain(s.run, func() error { return w.waker.Wake(ctx, s.run, s.head) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
-		w.Until(s.run, s.head, w.clock().Add(retryWake))
+		w.Schedule(s.run, s.head, w.clock().Add(retryWake))
 	})
 }
 
-// contain keeps a panic about one run from the others.
+// contain recovers a panic about one run, so that others are still woken.
 func (w *Watch) contain(r subject.Run, f func() error) error {
 	return lifecycle.Contain(w.log, "timers", f, "run_id", r.RunID)
 }
 
-// takeDue removes the first sleepers that are due, up to maxDue.
-func (w *Watch) takeDue() []*sleeper {
+// takeDue removes the due timers, up to maxDue.
+func (w *Watch) takeDue() []*waitingRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var due []*sleeper
-	for now := w.clock(); len(w.sleepers) > 0 && len(due) < maxDue && !w.sleepers[0].due.After(now); {
-		due = append(due, w.sleepers[0])
-		w.drop(w.sleepers[0].key())
+	var due []*waitingRun
+	for now := w.clock(); len(w.timers) > 0 && len(due) < maxDue && !w.timers[0].due.After(now); {
+		due = append(due, w.timers[0])
+		w.removeRun(w.timers[0].key())
 	}
 	return due
 }
 
-// inParallel calls do for each item, for at most so many at a time, and waits for all calls. A
-// single item needs no goroutine.
+// inParallel calls do for each item, up to most at a time, and waits for all calls. A single item
+// needs no goroutine.
 func inParallel[T any](items []T, most int, do func(T)) {
 	if len(items) == 1 {
 		do(items[0])
@@ -209,25 +208,25 @@ func inParallel[T any](items []T, most int, do func(T)) {
 	_ = g.Wait() // do returns no error
 }
 
-// sleepers is a heap by due time.
-type sleepers []*sleeper
+// timerHeap is a heap by due time.
+type timerHeap []*waitingRun
 
-func (s sleepers) Len() int           { return len(s) }
-func (s sleepers) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
-func (s sleepers) Swap(i, j int) {
+func (s timerHeap) Len() int           { return len(s) }
+func (s timerHeap) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
+func (s timerHeap) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
 	s[i].index, s[j].index = i, j
 }
 
-// Push adds a sleeper; for container/heap.
-func (s *sleepers) Push(x any) {
-	added := x.(*sleeper) //nolint:forcetypeassert // only Until pushes
+// Push adds a timer; for container/heap.
+func (s *timerHeap) Push(x any) {
+	added := x.(*waitingRun) //nolint:forcetypeassert // only Schedule pushes
 	added.index = len(*s)
 	*s = append(*s, added)
 }
 
-// Pop removes the last sleeper; for container/heap.
-func (s *sleepers) Pop() any {
+// Pop removes the last timer; for container/heap.
+func (s *timerHeap) Pop() any {
 	old := *s
 	last := old[len(old)-1]
 	old[len(old)-1] = nil

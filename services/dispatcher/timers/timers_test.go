@@ -54,19 +54,19 @@ func (w *waker) WakeLost(_ context.Context, r subject.Run) (bool, error) {
 }
 
 // index is what the read model says is overdue.
-type index func(before time.Time, after timers.Timer, limit int) ([]timers.Timer, error)
+type index func(before time.Time, after timers.DueRun, limit int) ([]timers.DueRun, error)
 
-func (i index) Due(_ context.Context, before time.Time, after timers.Timer, limit int) ([]timers.Timer, error) {
+func (i index) Due(_ context.Context, before time.Time, after timers.DueRun, limit int) ([]timers.DueRun, error) {
 	if i == nil {
 		return nil, nil
 	}
 	return i(before, after, limit)
 }
 
-func dueTimers(ids ...string) []timers.Timer {
-	var out []timers.Timer
+func dueTimers(ids ...string) []timers.DueRun {
+	var out []timers.DueRun
 	for n, id := range ids {
-		out = append(out, timers.Timer{Run: run(id), DueMs: int64(n)})
+		out = append(out, timers.DueRun{Run: run(id), DueMs: int64(n)})
 	}
 	return out
 }
@@ -95,10 +95,10 @@ func TestUntil_WakesInTheOrderOfTheInstants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		got := watch(t, &waker{}, nil, 9*time.Second, func(s *timers.Watch) {
-			s.Until(run("late"), head(1), now.Add(5*time.Second))
-			s.Until(run("later than the watch"), head(2), now.Add(time.Hour))
-			s.Until(run("early"), head(3), now.Add(time.Second))
-			s.Until(run("past"), head(4), now.Add(-time.Second))
+			s.Schedule(run("late"), head(1), now.Add(5*time.Second))
+			s.Schedule(run("later than the watch"), head(2), now.Add(time.Hour))
+			s.Schedule(run("early"), head(3), now.Add(time.Second))
+			s.Schedule(run("past"), head(4), now.Add(-time.Second))
 			synctest.Wait()
 		})
 		require.Equal(t, []string{"past@4 after 0s", "early@3 after 1s", "late@1 after 5s"}, got)
@@ -110,9 +110,9 @@ func TestUntil_AnEarlierInstantReplacesALaterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		got := watch(t, &waker{}, nil, 9*time.Second, func(s *timers.Watch) {
-			s.Until(run("a"), head(1), now.Add(5*time.Second))
-			s.Until(run("a"), head(2), now.Add(time.Second))
-			require.Equal(t, 1, s.Sleeping())
+			s.Schedule(run("a"), head(1), now.Add(5*time.Second))
+			s.Schedule(run("a"), head(2), now.Add(time.Second))
+			require.Equal(t, 1, s.Count())
 		})
 		require.Equal(t, []string{"a@2 after 1s"}, got, "a run sleeps once")
 	})
@@ -125,17 +125,17 @@ func TestForget_LeavesNothingBehind(t *testing.T) {
 		const many = 1000
 		got := watch(t, &waker{}, nil, 9*time.Second, func(s *timers.Watch) {
 			for n := range many {
-				s.Until(run(fmt.Sprint(n)), head(1), now.Add(time.Duration(n)*time.Millisecond+time.Second))
+				s.Schedule(run(fmt.Sprint(n)), head(1), now.Add(time.Duration(n)*time.Millisecond+time.Second))
 			}
-			require.Equal(t, many, s.Sleeping())
+			require.Equal(t, many, s.Count())
 			for n := range many {
 				if n != 500 {
-					s.Forget("acme", fmt.Sprint(n))
+					s.Cancel("acme", fmt.Sprint(n))
 				}
 			}
-			s.Forget("beta", "500")
-			s.Forget("acme", "nobody")
-			require.Equal(t, 1, s.Sleeping(), "a cancelled run takes no memory until it would have woken")
+			s.Cancel("beta", "500")
+			s.Cancel("acme", "nobody")
+			require.Equal(t, 1, s.Count(), "a cancelled run takes no memory until it would have woken")
 		})
 		require.Equal(t, []string{"500@1 after 1.5s"}, got)
 	})
@@ -146,7 +146,7 @@ func TestWake_IsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		got := watch(t, &waker{fail: 2}, nil, 9*time.Second, func(s *timers.Watch) {
-			s.Until(run("a"), head(7), now.Add(time.Second))
+			s.Schedule(run("a"), head(7), now.Add(time.Second))
 		})
 		require.Equal(t, []string{"a@7 after 3s"}, got)
 	})
@@ -157,7 +157,7 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		asked := 0
-		overdue := index(func(before time.Time, _ timers.Timer, limit int) ([]timers.Timer, error) {
+		overdue := index(func(before time.Time, _ timers.DueRun, limit int) ([]timers.DueRun, error) {
 			asked++
 			require.Positive(t, limit)
 			require.Equal(t, time.Duration(asked)*10*time.Second-2*time.Second, before.Sub(began), "overdue by the grace")
@@ -183,14 +183,14 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 }
 
 // many are overdue timers of an instant each, and the index that has them.
-func many(n int) ([]timers.Timer, index) {
-	all := make([]timers.Timer, n)
+func many(n int) ([]timers.DueRun, index) {
+	all := make([]timers.DueRun, n)
 	for i := range all {
-		all[i] = timers.Timer{Run: run(fmt.Sprint(i)), DueMs: int64(i)}
+		all[i] = timers.DueRun{Run: run(fmt.Sprint(i)), DueMs: int64(i)}
 	}
-	return all, func(_ time.Time, after timers.Timer, limit int) ([]timers.Timer, error) {
+	return all, func(_ time.Time, after timers.DueRun, limit int) ([]timers.DueRun, error) {
 		from := 0
-		if after != (timers.Timer{}) {
+		if after != (timers.DueRun{}) {
 			from = 1 + int(after.DueMs)
 		}
 		return all[from:min(len(all), from+limit)], nil
@@ -234,7 +234,7 @@ func TestUntil_WakesInParallel(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		for n := range 10_000 {
-			s.Until(run(fmt.Sprint(n)), head(1), time.Now().Add(time.Second))
+			s.Schedule(run(fmt.Sprint(n)), head(1), time.Now().Add(time.Second))
 		}
 		require.ErrorIs(t, s.Run(ctx), context.DeadlineExceeded)
 		require.EqualValues(t, 10_000, w.woken.Load())
@@ -311,7 +311,7 @@ func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
 			}
 			return true, nil
 		}}
-		overdue := index(func(time.Time, timers.Timer, int) ([]timers.Timer, error) { return dueTimers("a"), nil })
+		overdue := index(func(time.Time, timers.DueRun, int) ([]timers.DueRun, error) { return dueTimers("a"), nil })
 		got := watch(t, w, overdue, 75*time.Second, func(*timers.Watch) {})
 		require.Equal(t, []string{"a lost after 10s", "a lost after 20s", "a lost after 50s"}, got, "what failed is tried again at once")
 	})

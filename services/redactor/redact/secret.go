@@ -9,11 +9,12 @@ import (
 	"unicode/utf8"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // MinLength is the length of the shortest value that is matched, in bytes. Shorter values
 // would match too much harmless text (OpenWOP envelope contract §11).
-const MinLength = 8
+const MinLength = wire.MinSecretBytes
 
 // maxIDLength limits the id of a secret, in bytes.
 const maxIDLength = 128

@@ -1,0 +1,377 @@
+// Package create creates runs. It checks a request against its workflow and appends the start
+// frame, which is the run.
+package create
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+)
+
+// Request is an authenticated request for a run. JSON members are objects, or empty.
+type Request struct {
+	Tenant, Principal string
+	WorkflowID        string
+	RunID             string
+	// Digest identifies the request: two requests with one RunID must agree in it.
+	Digest       string
+	Inputs       json.RawMessage
+	Configurable json.RawMessage
+	Metadata     json.RawMessage
+	Tags         []string
+	ScopeID      string
+	CallbackURL  string
+	Transport    string
+	Dedup        bool
+	TestKey      bool
+	Traceparent  string
+}
+
+// Created is the run of a request.
+type Created struct {
+	RunID, WorkflowID string
+	// Replayed reports that an earlier request with the same digest created it.
+	Replayed bool
+}
+
+// Redactor removes secrets from JSON documents.
+type Redactor interface {
+	// Redact returns the redacted documents. With registered it fails unless the run is registered.
+	Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) (out [][]byte, changed bool, err error)
+}
+
+// Secrets registers the keys that tenants bring.
+type Secrets interface {
+	// Open registers the run and the secret that its ref names with the redactor.
+	Open(ctx context.Context, tenant, runID, ref string) error
+	// Close unregisters them.
+	Close(ctx context.Context, tenant, runID string) error
+}
+
+// Definitions finds workflows.
+type Definitions interface {
+	Get(ctx context.Context, tenant, id string) (*definition.Entry, error)
+	// ByDigest finds the definition that a run is pinned to.
+	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
+}
+
+// Deps are the starter's collaborators.
+type Deps struct {
+	Log         runlog.Log
+	Claims      kv.Store // X-Dedup: the active run of a scope
+	Definitions Definitions
+	Redactor    Redactor
+	// Secrets is nil if tenants cannot bring keys.
+	Secrets Secrets
+	// Cleartext stores the clear values of masked runs; nil rejects workflows with sensitive
+	// values.
+	Cleartext CleartextStore
+	Types     node.Catalog
+	// CheckModel returns why a node's model call can never succeed; nil disables the check.
+	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
+	// Policy returns why a run may not call the model in its configurable; nil means no rules.
+	Policy func(rec *wire.RunRecord, in node.Input) *wire.NodeError
+	// Prompts is nil if there are no templates.
+	Prompts *prompt.Library
+	// Providers are the ids that a run may name. BYOK are those of them that accept a tenant's own
+	// key. DefaultProvider is used by runs that name none.
+	Providers, BYOK []string
+	DefaultProvider string
+	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
+	MockProviders []string
+	// MaxDuration and MaxExecutions are the host's limits on a run. MaxDepth is the maximum number
+	// of ancestors of a run.
+	MaxDuration   time.Duration
+	MaxExecutions int
+	MaxDepth      int
+	Clock         func() time.Time
+	// Created is called for each run that this process creates; nil disables it.
+	Created func(workflowID string)
+}
+
+// Starter creates runs. It is safe for concurrent use.
+type Starter struct{ deps Deps }
+
+// New returns a starter.
+func New(d Deps) *Starter { return &Starter{deps: d} }
+
+// Start creates the run, or finds it if the same request created it before.
+func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
+	if req.Digest != "" { // a repeated request is answered from the log, whatever the current definition
+		if c, err := s.findRepeated(ctx, req); !errors.Is(err, errNoRun) {
+			return c, err
+		}
+	}
+	def, err := s.deps.Definitions.Get(ctx, req.Tenant, req.WorkflowID)
+	if err != nil {
+		return Created{}, err
+	}
+	rec, err := s.newRecord(req, def)
+	if err != nil {
+		return Created{}, err
+	}
+	body, err := s.renderBody(ctx, rec)
+	if err != nil {
+		return Created{}, err
+	}
+	if req.Dedup {
+		if err := s.claimScope(ctx, rec); err != nil {
+			return Created{}, err
+		}
+	}
+	return s.appendStart(ctx, req, rec, body, node.NewMaskPolicy(def.Def, s.deps.Types))
+}
+
+// renderBody returns the body of the start frame, without secrets.
+func (s *Starter) renderBody(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
+	scope, done, err := s.registerSecrets(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.renderRecord(ctx, rec, scope)
+}
+
+// registerSecrets registers the run's own secrets with the redactor before anything of the run is
+// recorded. It uses a scope of its own, which done releases, because the run may never exist. The
+// executing dispatcher registers the secrets again.
+func (s *Starter) registerSecrets(ctx context.Context, rec *wire.RunRecord) (scope string, done func(), err error) {
+	if rec.CredentialRef == "" || s.deps.Secrets == nil {
+		return rec.RunID, func() {}, nil
+	}
+	tenant, scope := rec.Owner.Tenant, rec.RunID+" "+rand.Text() // no run has a space in its id
+	if err := s.deps.Secrets.Open(ctx, tenant, scope, rec.CredentialRef); err != nil {
+		return "", nil, redactorUnavailable(err)
+	}
+	return scope, func() { _ = s.deps.Secrets.Close(context.WithoutCancel(ctx), tenant, scope) }, nil
+}
+
+func redactorUnavailable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is recorded without it; try again").
+		After(time.Second).Wrap(err)
+}
+
+// newRecord checks the request against the workflow and returns the run's record.
+func (s *Starter) newRecord(req Request, e *definition.Entry) (*wire.RunRecord, error) {
+	if err := s.CheckExecutable(e.Def); err != nil {
+		return nil, err
+	}
+	ref, err := s.checkConfigurable(req, e.Def)
+	if err != nil {
+		return nil, err
+	}
+	inputs := map[string]json.RawMessage{}
+	if len(req.Inputs) > 0 {
+		if err := json.Unmarshal(req.Inputs, &inputs); err != nil {
+			return nil, fault.New(fault.ValidationError, "/inputs: want a JSON object")
+		}
+	}
+	vars, problems := e.Def.Seed(inputs)
+	if len(problems) > 0 {
+		return nil, invalid("the inputs do not fit the workflow", problems)
+	}
+	return s.buildRecord(req, e, ref, inputs, vars), nil
+}
+
+// buildRecord returns the record of a checked request.
+func (s *Starter) buildRecord(req Request, e *definition.Entry, ref string, inputs, vars map[string]json.RawMessage) *wire.RunRecord {
+	for name := range inputs {
+		delete(vars, name)
+	}
+	rec := &wire.RunRecord{
+		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
+		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
+		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
+		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
+		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
+		CredentialRef: ref, Schedule: e.Def.Schedule(inputs, vars),
+	}
+	s.applyLimits(rec, e.Def.Settings.TimeoutMillis)
+	return rec
+}
+
+// applyLimits stores the run's limits in its record, so that later changes of the host's settings
+// do not affect the run.
+func (s *Starter) applyLimits(rec *wire.RunRecord, workflowMs int64) {
+	var o struct {
+		RunTimeoutMs   float64 `json:"runTimeoutMs"`
+		RecursionLimit float64 `json:"recursionLimit"`
+	}
+	_ = strictjson.Read(rec.Configurable, &o) // checked before
+	rec.WorkMs = s.deps.MaxDuration.Milliseconds()
+	rec.DurationMs = 0
+	if workflowMs > 0 {
+		rec.DurationMs = min(workflowMs, maxDurationMs)
+	}
+	if ms := o.RunTimeoutMs; ms > 0 && (rec.DurationMs == 0 || ms < float64(rec.DurationMs)) {
+		rec.DurationMs = max(int64(min(ms, maxDurationMs)), 1)
+	}
+	rec.MaxExecutions = s.deps.MaxExecutions
+	if n := o.RecursionLimit; n > 0 && n < float64(rec.MaxExecutions) {
+		rec.MaxExecutions = int(n)
+	}
+}
+
+// maxDurationMs is a century, which is no effective limit.
+const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
+
+// renderRecord returns the start frame's body. All values from the caller are redacted in a scope;
+// ids and the host's own members cannot come from the caller.
+func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
+	body, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	given, err := json.Marshal(struct {
+		Inputs       map[string]json.RawMessage `json:"inputs,omitempty"`
+		Configurable json.RawMessage            `json:"configurable,omitempty"`
+		Tags         []string                   `json:"tags,omitempty"`
+		Metadata     json.RawMessage            `json:"metadata,omitempty"`
+		ScopeID      string                     `json:"scopeId,omitempty"`
+		CallbackURL  string                     `json:"callbackUrl,omitempty"`
+	}{rec.Inputs, rec.Configurable, rec.Tags, rec.Metadata, rec.ScopeID, rec.CallbackURL})
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	if !strictjson.HasText(valuesOnly(given), wire.MinSecretBytes) {
+		return body, nil
+	}
+	ref := wire.AppendString(nil, rec.CredentialRef)
+	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
+	switch {
+	case runlog.IsPermanent(err):
+		return nil, tooLarge(err)
+	case err != nil:
+		return nil, redactorUnavailable(err)
+	case !changed:
+		return body, nil
+	case !bytes.Equal(out[1], ref):
+		return nil, fault.New(fault.ValidationError, "%s: want the name of a credential; this looks like one itself", refPath).With("path", refPath)
+	}
+	clean := *rec
+	clean.Inputs, clean.Configurable, clean.Metadata = nil, nil, nil
+	if err := json.Unmarshal(out[0], &clean); err != nil {
+		return nil, fmt.Errorf("read redacted run record: %w", err)
+	}
+	if err := s.reschedule(ctx, &clean); err != nil {
+		return nil, err
+	}
+	if clean.CallbackURL != rec.CallbackURL {
+		return nil, fault.New(fault.ValidationError, "/callbackUrl: holds what this host knows, or takes, for a secret, and would not keep; name the run in another way").
+			With("path", "/callbackUrl")
+	}
+	return json.Marshal(&clean)
+}
+
+// reschedule computes the keys of limits from the redacted inputs, so that neither a secret nor a
+// digest of it is recorded.
+func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
+	if clean.Schedule == nil {
+		return nil
+	}
+	e, err := s.deps.Definitions.ByDigest(ctx, clean.WorkflowDigest)
+	if err != nil {
+		return err
+	}
+	clean.Schedule = e.Def.Schedule(clean.Inputs, clean.Defaults)
+	return nil
+}
+
+// valuesOnly drops the names of the fixed members: they are long enough to look like a secret.
+func valuesOnly(given []byte) []byte {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(given, &m) != nil {
+		return given
+	}
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for _, v := range m {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(v)
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
+func tooLarge(err error) error {
+	return fault.New(fault.PayloadTooLarge, "the run's record exceeds a limit of the run log in size or nesting depth; send less").Wrap(err)
+}
+
+// writeTimeout limits the wait for the log before the caller gets an error. Repeating a request
+// with an idempotency key is safe.
+const writeTimeout = 5 * time.Second
+
+// appendStart appends the start frame. If the run exists already, it answers like a repeated
+// request, if the requests agree.
+func (s *Starter) appendStart(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *node.MaskPolicy) (Created, error) {
+	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	trace := runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent)).Run()
+	writer := rand.Text()
+	body, err := s.maskRecord(ctx, r, writer, body, sensitive)
+	if err != nil {
+		return Created{}, err
+	}
+	_, err = s.deps.Log.Append(ctx, frame.NewStart(r, body).By(writer).In(trace), 0)
+	if errors.Is(err, runlog.ErrConflict) {
+		return s.findRepeated(ctx, req)
+	}
+	if runlog.IsPermanent(err) {
+		return Created{}, tooLarge(err)
+	}
+	if err != nil {
+		return Created{}, fault.New(fault.ServiceUnavailable,
+			"the run log does not answer, and whether the run was started is not known; repeat the request with its Idempotency-Key").
+			After(time.Second).Wrap(err)
+	}
+	if s.deps.Created != nil {
+		s.deps.Created(rec.WorkflowID)
+	}
+	return Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}, nil
+}
+
+func digestMismatch() error {
+	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
+}
+
+// errNoRun: no earlier request created the run.
+var errNoRun = errors.New("no run of this id yet")
+
+// findRepeated compares a request with the one that created the run, whatever its workflow: a
+// repeated key with another workflow must find the first run.
+func (s *Starter) findRepeated(ctx context.Context, req Request) (Created, error) {
+	begin, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
+	if errors.Is(err, runlog.ErrNotFound) {
+		return Created{}, errNoRun
+	}
+	if err != nil {
+		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").After(time.Second).Wrap(err)
+	}
+	first, err := begin.Record()
+	if err != nil {
+		return Created{}, err
+	}
+	if first.RequestDigest != req.Digest {
+		return Created{}, digestMismatch()
+	}
+	return Created{RunID: first.RunID, WorkflowID: first.WorkflowID, Replayed: true}, nil
+}

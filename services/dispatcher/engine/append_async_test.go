@@ -1,0 +1,234 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// syncTime is what a disk takes for a sync.
+const syncTime = 10 * time.Millisecond
+
+// disked is a log that takes frames at once and has them on its disk later.
+type disked struct {
+	*memory.Log
+
+	mu sync.Mutex // guards what follows
+	// kept is up to where a power cut leaves the log.
+	kept   uint64
+	broken bool
+}
+
+func (d *disked) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	return d.Log.Append(ctx, f, after)
+}
+
+var errDisk = errors.New("the disk is broken")
+
+func (d *disked) Keep(_ context.Context, pos uint64) error {
+	time.Sleep(syncTime) //nolint:forbidigo // in a bubble
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return errors.Join(runlog.ErrUnavailable, errDisk)
+	}
+	d.kept = max(d.kept, pos)
+	return nil
+}
+
+func (d *disked) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	pos, err := d.Stage(ctx, f, after)
+	if err != nil {
+		return 0, err
+	}
+	return pos, d.Keep(ctx, pos)
+}
+
+// onDisk is the run as a power cut would leave it now.
+func (d *disked) onDisk(t *testing.T) []*frame.Frame {
+	t.Helper()
+	frames, err := d.Run(t.Context(), theRun)
+	require.NoError(t, err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, f := range frames {
+		if f.Pos > d.kept {
+			return frames[:i]
+		}
+	}
+	return frames
+}
+
+// stateOnDisk is what the log's disk says of a node.
+func (d *disked) stateOnDisk(t *testing.T, id string) runstate.NodeStatus {
+	t.Helper()
+	st, _, err := machine.Load(d.onDisk(t))
+	require.NoError(t, err)
+	if n := st.Nodes[id]; n != nil {
+		return n.Status
+	}
+	return runstate.NodeNever
+}
+
+// asked is when each node's effect began, and what the disk had of it by then.
+type asked struct {
+	mu   sync.Mutex
+	when map[string]time.Time
+	disk map[string]runstate.NodeStatus
+}
+
+// diskRig has a run of effects, one after the other.
+func diskRig(t *testing.T, nodes string, edges ...string) (*rig, *disked, *asked) {
+	t.Helper()
+	r := newRig(t, nil, nil)
+	r.moreTypes = node.Catalog{node.TypeSideEffect: {
+		ID: node.TypeSideEffect, Class: node.Effect, Idempotent: func(json.RawMessage) bool { return true },
+	}}
+	d := &disked{Log: r.log}
+	a := &asked{when: map[string]time.Time{}, disk: map[string]runstate.NodeStatus{}}
+	r.exec = r.executorOn(d, define(t, nodes, edges...), models(func(_ context.Context, task model.Task, _ model.Journal) model.Result {
+		id := task.Input.NodeID
+		a.mu.Lock()
+		a.when[id], a.disk[id] = time.Now(), d.stateOnDisk(t, id)
+		a.mu.Unlock()
+		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`1`)}}}
+	}))
+	r.create(t)
+	d.kept = 1 // created
+	return r, d, a
+}
+
+const edgeAB = `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`
+
+// A model call starts once no other dispatcher can make it, before the fsync.
+func TestExecute_AModelIsAskedBesideTheSync(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, d, a := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", node.TypeStructuredOutput, "{}"), edgeAB)
+		began := time.Now()
+		r.next(t)
+		require.Equal(t, began, a.when["a"])
+		require.Equal(t, began, a.when["b"])
+		require.Equal(t, began.Add(syncTime), time.Now(), "the end is on the disk before the delivery ends")
+		require.Len(t, d.onDisk(t), 4, "the record, the first question, the second, the end")
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
+	})
+}
+
+// An effect other than a model call starts after its start event is fsynced.
+func TestExecute_AnyOtherEffectWaitsForTheSync(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _, a := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", node.TypeSideEffect, "{}"), edgeAB)
+		r.next(t)
+		require.Equal(t, runstate.NodeNever, a.disk["a"])
+		require.Equal(t, runstate.NodeRunning, a.disk["b"])
+	})
+}
+
+// A run that sleeps is off the queue: what its waker goes by is on the disk.
+func TestExecute_ARunSleepsWhenItsLogIsOnTheDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, d, _ := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", "core.delay", `{"ms":60000}`), edgeAB)
+		r.next(t)
+		require.Len(t, r.sleep, 1)
+		_, frames := r.state(t)
+		require.Len(t, d.onDisk(t), len(frames))
+	})
+}
+
+// A run whose log does not come to the disk is handed out again, and not taken for asleep.
+func TestExecute_ARunWhoseLogCannotBeKeptIsHandedOutAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, d, _ := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", "core.delay", `{"ms":60000}`), edgeAB)
+		d.broken = true
+		r.next(t)
+		require.Empty(t, r.sleep)
+		d.broken = false
+		r.next(t) // it is handed out again
+		require.Len(t, r.sleep, 1)
+	})
+}
+
+// What a tool has done is on the disk before a model is asked about it: it is not done again.
+func TestExecute_TheEndOfAnyOtherEffectIsOnTheDiskBeforeAModelIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := nodeJSON("a", node.TypeSideEffect, "{}") + "," + nodeJSON("b", node.TypeCallPrompt, "{}")
+		r, _, a := diskRig(t, nodes, edgeAB)
+		r.next(t)
+		require.Equal(t, runstate.NodeRunning, a.disk["b"])
+	})
+}
+
+// The power fails while a model is asked of which the disk knows nothing: whoever takes the run up
+// goes on from what the disk has, asks for the answer again that was lost, and the run ends as any
+// other.
+func TestExecute_APowerCutBesideAQuestionHasItAskedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := nodeJSON("a", node.TypeCallPrompt, "{}") + "," + nodeJSON("b", node.TypeCallPrompt, "{}")
+		r, d, a := diskRig(t, nodes, edgeAB)
+		ctx, cut := context.WithCancel(t.Context())
+		var left []*frame.Frame
+		exec := r.executorOn(d, define(t, nodes, edgeAB), models(func(ctx context.Context, task model.Task, _ model.Journal) model.Result {
+			if task.Input.NodeID == "b" {
+				left = d.onDisk(t)
+				cut()
+				<-ctx.Done()
+				return model.Result{Interrupted: ctx.Err()}
+			}
+			return model.Result{}
+		}))
+		delivery, err := r.log.Next(t.Context())
+		require.NoError(t, err)
+		exec.Execute(ctx, delivery)
+		require.Len(t, left, 1, "the record")
+
+		again := memory.New()
+		c := *left[0]
+		_, err = again.Append(t.Context(), &c, 0)
+		require.NoError(t, err)
+		r.log, d.Log = again, again
+		r.next(t)
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
+		require.Contains(t, a.when, "a")
+		require.Contains(t, a.when, "b")
+	})
+}
+
+// A session that takes up what another has appended does no more on the strength of it than of its own.
+func TestExecute_AnEffectFoundInTheLogWaitsForTheSync(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, d, a := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", node.TypeSideEffect, "{}"), edgeAB)
+		d.broken = true
+		r.next(t)
+		_, frames := r.state(t)
+		require.Greater(t, len(frames), len(d.onDisk(t)))
+		d.broken = false
+		r.next(t)
+		require.Equal(t, runstate.NodeRunning, a.disk["b"])
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
+	})
+}

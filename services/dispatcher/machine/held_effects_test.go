@@ -1,0 +1,129 @@
+package machine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Of nodes that wait for a free place it is known that nothing was sent.
+func TestHeld_ANodeThatWaitsForAPlaceIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	var nodes []string
+	for i := range 4 {
+		nodes = append(nodes, charge(fmt.Sprint("n", i), `{"onUnknownOutcome":"retry"}`, ""))
+	}
+	p := calling(t, strings.Join(nodes, ","), "")
+	l := &runlog{rec: record()}
+	m := machine.New(p, limits, l.state())
+	require.Len(t, m.Advance(at), 2, "as many as may be at work")
+	require.Equal(t, wire.Note{Held: []string{"n2", "n3"}}, *m.Note())
+	l.append(m)
+	m.Complete(at, "n0", node.Output{}, wire.Untrusted)
+	require.Len(t, m.Advance(at), 1)
+	require.Equal(t, wire.Note{Begun: []string{"n2"}}, *m.Note())
+	l.append(m)
+
+	m = machine.New(p, limits, l.state())
+	require.Len(t, m.Advance(at.Add(time.Second)), 2)
+	require.Equal(t, "node.retried@n1 node.started@n1 node.retried@n2 node.started@n2", strings.Join(names(m), " "), "n3 was not called")
+	require.Nil(t, m.Note())
+}
+
+// An effect that was released goes on with the next executor, unseen; a crash after that is
+// unknown again.
+func TestRelease_TheNextExecutorBeginsAsForTheFirstTime(t *testing.T) {
+	t.Parallel()
+	p := calling(t, charge("a", "{}", ""), "")
+	l := &runlog{rec: record()}
+	m := machine.New(p, limits, l.state())
+	require.Len(t, m.Advance(at), 1)
+	l.append(m)
+	require.True(t, m.ReleaseEffects("a", "none"))
+	require.Empty(t, names(m))
+	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())
+	l.append(m)
+
+	m = machine.New(p, limits, l.state())
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Zero(t, effects[0].Attempt)
+	require.Empty(t, names(m))
+	require.Equal(t, wire.Note{Begun: []string{"a"}}, *m.Note(), "in the log before the effect begins")
+	kept := l.frames
+	l.append(m)
+
+	m = machine.New(p, limits, l.state())
+	m.Advance(at)
+	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
+
+	l.frames = kept // the executor was lost before the append
+	m = machine.New(p, limits, l.state())
+	require.Len(t, m.Advance(at), 1)
+	require.Empty(t, names(m))
+}
+
+func TestRelease_LeavesWhatHasDoneSomething(t *testing.T) {
+	t.Parallel()
+	p := calling(t, one("a", "core.ai.callPrompt", "{}", "{}"), "")
+	for _, d := range []wire.Draft{about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"x"}`), about(wire.EventProviderUsage, `{"nodeId":"a"}`)} {
+		m := machine.New(p, limits, runstate.New(record()))
+		m.Advance(at)
+		m.Emit(at, d)
+		require.False(t, m.ReleaseEffects("a"))
+		require.Nil(t, m.Note())
+	}
+	m := machine.New(p, limits, runstate.New(record()))
+	m.Advance(at)
+	m.Complete(at, "a", node.Output{}, wire.Trusted)
+	require.False(t, m.ReleaseEffects("a"))
+}
+
+// A request that starts a node does not begin its effect.
+func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
+	t.Parallel()
+	p := calling(t, one("gate", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}")+","+charge("a", "{}", ""), link("e", "gate", "a", ""))
+	l := &runlog{rec: record()}
+	m := machine.New(p, limits, l.state())
+	require.Empty(t, m.Advance(at))
+	l.append(m)
+	m = machine.New(p, limits, l.state()).ForExternalChange()
+	m.Resolve(at, "gate", decide(t, m, "gate", `{"action":"accept"}`))
+	m.Advance(at)
+	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())
+	l.append(m)
+
+	m = machine.New(p, limits, l.state())
+	require.Len(t, m.Advance(at.Add(time.Minute)), 1)
+	require.Empty(t, names(m))
+}
+
+// A branch whose history ends amid a call has sent nothing itself.
+func TestHeld_ABranchBeginsTheCallThatItsSourceHadBegun(t *testing.T) {
+	t.Parallel()
+	p := calling(t, charge("a", "{}", ""), "")
+	source := lost(t, p)
+	fork := &runlog{rec: record(func(r *wire.RunRecord) {
+		r.RunID = "run_2"
+		r.Fork = &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkBranch, FromSeq: len(source.events), Head: len(source.events)}
+	})}
+	for _, e := range source.events {
+		fork.frames = append(fork.frames, func(st *runstate.State) { st.Apply(e) })
+	}
+	m := machine.New(p, limits, fork.state())
+	require.Len(t, m.Advance(at), 1)
+	require.Empty(t, names(m))
+	require.Equal(t, []string{"a"}, m.Note().Begun)
+	fork.append(m)
+	m = machine.New(p, limits, fork.state())
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
+}

@@ -1,0 +1,76 @@
+package machine_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+)
+
+// A fork whose history ends amid what a pure node told comes to what its source came to:
+// nothing is written twice, and nothing is computed from what the node itself has written.
+func TestFork_TornInAPureNodeEndsAsItsSource(t *testing.T) {
+	t.Parallel()
+	reads := `{"value":{"type":"expression","expression":"variables.x + 1"}}`
+	for name, plan := range map[string]machine.Plan{
+		"a counter":               planOf(t, one("a", "core.channelWrite", `{"channelName":"n","reducer":"counter","value":5}`, "{}"), "", noVars),
+		"a list":                  planOf(t, one("a", "core.channelWrite", `{"channelName":"l","reducer":"append","ttlMs":3600000,"value":"v"}`, "{}"), "", noVars),
+		"several variables":       planOf(t, one("a", "core.identity", "{}", `{"p":{"type":"static","value":1},"q":{"type":"static","value":2},"r":{"type":"static","value":3}}`), "", noVars),
+		"one that reads itself":   planOf(t, one("a", "core.setVariable", `{"name":"x"}`, reads), "", noVars),
+		"a loop that is too long": planOf(t, one("a", "core.loop", `{"count":6,"expression":"index"}`, "{}"), "", noVars),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			created := func(id string) *wire.RunRecord {
+				return record(func(r *wire.RunRecord) {
+					r.RunID, r.Channels, r.CreatedAt = id, plan.Def.PinnedChannels(), wire.FormatTime(at)
+					r.Inputs = map[string]json.RawMessage{"x": json.RawMessage(`1`)}
+				})
+			}
+			source := machine.New(plan, limits, runstate.New(created("run_1")))
+			require.Empty(t, source.Advance(at))
+			log := appended(source)
+			require.True(t, source.State().Status.Terminal())
+			for _, mode := range []wire.ForkMode{wire.ForkBranch, wire.ForkReplay} {
+				for from := range log {
+					rec := created("run_2")
+					rec.Fork = &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: len(log), Since: rec.CreatedAt}
+					fork, events := forked(t, plan, rec, log)
+					require.Len(t, events, len(log), "%s from %d", mode, from)
+					got, want := fork.State().Snapshot(), source.State().Snapshot()
+					require.Equal(t, want.Status, got.Status)
+					require.Equal(t, want.Error, got.Error)
+					if mode == wire.ForkBranch && from < 3 && name == "a list" {
+						continue // what it writes itself has another age
+					}
+					require.Equal(t, want.Variables, got.Variables, "%s from %d", mode, from)
+					require.Equal(t, want.Channels, got.Channels, "%s from %d", mode, from)
+				}
+			}
+		})
+	}
+}
+
+// forked carries out a fork of a log, a minute later.
+func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.Event) (*machine.Machine, []wire.Event) {
+	t.Helper()
+	now := at.Add(time.Minute)
+	var own []wire.Event
+	for _, e := range source[:rec.Fork.FromSeq] {
+		own = append(own, machine.CopyEvent(rec, e, now))
+	}
+	m, history := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewHistory(*rec.Fork, source, own)
+	if rec.Replays() {
+		m.WithReplayHistory(history)
+	} else {
+		m.WithBranchHistory(history)
+	}
+	require.Empty(t, m.Advance(now))
+	events, _ := m.Pending()
+	return m, append(own, events...)
+}
