@@ -149,7 +149,12 @@ func TestCompileTemplate_WritesText(t *testing.T) {
 		require.NoError(t, p.Document([]byte(`{"things":[{"n":9007199254740993,"name":"a"},{"n":1.10,"name":"\u001b[2J"}]}`), "", nil), text)
 		require.Equal(t, want, out.String(), text)
 	}
-	run, err := render.CompileTemplate(`{{lt .a "x"}}`, nil)
+	var out bytes.Buffer
+	run, err := render.CompileTemplate(`{{eq .a .a}} {{gt .a 5}} {{.a}}`, &out)
+	require.NoError(t, err)
+	require.NoError(t, run([]byte(`{"a":18446744073709551614}`), nil))
+	require.Equal(t, "true true 18446744073709551614\n", out.String())
+	run, err = render.CompileTemplate(`{{lt .a "x"}}`, nil)
 	require.NoError(t, err)
 	require.ErrorContains(t, run([]byte(`{"a":1}`), nil), "cannot compare")
 	_, err = render.CompileTemplate("{{", nil)

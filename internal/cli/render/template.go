@@ -122,6 +122,9 @@ func compareValues(a, b any) (int, error) {
 
 func toFloat(v reflect.Value) (float64, bool) {
 	switch {
+	case v.IsValid() && v.Type() == reflect.TypeFor[json.Number](): // beyond int64
+		x, err := json.Number(v.String()).Float64()
+		return x, err == nil
 	case v.CanInt():
 		return float64(v.Int()), true
 	case v.CanFloat():
