@@ -30,7 +30,7 @@ func (e *Error) Error() string { return e.Fault.Error() }
 // Unwrap returns the fault.
 func (e *Error) Unwrap() error { return e.Fault }
 
-// ErrUnreachable: the host was unreachable or did not answer in time.
+// ErrUnreachable means that the host was unreachable or did not answer in time.
 var ErrUnreachable = errors.New("the host cannot be reached")
 
 var errTimeout = errors.New("no answer in time")

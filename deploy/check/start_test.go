@@ -27,7 +27,7 @@ import (
 
 const apiKey = "the-key-that-acme-calls-with"
 
-// addresses of other services, and the listen addresses of a pod
+// addresses of other services, and the listen addresses of a pod.
 var (
 	calls   = regexp.MustCompile(`"[a-z]+-([a-z]+)\.` + namespace + `\.svc:[0-9]+"`)
 	listens = regexp.MustCompile(`(?m)^([a-z]+)-addr: ":[0-9]+"$`)

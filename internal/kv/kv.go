@@ -7,13 +7,13 @@ import (
 	"errors"
 )
 
-// ErrNotFound: the key has no value.
+// ErrNotFound means that the key has no value.
 var ErrNotFound = errors.New("key not found")
 
-// ErrConflict: the key has another revision than expected; nothing was written.
+// ErrConflict means that the key has another revision than expected; nothing was written.
 var ErrConflict = errors.New("key was changed by another writer")
 
-// ErrUnavailable: the store could not be reached in time.
+// ErrUnavailable means that the store could not be reached in time.
 var ErrUnavailable = errors.New("key-value store unavailable")
 
 // Entry is a value and the revision it was written at.

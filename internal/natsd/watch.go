@@ -18,7 +18,7 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// ErrStorage: the server runs but cannot write. After a failed write, for example on a full disk,
+// ErrStorage means that the server runs but cannot write. After a failed write, for example on a full disk,
 // it accepts and answers nothing until it is reopened.
 var ErrStorage = errors.New("embedded nats: the storage of the run log has failed")
 

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrLost: the connection was lost before the answer arrived. The server may or may not have
+// ErrLost means that the connection was lost before the answer arrived. The server may or may not have
 // processed the request.
 var ErrLost = errors.New("the connection was lost before the answer came")
 

@@ -36,7 +36,7 @@ const (
 	pagePause = 10 * time.Millisecond
 )
 
-// ErrLacking: a server lacks records that another server has, or had.
+// ErrLacking means that a server lacks records that another server has, or had.
 var ErrLacking = errors.New("the server lacks some of what was stored")
 
 // Pages reads like Scan, but in pages, from any server with a copy (NATS ADR-31). A cluster must

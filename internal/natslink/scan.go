@@ -45,7 +45,7 @@ func Reader(ctx context.Context, nc *nats.Conn, stream js.Stream, cfg js.Ordered
 	}, nil
 }
 
-// ErrClosed: the server or the client ended a scan.
+// ErrClosed means that the server or the client ended a scan.
 var ErrClosed = errors.New("the consumer was closed")
 
 // Scan calls each with the messages of a subject in order, between two positions, the last of which

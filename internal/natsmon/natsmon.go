@@ -42,7 +42,7 @@ func New(urls []string, log *slog.Logger) *Monitor {
 	return &Monitor{urls: urls, client: &http.Client{Timeout: timeout}, log: log}
 }
 
-// ErrLazy: a server acknowledges writes that a power failure can undo.
+// ErrLazy means that a server acknowledges writes that a power failure can undo.
 var ErrLazy = errors.New("a NATS server does not sync every write: set sync_interval: always in its jetstream block")
 
 // Check returns ErrLazy if a server is not as durable as required. Failed queries are logged and

@@ -32,7 +32,7 @@ const DefaultAckWait = 30 * time.Second
 // a later frame would be lost.
 const maxPull = time.Minute
 
-// ErrOther: an existing consumer of that name is not one for readers: it would deliver other
+// ErrOther means that an existing consumer of that name is not one for readers: it would deliver other
 // events, or push them to an arbitrary subject.
 var ErrOther = errors.New("there is a consumer of this name that is not for readers")
 

@@ -15,13 +15,13 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// ErrConflict: the run's log does not end where the append expected. Nothing was written.
+// ErrConflict means that the run's log does not end where the append expected. Nothing was written.
 var ErrConflict = errors.New("run log has moved on")
 
-// ErrNotFound: the log has no frame of the run.
+// ErrNotFound means that the log has no frame of the run.
 var ErrNotFound = errors.New("run not in log")
 
-// ErrUnavailable: the log could not be reached in time. The append may or may not be stored;
+// ErrUnavailable means that the log could not be reached in time. The append may or may not be stored;
 // appending the same frame again is safe.
 var ErrUnavailable = errors.New("run log unavailable")
 
@@ -29,7 +29,7 @@ var ErrUnavailable = errors.New("run log unavailable")
 // the largest payload of an envelope more than once.
 const MaxFrameBytes = 8 << 20
 
-// TooLargeError: a frame exceeds the server's limit. Nothing was written, and a retry fails too.
+// TooLargeError means that a frame exceeds the server's limit. Nothing was written, and a retry fails too.
 type TooLargeError struct {
 	// Size is the size of the frame, Limit the server's limit, in bytes.
 	Size, Limit int64

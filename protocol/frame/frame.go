@@ -198,7 +198,7 @@ func Parse(subj string, get func(string) string, body []byte) (*Frame, error) {
 	return f, nil
 }
 
-// ErrDamaged: a frame's content does not match its hash, or the chain is broken.
+// ErrDamaged means that a frame's content does not match its hash, or the chain is broken.
 var ErrDamaged = errors.New("frame damaged")
 
 // Verify checks the frame against its own hash.

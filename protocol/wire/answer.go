@@ -1,6 +1,7 @@
 package wire
 
-// Size is the number of envelopes in the answer, Index the position of this one, from 0.
+// AnswerPart places an envelope in its answer. Size is the number of envelopes in the answer, Index
+// the position of this one, from 0.
 type AnswerPart struct {
 	// Size is how many envelopes the answer holds, and Index which of them this is, from 0.
 	Size  int `json:"size"`

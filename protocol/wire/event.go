@@ -244,7 +244,7 @@ func (e *Event) member(name string) any {
 	}
 }
 
-// ErrNotArray: a frame's body is not a JSON array.
+// ErrNotArray means that a frame's body is not a JSON array.
 var ErrNotArray = errors.New("frame body is not a JSON array")
 
 // JoinArray returns a frame's body from the documents of its events; the inverse of SplitArray.

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// secrets of which only a part looks like a credential
+// secrets of which only a part looks like a credential.
 var partly = []secret{
 	{"tracker", "github_pat_11ABCDEFG0hijklmnopqrs_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7"},
 	{"plum", "hunter2.plum.sk-abcdef12345678,and-the-rest-of-it"},

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 )
 
-// ErrEnded: Ack or Retry was already called on the delivery.
+// ErrEnded means that Ack or Retry was already called on the delivery.
 var ErrEnded = errors.New("delivery has already ended")
 
 // item is a frame in the queue.

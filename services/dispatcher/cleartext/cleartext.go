@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// ErrGone: the clear values of a frame are erased, or were encrypted with another key.
+// ErrGone means that the clear values of a frame are erased, or were encrypted with another key.
 var ErrGone = errors.New("the clear values of the run are gone, or were sealed with another key")
 
 // Store is safe for concurrent use.

@@ -102,11 +102,11 @@ func refKey(tenant, id string) string {
 type Change int
 
 const (
-	// Unchanged: the workflow already had the same document.
+	// Unchanged means that the workflow already had the same document.
 	Unchanged Change = iota
-	// Created: the workflow had no such version.
+	// Created means that the workflow had no such version.
 	Created
-	// Replaced: an existing version became current again, or, in development, got other content.
+	// Replaced means that an existing version became current again, or, in development, got other content.
 	Replaced
 )
 

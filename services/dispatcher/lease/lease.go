@@ -82,7 +82,7 @@ func (r Record) Duration() time.Duration { return time.Duration(r.DurationMs) * 
 // Until is when the lease ends unless it is renewed, by its holder's clock.
 func (r Record) Until() time.Time { return r.Renewed.Add(r.Duration()) }
 
-// ErrLost: another process expired this one's lease.
+// ErrLost means that another process expired this one's lease.
 var ErrLost = errors.New("dispatcher lease lost: another dispatcher took over its runs")
 
 const prefix = "dispatcher."

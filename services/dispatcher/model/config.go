@@ -85,7 +85,7 @@ func (c *configs) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	if len(raw) == 0 {
 		return config{}, nil
 	}
-	parsed, err := c.cache.getOrCompile(sha256.Sum256(raw), func() (parsed config, size int, err error) {
+	parsed, err := c.getOrCompile(sha256.Sum256(raw), func() (parsed config, size int, err error) {
 		err = strictjson.Read(raw, &parsed)
 		return parsed, len(raw), err
 	})

@@ -43,7 +43,7 @@ func (c *reasonings) hasReasoning(schema json.RawMessage) bool {
 	if !bytes.Contains(schema, []byte(`"reasoning"`)) {
 		return false
 	}
-	found, _ := c.cache.getOrCompile(sha256.Sum256(schema), func() (bool, int, error) {
+	found, _ := c.getOrCompile(sha256.Sum256(schema), func() (bool, int, error) {
 		var s struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}

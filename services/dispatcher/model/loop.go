@@ -239,7 +239,7 @@ func (c *call) prepareRequest(ctx context.Context) (bad *wire.NodeError, err err
 	c.req.Messages = append(c.req.Messages, clarificationMessages(c.task.Answered)...)
 	c.req.Tenant, c.authorSystem = c.task.Tenant, c.req.System
 	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.promptTrust())
-	if c.provider, bad = c.Loop.resolveProvider(&c.req, o); bad != nil {
+	if c.provider, bad = c.resolveProvider(&c.req, o); bad != nil {
 		return bad, nil
 	}
 	if bad, err := c.attachTenantKey(ctx, c.task, &c.req, o); bad != nil || err != nil {

@@ -19,7 +19,7 @@ type outputSchema struct {
 }
 
 func (c *outputSchemas) compile(source json.RawMessage) (outputSchema, error) {
-	return c.cache.getOrCompile(sha256.Sum256(source), func() (outputSchema, int, error) {
+	return c.getOrCompile(sha256.Sum256(source), func() (outputSchema, int, error) {
 		s, err := schema.Compile("outputSchema", source)
 		if err != nil {
 			return outputSchema{}, 0, err

@@ -10,7 +10,7 @@ import (
 	"errors"
 )
 
-// ErrForbidden: the context belongs to a replay.
+// ErrForbidden means that the context belongs to a replay.
 var ErrForbidden = errors.New("external calls are disabled during replay")
 
 type contextKey struct{}

@@ -8,10 +8,10 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// ErrClosed: the hub or the subscription was closed.
+// ErrClosed means that the hub or the subscription was closed.
 var ErrClosed = errors.New("subscription closed")
 
-// ErrLagged: frames were dropped. Continue from the store, which holds everything published so far.
+// ErrLagged means that frames were dropped. Continue from the store, which holds everything published so far.
 var ErrLagged = errors.New("subscription lagged")
 
 // Subscription is one follower's queue. Next and Close may be called from different goroutines.

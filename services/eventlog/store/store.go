@@ -18,13 +18,13 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// ErrNotFound: the store has no run with the key.
+// ErrNotFound means that the store has no run with the key.
 var ErrNotFound = errors.New("run not in store")
 
-// ErrDamaged: the store's content cannot be trusted, so it must be rebuilt from the log.
+// ErrDamaged means that the store's content cannot be trusted, so it must be rebuilt from the log.
 var ErrDamaged = errors.New("store damaged")
 
-// ErrMoved: the store is not in the state this writer left it: another writer emptied it, or its
+// ErrMoved means that the store is not in the state this writer left it: another writer emptied it, or its
 // database lost its last batches. It is an ErrDamaged without cost: Rebuild empties nothing, and
 // Tail returns where to resume the log. Until Rebuild, every call may return it.
 var ErrMoved = fmt.Errorf("%w: it has moved", ErrDamaged)
