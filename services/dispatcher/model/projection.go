@@ -109,7 +109,7 @@ func (p projected) size() int {
 }
 
 func (c *projections) compile(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
-	found, _ := c.cache.getOrCompile(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
+	found, _ := c.getOrCompile(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
 		made.projection, made.problems = projection.Compile(schema, v)
 		return made, len(schema) + made.size(), nil
 	})
