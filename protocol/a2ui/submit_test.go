@@ -16,14 +16,14 @@ func TestSubmit_AppliesTheSchemaAfterTheSurface(t *testing.T) {
 		values, schema string
 		paths          []string
 	}{
-		"no schema":                             {`{"why":"x","how":"post"}`, "", nil},
-		"fits both":                             {`{"why":"broken","how":"post","when":"2026-01-31"}`, schema, nil},
-		"fits the surface, not the schema":      {`{"why":"bad","how":"shop","when":"2026-01-31"}`, schema, []string{"/how", "/why"}},
-		"the schema wants what is not required": {`{"why":"broken","how":"post"}`, schema, []string{""}},
-		"fits the schema, not the surface":      {`{"why":"broken","how":"pigeon","when":"2026-01-31"}`, schema, []string{"/how"}},
-		"fits neither: only the surface's problems are reported": {`{"why":"bad","how":"raven"}`, schema, []string{"/how"}},
-		"an unknown field":          {`{"why":"broken","how":"post","when":"2026-01-31","more":1}`, schema, []string{"/more"}},
-		"a schema that refuses all": {`{"why":"x","how":"post"}`, `false`, []string{""}},
+		"no schema":                              {`{"why":"x","how":"post"}`, "", nil},
+		"fits both":                              {`{"why":"broken","how":"post","when":"2026-01-31"}`, schema, nil},
+		"fits the surface, not the schema":       {`{"why":"bad","how":"shop","when":"2026-01-31"}`, schema, []string{"/how", "/why"}},
+		"the schema wants what is not required":  {`{"why":"broken","how":"post"}`, schema, []string{""}},
+		"fits the schema, not the surface":       {`{"why":"broken","how":"pigeon","when":"2026-01-31"}`, schema, []string{"/how"}},
+		"fits neither: reports the surface only": {`{"why":"bad","how":"raven"}`, schema, []string{"/how"}},
+		"an unknown field":                       {`{"why":"broken","how":"post","when":"2026-01-31","more":1}`, schema, []string{"/more"}},
+		"a schema that refuses all":              {`{"why":"x","how":"post"}`, `false`, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

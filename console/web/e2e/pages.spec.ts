@@ -36,7 +36,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.goto(host.console + route);
       await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
       if (route === "api") await expect(page.locator(".opblock").first()).toBeVisible({ timeout: 20_000 });
-      if (route === "capabilities") for (const part of ["Envelope kinds", "Model capabilities", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
+      if (route === "capabilities") for (const part of ["Envelope kinds", "Capabilities of models", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
       await expectAccessible(page);
       for (const width of [320, 1280]) {
         await page.setViewportSize({ width, height: 800 });

@@ -24,7 +24,7 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
   if (rows.length === 0 && (silent || !error)) return null;
   return (
     <section aria-labelledby="model-gate">
-      <h2 id="model-gate">Model capabilities</h2>
+      <h2 id="model-gate">Capabilities of models</h2>
       {error && !silent && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {rows.length > 0 && (
         <div className="scroll" role="region" aria-label="Model capabilities" tabIndex={0}>
