@@ -146,8 +146,8 @@ func (r *engineRig) stop() {
 	r.double.Close()
 }
 
-// beside is a workflow of n parallel nodes.
-func beside(id, node string, n int) []byte {
+// parallelNodes returns a workflow of n parallel nodes.
+func parallelNodes(id, node string, n int) []byte {
 	nodes := make([]string, n)
 	for i := range nodes {
 		nodes[i] = fmt.Sprintf(`{"id":"n%03d",%s,"name":"n","position":{"x":0,"y":0},"inputs":{}}`, i, node)
@@ -210,7 +210,7 @@ func (r *engineRig) completed(ctx context.Context, runID string) (last int, err 
 func (r *engineRig) long(ctx context.Context, events int) (runID string, last int, err error) {
 	id := fmt.Sprintf("bench-long-%d", events)
 	r.reply = openaicompat.Reply{Pieces: slices.Repeat([]string{word}, events/r.models)}
-	if err := r.deploy(ctx, beside(id, askNode, r.models)); err != nil {
+	if err := r.deploy(ctx, parallelNodes(id, askNode, r.models)); err != nil {
 		return "", 0, err
 	}
 	if runID, err = r.created(ctx, id); err != nil {
@@ -289,7 +289,7 @@ func (r *engineRig) wide(ctx context.Context, o options) ([]wideRow, error) {
 		row := &rows[i]
 		row.branches = branches
 		for _, n := range []int{1, branches} {
-			if err := r.deploy(ctx, beside(fmt.Sprintf("bench-wide-%d-%d", i, n), node, n)); err != nil {
+			if err := r.deploy(ctx, parallelNodes(fmt.Sprintf("bench-wide-%d-%d", i, n), node, n)); err != nil {
 				return nil, err
 			}
 		}
@@ -318,7 +318,7 @@ func (r *engineRig) waiting(ctx context.Context, o options) (waitRow, error) {
 	if o.quick {
 		row.runs = 50
 	}
-	if err := r.deploy(ctx, beside("bench-gate", gateNode, 1)); err != nil {
+	if err := r.deploy(ctx, parallelNodes("bench-gate", gateNode, 1)); err != nil {
 		return row, err
 	}
 	for range 20 { // fills caches that a host has only once

@@ -35,7 +35,7 @@ func timers(ctx context.Context, o options) (timersRow, error) {
 	defer h.stop()
 	client := newClient(h.ready.HTTP, 256)
 	rig := &engineRig{host: h, client: client}
-	if err := rig.deploy(ctx, beside("bench-timer", `"typeId":"core.delay","config":{}`, 1)); err != nil {
+	if err := rig.deploy(ctx, parallelNodes("bench-timer", `"typeId":"core.delay","config":{}`, 1)); err != nil {
 		return row, err
 	}
 	due := time.Now().Add(10*time.Second + time.Duration(row.runs)*2*time.Millisecond)

@@ -37,7 +37,7 @@ func (o *AssetServing) validate(embedded bool) error {
 	case o.KeyFile != "" && o.PublicURL == "":
 		errs = append(errs, errors.New("--asset-key-file: signs URLs of assets, and there are none without --public-url"))
 	case o.KeyFile == "" && len(o.Keys) == 0 && o.PublicURL != "" && !embedded:
-		errs = append(errs, errors.New("--public-url: whoever serves assets there must know the key that signs their URLs; give it to --asset-key-file or --asset-keys"))
+		errs = append(errs, errors.New("--public-url needs the key that signs asset URLs, shared with the server of the assets; set --asset-key-file or --asset-keys"))
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); o.Addr != "" && err != nil {
 		errs = append(errs, fmt.Errorf("--assets-addr %q: want host:port, such as 127.0.0.1:8081", o.Addr))

@@ -20,8 +20,8 @@ import (
 	"waybill.dev/waybill/internal/natsmon"
 )
 
-// However long the other services have been there: what a gateway writes itself has to be as
-// safe as it was told (docs/services.md, "What a service that is not ready lacks").
+// A gateway is not ready while NATS does not sync its own writes, even if all other services are
+// ready (docs/services.md, "What a service that is not ready lacks").
 func TestGateway_IsUnreadyWhileItsWritesAreLessSafe(t *testing.T) {
 	t.Parallel()
 	varz := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -35,7 +35,7 @@ func TestGateway_IsUnreadyWhileItsWritesAreLessSafe(t *testing.T) {
 	}
 	err := g.check(t.Context())
 	require.ErrorIs(t, err, natsmon.ErrLazy)
-	require.ErrorIs(t, g.lacking.Reason(), natsmon.ErrLazy, "waybill_serving tells it")
+	require.ErrorIs(t, g.lacking.Reason(), natsmon.ErrLazy, "waybill_serving shows the reason")
 	require.ErrorContains(t, err, varz.URL, "for the log")
 	require.EqualError(t, probe.Public(err), natsmon.ErrLazy.Error())
 }

@@ -42,7 +42,7 @@ func (o *GatewayProcess) Validate() error {
 		o.Peers.Validate(GatewayPeers()...), o.Public.Validate(), o.Key.Validate(),
 	}
 	if len(o.Public.APIKeys) == 0 {
-		errs = append(errs, errors.New("--api-key: nobody could call; give KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*"))
+		errs = append(errs, errors.New("--api-key is required: without a key no request is accepted; use KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*"))
 	}
 	if o.Public.Audit.On && o.Public.Audit.KeyFile == "" {
 		errs = append(errs, errors.New("--audit-key-file: all gateways sign the audit log with one key; give its file, or --audit=false"))

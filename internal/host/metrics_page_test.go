@@ -22,7 +22,7 @@ const metricsHead = `# Metrics
 Generated from what the services register by ` + "`make gen`" + `; do not edit. Every metric, as it is served at ` + "`GET /metrics`" + ` of ` + "`--metrics-addr`" + `, for Prometheus. How they are counted, and what
 is never in a label: [operations.md](../operations.md#health-and-metrics). What to do about them: [runbook.md](../runbook.md).
 
-Beside these, every process serves those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `). A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `.
+Every process also exports the metrics of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `). A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `.
 In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event log and gateway.
 
 | metric | type | labels | of | meaning |
@@ -76,7 +76,7 @@ func metricsPage(t *testing.T) string {
 	var state probe.Serving
 	state.Set(probe.ErrStarting)
 	var rows []string
-	told := map[string]bool{}
+	used := map[string]bool{}
 	for _, of := range []struct {
 		Service    string
 		collectors []prometheus.Collector
@@ -97,7 +97,7 @@ func metricsPage(t *testing.T) string {
 			var has []string
 			for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
 				require.NotEmpty(t, labels[label], "%s: what does the label %s say?", m[1], label)
-				told[label] = true
+				used[label] = true
 				has = append(has, "`"+label+"`")
 			}
 			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), strings.Join(has, ", "), of.Service, inCell(m[2])))
@@ -106,7 +106,7 @@ func metricsPage(t *testing.T) string {
 	slices.Sort(rows)
 	page := metricsHead + strings.Join(rows, "") + "\n| label | says |\n|---|---|\n"
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		require.True(t, told[label], "no metric has the label %s", label)
+		require.True(t, used[label], "no metric has the label %s", label)
 		page += fmt.Sprintf("| `%s` | %s |\n", label, labels[label])
 	}
 	return page
@@ -118,7 +118,7 @@ func TestGenerated_Metrics(t *testing.T) {
 	generated(t, "docs/reference/metrics.md", metricsPage(t))
 }
 
-var update = flag.Bool("update", false, "write what is generated anew")
+var update = flag.Bool("update", false, "write the generated files")
 
 // generated holds a generated file against the one in the tree, or writes it.
 func generated(t *testing.T, name, want string) {

@@ -195,7 +195,7 @@ func (t *tail) await(ctx context.Context, r *round) error {
 	}
 }
 
-// settle syncs what the server has written besides records: the state of streams and consumers, and
+// settle syncs what the server has written other than records: the state of streams and consumers, and
 // rewritten blocks.
 func (d *disk) settle() error {
 	var errs []error

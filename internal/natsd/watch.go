@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Intervals of storage checks and of syncs besides records, and the backoff of restarts.
+// Intervals of storage checks and of syncs other than records, and the backoff of restarts.
 const (
 	look       = time.Second
 	settleEach = 5 * time.Second
@@ -58,7 +58,7 @@ func (s *Server) Watch(ctx context.Context) error {
 	}
 }
 
-// settle syncs what the server writes besides records, until ctx ends.
+// settle syncs what the server writes other than records, until ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	t := time.NewTicker(settleEach)
 	defer t.Stop()

@@ -15,16 +15,16 @@ const scanAhead = 512
 const (
 	// leastPull has room for a message of the host's maximum size, 8 MB, plus overhead.
 	leastPull = 12 << 20
-	// besides is the overhead that the server counts per message: its subject and its reply
+	// overhead is what the server counts per message: its subject and its reply
 	// subject.
-	besides = 64 << 10
+	overhead = 64 << 10
 )
 
 // MaxPull limits the bytes of one pull. The server ends a connection with more pending data than
 // its max_pending, 32 MB, and two pulls may be in progress. A message larger than a pull would
 // never be delivered, nor those after it: if max_payload exceeds the host's needs, the pull has
 // that size.
-func MaxPull(nc *nats.Conn) int { return max(leastPull, int(nc.MaxPayload())+besides) }
+func MaxPull(nc *nats.Conn) int { return max(leastPull, int(nc.MaxPayload())+overhead) }
 
 // forget is how long a server keeps the consumer of a reader that vanished.
 const forget = 30 * time.Second
@@ -73,7 +73,7 @@ func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, 
 	}
 	defer func() {
 		leave := func() { run.Stop(); end() }
-		if ctx.Err() != nil { // the client may be waiting for an unavailable server and ignores ctx meanwhile
+		if ctx.Err() != nil { // the client may be waiting for an unavailable server and ignores ctx while it waits
 			go leave()
 			return
 		}

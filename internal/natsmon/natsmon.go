@@ -21,10 +21,10 @@ type Monitor struct {
 	client *http.Client
 	log    *slog.Logger
 
-	mu     sync.Mutex // guards the fields below, and allows one check at a time
-	looked time.Time
-	found  error
-	told   string // last logged failure
+	mu          sync.Mutex // guards the fields below, and allows one check at a time
+	looked      time.Time
+	found       error
+	lastFailure string // last logged failure
 }
 
 const (
@@ -75,10 +75,10 @@ func (m *Monitor) look(ctx context.Context) {
 			m.found = fmt.Errorf("%w (%s)", ErrLazy, url)
 		}
 	}
-	if told := strings.Join(unseen, "; "); told != m.told {
-		m.told = told
-		if told != "" {
-			m.log.Warn("whether NATS servers sync every write cannot be seen", "error", told)
+	if lastFailure := strings.Join(unseen, "; "); lastFailure != m.lastFailure {
+		m.lastFailure = lastFailure
+		if lastFailure != "" {
+			m.log.Warn("whether NATS servers sync every write cannot be seen", "error", lastFailure)
 		}
 	}
 }

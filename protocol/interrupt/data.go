@@ -33,7 +33,7 @@ type approvalData struct {
 	Actions           []Action        `json:"actions"`
 	RequiredApprovals integer         `json:"requiredApprovals,omitempty"`
 	approvers
-	// Audience lists whom to notify: displayed unchanged, ignored by this host (RFC 0104).
+	// Audience lists the people to notify: displayed unchanged, ignored by this host (RFC 0104).
 	Audience               json.RawMessage `json:"audience,omitempty"`
 	RejectionPolicy        Policy          `json:"rejectionPolicy,omitempty"`
 	Override               *override       `json:"override,omitempty"`

@@ -23,8 +23,8 @@ const (
 	perRun = 100
 	// handful is the limit of NATS resources of all services, for any number of clients.
 	handful = 24
-	// anew is how many of these may be in replacement at the time of a check.
-	anew = 3
+	// replacing is how many of these may be in replacement at the time of a check.
+	replacing = 3
 	// perClient is the gateway's memory limit per client, in bytes.
 	perClient = 128 << 10
 	// watchers is the number of clients that watch a tenant's runs.
@@ -102,8 +102,8 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 	}
 	full, fat := b.held(t), memory(t, gateway.PID)
 	t.Logf("%d clients: %+v before, %+v with them; the gateway held %d KiB, then %d KiB: %d KiB a client", n, idle, full, lean>>10, fat>>10, (fat-lean)/n>>10)
-	require.InDelta(t, idle.consumers, full.consumers, anew, "consumers do not come with clients")
-	require.InDelta(t, idle.subscriptions, full.subscriptions, anew, "nor do subscriptions")
+	require.InDelta(t, idle.consumers, full.consumers, replacing, "consumers do not come with clients")
+	require.InDelta(t, idle.subscriptions, full.subscriptions, replacing, "nor do subscriptions")
 	require.Equal(t, idle.connections, full.connections, "nor do connections")
 	require.LessOrEqual(t, full.consumers, handful)
 	require.Less(t, fat-lean, n*perClient+(64<<20), "what a client costs")

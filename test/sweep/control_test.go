@@ -50,7 +50,7 @@ func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
 		r.reasons(b)
 		runID := r.waits(b)
 		r.differ(runID, r.runs[0])
-		r.beside(b, runID)
+		r.plantOutsideLog(b, runID)
 	}
 	r.end(batches, func(h *harness.Host) { h.Stop() }, "")
 	f, names := finderOf(t, batches)

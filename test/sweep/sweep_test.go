@@ -71,7 +71,7 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 				r.channels(b)
 				r.expressions(b)
 				r.hooks(b)
-				r.beside(b, r.runs[len(r.runs)-1])
+				r.plantOutsideLog(b, r.runs[len(r.runs)-1])
 				r.panics(b)
 				r.doors(b, fmt.Sprint("door-", i))
 				r.seamComposes(b)

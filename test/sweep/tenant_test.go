@@ -77,7 +77,7 @@ func (r *rig) owned(batches []batch, first int) {
 		r.forks(b, source)
 		r.questions(b)
 		r.families(b)
-		r.beside(b, source)
+		r.plantOutsideLog(b, source)
 		r.ownedWrong(b)
 	}
 }

@@ -10,16 +10,16 @@ import (
 func NATS(f *pflag.FlagSet, o *natsstore.Address, without string) {
 	NATSConnection(f, o, without)
 	f.IntVar(&o.Replicas, "log-replicas", o.Replicas, "copies of the run log in the NATS cluster: 1, 3 or 5")
-	f.IntVar(&o.InSync, "log-in-sync", 0, "how many of these copies must be in sync for the service to be ready; 0: a majority, as NATS needs to take anything")
-	f.StringSliceVar(&o.Monitors, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222: a service whose servers do not sync every write is not ready; empty: nobody looks")
+	f.IntVar(&o.InSync, "log-in-sync", 0, "copies that must be in sync for the service to be ready; 0 means a majority, which NATS needs to accept writes")
+	f.StringSliceVar(&o.Monitors, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222; a service is not ready if a server does not sync every write; empty disables the check")
 }
 
 // NATSConnection are the flags of a connection that makes no log.
 func NATSConnection(f *pflag.FlagSet, o *natsstore.Address, without string) {
-	f.StringVar(&o.URL, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; "+without)
+	f.StringVar(&o.URL, "nats", "", "URL of a NATS server with JetStream, or several, comma-separated; "+without)
 	f.StringVar(&o.Creds, "nats-creds", "", "credentials file for --nats")
 	f.StringVar(&o.NKey, "nats-nkey", "", "file with the seed of an nkey for --nats")
-	f.StringVar(&o.CA, "nats-ca", "", "PEM certificates that vouch for --nats, over TLS; empty: those that the system trusts")
-	f.StringVar(&o.Cert, "nats-cert", "", "PEM certificate chain to show to --nats; empty: none")
+	f.StringVar(&o.CA, "nats-ca", "", "PEM file of CAs for --nats over TLS; empty uses the system's CAs")
+	f.StringVar(&o.Cert, "nats-cert", "", "PEM client certificate chain for --nats; empty disables it")
 	f.StringVar(&o.Key, "nats-key", "", "PEM key of --nats-cert")
 }

@@ -9,11 +9,11 @@ import (
 // Peers are the flags of the other services that a service calls.
 func Peers(f *pflag.FlagSet, o *peer.Options, services ...string) {
 	for _, name := range services {
-		f.StringVar(o.Addr(name), name, "", "HOST:PORT of the "+name+" service, or several divided by commas; of a name, all addresses are used; required")
+		f.StringVar(o.Addr(name), name, "", "HOST:PORT of the "+name+" service, or several, comma-separated; all addresses of a name are used; required")
 	}
-	f.StringVar(&o.Via.CA, "peer-ca", "", "PEM certificates that vouch for the other services; empty: those that the system trusts, and no TLS on loopback")
-	f.StringVar(&o.Via.Cert, "peer-cert", "", "PEM certificate chain to show to the other services; empty: none")
+	f.StringVar(&o.Via.CA, "peer-ca", "", "PEM file of CAs for the other services; empty uses the system's CAs, and no TLS on loopback")
+	f.StringVar(&o.Via.Cert, "peer-cert", "", "PEM client certificate chain for the other services; empty disables it")
 	f.StringVar(&o.Via.Key, "peer-key", "", "PEM key of --peer-cert")
 	f.StringVar(&o.Via.TokenFile, "peer-token-file", "", "file with the bearer token for the other services")
-	f.BoolVar(&o.Via.Plaintext, "peer-plaintext", false, "send secrets and the token to the other services in clear, because something else guards the way")
+	f.BoolVar(&o.Via.Plaintext, "peer-plaintext", false, "send secrets and the token to the other services without TLS, for networks that are secured otherwise")
 }

@@ -9,12 +9,12 @@ import (
 
 // Process are the flags of a service in a process of its own.
 func Process(f *pflag.FlagSet, o *host.Process) {
-	f.StringVar(&o.GRPCAddr, "grpc-addr", o.GRPCAddr, "address of the gRPC API; port 0 takes a free one")
-	f.StringVar(&o.MetricsAddr, "metrics-addr", "", "address of the Prometheus metrics, of /healthz and /readyz, and of profiles; no token guards it; empty: nowhere")
-	f.StringVar(&o.TokenFile, "token-file", "", "file with the bearer token that callers must send; empty: none, on loopback only")
+	f.StringVar(&o.GRPCAddr, "grpc-addr", o.GRPCAddr, "address of the gRPC API; port 0 uses a free port")
+	f.StringVar(&o.MetricsAddr, "metrics-addr", "", "address of Prometheus metrics, /healthz, /readyz and profiles, without authentication; empty disables them")
+	f.StringVar(&o.TokenFile, "token-file", "", "file with the bearer token that callers must send; empty means no token, on loopback only")
 	TLS(f, &o.TLS)
-	f.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "PEM certificates that vouch for callers: only those that show a certificate of theirs are heard; empty: --token-file decides")
-	f.BoolVar(&o.Insecure, "insecure", false, "serve other machines without a token or without TLS")
+	f.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "PEM file of client CAs; enables mutual TLS; empty uses --token-file")
+	f.BoolVar(&o.Insecure, "insecure", false, "allow callers on other machines without a token or without TLS")
 	Tracing(f, &o.Tracing)
 	Secrets(f, &o.Secrets)
 	ReadyFile(f, &o.ReadyFile)
@@ -22,21 +22,21 @@ func Process(f *pflag.FlagSet, o *host.Process) {
 
 // TLS are the flags of a server's certificate.
 func TLS(f *pflag.FlagSet, o *host.TLS) {
-	f.StringVar(&o.Cert, "tls-cert", "", "PEM certificate chain to serve with; empty: no TLS")
+	f.StringVar(&o.Cert, "tls-cert", "", "PEM server certificate chain; empty disables TLS")
 	f.StringVar(&o.Key, "tls-key", "", "PEM key of --tls-cert")
 }
 
 // Tracing are the flags of the export of spans.
 func Tracing(f *pflag.FlagSet, o *host.Tracing) {
-	f.StringVar(&o.Endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector to send spans to, such as http://localhost:4318; empty: nowhere")
+	f.StringVar(&o.Endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector for spans, such as http://localhost:4318; empty disables tracing")
 	f.StringVar(&o.Protocol, "otlp-protocol", o.Protocol, "http/protobuf or http/json")
-	f.Float64Var(&o.Ratio, "trace-ratio", o.Ratio, "share of the traces to send, 0 to 1, for requests that do not say themselves")
+	f.Float64Var(&o.Ratio, "trace-ratio", o.Ratio, "sampling ratio, 0 to 1, of traces without a sampling decision of the caller")
 }
 
 // Secrets are the flags of what a redactor takes out.
 func Secrets(f *pflag.FlagSet, o *host.Secrets) {
-	f.StringVar(&o.File, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
-	f.BoolVar(&o.Shapes, "redact-shapes", o.Shapes, "also take out text that looks like a secret, though nobody has registered it")
+	f.StringVar(&o.File, "secrets-file", "", "YAML file of secret ids and values to redact for all tenants")
+	f.BoolVar(&o.Shapes, "redact-shapes", o.Shapes, "also redact unregistered text that looks like a secret")
 }
 
 // ReadyFile is the flag of the file that a service writes once it is ready.

@@ -39,7 +39,7 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 	require.Empty(t, out)
 }
 
-// A pack may ask for what only other hosts offer; whoever lints it has none.
+// A pack may ask for what only other hosts offer; the linting client has none of it.
 func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	t.Parallel()
 	needy := strings.Replace(clitest.NotePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)

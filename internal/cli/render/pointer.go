@@ -1,6 +1,6 @@
 package render
 
-// Pointer is a JSON pointer for people, for whom the empty one is nothing.
+// Pointer is a JSON pointer for display; the empty pointer is shown as nothing.
 func Pointer(pointer string) string {
 	if pointer == "" {
 		return "(root)"

@@ -18,10 +18,10 @@ func dispatcherCommand() *cobra.Command {
 	o := host.DispatcherProcess{Process: host.DefaultProcess("127.0.0.1:9094"), NATS: natsstore.DefaultAddress(), Execution: host.DefaultExecution()}
 	c := &cobra.Command{
 		Use:   "dispatcher",
-		Short: "Carry runs out",
-		Long: `Serves waybill.dispatcher.v1.Dispatcher over gRPC, with health checks, and takes
-runs from the queue in --nats: as many processes as there is work. What one leaves
-behind when it dies, another takes up after --lease.`,
+		Short: "Execute runs",
+		Long: `Serves waybill.dispatcher.v1.Dispatcher over gRPC, with health checks, and executes
+runs of the queue in --nats. Run as many processes as the load needs. If one dies,
+others take over its runs after --lease.`,
 		Example: `  waybill serve dispatcher --nats nats://nats:4222 --redactor redactor:9092 --acceptor acceptor:9091 --eventlog eventlog:9093 --host-key-file /secrets/host.key`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

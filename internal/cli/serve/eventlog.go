@@ -13,10 +13,10 @@ func eventLogCommand() *cobra.Command {
 	o := host.EventLogProcess{Process: host.DefaultProcess("127.0.0.1:9093"), NATS: natsstore.DefaultAddress(), Model: host.DefaultReadModel()}
 	c := &cobra.Command{
 		Use:   "eventlog",
-		Short: "Answer questions about runs: snapshots, events, lists, streams",
+		Short: "Serve the read model: snapshots, events, lists, streams",
 		Long: `Serves waybill.eventlog.v1.EventLog over gRPC, with health checks. Each process
-reads the run log of --nats into a read model: one of its own below --data-dir, or one
-in PostgreSQL that all share. It may be lost at any time: it is made again from the log.`,
+reads the run log of --nats into a read model: its own below --data-dir, or a shared
+one in PostgreSQL. The read model can be deleted at any time and is rebuilt from the log.`,
 		Example: `  waybill serve eventlog --nats nats://nats:4222 --data-dir /var/lib/waybill`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -33,8 +33,8 @@ in PostgreSQL that all share. It may be lost at any time: it is made again from 
 	hostflags.Process(f, &o.Process)
 	hostflags.NATS(f, &o.NATS, "required")
 	f.StringVar(&o.Model.DataDir, "data-dir", ".eventlog", "directory of the read model; used without --postgres-url-file")
-	f.StringVar(&o.Model.PostgresURLFile, "postgres-url-file", "", "file with the URL of the PostgreSQL that all event logs of the host share for their read model; empty: a SQLite file in --data-dir")
-	f.StringVar(&o.Model.PostgresSchema, "postgres-schema", o.Model.PostgresSchema, "begins the names of the schemas in --postgres-url-file's database")
-	f.IntVar(&o.Model.PostgresConnections, "postgres-connections", o.Model.PostgresConnections, "connections to PostgreSQL, at most; one of them is kept for writing")
+	f.StringVar(&o.Model.PostgresURLFile, "postgres-url-file", "", "file with the URL of the PostgreSQL database that all event logs share; empty uses SQLite in --data-dir")
+	f.StringVar(&o.Model.PostgresSchema, "postgres-schema", o.Model.PostgresSchema, "prefix of the schema names in the database of --postgres-url-file")
+	f.IntVar(&o.Model.PostgresConnections, "postgres-connections", o.Model.PostgresConnections, "maximum connections to PostgreSQL; one is reserved for writes")
 	return c
 }

@@ -15,7 +15,7 @@ func gatewayCommand() *cobra.Command {
 		Use:   "gateway",
 		Short: "Serve the public API: REST, gRPC, event streams, webhooks",
 		Long: `Serves the public API over HTTP and gRPC, checks credentials, and delivers webhooks.
-It keeps nothing: any number of them answer alike.`,
+It is stateless: run any number of replicas.`,
 		Example: `  waybill serve gateway --nats nats://nats:4222 --redactor redactor:9092 --acceptor acceptor:9091 --dispatcher dispatcher:9094 --eventlog eventlog:9093 \
     --host-key-file /secrets/host.key --audit-key-file /secrets/audit.pem --api-key "$KEY=acme:*"`,
 		Args: cobra.NoArgs,

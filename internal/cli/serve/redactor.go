@@ -17,13 +17,12 @@ func redactorCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "redactor",
-		Short: "Take secrets out of documents, texts and streams",
+		Short: "Redact secrets in documents, texts and streams",
 		Long: `Serves waybill.redactor.v1.Redactor over gRPC, with reflection and health checks.
-Secrets live in its memory only, and die with it: callers register those of their
-runs, and register them again when it was restarted. Of several, each knows the runs
-of some tenants: whoever calls them finds out which. What a host's other services are
-given of secrets is given to its redactors as well, with the same flags and variables:
-only so it never shows.`,
+Secrets are in its memory only. Callers register the secrets of their runs, and
+register them again after a restart. Several redactors share the tenants; callers
+choose the redactor of a tenant themselves. Give the redactors the same secret flags
+and variables as the host's other services, so that those secrets are redacted, too.`,
 		Example: `  waybill serve redactor --secrets-file secrets.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,6 +38,6 @@ only so it never shows.`,
 	hostflags.ConfigFile(f)
 	hostflags.Process(f, &o.Process)
 	hostflags.Credentials(f, &o.Known)
-	f.BoolVar(&o.TestSeams, "test-seams", false, "know the secret that the protocol's tests plant; never in production")
+	f.BoolVar(&o.TestSeams, "test-seams", false, "register the canary secret of the protocol's tests; never in production")
 	return c
 }

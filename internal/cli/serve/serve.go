@@ -20,9 +20,9 @@ func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one service in a process of its own",
-		Long: `Runs one service in a process of its own, for those who want no more of Waybill
-than that, or put the services on several machines. All five together, each as often
-as needed, on one NATS are a whole host.`,
+		Long: `Runs one service in its own process, to use that service alone or to distribute a
+host over several machines. All five services on one NATS cluster, each with as many
+replicas as needed, form a whole host.`,
 	}
 	c.AddCommand(gatewayCommand(), acceptorCommand(), dispatcherCommand(), eventLogCommand(), redactorCommand())
 	return c

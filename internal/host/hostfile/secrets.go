@@ -46,7 +46,7 @@ func ReadSecrets(file string) ([]redact.Secret, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", place(id), err))
 		}
 		if len(s.Value) < redact.MinLength {
-			errs = append(errs, fmt.Errorf("%s: fewer than %d bytes cannot be told from other text", place(id), redact.MinLength))
+			errs = append(errs, fmt.Errorf("%s: secret is shorter than %d bytes and cannot be redacted reliably", place(id), redact.MinLength))
 		}
 		out = append(out, s)
 	}

@@ -190,7 +190,7 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 	}
 	if err := s.openBuckets(
 		ctx, conn, cfg,
-		bucket{&s.AuditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "keys that the audit log tells of"}},
+		bucket{&s.AuditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "names of keys in the audit log"}},
 		bucket{&s.Annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs"}},
 		bucket{&s.Records, jetkv.Config{Bucket: "waybill_idempotency", Description: "answers to keyed requests", TTL: discovery.RetentionSeconds * time.Second}},
 	); err != nil {

@@ -37,7 +37,7 @@ func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 	require.Empty(t, loaded)
 }
 
-// No link leads out of a pack, not even into the pack beside it.
+// A link must not leave its pack, not even into a sibling pack.
 func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 	t.Parallel()
 	outside := clitest.Folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds})

@@ -15,7 +15,7 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
-// sent is what a call to a peer puts on the wire first. Nobody answers it.
+// sent returns the first bytes of a call to a peer. No server answers it.
 func sent(t *testing.T, to Address) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()

@@ -25,7 +25,7 @@ func (a *answers) Invoke(context.Context, string, any, any, ...grpc.CallOption) 
 // Only what reads goes to a replica that lacks something, and only while no other is there.
 func TestEither_AsksAReplicaThatLacksSomethingForReadsAlone(t *testing.T) {
 	t.Parallel()
-	away, refused := fault.New(fault.ServiceUnavailable, "nobody is there"), fault.New(fault.NotFound, "no such thing")
+	away, refused := fault.New(fault.ServiceUnavailable, "no server"), fault.New(fault.NotFound, "no such thing")
 	for name, c := range map[string]struct {
 		method string
 		first  error

@@ -97,7 +97,7 @@ func (o *owned) executes(t *testing.T, d runlog.Delivery) {
 	synctest.Wait()
 }
 
-// handed gives the second dispatcher a delivery, and tells how it ended it.
+// handed gives the second dispatcher a delivery and returns how it ended it.
 func (o *owned) handed(t *testing.T, d runlog.Delivery) (ended string) {
 	t.Helper()
 	n := &noted{Delivery: seenBefore{d}}
@@ -216,8 +216,8 @@ func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 	}
 }
 
-// Nobody ends a delivery on account of a dispatcher that has claimed nothing: whoever is handed the
-// run claims it.
+// No dispatcher ends a delivery because of an owner without a claim: the dispatcher that receives
+// the run claims it.
 func TestExecute_ARunGoesOnThoughADispatcherDiesBeforeItsClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

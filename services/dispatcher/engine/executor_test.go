@@ -128,8 +128,8 @@ type rig struct {
 	quarantine engine.Quarantine
 	// hold is how long executors hold results that are made from here on.
 	hold time.Duration
-	// alive makes executors processes that hold leases beside each other until they are dead; peers are what they
-	// reach each other by; nil: they do not.
+	// alive gives each executor a process id with a lease that is held until the process is in dead.
+	// peers connects the executors; nil disconnects them.
 	alive bool
 	dead  sync.Map
 	peers engine.Peers

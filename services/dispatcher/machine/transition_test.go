@@ -161,7 +161,7 @@ func waits() []transition {
 		out = append(out,
 			transition{pending, s, "claimed, and its first node asks for " + kind, last, fresh, claim, "run.started " + asked, `"currentNodeId":"gate"`},
 			transition{running, s, "a gate asks for " + kind, g, claim, finishCall, "node.completed@a " + asked, `"currentNodeId":"gate"`},
-			transition{running, s, "nothing else goes on beside the gate", half, claim, func(_ *testing.T, m *machine.Machine) { m.Complete(at, "a", node.Output{}, wire.Trusted) }, "node.completed@a", `"interrupt":{"kind":"`},
+			transition{running, s, "only the gate is open", half, claim, func(_ *testing.T, m *machine.Machine) { m.Complete(at, "a", node.Output{}, wire.Trusted) }, "node.completed@a", `"interrupt":{"kind":"`},
 			transition{s, running, "answered", g, reachGate, answer(a.answer), "interrupt.resolved@gate" + a.answered + " node.resumed@gate node.completed@gate node.started@b", `"gate":{"status":"completed"`},
 			transition{s, failed, "nobody answered in time", g, reachGate, unanswered, expired + " node.failed@gate node.skipped@b run.failed", `"error":{"code":"interrupt_`},
 			transition{s, cancelled, "cancelled", g, reachGate, cancelNow, "node.cancelled@gate run.cancelled", `"gate":{"status":"cancelled"`},
@@ -172,7 +172,7 @@ func waits() []transition {
 				m.Pause(at, wire.DrainCurrent, "lunch", "key")
 				m.Complete(at, "a", node.Output{}, wire.Trusted)
 			}, claim, "run.paused", `"a":{"status":"completed"`},
-			transition{paused, s, "resumed, and nobody has answered", half, func(t *testing.T, m *machine.Machine) {
+			transition{paused, s, "resumed without an answer", half, func(t *testing.T, m *machine.Machine) {
 				claim(t, m)
 				m.Pause(at, wire.DrainCurrent, "lunch", "key")
 				finishCall(t, m)

@@ -52,7 +52,7 @@ type mediaPayload struct {
 // maxAlt limits the alternative text of media, in bytes.
 const maxAlt = 1024
 
-// altText returns the model's text beside its media as their description.
+// altText returns the text that the model wrote with its media, as their description.
 func (c *call) altText(ctx context.Context, said string) (string, error) {
 	said = strings.TrimSpace(said)
 	if len(said) <= maxAlt {

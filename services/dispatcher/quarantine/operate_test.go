@@ -136,8 +136,8 @@ func TestCounts_AreByReason(t *testing.T) {
 	})
 }
 
-// A run counts as quarantined until a check may have put it back: whoever finds its owner dead would
-// otherwise put it back itself, or leave alone one that was executed again.
+// A run counts as quarantined until a check may have requeued it. Otherwise the dispatcher that finds
+// its owner dead would requeue a quarantined run, or skip one that is executed again.
 func TestHolds_UntilACheckMayHavePutTheRunBack(t *testing.T) {
 	t.Parallel()
 	q := newQueue("run_1")
@@ -160,12 +160,12 @@ func TestHolds_UntilACheckMayHavePutTheRunBack(t *testing.T) {
 	q.fails = runlog.ErrUnavailable
 	_, err = l.Retry(t.Context(), "acme", "run_1")
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
-	require.False(t, holds(), "nobody knows whether its wake frame is in the log")
+	require.False(t, holds(), "its wake frame may be in the log")
 	require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
 	require.True(t, holds())
 
 	q.mend("run_1")
-	q.then = func(subject.Run) { require.False(t, holds(), "also if whoever checks it dies now") }
+	q.then = func(subject.Run) { require.False(t, holds(), "also if the checking dispatcher dies now") }
 	back, err := l.Retry(t.Context(), "acme", "run_1")
 	require.NoError(t, err)
 	require.True(t, back)

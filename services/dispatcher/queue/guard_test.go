@@ -141,7 +141,7 @@ func TestGuard_LooksAtTheQueueWhileItRuns(t *testing.T) {
 		go func() { ended <- g.Run(ctx, q) }()
 		<-time.After(3 * time.Second)
 		synctest.Wait()
-		require.Zero(t, g.ExpectedWait(0), "nothing was told")
+		require.Zero(t, g.ExpectedWait(0), "no depth was reported")
 		q.away.Store(false)
 		<-time.After(3500 * time.Millisecond)
 		synctest.Wait()

@@ -151,7 +151,7 @@ func TestScheduler_CountsRunsOfALostLeaseUntilTheyEnd(t *testing.T) {
 		end := sync.OnceFunc(func() { close(late) })
 		defer end()
 		a := r.dispatcher(t, queue.Config{Size: 4}, func(ctx context.Context, d runlog.Delivery) {
-			if d.Frame().Run.RunID == "slow" { // its effect does not end when it is told to
+			if d.Frame().Run.RunID == "slow" { // its effect ignores the cancellation
 				defer one.enter(d.Frame())()
 				<-late
 				return

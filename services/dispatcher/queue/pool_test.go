@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// fakeSource hands out what is put into it; an error in it is told once.
+// fakeSource returns the deliveries and errors that are put into it, once each.
 type fakeSource struct {
 	in    chan error
 	asked atomic.Int32

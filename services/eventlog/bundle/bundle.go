@@ -76,16 +76,16 @@ type metrics struct {
 
 // Build renders the bundle.
 func Build(in Input) ([]byte, error) {
-	told := newTold(in.State)
+	filter := newInputFilter(in.State)
 	d := &document{
-		BundleVersion: Version, GeneratedAt: wire.FormatTime(in.Now), Host: in.Host, Run: told.course(in.State),
-		Spans: told.spans(in.State.Record, in.Events), RedactionApplied: true, RedactionMode: mode,
+		BundleVersion: Version, GeneratedAt: wire.FormatTime(in.Now), Host: in.Host, Run: filter.course(in.State),
+		Spans: filter.spans(in.State.Record, in.Events), RedactionApplied: true, RedactionMode: mode,
 	}
 	d.Metrics.NodeCount = len(in.State.Nodes)
 	if d.Run.Metrics != nil {
 		d.Metrics.Cost = &d.Run.Metrics.Cost
 	}
-	f := fitting{document: d, told: told, rec: in.State.Record, limit: in.limit()}
+	f := fitting{document: d, filter: filter, rec: in.State.Record, limit: in.limit()}
 	f.take(in.Events)
 	if in.MaxEvents > 0 && len(f.kept) > in.MaxEvents {
 		f.shorten(in.MaxEvents, TruncatedToNumber)

@@ -35,22 +35,22 @@ var ofMedia = map[string]bool{"url": true, "bytes": true, "mimeType": true, "dur
 
 // Trimmer removes the content from events, so that a run with much content can be read page by page
 // and held in memory.
-type Trimmer struct{ told told }
+type Trimmer struct{ filter inputFilter }
 
 // NewTrimmer returns a Trimmer for the events of a run.
-func NewTrimmer(s *runstate.State) *Trimmer { return &Trimmer{told: newTold(s)} }
+func NewTrimmer(s *runstate.State) *Trimmer { return &Trimmer{filter: newInputFilter(s)} }
 
 // Trim returns the events without their content. Building a bundle from them gives the same result
 // as from the original events.
 func (t *Trimmer) Trim(events []wire.Event) []wire.Event {
 	for i, e := range events {
-		events[i] = t.told.event(e)
+		events[i] = t.filter.event(e)
 	}
 	return events
 }
 
 // event returns the event without its content.
-func (t *told) event(e wire.Event) wire.Event {
+func (t *inputFilter) event(e wire.Event) wire.Event {
 	payload := members(e.Payload)
 	out := keep(payload, kept)
 	if e.Type == wire.EventRunCancelled {
@@ -79,7 +79,7 @@ func (t *told) event(e wire.Event) wire.Event {
 
 // media returns the kept members of an asset. If this host did not store the asset, a model chose
 // its address and type, which may repeat the run's inputs.
-func (t *told) media(payload map[string]json.RawMessage) map[string]json.RawMessage {
+func (t *inputFilter) media(payload map[string]json.RawMessage) map[string]json.RawMessage {
 	asset := keep(payload, ofMedia)
 	delete(asset, "url")
 	if ref, ok := reference(payload["url"]); ok {
@@ -94,7 +94,7 @@ func (t *told) media(payload map[string]json.RawMessage) map[string]json.RawMess
 	return asset
 }
 
-func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
+func (t *inputFilter) nodeError(raw json.RawMessage) json.RawMessage {
 	var e struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -154,7 +154,7 @@ type moment struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-func (t *told) span(s *runspan.Span) span {
+func (t *inputFilter) span(s *runspan.Span) span {
 	out := span{
 		Name: clip(s.Name), SpanID: s.ID.String(), TraceID: s.Trace.String(), Kind: s.Kind, Status: status{s.Code, t.message(s.Message)},
 		StartedAt: stamp(s.Start), Attributes: t.attributes(s.Attributes),
@@ -175,7 +175,7 @@ func (t *told) span(s *runspan.Span) span {
 
 // attributes returns a span's attributes: ids, numbers and protocol words unchanged, and lists of
 // the caller's own words (tags) after filtering.
-func (t *told) attributes(from map[string]any) map[string]any {
+func (t *inputFilter) attributes(from map[string]any) map[string]any {
 	out := make(map[string]any, len(from))
 	for name, v := range from {
 		switch v := v.(type) {

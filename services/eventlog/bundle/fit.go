@@ -12,16 +12,16 @@ import (
 type fitting struct {
 	*document
 
-	told  told
-	rec   *wire.RunRecord
-	kept  []wire.Event // the events in Events
-	limit int
+	filter inputFilter
+	rec    *wire.RunRecord
+	kept   []wire.Event // the events in Events
+	limit  int
 }
 
 func (f *fitting) take(events []wire.Event) {
 	f.kept, f.Events = events, make([]json.RawMessage, 0, len(events))
 	for _, e := range events {
-		f.Events = append(f.Events, f.told.event(e).AppendJSON(nil))
+		f.Events = append(f.Events, f.filter.event(e).AppendJSON(nil))
 	}
 }
 
@@ -62,7 +62,7 @@ func (f *fitting) render() ([]byte, error) {
 		// As many as would fit if all had the same size, and fewer than now.
 		room := int64(n) * int64(max(0, f.limit-least)) / int64(max(1, len(b)-least))
 		f.shorten(max(1, min(n-1, int(room))), TruncatedToSize)
-		f.Spans = f.told.spans(f.rec, f.kept)
+		f.Spans = f.filter.spans(f.rec, f.kept)
 	}
 }
 
@@ -73,9 +73,9 @@ func (f *fitting) least() (int, error) {
 		return len(b), err
 	}
 	d := *f.document
-	alone := fitting{document: &d, told: f.told, rec: f.rec, kept: f.kept, limit: f.limit}
+	alone := fitting{document: &d, filter: f.filter, rec: f.rec, kept: f.kept, limit: f.limit}
 	alone.shorten(1, TruncatedToSize)
-	alone.Spans = f.told.spans(f.rec, alone.kept)
+	alone.Spans = f.filter.spans(f.rec, alone.kept)
 	b, err := alone.marshal()
 	return len(b), err
 }

@@ -115,7 +115,7 @@ function useCounts(log: RunLog): Map<Group, number> {
   return kept.counts;
 }
 
-// live was computed with the rows. Meanwhile, the log may have ended with further events.
+// live was computed with the rows. The log may have received its last events since then.
 type RowsProps = Props & { live: boolean; rows: Row[]; table: RefObject<HTMLTableElement | null> };
 
 function Rows({ log, live, lookingBack, rows, table, selected, onSelect }: RowsProps): ReactNode {

@@ -9,8 +9,8 @@ import (
 // maxNote limits what is planted in an annotation, in bytes.
 const maxNote = 8000
 
-// beside plants in annotations and other data outside the run's log, and reads it back.
-func (r *rig) beside(b batch, runID string) {
+// plantOutsideLog plants in annotations and other data outside the run's log, and reads it back.
+func (r *rig) plantOutsideLog(b batch, runID string) {
 	r.t.Helper()
 	path := "/v1/runs/" + runID + "/annotations"
 	for _, part := range b.cut(maxNote) {

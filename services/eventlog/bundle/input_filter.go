@@ -10,15 +10,15 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// told holds the run's inputs, to filter the only texts that are kept: error messages and tags. A
+// inputFilter holds the run's inputs, to filter the only texts that are kept: error messages and tags. A
 // text that repeats an input is dropped.
-type told struct{ texts []string }
+type inputFilter struct{ texts []string }
 
 // minText is the minimum length of an input to search for.
 const minText = 4
 
-func newTold(s *runstate.State) told {
-	var t told
+func newInputFilter(s *runstate.State) inputFilter {
+	var t inputFilter
 	for _, inputs := range []map[string]json.RawMessage{s.Record.Inputs, s.Variables} {
 		for _, raw := range inputs {
 			var v any
@@ -30,7 +30,7 @@ func newTold(s *runstate.State) told {
 	return t
 }
 
-func (t *told) collect(v any) {
+func (t *inputFilter) collect(v any) {
 	switch v := v.(type) {
 	case string:
 		if len(v) >= minText {
@@ -52,7 +52,7 @@ func (t *told) collect(v any) {
 const omitted = "(omitted: it repeats an input)"
 
 // message filters a text written by a person or a model.
-func (t *told) message(s string) string {
+func (t *inputFilter) message(s string) string {
 	for _, text := range t.texts {
 		if strings.Contains(s, text) {
 			return omitted
@@ -61,7 +61,7 @@ func (t *told) message(s string) string {
 	return clip(unsigned(s))
 }
 
-func (t *told) messages(list []string) []string {
+func (t *inputFilter) messages(list []string) []string {
 	var out []string
 	for _, s := range list {
 		out = append(out, t.message(s))
@@ -86,7 +86,7 @@ func clip(s string) string {
 	return s[:n] + cutMark
 }
 
-func (t *told) snapshotError(e *runstate.SnapshotError) *runstate.SnapshotError {
+func (t *inputFilter) snapshotError(e *runstate.SnapshotError) *runstate.SnapshotError {
 	if e == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (t *told) snapshotError(e *runstate.SnapshotError) *runstate.SnapshotError 
 }
 
 // course returns the run's snapshot without its content.
-func (t *told) course(s *runstate.State) *runstate.Snapshot {
+func (t *inputFilter) course(s *runstate.State) *runstate.Snapshot {
 	v := s.Snapshot()
 	v.Inputs, v.Variables = map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	v.Outputs, v.Metadata, v.Configurable, v.Channels = nil, nil, nil, nil
@@ -108,7 +108,7 @@ func (t *told) course(s *runstate.State) *runstate.Snapshot {
 }
 
 // spans returns the spans derived from the events.
-func (t *told) spans(rec *wire.RunRecord, events []wire.Event) []span {
+func (t *inputFilter) spans(rec *wire.RunRecord, events []wire.Event) []span {
 	fold := runspan.New(rec)
 	for _, e := range events {
 		fold.Apply(e)
