@@ -191,7 +191,7 @@ func TestDecide_RejectsIneligibleResponders(t *testing.T) {
 		"a user who is not":                          {interrupt.Responder{Principal: "k", User: "eve"}, `{"action":"accept"}`, fault.Forbidden},
 		"a bound user who names a listed voter":      {interrupt.Responder{Principal: "k", User: "eve"}, `{"action":"accept","voter":"ada"}`, fault.Forbidden},
 		"a voter who is not":                         {key, `{"action":"accept","voter":"Ada"}`, fault.Forbidden},
-		"no principal":                                     {key, `{"action":"accept"}`, fault.Forbidden},
+		"no principal":                               {key, `{"action":"accept"}`, fault.Forbidden},
 		"decidedBy is no voter":                      {key, `{"action":"accept","decidedBy":"ada"}`, fault.Forbidden},
 		"a credential of that name":                  {interrupt.Responder{Principal: "ada"}, `{"action":"accept"}`, fault.Forbidden},
 		"an unbound credential and an invalid value": {key, `[]`, fault.Forbidden},
