@@ -79,7 +79,7 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 		return cfg, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	name, _ := os.Hostname() // for people; a pod's name
-	cfg.Lease = lease.Config{Duration: o.Lease, Host: name, Sole: sole}
+	cfg.Lease, cfg.AckWait = lease.Config{Duration: o.Lease, Host: name, Sole: sole}, o.ackWait(sole)
 	cfg.MaxRuns, cfg.Intake.MaxWait, cfg.TestSeams = o.MaxRuns, o.MaxQueueWait, o.TestSeams
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
 	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()

@@ -53,7 +53,7 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 	}
 	p.clients = clients
 	needs := withSeams(o.Execution.TestSeams, natsstore.ForDispatcher)
-	if err := p.openStores(ctx, &o.NATS, peer.Dispatcher, o.Execution.logConfig(), p.serving.Set, needs...); err != nil {
+	if err := p.openStores(ctx, &o.NATS, peer.Dispatcher, o.Execution.logConfig(false), p.serving.Set, needs...); err != nil {
 		return ignoreStop(ctx, err)
 	}
 	if p.spans, err = o.Tracing.exporter(ctx, "waybill-dispatcher", p.log, p.later); err != nil {

@@ -56,7 +56,7 @@ func (h *Host) openLog(ctx context.Context) error {
 	}
 	h.later(h.nats.Stop)
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
-	cfg := h.opts.Execution.logConfig()
+	cfg := h.opts.Execution.logConfig(true)
 	cfg.OnDisk = h.nats.OnDisk
 	needs := withSeams(h.opts.Public.TestSeams, natsstore.ForDispatcher, natsstore.ForAcceptor, natsstore.ForGateway)
 	if h.stores, err = natsstore.OpenEmbedded(ctx, h.nats.Connect, cfg, needs...); err != nil {

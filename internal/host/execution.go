@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
 	"waybill.dev/waybill/internal/host/tools"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/services/dispatcher"
 )
@@ -74,9 +75,22 @@ func (o *Execution) Validate() error {
 	return errors.Join(append(errs, o.Tools.Validate())...)
 }
 
-// logConfig is how runs are handed out.
-func (o *Execution) logConfig() jetstream.Config {
+// logConfig is how runs are handed out. sole: no other dispatcher can be running.
+func (o *Execution) logConfig(sole bool) jetstream.Config {
 	cfg := jetstream.DefaultConfig()
-	cfg.MaxPending = o.MaxHandedOut
+	cfg.MaxPending, cfg.AckWait = o.MaxHandedOut, o.ackWait(sole)
 	return cfg
+}
+
+// minAckWait is the shortest time after which the only dispatcher is handed a run again.
+const minAckWait = time.Second
+
+// ackWait is the time after which an unacknowledged run is handed out again. All dispatchers of an
+// installation must agree on it. The only dispatcher uses its lease: after a crash, runs that it
+// had fetched but not begun continue no later than that.
+func (o *Execution) ackWait(sole bool) time.Duration {
+	if !sole {
+		return runlog.AckWait
+	}
+	return min(max(o.Lease, minAckWait), runlog.AckWait)
 }
