@@ -3,7 +3,9 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"math"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"waybill.dev/waybill/internal/kv"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -51,21 +53,29 @@ func blockedFault(err error) error {
 	return err
 }
 
-// quarantinedAmong returns the quarantine records of the runs. Errors: kv.ErrUnavailable.
+// quarantineReads limits the concurrent reads of a request.
+const quarantineReads = 16
+
+// quarantinedAmong returns the quarantine records of the runs. It reads them one by one: a tenant
+// may have many others in quarantine. Errors: kv.ErrUnavailable.
 func (s *Service) quarantinedAmong(ctx context.Context, tenant string, runIDs []string) (map[string]quarantine.Record, error) {
-	if len(runIDs) == 1 {
-		r, err := s.quarantine.Get(ctx, tenant, runIDs[0])
-		if fault.CodeOf(err) == fault.NotQuarantined {
-			return nil, nil
-		}
-		return map[string]quarantine.Record{runIDs[0]: r}, err
-	}
-	all, _, err := s.quarantine.ForTenant(ctx, tenant, "", math.MaxInt) // a few at most
+	var mu sync.Mutex
 	out := map[string]quarantine.Record{}
-	for _, r := range all {
-		out[r.Run.RunID] = r
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(quarantineReads)
+	for _, id := range runIDs {
+		g.Go(func() error {
+			r, err := s.quarantine.Get(ctx, tenant, id)
+			if fault.CodeOf(err) == fault.NotQuarantined {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[id] = r
+			return err
+		})
 	}
-	return out, err
+	return out, g.Wait()
 }
 
 func runLimit(w queue.Wait) *dispatcherv1.RunLimit {

@@ -203,10 +203,11 @@ func (s *Schemas) refresh(ctx context.Context) error {
 // Index finds overdue runs with the event log's index of timers.
 type Index struct{ Client eventlogv1.EventLogClient }
 
-// OwnedRun is an active run and the epoch in which its owner took it over.
+// OwnedRun is an active run, and the epoch and the time of its owner's claim.
 type OwnedRun struct {
 	Run   subject.Run
 	Epoch uint64
+	Since time.Time
 }
 
 // Owned returns active runs that a dispatcher process owns, ordered by tenant and run id and
@@ -222,9 +223,13 @@ func (i Index) Owned(ctx context.Context, process string, after OwnedRun, limit 
 		return nil, 0, fmt.Errorf("event log: %w", err)
 	}
 	for _, r := range res.GetRuns() {
+		since, err := time.Parse(time.RFC3339, r.GetOwner().GetSince())
+		if err != nil && r.GetOwner().GetSince() != "" {
+			return nil, 0, fmt.Errorf("event log: owner of run %s: %w", r.GetRunId(), err)
+		}
 		runs = append(runs, OwnedRun{
 			Run:   subject.Run{Tenant: r.GetTenant(), WorkflowID: r.GetWorkflowId(), RunID: r.GetRunId()},
-			Epoch: r.GetOwner().GetEpoch(),
+			Epoch: r.GetOwner().GetEpoch(), Since: since,
 		})
 	}
 	return runs, res.GetPosition(), nil

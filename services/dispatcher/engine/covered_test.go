@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -192,7 +193,7 @@ func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 			t.Helper()
 			o.kill()
 			require.NoError(t, o.firstEnded.Ack(), "its delivery does not help")
-			require.NoError(t, o.exec.Requeue(t.Context(), theRun))
+			require.NoError(t, o.exec.Requeue(t.Context(), theRun, time.Time{}))
 		},
 		"failed": func(t *testing.T, o *owned) {
 			t.Helper()
@@ -249,11 +250,11 @@ func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 		require.NoError(t, w.Add(t.Context(), theRun, quarantine.Cause{Reason: quarantine.ReasonFailing}))
 		second := o.executor(o.defs, nil)
 		before := len(o.log.Frames())
-		require.NoError(t, second.Requeue(t.Context(), theRun))
+		require.NoError(t, second.Requeue(t.Context(), theRun, time.Time{}))
 		require.Len(t, o.log.Frames(), before)
 
 		w.err = runlog.ErrUnavailable
-		require.ErrorIs(t, second.Requeue(t.Context(), theRun), runlog.ErrUnavailable, "it is tried again")
+		require.ErrorIs(t, second.Requeue(t.Context(), theRun, time.Time{}), runlog.ErrUnavailable, "it is tried again")
 		w.err, w.runs = nil, nil
 		back, err := o.exec.Readmit(t.Context(), theRun)
 		require.NoError(t, err)

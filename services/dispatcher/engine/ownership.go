@@ -184,11 +184,12 @@ func (e *Executor) LeaseLost() {
 	}
 }
 
-// Requeue enqueues a run of a dead process, for another dispatcher to take over. A run that has
-// ended or is quarantined gets no frame: a quarantine outlives the run's owner.
-func (e *Executor) Requeue(ctx context.Context, r subject.Run) error {
+// Requeue enqueues a run of a dead process, for another dispatcher to take over. claimed is the time
+// of the process's claim. A run that has ended or is quarantined gets no frame: a quarantine
+// outlives the run's owner.
+func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time) error {
 	if e.deps.Quarantine != nil {
-		if held, err := e.deps.Quarantine.Holds(ctx, r); err != nil || held {
+		if held, err := e.deps.Quarantine.Holds(ctx, r, claimed); err != nil || held {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -54,8 +55,8 @@ type Quarantine interface {
 	// Add records a run, which is checked again later; see Executor.Readmit. The run's delivery may
 	// be ended once it returns.
 	Add(ctx context.Context, r subject.Run, why quarantine.Cause) error
-	// Holds reports whether a run is quarantined and not enqueued again.
-	Holds(ctx context.Context, r subject.Run) (bool, error)
+	// Holds reports whether a run is quarantined and neither enqueued again nor claimed later.
+	Holds(ctx context.Context, r subject.Run, claimed time.Time) (bool, error)
 }
 
 // Children starts runs for nodes.

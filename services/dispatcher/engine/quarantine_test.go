@@ -37,7 +37,7 @@ func (w *ward) Add(_ context.Context, r subject.Run, why quarantine.Cause) error
 	return w.err
 }
 
-func (w *ward) Holds(_ context.Context, r subject.Run) (bool, error) {
+func (w *ward) Holds(_ context.Context, r subject.Run, _ time.Time) (bool, error) {
 	return slices.Contains(w.runs, r), w.err
 }
 

@@ -81,14 +81,16 @@ func (l *List) getEntry(ctx context.Context, tenant, runID string) (e entry, rev
 	return e, there.Revision, nil
 }
 
-// Holds reports whether a run is quarantined, and no check has enqueued it again or may have.
-// Errors: kv.ErrUnavailable.
-func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
+// Holds reports whether a run is quarantined, and no check has enqueued it again or may have. A run
+// that was claimed after its quarantine has left it: an answer or a control woke it. claimed is the
+// time of its last claim. Errors: kv.ErrUnavailable.
+func (l *List) Holds(ctx context.Context, r subject.Run, claimed time.Time) (bool, error) {
 	e, _, err := l.getEntry(ctx, r.Tenant, r.RunID)
 	if fault.CodeOf(err) == fault.NotQuarantined {
 		return false, nil
 	}
-	return err == nil && !e.Leaving, err
+	left := e.Last > 0 && claimed.UnixMilli() > e.Last
+	return err == nil && !e.Leaving && !left, err
 }
 
 func notQuarantined() *fault.Error {

@@ -136,6 +136,23 @@ func TestCounts_AreByReason(t *testing.T) {
 	})
 }
 
+// A run that somebody's answer woke, and that a dispatcher claimed after its quarantine, has left it:
+// when that dispatcher dies, the run is enqueued at once.
+func TestHolds_NotARunClaimedLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := listOf(newQueue("run_1"))
+		before := time.Now()
+		time.Sleep(time.Second)
+		require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
+		for claimed, want := range map[time.Time]bool{before: true, {}: true, time.Now().Add(time.Second): false} {
+			held, err := l.Holds(t.Context(), theRun("run_1"), claimed)
+			require.NoError(t, err)
+			require.Equal(t, want, held, "claimed at %s", claimed)
+		}
+	})
+}
+
 // A run counts as quarantined until a check may have requeued it. Otherwise the dispatcher that finds
 // its owner dead would requeue a quarantined run, or skip one that is executed again.
 func TestHolds_UntilACheckMayHavePutTheRunBack(t *testing.T) {
@@ -143,14 +160,14 @@ func TestHolds_UntilACheckMayHavePutTheRunBack(t *testing.T) {
 	q := newQueue("run_1")
 	l, store := listOf(q)
 	holds := func() bool {
-		held, err := l.Holds(t.Context(), theRun("run_1"))
+		held, err := l.Holds(t.Context(), theRun("run_1"), time.Time{})
 		require.NoError(t, err)
 		return held
 	}
 	require.False(t, holds())
 	require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
 	require.True(t, holds())
-	elsewhere, err := l.Holds(t.Context(), subject.Run{Tenant: "other", WorkflowID: "wf", RunID: "run_1"})
+	elsewhere, err := l.Holds(t.Context(), subject.Run{Tenant: "other", WorkflowID: "wf", RunID: "run_1"}, time.Time{})
 	require.NoError(t, err)
 	require.False(t, elsewhere)
 

@@ -9,6 +9,7 @@
 package quarantine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,10 +82,11 @@ type entry struct {
 	Back    bool `json:"back,omitempty"`
 	Leaving bool `json:"leaving,omitempty"`
 	// Reason is empty in records of older releases, which only know damaged logs. Since is the time
-	// of the first quarantine in Unix milliseconds. Tries is the number of deliveries before the
-	// last quarantine.
+	// of the first quarantine, Last that of the last one, both in Unix milliseconds. Tries is the
+	// number of deliveries before the last quarantine.
 	Reason string `json:"reason,omitempty"`
 	Since  int64  `json:"since,omitempty"`
+	Last   int64  `json:"last,omitempty"`
 	Tries  int    `json:"tries,omitempty"`
 }
 
@@ -120,9 +122,8 @@ func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 		if e.Back, e.Leaving = false, false; e.Next == 0 {
 			e.Next = l.nextCheck(e)
 		}
-		if e.Since == 0 {
-			e.Since = l.clock().UnixMilli()
-		}
+		e.Last = l.clock().UnixMilli()
+		e.Since = cmp.Or(e.Since, e.Last)
 		if _, err = l.putEntry(ctx, e, revision); !errors.Is(err, kv.ErrConflict) {
 			return err
 		}

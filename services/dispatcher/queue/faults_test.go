@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
@@ -99,4 +102,49 @@ func TestScheduler_LosesNothingWhileItsStoreFails(t *testing.T) {
 			require.Equal(t, 1, g.most["one"])
 		})
 	}
+}
+
+// faulty is a store whose first write of each prefix panics, after it is done.
+type faulty struct {
+	kv.Store
+	mu       sync.Mutex
+	prefixes []string
+}
+
+func (f *faulty) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	rev, err := f.Store.Update(ctx, key, value, revision)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, p := range f.prefixes {
+		if strings.HasPrefix(key, p) && revision > 0 == (p == "ready.") {
+			f.prefixes = slices.Delete(f.prefixes, i, i+1)
+			panic("boom: " + key)
+		}
+	}
+	return rev, err
+}
+
+// A panic while a waiting run gets its slot, or a limited one its permit, costs no slot: with one
+// slot, all runs are executed.
+func TestScheduler_APanicKeepsNoSlot(t *testing.T) {
+	t.Parallel()
+	r, g := inMemory(), newGauge()
+	store := &faulty{Store: r.tickets, prefixes: []string{"ready.", "permit."}}
+	r.tickets = store
+	cfg := queue.Config{Size: 1, Tick: 5 * time.Millisecond, RetryDelay: 5 * time.Millisecond, ParkAfter: time.Millisecond}
+	r.dispatcher(t, cfg, g.brief(2*time.Millisecond))
+	all := ids("run", 20)
+	for _, id := range all {
+		r.start(t, "many", id, nil)
+	}
+	r.start(t, "one", "limited", &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: 5}})
+	log, ok := r.log.(*memory.Log)
+	require.True(t, ok)
+	eventually(t, "all are executed", func() bool {
+		log.Expire() // what the panics left unacknowledged
+		return g.distinct() == len(all)+1
+	})
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	require.Empty(t, store.prefixes, "both panics happened")
 }

@@ -130,18 +130,25 @@ func (s *Scheduler) admit(ctx context.Context, d runlog.Delivery) {
 	}
 }
 
-// admitLimited hands out a run that has a slot, if its limits allow it.
+// admitLimited hands out a run that has a slot, if its limits allow it. If that fails, or panics,
+// the slot is free again.
 func (s *Scheduler) admitLimited(ctx context.Context, d *delivery, l limits, sched *wire.Schedule) {
+	handedOut := false
+	defer func() {
+		if !handedOut {
+			d.returnPermits(ctx)
+			s.freeSlot(d.frame.Run.Tenant)
+		}
+	}()
 	d.process = s.deps.Leases.Process()
 	why, _, err := s.acquireLimits(ctx, d, l)
 	switch {
 	case err != nil:
-		s.freeSlot(d.frame.Run.Tenant)
 		s.retryDelivery(d.inner, err)
 	case why != "":
-		s.freeSlot(d.frame.Run.Tenant)
 		s.park(ctx, d.inner, why, sched)
 	default:
+		handedOut = true
 		s.ready <- d
 	}
 }
@@ -164,16 +171,11 @@ func reasonOf(l limits) Reason {
 }
 
 // acquireLimits acquires the permits of a run and counts its start. why is set if a limit is used
-// up, and wait is the time to block the lane.
+// up, and wait is the time to block the lane; the caller then returns the permits that d has.
 func (s *Scheduler) acquireLimits(ctx context.Context, d *delivery, l limits) (why Reason, wait time.Duration, err error) {
 	if s.isLimitUsedUp(l) {
 		return Concurrency, limitPause, nil
 	}
-	defer func() {
-		if why != "" || err != nil {
-			d.returnPermits(ctx)
-		}
-	}()
 	for _, p := range l.permits {
 		got, err := s.permits.acquire(ctx, p, d.frame.Run.RunID, d.process)
 		if errors.Is(err, errLimited) {

@@ -56,28 +56,35 @@ func (s *Scheduler) assignOne() bool {
 	return true
 }
 
-// claimRun claims the ticket for this process and hands the run to the executor.
+// claimRun claims the ticket for this process and hands the run to the executor. If that fails, or
+// panics, the slot is free again.
 func (s *Scheduler) claimRun(ctx context.Context, key, lane string, e entry) {
 	d := &delivery{scheduler: s, process: s.deps.Leases.Process(), key: key, ticket: e.ticket, rev: e.rev, frame: e.frame()}
+	handedOut := false
+	defer func() {
+		if !handedOut {
+			d.returnPermits(ctx)
+			s.freeSlot(e.Tenant)
+			s.releaseMine(key)
+		}
+	}()
 	l := limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, s.deps.Tenant(e.Tenant))
 	why, wait, err := s.acquireLimits(ctx, d, l)
 	if err == nil && why == "" {
-		if err = s.claimTicket(ctx, d, len(l.rates) > 0); err == nil {
-			s.metrics.waited(e.Reason, s.deps.Clock().Sub(time.UnixMilli(e.ParkedMs)))
-			s.ready <- d
-			return
-		}
-		d.returnPermits(ctx)
+		err = s.claimTicket(ctx, d, len(l.rates) > 0)
 	}
-	s.blockLane(e.Tenant, lane, why, wait, err)
-	s.freeSlot(e.Tenant)
 	switch {
+	case err == nil && why == "":
+		handedOut = true
+		s.metrics.waited(e.Reason, s.deps.Clock().Sub(time.UnixMilli(e.ParkedMs)))
+		s.ready <- d
+		return
 	case errors.Is(err, errLostTicket):
 		s.dropIfUnchanged(key, e.rev)
 	case err != nil && ctx.Err() == nil:
 		s.deps.Logger.Warn("waiting run not claimed", "run_id", e.RunID, "error", err)
 	}
-	s.releaseMine(key)
+	s.blockLane(e.Tenant, lane, why, wait, err)
 }
 
 // blockLane blocks a lane until its limit may allow a run.
