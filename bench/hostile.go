@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/internal/runcheck"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runcheck"
 	"waybill.dev/waybill/protocol/subject"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 )
 
 // base comes before the file name of a published schema in its id.

@@ -11,7 +11,7 @@ import (
 
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/protocol/wire"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 )
 
 // A manifest is judged as the published schema judges it. Two things apart: agents, into which this host does not look, and the

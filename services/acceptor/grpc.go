@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/rpc"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"

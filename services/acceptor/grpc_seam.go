@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"

@@ -20,11 +20,11 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/pack"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/external"

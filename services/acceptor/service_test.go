@@ -19,6 +19,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	kvmemory "waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
 	"waybill.dev/waybill/internal/runlog/memory"
@@ -27,7 +28,6 @@ import (
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor"

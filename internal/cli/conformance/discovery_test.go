@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/test/harness"
 )
 

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/runs"
 	"waybill.dev/waybill/internal/cli/verdict"
+	"waybill.dev/waybill/internal/runcheck"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/runcheck"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )

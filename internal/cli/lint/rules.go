@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/internal/cli/exit"
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/schema"
 )
 

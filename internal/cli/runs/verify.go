@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/verdict"
-	"waybill.dev/waybill/protocol/runcheck"
+	"waybill.dev/waybill/internal/runcheck"
 )
 
 func verifyCommand(s *session.Session) *cobra.Command {

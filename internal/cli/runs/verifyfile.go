@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"waybill.dev/waybill/internal/cli/exit"
-	"waybill.dev/waybill/protocol/runcheck"
+	"waybill.dev/waybill/internal/runcheck"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 )

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 

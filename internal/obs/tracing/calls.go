@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 )
 
 // Calls makes a span of each call of a server, named after its method. Spans contain nothing

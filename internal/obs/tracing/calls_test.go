@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/test/double/otlp"
 )
 

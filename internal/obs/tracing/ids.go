@@ -6,7 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/internal/obs/runspan"
 )
 
 type idsKey struct{}

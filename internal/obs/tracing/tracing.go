@@ -21,8 +21,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/version"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/wire"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/obs/tracing"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/test/double/otlp"
 )

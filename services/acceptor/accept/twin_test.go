@@ -12,7 +12,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/acceptor/accept"
 )

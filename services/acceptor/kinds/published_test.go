@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"

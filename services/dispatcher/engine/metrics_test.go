@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"

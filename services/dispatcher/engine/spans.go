@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 )

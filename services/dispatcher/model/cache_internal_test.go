@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 )
 
 // A compilation does not hold the cache's lock.

@@ -15,10 +15,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"waybill.dev/waybill/internal/obs/runspan"
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
-	"waybill.dev/waybill/protocol/projection"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"

@@ -1,6 +1,6 @@
 package provider
 
-import "waybill.dev/waybill/protocol/projection"
+import "waybill.dev/waybill/internal/projection"
 
 // Strict is a provider whose strict mode supports a subset of JSON Schema. It gets the projection
 // of a schema to its dialect (OpenWOP envelope contract §20). Other providers get schemas

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"waybill.dev/waybill/protocol/settings"
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/workflow"
 )

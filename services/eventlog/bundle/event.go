@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/cost"
-	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/assert"
 
-	"waybill.dev/waybill/protocol/runcheck"
+	"waybill.dev/waybill/internal/runcheck"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/test/harness"
 )

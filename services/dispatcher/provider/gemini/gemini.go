@@ -23,7 +23,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"waybill.dev/waybill/protocol/settings"
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 

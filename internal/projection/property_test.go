@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/schema"
 )
 

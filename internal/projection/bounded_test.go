@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 )
 
 // Schemas that were searched for because they cost much. Each is taken, or refused

@@ -3,7 +3,7 @@ package runspan_test
 import (
 	"testing"
 
-	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/wire"
 )
 

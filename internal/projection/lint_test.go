@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/schema"
 )
 

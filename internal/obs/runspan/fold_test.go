@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/settings"
+	"waybill.dev/waybill/internal/settings"
 )
 
 type entry struct {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/internal/obs/runspan"
 )
 
 // suspendedRun waits at a gate; tests append how it continues.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/internal/projection"
 )
 
 const ticket = `{"type":"object","required":["title","state"],"additionalProperties":false,"properties":{
