@@ -10,8 +10,8 @@ import (
 type Config struct {
 	// Size is the number of regular slots; Slots is the maximum number of runs in execution.
 	Size int
-	// Tick is the interval of checks for changes without an event: the end of a block or a period,
-	// and the leases of holders.
+	// Tick is the interval of checks for changes without an event while runs wait: the end of a block
+	// or of a period. The leases of holders are checked every tenth tick.
 	Tick time.Duration
 	// ParkAfter is the time without a free slot after which runs in the queue become tickets. A
 	// ticket costs some writes, which a run that gets a slot sooner avoids.

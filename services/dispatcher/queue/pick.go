@@ -11,13 +11,19 @@ import (
 
 // assignSlots assigns free slots to waiting runs until ctx ends.
 func (s *Scheduler) assignSlots(ctx context.Context) {
-	t := time.NewTicker(s.cfg.Tick)
+	t := time.NewTimer(s.cfg.Tick)
 	defer t.Stop()
 	for {
 		for ctx.Err() == nil && s.assignOne() {
 		}
-		if s.hasManyWaiting() { // scanning many lanes takes time
+		waiting := s.countWaiting()
+		if waiting > manyWaiting { // scanning many lanes takes time
 			lifecycle.Wait(ctx, manyWaitingPause)
+		}
+		if waiting > 0 {
+			t.Reset(s.cfg.Tick)
+		} else {
+			t.Stop()
 		}
 		select {
 		case <-ctx.Done():
@@ -33,11 +39,10 @@ const (
 	manyWaitingPause = 5 * time.Millisecond
 )
 
-// hasManyWaiting reports that many runs wait.
-func (s *Scheduler) hasManyWaiting() bool {
+func (s *Scheduler) countWaiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.book.Len() > manyWaiting
+	return s.book.Len()
 }
 
 // assignOne claims the next waiting run in the background, if a slot is free for it.

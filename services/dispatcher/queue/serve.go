@@ -104,10 +104,14 @@ func (s *Scheduler) watchKeys(ctx context.Context, prefix string, take func(kv.E
 	}
 }
 
+// ticksPerFree is the number of ticks between two searches for unused tickets and permits. A lease
+// is much longer.
+const ticksPerFree = 10
+
 // freeUnused frees the tickets and permits of dead processes, and permits that this process holds
 // without use.
 func (s *Scheduler) freeUnused(ctx context.Context) {
-	for lifecycle.Wait(ctx, s.cfg.Tick) {
+	for lifecycle.Wait(ctx, ticksPerFree*s.cfg.Tick) {
 		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 		for _, process := range s.holders.findDead(bounded) {
 			s.relistHolder(process)
