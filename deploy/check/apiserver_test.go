@@ -34,7 +34,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, tool := range []string{"ETCD", "KUBE_APISERVER", "KUBECTL", "CRDS"} {
 		if os.Getenv(tool) == "" {
-			t.Skipf("SKIPPED, %s is not set: run `make deploy-apiserver`", tool)
+			t.Skipf("SKIPPED, %s is not set: run `make deploy-check ONLY=apiserver`", tool)
 		}
 	}
 	dir := t.TempDir()

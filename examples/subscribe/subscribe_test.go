@@ -33,7 +33,7 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 				t.Skip("SKIPPED, js/node_modules is missing: run `npm --prefix examples/subscribe/js ci`")
 			}
 			if _, err := exec.LookPath("nats"); name == "sh" && err != nil {
-				t.Skip("SKIPPED, the nats command is missing: run `make readers`")
+				t.Skip("SKIPPED, the nats command is missing: run `make integration ONLY=readers`")
 			}
 			h := harness.Start(t, "--nats-addr", "127.0.0.1:0", "--durability", "process")
 			c := h.Client("dev-key")

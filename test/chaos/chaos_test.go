@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// defaultKills applies to `go test`; CI and `make chaos` set CHAOS_KILLS.
+// defaultKills applies to `go test`; CI and `make faults ONLY=kills` set CHAOS_KILLS.
 const defaultKills = 10
 
 func kills(t *testing.T) int {

@@ -39,7 +39,7 @@ func TestL8_CompletionScriptsLoad(t *testing.T) {
 			script := u.ok("completion", shell).out
 			require.NotEmpty(t, script)
 			if _, err := exec.LookPath(shell); err != nil {
-				require.Empty(t, os.Getenv("WAYBILL_SHELLS"), "make shells did not bring %s", shell)
+				require.Empty(t, os.Getenv("WAYBILL_SHELLS"), "make integration did not install %s", shell)
 				t.Skipf("SKIPPED, %s is not installed: its completion script is generated but not loaded", shell)
 			}
 			path := filepath.Join(dir, shell)

@@ -1,5 +1,5 @@
 // Package golden replays and folds recorded runs with this build; the results must match the
-// recordings. After an intended change, `make golden` records them again.
+// recordings. After an intended change, `make gen ONLY=golden` records them again.
 package golden
 
 import (
