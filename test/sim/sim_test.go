@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("sim.seeds", 2000, "number of seeds to simulate")
+	seeds = flag.Uint64("sim.seeds", 500, "number of seeds to simulate")
 	from  = flag.Uint64("sim.from", 0, "first seed")
 	only  = flag.Int64("sim.seed", -1, "simulate only this seed and print its trace")
 )
