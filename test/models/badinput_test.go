@@ -162,7 +162,7 @@ func TestBadInput_AnAnswerThatNeverComesCanBeCancelled(t *testing.T) {
 		name := "stalled-" + v.id
 		v.desk.put(name, answer{text: `{"answer":`, end: stalled})
 		id := start(t, c, asks("envelope-streamed", name, v, v.seeing, ""))
-		require.Eventually(t, func() bool { return v.desk.count(name) == 1 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return v.desk.count(name) == 1 }, 30*time.Second, time.Millisecond)
 		a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+"/cancel", "")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
