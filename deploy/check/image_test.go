@@ -51,7 +51,7 @@ func TestImage_SetsNothingThatWouldBeatTheChart(t *testing.T) {
 func TestImage_RunsTheWholeHostByItself(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("runs the binary; run without -short")
+		t.Skip("SKIPPED, runs the binary: run without -short")
 	}
 	m := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(shipped(t))
 	require.NotNil(t, m)

@@ -21,7 +21,7 @@ import (
 func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	bin := filepath.Join(t.TempDir(), "subscribe")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()

@@ -76,7 +76,7 @@ func TestMetrics_TellHealthAndWhatBecameOfEnvelopes(t *testing.T) {
 func TestMetrics_OfARedactor(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	h := harness.Serve(t, "redactor", "--metrics-addr", "127.0.0.1:0")
 	status, body := get(t, h, "/readyz")

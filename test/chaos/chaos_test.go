@@ -34,7 +34,7 @@ func kills(t *testing.T) int {
 
 func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills real processes; run without -short")
+		t.Skip("SKIPPED, kills real processes: run without -short")
 	}
 	r := harness.Seed(t)
 	host := harness.Start(t, "--lease", "1s")
@@ -80,7 +80,7 @@ func damage(t *testing.T, file string, r *rand.Rand) {
 
 func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fills a file system; run without -short")
+		t.Skip("SKIPPED, fills a file system: run without -short")
 	}
 	for name, afterwards := range map[string]func(host *harness.Host){
 		"and is started again":     func(host *harness.Host) { host.Kill(); host.Launch() },

@@ -238,7 +238,7 @@ const sample = 3
 // Killing the host at any event of any fixture changes only times.
 func TestSteps_KillingTheHostAtAnEventChangesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills real processes; run without -short")
+		t.Skip("SKIPPED, kills real processes: run without -short")
 	}
 	all := fixture.All(t)
 	const stages = 2

@@ -19,7 +19,7 @@ import (
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 }
 

@@ -86,7 +86,7 @@ func TestBadInput_AKeyThatIsMissingOrWrong(t *testing.T) {
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 }
 

@@ -46,7 +46,7 @@ type crash struct {
 func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
 	harness.InOneProcess(t, "it reads the embedded log's file to time the kill")
 	if testing.Short() {
-		t.Skip("kills real processes; run without -short")
+		t.Skip("SKIPPED, kills real processes: run without -short")
 	}
 	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for name, p := range killed {

@@ -42,7 +42,7 @@ type size struct {
 func pick(t *testing.T, short, full size) size {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; skipped under -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	if os.Getenv("OWNERSHIP") == formFull {
 		return full
@@ -62,7 +62,7 @@ func together(t *testing.T) {
 func needsRest(t *testing.T) {
 	t.Helper()
 	if v := os.Getenv("OWNERSHIP"); v != formRest && v != formFull {
-		t.Skip("SKIPPED: set OWNERSHIP=rest or OWNERSHIP=full, or run `make faults`")
+		t.Skip("SKIPPED, takes minutes: set OWNERSHIP=rest or OWNERSHIP=full, or run `make faults`")
 	}
 }
 

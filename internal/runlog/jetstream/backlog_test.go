@@ -107,7 +107,7 @@ func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("writes and reads frames of 14 MB; run without -short")
+		t.Skip("SKIPPED, writes and reads frames of 14 MB: run without -short")
 	}
 	const large = 14 << 20
 	srv := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 15 << 20})
