@@ -26,6 +26,10 @@ SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md llms.txt console/web/src/gen
 BUILD := go build -ldflags "-s -w"
 GOTEST := WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -vet=off
+# Prints a line for each package, failures, skipped tests and why, and the slowest packages.
+REPORT := go run ./tools/testreport
+# Many tests wait for processes, so more of them than there are processors run at the same time.
+PARALLEL := -p 2 -parallel 4
 
 FUZZTIME ?= 10s
 
@@ -56,14 +60,14 @@ build: ## build bin/waybill, the binary under test of all targets
 # `make lint` runs vet.
 .PHONY: test
 test: build ## all tests of all modules, and of a real host in its own process; ONLY="./test/e2e ./test/cli" runs some
-	$(GOTEST) -p 2 -timeout 15m $(or $(ONLY),$(LONGEST) work)
+	$(GOTEST) -json $(PARALLEL) -timeout 15m $(or $(ONLY),$(LONGEST) work) | $(REPORT)
 
 # -short runs a fifth of the cases: `make test` covers their values.
 .PHONY: race
 race: ## tests of concurrent packages with the race detector, and of a host built with it
-	CGO_ENABLED=1 go test -race -short -count=1 -vet=off -p 2 -timeout 15m $(or $(ONLY),$(CONCURRENT))
+	CGO_ENABLED=1 go test -json -race -short -count=1 -vet=off $(PARALLEL) -timeout 15m $(or $(ONLY),$(CONCURRENT)) | $(REPORT)
 	CGO_ENABLED=1 go build -race -o bin/waybill-race ./cmd/waybill
-	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -vet=off -p 2 -timeout 15m $(RACED)
+	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -json -count=1 -vet=off $(PARALLEL) -timeout 15m $(RACED) | $(REPORT)
 
 # The NATS server has the version that go.mod names, as the embedded one.
 SPREAD_TOOLS := go build -o .bin/nats-server github.com/nats-io/nats-server/v2 && go build -o .bin/spread ./test/spread

@@ -33,6 +33,7 @@ func kills(t *testing.T) int {
 }
 
 func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED, kills real processes: run without -short")
 	}
@@ -79,6 +80,7 @@ func damage(t *testing.T, file string, r *rand.Rand) {
 }
 
 func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED, fills a file system: run without -short")
 	}
@@ -86,7 +88,10 @@ func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 		"and is started again":     func(host *harness.Host) { host.Kill(); host.Launch() },
 		"and recovers when let be": func(*harness.Host) {},
 	} {
-		t.Run(name, func(t *testing.T) { fullDisk(t, afterwards) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fullDisk(t, afterwards)
+		})
 	}
 }
 
