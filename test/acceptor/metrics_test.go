@@ -14,7 +14,7 @@ import (
 )
 
 // get returns status and body of a path on a service's metrics port.
-func get(t *testing.T, h *harness.Host, path string) (int, string) {
+func get(t *testing.T, h *harness.Host, path string) (status int, text string) {
 	t.Helper()
 	base, ok := strings.CutSuffix(h.Metrics, "/metrics")
 	require.True(t, ok, "%q", h.Metrics)

@@ -44,7 +44,7 @@ func recordings(t *testing.T) []string {
 var limits = machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128}
 
 // load reads a recorded run and the plan of its workflow.
-func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, machine.Plan) {
+func load(t *testing.T, file string) (record *wire.RunRecord, events []wire.Event, plan machine.Plan) {
 	t.Helper()
 	b, err := os.ReadFile(file) //nolint:gosec // G304: of the corpus
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func TestUnknownOutcome_WheneverDispatchersDie(t *testing.T) {
 }
 
 // dieTwice has two dispatchers die after so many appends, and a third one live.
-func dieTwice(t *testing.T, settings string, stores bool, first, second int) (*runstate.State, int) {
+func dieTwice(t *testing.T, settings string, stores bool, first, second int) (end *runstate.State, executed int) {
 	t.Helper()
 	calls := 0
 	r := newRig(t, nil, nil)

@@ -14,7 +14,7 @@ import (
 )
 
 // askedWith gives the parts that a model is asked with when a message of one part comes in.
-func askedWith(t *testing.T, part string, tainted bool) ([]provider.Part, string) {
+func askedWith(t *testing.T, part string, tainted bool) (parts []provider.Part, content string) {
 	t.Helper()
 	in := node.Input{
 		Config:         json.RawMessage(`{` + quiet + `}`),

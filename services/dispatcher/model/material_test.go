@@ -16,7 +16,7 @@ import (
 
 // prompted runs a node over an input, and gives what the model was asked and
 // what came of it.
-func prompted(t *testing.T, in node.Input, trust wire.Trust) (provider.Request, model.Result, string) {
+func prompted(t *testing.T, in node.Input, trust wire.Trust) (asked provider.Request, result model.Result, accepted string) {
 	t.Helper()
 	scripts := mock.NewMemory()
 	p := &spy{Provider: mock.New(scripts)}

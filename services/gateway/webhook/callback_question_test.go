@@ -47,7 +47,7 @@ var (
 )
 
 // asks is a host on which a gate asks, and the event of it.
-func asks(t *testing.T, typeID, config string, trust wire.Trust) (*host, json.RawMessage) {
+func asks(t *testing.T, typeID, config string, trust wire.Trust) (services *host, requested json.RawMessage) {
 	t.Helper()
 	r, wrong := interrupt.From(typeID, at, json.RawMessage(config))
 	require.Empty(t, wrong)
