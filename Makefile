@@ -66,8 +66,10 @@ test: build ## all tests of all modules, and of a real host in its own process; 
 .PHONY: race
 race: ## tests of concurrent packages with the race detector, and of a host built with it
 	CGO_ENABLED=1 go test -json -race -short -count=1 -vet=off $(PARALLEL) -timeout 15m $(or $(ONLY),$(CONCURRENT)) | $(REPORT)
+ifeq ($(ONLY),)
 	CGO_ENABLED=1 go build -race -o bin/waybill-race ./cmd/waybill
 	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -json -count=1 -vet=off $(PARALLEL) -timeout 15m $(RACED) | $(REPORT)
+endif
 
 # The NATS server has the version that go.mod names, as the embedded one.
 SPREAD_TOOLS := go build -o .bin/nats-server github.com/nats-io/nats-server/v2 && go build -o .bin/spread ./test/spread
@@ -93,7 +95,7 @@ CHAOS_KILLS=$(or $(KILLS),300) $(GOTEST) -timeout 60m -v -run 'TestKill_|TestFul
 endef
 # Kill each process at each step of each fixture, and each pair of processes.
 define faults.steps
-go test -count=1 -timeout 120m -v -run TestKill ./test/sim -args -sim.kills
+go test -count=1 -timeout 120m -v ./test/sim -args -sim.kills -sim.seeds=2000
 KILL_STEPS=all $(GOTEST) -timeout 60m -v -run TestSteps ./test/chaos
 endef
 # Race envelopes at two acceptors that are killed.
@@ -113,9 +115,10 @@ endef
 define integration.readers
 $(GOTEST) -timeout 5m ./examples/subscribe
 endef
+install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
 define integration.shells
-@command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
+$(install-shells)
 WAYBILL_SHELLS=1 $(GOTEST) -run TestL8_CompletionScriptsLoad ./test/cli
 endef
 define integration.all
@@ -195,12 +198,15 @@ trace: ## print rule → code → test of each rule of the contract, and fail on
 		go run ./tools/trace -ledger docs/rules/$$track.yaml $(if $(wildcard $(WAYBILL_SHARED)/contract),-contract $(WAYBILL_SHARED)/contract/$$track.md); \
 	done
 
-# `gen-check` writes files that others compile, and timed browser tests need an idle machine: these
-# run alone. The first lane uses the processor, steps of the second mostly wait.
+# The tests get the programs of `integration`, and more kills and envelopes than by default, so that
+# no test runs twice. `gen-check` writes files that others compile, and timed browser tests need an
+# idle machine: these run alone.
+CI_TESTS := test WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=30 DEDUP_IDS=2000
 .PHONY: ci
-ci: ## what CI runs, in lanes, with the seconds of each step
+ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of each step
+	$(install-shells)
 	tools/lanes.sh 'gen-check'
-	tools/lanes.sh 'test; race' 'lint; trace; console-check; deploy-check; integration; faults ONLY=kills KILLS=30; faults ONLY=dedup IDS=2000'
+	tools/lanes.sh '$(CI_TESTS); race' 'lint; trace; console-check; deploy-check'
 	tools/lanes.sh 'browser'
 
 include deploy/deploy.mk
