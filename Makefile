@@ -76,7 +76,7 @@ SPREAD_TOOLS := go build -o .bin/nats-server github.com/nats-io/nats-server/v2 &
 SPREAD_ENV := WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread
 
 .PHONY: spread
-spread: build $(POSTGRES) ## tests of the protocol against five services in two processes each, three NATS servers and PostgreSQL; then KILLS=100 kills and some faults
+spread: build $(POSTGRES) ## tests of the protocol against a host in many processes, KILLS=100 kills of it, and some faults
 	$(SPREAD_TOOLS)
 	$(SPREAD_ENV) .bin/spread with-postgres go test -count=1 -p 1 -timeout 30m $(SPREAD)
 	$(SPREAD_ENV) FAULT_ROUNDS=1 CHAOS_KILLS=$(or $(KILLS),100) go test -count=1 -timeout 60m -v -run 'KillOne|Fault_(AProcess|TheWay|Leaders)' ./test/chaos
@@ -104,7 +104,7 @@ DEDUP_IDS=$(or $(IDS),10000) $(GOTEST) -timeout 30m -v -run 'TestDedup|TestResta
 endef
 
 .PHONY: faults
-faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills and ROUNDS=10 rounds of each fault of a host in many processes, an hour or two; ONLY=kills|steps|dedup for one process
+faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault; ONLY=kills|steps|dedup: one process
 	$(call part,faults)
 
 # npm has the binaries of PostgreSQL for each platform.
@@ -129,7 +129,7 @@ endef
 READERS := $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json
 
 .PHONY: integration
-integration: build $(if $(filter-out readers shells,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells,$(or $(ONLY),all)),$(READERS)) ## tests with other programs, which it installs: PostgreSQL, the nats command, Node, zsh, fish; ONLY=postgres|readers|shells
+integration: build $(if $(filter-out readers shells,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells
 	$(call part,integration)
 
 .PHONY: fuzz
@@ -142,7 +142,7 @@ BENCH_cost := -runs 1000000 -out bench/cost.md
 BENCH_scale := -out internal/scalesim/measured.json
 
 .PHONY: bench
-bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine prints one section, ONLY=cluster|cost|scale measures a host in many processes
+bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|cost|scale
 	$(if $(filter cluster overload cost pickup scale,$(ONLY)),$(SPREAD_TOOLS))
 	go run ./bench $(if $(ONLY),-only $(ONLY) $(BENCH_$(ONLY)))
 
@@ -160,7 +160,7 @@ fmt: $(GOLANGCI) $(CODEGEN) ## format the code, tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
 .PHONY: words
-words: ## list slips from plain language in the lines changed since BASE, by default where the branch left origin/main
+words: ## list slips from plain language in your change; BASE=origin/main
 	go run ./tools/words $(BASE)
 
 define gen.all
@@ -182,7 +182,7 @@ go run ./tools/chartdocs $(CHART)
 endef
 
 .PHONY: gen
-gen: $(if $(filter golden,$(ONLY)),build) $(if $(filter chart,$(ONLY)),$(HELM)) $(if $(ONLY),,$(CODEGEN)) ## generate the code of the proto files, and pages and tables from the code; ONLY=chart for manifests and the chart's README, ONLY=golden to record runs
+gen: $(if $(filter golden,$(ONLY)),build) $(if $(filter chart,$(ONLY)),$(HELM)) $(if $(ONLY),,$(CODEGEN)) ## generate code from proto files, pages and tables from code; ONLY=chart writes manifests, ONLY=golden records runs
 	$(call part,gen)
 
 .PHONY: gen-check

@@ -65,7 +65,7 @@ DEPLOY_TOOLS_all := $(KUBECONFORM) $(KUBE_SCORE) $(PROMTOOL)
 DEPLOY_TOOLS_apiserver := $(KUBECTL) $(KUBE_APISERVER) $(ETCD)
 
 .PHONY: deploy-check
-deploy-check: build $(DEPLOY_TOOLS) $(DEPLOY_TOOLS_$(or $(ONLY),all)) ## check chart, manifests, alert rules and dashboard without a cluster; ONLY=apiserver builds a real API server and asks it, ONLY=image builds the image twice
+deploy-check: build $(DEPLOY_TOOLS) $(DEPLOY_TOOLS_$(or $(ONLY),all)) ## check chart, manifests, alert rules and dashboard; ONLY=apiserver: by a real API server, ONLY=image: build twice
 	$(call part,deploy-check)
 
 $(HELM):

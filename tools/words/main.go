@@ -3,14 +3,16 @@
 //
 //	words [BASE]
 //
-// BASE is a commit or a branch. By default it is the commit where the current branch left
-// origin/main, or main without a remote.
+// The change begins where the current branch left BASE, a commit or a branch: by default origin/main,
+// or main without a remote.
 package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,14 +42,12 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, args []string) error {
-	base := ""
-	if len(args) > 0 {
-		base = args[0]
-	} else {
-		var err error
-		if base, err = fork(ctx); err != nil {
-			return err
-		}
+	if len(args) == 0 {
+		args = []string{"origin/main", "main"}
+	}
+	base, err := fork(ctx, args)
+	if err != nil {
+		return err
 	}
 	diff, err := git(ctx, append([]string{"diff", "--unified=0", "--no-color", "--no-ext-diff", base, "--"}, files...)...)
 	if err != nil {
@@ -61,26 +61,24 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return nil
 }
 
-// fork returns the commit where the current branch left main.
-func fork(ctx context.Context) (string, error) {
+// fork returns the commit where the current branch left the first of the branches that exists.
+func fork(ctx context.Context, branches []string) (string, error) {
 	var err error
-	for _, branch := range []string{"origin/main", "main"} {
+	for _, branch := range branches {
 		var base string
 		if base, err = git(ctx, "merge-base", branch, "HEAD"); err == nil {
 			return strings.TrimSpace(base), nil
 		}
 	}
-	return "", fmt.Errorf("there is neither origin/main nor main; set BASE to a commit: %w", err)
+	return "", fmt.Errorf("%s: no such commit; set BASE to one: %w", strings.Join(branches, ", "), err)
 }
 
 func git(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", args[0], err)
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(failed.Stderr))
 	}
-	return string(out), nil
+	return string(out), err
 }
 
 // word is an entry of the list.
@@ -151,15 +149,23 @@ func slipsOf(words []word, line string) []string {
 			out = append(out, fmt.Sprintf("%q: %s", w.text, w.remedy))
 		}
 	}
-	if strings.HasPrefix(line, "|") { // the cells of a table are no sentence
-		return out
-	}
-	for sentence := range strings.SplitSeq(line, ". ") {
+	for sentence := range strings.SplitSeq(sentences(line), ". ") {
 		if n := len(strings.Fields(sentence)); n > longest {
 			out = append(out, fmt.Sprintf("a sentence of %d words: split it", n))
 		}
 	}
 	return out
+}
+
+// sentences returns the part of a line that has whole sentences: a comment, or a line of a page.
+func sentences(line string) string {
+	if _, comment, ok := strings.Cut(line, "// "); ok {
+		return comment
+	}
+	if strings.HasPrefix(line, "|") || strings.ContainsAny(line, "{}\"") { // a table, or code
+		return ""
+	}
+	return line
 }
 
 var three = regexp.MustCompile(`[A-Za-z]+ [a-z]+ [a-z]+`)

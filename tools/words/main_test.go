@@ -40,10 +40,11 @@ func TestFind_ReportsAddedProseWithItsLine(t *testing.T) {
 
 func TestSlips_CountTheWordsOfASentence(t *testing.T) {
 	t.Parallel()
-	long := "// " + strings.Repeat("word ", longest)
+	long := "// " + strings.Repeat("word ", longest+1)
 	require.Equal(t, []string{"a sentence of 31 words: split it"}, slipsOf(nil, strings.TrimSpace(long)))
-	require.Empty(t, slipsOf(nil, "// "+strings.Repeat("word ", longest-1)+". And a second sentence."))
-	require.Empty(t, slipsOf(nil, "| "+strings.Repeat("word ", longest)+"|"))
+	require.Empty(t, slipsOf(nil, "// "+strings.Repeat("word ", longest)+". And a second sentence."))
+	require.Empty(t, slipsOf(nil, "| "+strings.Repeat("word ", longest+1)+"|"))
+	require.Empty(t, slipsOf(nil, `f("`+strings.Repeat("word ", longest+1)+`")`))
 }
 
 func TestParse_ReadsEveryEntry(t *testing.T) {
