@@ -37,6 +37,7 @@ for lane in "$@"; do
 	pids+=($!)
 done
 trap 'kill -- "${pids[@]/#/-}" 2>/dev/null; rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM
 failed=0
 for _ in "${pids[@]}"; do
 	wait -n || { failed=1 && break; }
