@@ -87,9 +87,13 @@ func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (a
 	if !cut {
 		e.eraseEnded(ctx, r, m.State())
 	}
-	next := f.Head()
-	next.Ownership = head.After(f)
-	return appendResult{head: next, written: true, changed: changed > 0, truncated: cut, events: events}, nil
+	return appendResult{
+		head:      headAfter(head, f),
+		written:   true,
+		changed:   changed > 0,
+		truncated: cut,
+		events:    events,
+	}, nil
 }
 
 // redactEvents redacts events that are not clean. It returns the number of the first changed event,

@@ -18,14 +18,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// spawnFunc returns the function that starts the child of an effect; nil for other effects.
-func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.Result {
-	if e.Spawn == nil {
-		return nil
-	}
-	rec := s.machine.State().Record
-	return func() (res model.Result) {
-		if s.exec.contain(rec.RunID, func() error { res = s.exec.spawn(ctx, rec, e); return nil }) != nil {
+// spawnFunc returns the function that starts the child of an effect.
+func (e *Executor) spawnFunc(parent *wire.RunRecord, effect machine.Effect) effectFunc {
+	return func(ctx context.Context, _ writerPort) (res model.Result) {
+		if e.contain(parent.RunID, func() error { res = e.spawn(ctx, parent, effect); return nil }) != nil {
 			return failedResult(fault.New(fault.InternalError, "the node failed inside the host"))
 		}
 		return res
@@ -42,8 +38,17 @@ func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect mac
 	}
 	c := effect.Spawn
 	err := e.deps.Children.StartChild(ctx, create.Child{
-		RunID: c.RunID, Parent: parent, NodeID: effect.NodeID, Attempt: effect.Attempt, WorkflowID: c.Config.WorkflowID, Inputs: c.Inputs, Unset: c.Unset,
-		Trust: c.Trust, Awaited: c.Config.Wait, Cascade: c.Config.Cascade, Traceparent: e.traceContext(parent).Node(effect.NodeID),
+		RunID:       c.RunID,
+		Parent:      parent,
+		NodeID:      effect.NodeID,
+		Attempt:     effect.Attempt,
+		WorkflowID:  c.Config.WorkflowID,
+		Inputs:      c.Inputs,
+		Unset:       c.Unset,
+		Trust:       c.Trust,
+		Awaited:     c.Config.Wait,
+		Cascade:     c.Config.Cascade,
+		Traceparent: e.traceContext(parent).Node(effect.NodeID),
 	})
 	switch code := fault.CodeOf(err); {
 	case err == nil:
@@ -72,7 +77,7 @@ func failedResult(err error) model.Result {
 // was paused.
 func (s *session) readChildren(ctx context.Context) error {
 	for _, c := range awaitedChildren(s.machine.State()) {
-		child, err := s.exec.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
+		child, err := s.exec.view(ctx, subject.Run{Tenant: s.claim.run.Tenant, RunID: c.RunID})
 		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, cleartext.ErrGone) {
 			continue // it reports after another process ended it
 		}
@@ -80,7 +85,7 @@ func (s *session) readChildren(ctx context.Context) error {
 			return fmt.Errorf("read child run %s: %w", c.RunID, err)
 		}
 		now, r, known := s.exec.deps.Clock(), machine.ReportOf(child), *c
-		s.applyInput(func() {
+		s.unflushed.apply(func() {
 			// Another report may have been applied since: this one is older.
 			if n := s.machine.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
 				s.machine.ApplyReport(now, c.NodeID, r)

@@ -117,6 +117,8 @@ type activeRun struct {
 	handedOutAt uint64
 	// claimed reports that the log contains the claim of the session.
 	claimed atomic.Bool
+	// begun is called after each append. The first is the run's first step in this process.
+	begun func()
 	// logMoved signals that another writer appended to the run's log; capacity 1.
 	logMoved chan struct{}
 	// joined are other deliveries of the run that arrived during the session; guarded by
@@ -270,9 +272,9 @@ const maxAttempts = 8
 
 // runSessions runs sessions until one ends for another reason than a change of the log.
 func (e *Executor) runSessions(ctx context.Context, d *delivery, h *activeRun) (err error) {
-	begun := e.measureStart()
+	h.begun = e.measureStart()
 	for n := range maxAttempts {
-		err = e.withCancel(ctx, h, func(ctx context.Context) error { return e.runSession(ctx, d, h, begun, n > 0) })
+		err = e.withCancel(ctx, h, func(ctx context.Context) error { return e.runSession(ctx, d, h, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -331,8 +333,8 @@ func (e *Executor) measureStart() (begun func()) {
 
 // runSession runs one session from the state of the log until the run can go no further. again
 // reports an earlier session under the same delivery.
-func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, begun func(), again bool) error {
-	defer begun()
+func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, again bool) error {
+	defer h.begun()
 	h.claimed.Store(false)
 	f := d.message.Frame()
 	release := d.keepExtended() // reading the log may take long
@@ -371,10 +373,9 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, be
 	if err != nil {
 		return err
 	}
-	s := newSession(e, d, f.Run, head, m)
-	s.active, s.logMoved, s.onFirstAppend = h, h.logMoved, begun
+	s := newSession(e, d, h, f.Run, head, m)
 	defer func() {
-		s.stopEffects()
+		s.effects.stop()
 		done(s.machine.State().Status)
 	}()
 	if s.spans, err = e.spans(ctx, f.Run, st.Record, head); err != nil {

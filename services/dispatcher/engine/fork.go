@@ -48,9 +48,7 @@ func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 		for _, event := range events {
 			st.Apply(event)
 		}
-		after := head.After(f)
-		head = f.Head()
-		head.Ownership = after
+		head = headAfter(head, f)
 	}
 	return st, head, nil
 }
@@ -182,11 +180,13 @@ func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 }
 
 // runModelTask runs a task, unless the run replays: replays call no model.
-func (s *session) runModelTask(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
+func (e *Executor) runModelTask(
+	ctx context.Context, rec *wire.RunRecord, effect machine.Effect, t model.Task, j journal,
+) model.Result {
 	if rec.Replays() || replayguard.Check(ctx) != nil {
-		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
+		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, effect.NodeID, effect.Attempt)}
 	}
-	return s.exec.deps.Models.Run(ctx, t, journal{s: s, effect: e})
+	return e.deps.Models.Run(ctx, t, j)
 }
 
 // asLost returns errLost for a conflict: another session copies the history.
