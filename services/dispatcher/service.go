@@ -275,12 +275,36 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.executor = engine.New(engine.Config{
 		Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxBatch: cfg.MaxBatch,
 	}, engine.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Cleartext: d.cleartextStore(), Clock: d.Clock, Logger: d.Logger,
-		Acceptor:    clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
-		Definitions: s.definitions, Types: s.types, Capabilities: cfg.RuntimeCapabilities,
-		Models: tool.Router{Runners: s.runners(), Models: s.loop}, Gate: s.loop.Gate, NodeSecrets: s.loop.Secrets, Policy: s.loop.Policy,
-		Wait: s.watch.Schedule, Forget: s.watch.Cancel, Spans: d.Spans, Metrics: s.metrics, FirstAppend: s.begins, Children: s.starter,
-		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
+		Storage: engine.Storage{
+			Log:         d.Log,
+			Cleartext:   d.cleartextStore(),
+			Definitions: s.definitions,
+			Quarantine:  s.quarantine,
+			Snapshots:   s.snapshots,
+		},
+		Services: engine.Services{
+			Redactor: redactor,
+			Secrets:  secrets,
+			Acceptor: clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
+			Models:   tool.Router{Runners: s.runners(), Models: s.loop},
+			Children: s.starter,
+		},
+		Rules: engine.Rules{
+			Types:        s.types,
+			Capabilities: cfg.RuntimeCapabilities,
+			Gate:         s.loop.Gate,
+			NodeSecrets:  s.loop.Secrets,
+			Policy:       s.loop.Policy,
+		},
+		Processes: engine.Processes{Backlog: s.intake.Backlog, Leases: s.leases, Peers: s.peers()},
+		Timers:    engine.Timers{Wait: s.watch.Schedule, Forget: s.watch.Cancel},
+		Telemetry: engine.Telemetry{
+			Logger:      d.Logger,
+			Spans:       d.Spans,
+			Metrics:     s.metrics,
+			FirstAppend: s.begins,
+		},
+		Clock: d.Clock,
 	})
 	s.leases.CountRuns(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)

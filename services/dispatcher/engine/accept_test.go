@@ -358,13 +358,26 @@ func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 	v, err := cleartext.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
 	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: r.log, Redactor: r.red, Cleartext: v, Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), Types: node.Builtin(),
-		Models: calls(ofCall(wire.EventProviderUsage)...), Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
-		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
-		Acceptor: acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
-			require.Empty(t, req.Preceding)
-			return records(ctx, r.log, of, head, nil)
-		}),
+		Storage: engine.Storage{
+			Log:         r.log,
+			Cleartext:   v,
+			Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")),
+		},
+		Services: engine.Services{
+			Redactor: r.red,
+			Models:   calls(ofCall(wire.EventProviderUsage)...),
+			Acceptor: acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
+				require.Empty(t, req.Preceding)
+				return records(ctx, r.log, of, head, nil)
+			}),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     time.Now,
 	})
 	rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask"})
 	require.NoError(t, err)

@@ -25,9 +25,15 @@ func BenchmarkExecute_NoopRun(b *testing.B) {
 	x := engine.New(engine.Config{
 		Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxBatch: 64,
 	}, engine.Deps{
-		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: define(b, nodeJSON("a", "core.noop", "{}")), Types: node.Builtin(),
-		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(),
-		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage:  engine.Storage{Log: log, Definitions: define(b, nodeJSON("a", "core.noop", "{}"))},
+		Services: engine.Services{Redactor: &redactor{}, Acceptor: noAcceptor{}},
+		Rules:    engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New()},
+		Clock:     time.Now,
 	})
 	n := 0
 	b.ReportAllocs()

@@ -8,26 +8,21 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/machine"
-	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
@@ -42,52 +37,6 @@ type Config struct {
 	// MaxBatch limits the calls, or results, of effects in one frame. With more than one, the order
 	// of their events depends on goroutine scheduling.
 	MaxBatch int
-}
-
-// Deps are the executor's collaborators.
-type Deps struct {
-	Log      runlog.Log
-	Redactor Redactor
-	// Secrets registers the keys that tenants bring; nil disables such keys.
-	Secrets     Secrets
-	Acceptor    Acceptor
-	Definitions Definitions
-	Models      Models
-	// Children starts child runs; nil disables them.
-	Children Children
-	Types    node.Catalog
-	// Gate checks the requirements of nodes against their model; nil accepts every model.
-	Gate machine.Gate
-	// NodeSecrets checks that the secrets of a node type are available; nil disables the check.
-	NodeSecrets machine.Secrets
-	// Policy checks the operator's rules for models; nil means no rules.
-	Policy machine.Policy
-	// Cleartext stores the clear values of masked runs; nil rejects masked runs.
-	Cleartext CleartextStore
-	// Quarantine records runs that cannot continue; nil disables it.
-	Quarantine Quarantine
-	// Backlog reports that runs wait in the queue; nil means none.
-	Backlog func() bool
-	// Leases is the liveness of dispatcher processes; nil means that this is the only process.
-	Leases Leases
-	// Peers notifies the processes that own runs; nil means that there are none.
-	Peers Peers
-	// Snapshots stores folded states of long runs; nil disables them.
-	Snapshots *snapshot.Keeper
-	// Capabilities are the runtime capabilities of the host.
-	Capabilities []string
-	Clock        func() time.Time
-	Logger       *slog.Logger
-	// Spans exports the spans of runs; nil disables it.
-	Spans Spans
-	// Metrics counts the work of this process; nil disables it.
-	Metrics Metrics
-	// FirstAppend measures the time from delivery to the first append; nil disables it.
-	FirstAppend *queuetime.Meter
-	// Wait is called when a run waits until an instant and holds no executor.
-	Wait func(run subject.Run, head frame.Head, due time.Time)
-	// Forget is called when a waiting run must not be woken any more.
-	Forget func(tenant, runID string)
 }
 
 // Executor executes runs. It is safe for concurrent use.
@@ -142,22 +91,14 @@ func (h *activeRun) notifyLogMoved() {
 
 // New returns an executor.
 func New(cfg Config, d Deps) *Executor {
-	if d.Metrics == nil {
-		d.Metrics = noMetrics{}
-	}
-	if d.Backlog == nil {
-		d.Backlog = func() bool { return false }
-	}
-	if d.Leases == nil {
-		d.Leases = soleProcess{rand.Text()}
-	}
-	if d.Snapshots == nil {
-		d.Snapshots = snapshot.Disabled(d.Log)
-	}
 	return &Executor{
-		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements),
-		active: map[string]*activeRun{}, logged: map[logKey]bool{}, failures: map[string]int{},
-		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
+		cfg:           cfg,
+		deps:          d.orDefaults(),
+		announcements: make(chan announcement, maxAnnouncements),
+		active:        map[string]*activeRun{},
+		logged:        map[logKey]bool{},
+		failures:      map[string]int{},
+		drain:         drain{begun: make(chan struct{}), cut: make(chan struct{})},
 	}
 }
 
@@ -392,33 +333,6 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 	return e.notifyRelatives(ctx, s.machine.State())
 }
 
-// openSecrets registers the run's own secrets with the redactor while this process records events
-// of the run. done unregisters them if the run has ended. They are registered each time, because
-// the redactor may have restarted.
-func (e *Executor) openSecrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
-	if r.CredentialRef == "" || e.deps.Secrets == nil {
-		return func(wire.Status) {}, nil
-	}
-	if err := e.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
-		return nil, err
-	}
-	return func(status wire.Status) {
-		if status.Terminal() {
-			e.closeSecrets(ctx, r)
-		}
-	}, nil
-}
-
-// closeSecrets unregisters the secrets of an ended run.
-func (e *Executor) closeSecrets(ctx context.Context, r *wire.RunRecord) {
-	if r.CredentialRef == "" || e.deps.Secrets == nil {
-		return
-	}
-	if err := e.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
-		e.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
-	}
-}
-
 // loadForDelivery uses a start frame that is delivered for the first time as the whole log; the
 // first append proves that. Other deliveries read the log.
 func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
@@ -446,6 +360,7 @@ func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again
 	return st, head, err
 }
 
+// loadPlan returns the definition of a run, and the rules that it is executed by.
 func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
 	entry, err := e.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
 	if fault.CodeOf(err) == fault.WorkflowNotFound {
@@ -454,8 +369,5 @@ func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Pl
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{
-		Def: entry.Def, Graph: entry.Graph, Flow: entry.Flow, Types: e.deps.Types,
-		Gate: e.deps.Gate, Secrets: e.deps.NodeSecrets, Policy: e.deps.Policy, Capabilities: e.deps.Capabilities,
-	}, nil
+	return e.deps.Rules.plan(entry), nil
 }

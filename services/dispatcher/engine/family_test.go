@@ -145,8 +145,19 @@ func (f *family) executorOn(log runlog.Log, heartbeat time.Duration) *engine.Exe
 	return engine.New(engine.Config{
 		Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * heartbeat,
 	}, engine.Deps{
-		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(log),
-		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage: engine.Storage{Log: log, Definitions: f.defs},
+		Services: engine.Services{
+			Redactor: &redactor{},
+			Acceptor: noAcceptor{},
+			Children: f.startsOn(log),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     f.now,
 	})
 }
 

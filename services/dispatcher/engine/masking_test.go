@@ -50,9 +50,19 @@ func newSealed(t *testing.T) *sealed {
 	v, err := cleartext.New(s.store, []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
 	s.exec = engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
-		Log: s.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Cleartext: v, Types: node.Builtin(), Logger: slog.New(slog.DiscardHandler),
-		Definitions: oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
-		Clock:       func() time.Time { return s.now }, Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage: engine.Storage{
+			Log:         s.log,
+			Cleartext:   v,
+			Definitions: oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+		},
+		Services: engine.Services{Redactor: &redactor{}, Acceptor: noAcceptor{}},
+		Rules:    engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     func() time.Time { return s.now },
 	})
 	rec := &wire.RunRecord{
 		RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask",

@@ -117,8 +117,19 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","inputMapping":{"w":"v"}}`))
 	f.create(t, "parent", `{"v":"`+strings.Repeat("word ", 2000)+`"}`)
 	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: f.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(smallLog{f.log, 8000}),
-		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage: engine.Storage{Log: f.log, Definitions: f.defs},
+		Services: engine.Services{
+			Redactor: &redactor{},
+			Acceptor: noAcceptor{},
+			Children: f.startsOn(smallLog{f.log, 8000}),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     f.now,
 	})
 	d, err := f.log.Next(t.Context())
 	require.NoError(t, err)
@@ -211,8 +222,19 @@ func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
 	f.create(t, "parent", `{}`)
 	log := smallerFor{f.log, "parent", 8000}
 	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(f.log),
-		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage: engine.Storage{Log: log, Definitions: f.defs},
+		Services: engine.Services{
+			Redactor: &redactor{},
+			Acceptor: noAcceptor{},
+			Children: f.startsOn(f.log),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     f.now,
 	})
 	for handed := 0; ; handed++ {
 		require.Less(t, handed, 10, "handed out for ever")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,6 +47,8 @@ const (
 
 // soleProcess is the lease of the only process.
 type soleProcess struct{ process string }
+
+func newSoleProcess() soleProcess { return soleProcess{rand.Text()} }
 
 func (s soleProcess) Process() string                           { return s.process }
 func (soleProcess) Await(context.Context, string) error         { return nil }

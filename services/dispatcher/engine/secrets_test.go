@@ -74,8 +74,18 @@ func withKeys(t *testing.T, v keeper, m engine.Models) (*engine.Executor, *memor
 	t.Helper()
 	log := memory.New()
 	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
-		Log: log, Redactor: v, Secrets: v, Acceptor: noAcceptor{}, Definitions: define(t, nodeJSON("a", node.TypeCallPrompt, "{}")), Models: m, Types: node.Builtin(),
-		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage: engine.Storage{
+			Log:         log,
+			Definitions: define(t, nodeJSON("a", node.TypeCallPrompt, "{}")),
+		},
+		Services: engine.Services{Redactor: v, Secrets: v, Acceptor: noAcceptor{}, Models: m},
+		Rules:    engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     time.Now,
 	})
 	rec, err := json.Marshal(&wire.RunRecord{
 		RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CredentialRef: "main",
