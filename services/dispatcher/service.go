@@ -260,10 +260,31 @@ func New(cfg Config, d Deps) (*Service, error) {
 		OnCall: s.metrics.Called, OnRefused: s.metrics.NoCapacity,
 	})
 	s.starter = create.New(create.Deps{
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Secrets: secrets, Cleartext: d.recordStore(), Clock: d.Clock,
-		CheckModel: s.loop.Check, Policy: s.loop.Policy, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), Types: s.types, Prompts: s.prompts.Library,
-		MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth,
+		Storage: create.Storage{
+			Log:         d.Log,
+			Claims:      d.Claims,
+			Definitions: s.definitions,
+			Cleartext:   d.recordStore(),
+		},
+		Redaction: create.Redaction{Redactor: redactor, Secrets: secrets},
+		Checks: create.Checks{
+			CheckModel: s.loop.Check,
+			Policy:     s.loop.Policy,
+			Types:      s.types,
+			Prompts:    s.prompts.Library,
+		},
+		Models: create.Models{
+			BYOK:            s.byok(),
+			DefaultProvider: cfg.Completion.Defaults.Provider,
+			Providers:       d.Providers.IDs(),
+			MockProviders:   s.mockProviders(),
+		},
+		Limits: create.Limits{
+			MaxDuration:   cfg.Limits.MaxDuration,
+			MaxExecutions: cfg.Limits.MaxNodeExecutions,
+			MaxDepth:      cfg.MaxDepth,
+		},
+		Clock:   d.Clock,
 		Created: s.metrics.Created,
 	})
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)

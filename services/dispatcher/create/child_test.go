@@ -27,8 +27,17 @@ func childRig(t *testing.T, v *vault) (*create.Starter, *memory.Log) {
 	}
 	log := memory.New()
 	return create.New(create.Deps{
-		Log: log, Definitions: defs, Redactor: &redactor{}, Secrets: v, Types: node.Builtin(), Providers: []string{"openai", "sample"}, BYOK: []string{"openai"},
-		DefaultProvider: "sample", MockProviders: []string{"stream-text"}, MaxDuration: time.Hour, MaxDepth: 2, Clock: time.Now,
+		Storage:   create.Storage{Log: log, Definitions: defs},
+		Redaction: create.Redaction{Redactor: &redactor{}, Secrets: v},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models: create.Models{
+			Providers:       []string{"openai", "sample"},
+			BYOK:            []string{"openai"},
+			DefaultProvider: "sample",
+			MockProviders:   []string{"stream-text"},
+		},
+		Limits: create.Limits{MaxDuration: time.Hour, MaxDepth: 2},
+		Clock:  time.Now,
 	}), log
 }
 

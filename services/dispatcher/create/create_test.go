@@ -105,9 +105,12 @@ func newRig(t *testing.T) rig {
 	r := rig{log: memory.New(), red: &redactor{}, at: &atomic.Int64{}}
 	r.at.Store(1_700_000_000_000)
 	r.Starter = create.New(create.Deps{
-		Log: r.log, Claims: kvmemory.New(), Definitions: defs, Redactor: r.red, Types: node.Builtin(),
-		Providers: []string{"sample"}, MockProviders: []string{"stream-text"}, MaxDuration: time.Hour, MaxExecutions: 100,
-		Clock: func() time.Time { return time.UnixMilli(r.at.Load()) },
+		Storage:   create.Storage{Log: r.log, Claims: kvmemory.New(), Definitions: defs},
+		Redaction: create.Redaction{Redactor: r.red},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models:    create.Models{Providers: []string{"sample"}, MockProviders: []string{"stream-text"}},
+		Limits:    create.Limits{MaxDuration: time.Hour, MaxExecutions: 100},
+		Clock:     func() time.Time { return time.UnixMilli(r.at.Load()) },
 	})
 	return r
 }

@@ -44,9 +44,20 @@ func withKeys(t *testing.T, v *vault) (*create.Starter, *memory.Log) {
 	require.Empty(t, problems)
 	log := memory.New()
 	return create.New(create.Deps{
-		Log: log, Claims: kvmemory.New(), Definitions: shelf{def.ID: &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
-		Redactor: &redactor{}, Secrets: v, Types: node.Builtin(), Providers: []string{"openai", "sample"}, BYOK: []string{"openai"}, DefaultProvider: "sample",
-		MaxDuration: time.Hour, Clock: time.Now,
+		Storage: create.Storage{
+			Log:         log,
+			Claims:      kvmemory.New(),
+			Definitions: shelf{def.ID: &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+		},
+		Redaction: create.Redaction{Redactor: &redactor{}, Secrets: v},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models: create.Models{
+			Providers:       []string{"openai", "sample"},
+			BYOK:            []string{"openai"},
+			DefaultProvider: "sample",
+		},
+		Limits: create.Limits{MaxDuration: time.Hour},
+		Clock:  time.Now,
 	}), log
 }
 

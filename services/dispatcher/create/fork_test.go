@@ -138,7 +138,7 @@ func TestFork_SaysWhatIsNoLongerKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	recorded(t, r, subject.End, wire.RunRecord{}, 3)
-	s := create.New(create.Deps{Log: trimmed{r.log}, Clock: time.Now})
+	s := create.New(create.Deps{Storage: create.Storage{Log: trimmed{r.log}}, Clock: time.Now})
 	_, err := s.Fork(t.Context(), forkRequest(wire.ForkReplay, 1))
 	e, ok := fault.As(err)
 	require.True(t, ok)
@@ -246,8 +246,14 @@ func TestFork_ReadsNoRunInWhichNobodyVotes(t *testing.T) {
 			r := newRig(t)
 			recorded(t, r, subject.Step, wire.RunRecord{WorkflowDigest: def.Digest()}, 3)
 			s := create.New(create.Deps{
-				Log: unread{r.log}, Definitions: shelf{def.ID: {Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}}, Redactor: r.red,
-				Types: node.Builtin(), Clock: time.Now, MaxDuration: time.Hour,
+				Storage: create.Storage{
+					Log:         unread{r.log},
+					Definitions: shelf{def.ID: {Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+				},
+				Redaction: create.Redaction{Redactor: r.red},
+				Checks:    create.Checks{Types: node.Builtin()},
+				Limits:    create.Limits{MaxDuration: time.Hour},
+				Clock:     time.Now,
 			})
 			_, err := s.Fork(t.Context(), forkRequest(mode, 2))
 			require.NoError(t, err, mode)

@@ -123,7 +123,11 @@ func newFamily(t *testing.T) *family {
 
 func (f *family) startsOn(log runlog.Log) *create.Starter {
 	return create.New(create.Deps{
-		Log: log, Definitions: f.defs, Redactor: &redactor{}, Types: node.Builtin(), MaxDuration: time.Hour, MaxDepth: 3, Clock: f.now,
+		Storage:   create.Storage{Log: log, Definitions: f.defs},
+		Redaction: create.Redaction{Redactor: &redactor{}},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Limits:    create.Limits{MaxDuration: time.Hour, MaxDepth: 3},
+		Clock:     f.now,
 	})
 }
 
