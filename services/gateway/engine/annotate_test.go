@@ -47,8 +47,11 @@ func annotated(t *testing.T) (*rig, *engine.AnnotationStore) {
 		}
 		return &eventlogv1.GetRunResponse{LastSequence: 4}, nil
 	}
-	r.Service = engine.New(engine.Deps{
-		EventLog: r.log, Annotations: book, MaxStreams: maxStreams, Idempotency: idempotency.New(memory.New(), clock), Clock: clock,
+	r.Service = engine.New(engine.Config{MaxStreams: maxStreams}, engine.Deps{
+		Clients:     engine.Clients{EventLog: r.log},
+		Annotations: book,
+		Idempotency: idempotency.New(memory.New(), clock),
+		Clock:       clock,
 	})
 	return r, book
 }

@@ -84,7 +84,7 @@ func errNoAudit() error {
 
 // VerifyAuditLog verifies the tenant's audit log (OpenWOP host contract §10.7).
 func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAuditLogRequest) (*openwopv1.VerifyAuditLogResponse, error) {
-	if s.deps.Audit == nil {
+	if s.deps.AuditLog == nil {
 		return nil, errNoAudit()
 	}
 	var p problems
@@ -97,7 +97,7 @@ func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAudit
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	found, err := s.deps.Audit.Verify(ctx, auth.From(ctx).Tenant, audit.Window{FromSeq: req.GetFromSeq(), ToSeq: req.ToSeq})
+	found, err := s.deps.AuditLog.Verify(ctx, auth.From(ctx).Tenant, audit.Window{FromSeq: req.GetFromSeq(), ToSeq: req.ToSeq})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAudit
 
 // ListAuditEntries lists the tenant's audit log as it is stored, oldest first.
 func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEntriesRequest) (*hostv1.ListAuditEntriesResponse, error) {
-	if s.deps.Audit == nil {
+	if s.deps.AuditLog == nil {
 		return nil, errNoAudit()
 	}
 	limit, err := pageSize(req.Limit)
@@ -130,7 +130,7 @@ func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEnt
 	if err != nil {
 		return nil, err
 	}
-	page, more, err := s.deps.Audit.Page(ctx, auth.From(ctx).Tenant, from, int(limit))
+	page, more, err := s.deps.AuditLog.Page(ctx, auth.From(ctx).Tenant, from, int(limit))
 	if err != nil {
 		return nil, err
 	}

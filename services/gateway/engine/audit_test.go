@@ -67,8 +67,9 @@ func (b *book) Page(_ context.Context, tenant string, from int64, limit int) (pa
 func withBook(t *testing.T) (*rig, *book) {
 	t.Helper()
 	r, b := newRig(t), &book{}
-	r.Service = engine.New(engine.Deps{
-		Dispatcher: r.dispatcher, EventLog: r.log, Recorder: b, Audit: b, MaxStreams: 1,
+	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients:     engine.Clients{Dispatcher: r.dispatcher, EventLog: r.log},
+		Audit:       engine.Audit{Recorder: b, AuditLog: b},
 		Idempotency: idempotency.New(memory.New(), nil),
 	})
 	return r, b
@@ -249,7 +250,12 @@ func TestRecord_HoldsReasonsAsTheRunDoes(t *testing.T) {
 func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
-	r.Service = engine.New(engine.Deps{Dispatcher: r.dispatcher, Recorder: b, Tokens: tokens{}, Clock: time.Now, MaxStreams: 1})
+	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients: engine.Clients{Dispatcher: r.dispatcher},
+		Audit:   engine.Audit{Recorder: b},
+		Tokens:  tokens{},
+		Clock:   time.Now,
+	})
 	value := doc(`{"action":"accept","comment":"what was written"}`)
 	pause := func() error {
 		_, err := r.PauseRun(as(t, liveKey), &openwopv1.PauseRunRequest{RunId: "run_1", Reason: proto.String("wait")})

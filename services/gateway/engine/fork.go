@@ -89,7 +89,7 @@ func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over 
 	setMeta(ctx, MetaStatus, "201")
 	return &openwopv1.ForkRunResponse{
 		RunId: res.GetRunId(), SourceRunId: req.GetRunId(), FromSeq: res.GetFromSeq(), Mode: req.GetMode(), Status: res.GetStatus(),
-		EventsUrl: s.deps.BaseURL() + "/v1/runs/" + res.GetRunId() + "/events",
+		EventsUrl: s.cfg.BaseURL() + "/v1/runs/" + res.GetRunId() + "/events",
 	}, nil
 }
 

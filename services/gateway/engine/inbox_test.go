@@ -72,7 +72,11 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 func TestGetRun_GivesNoTokenThatIsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	log := &eventLog{}
-	r := engine.New(engine.Deps{EventLog: log, Tokens: tokens{}, Clock: time.Now, MaxStreams: 1})
+	r := engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients: engine.Clients{EventLog: log},
+		Tokens:  tokens{},
+		Clock:   time.Now,
+	})
 	for question, want := range map[string]map[string]string{
 		`"kind":"approval","data":{"actions":["accept"]}`:                             {liveKey: "token of gate", opsKey: ""},
 		`"kind":"approval","data":{"actions":["accept"],"approversList":["u-2"]}`:     {liveKey: "", opsKey: ""},

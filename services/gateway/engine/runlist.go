@@ -110,10 +110,10 @@ var hostWaits = []string{"dispatcher", "node", "timer", "cancellation"}
 // its last event, or after the timer it waits for. ok is false if the run has ended or waits
 // for an external party.
 func (s *Service) stallsAt(w *eventlogv1.RunWait, lastEventAt string) (at time.Time, ok bool) {
-	if s.deps.StalledAfter <= 0 || !slices.Contains(hostWaits, w.GetFor()) {
+	if s.cfg.StalledAfter <= 0 || !slices.Contains(hostWaits, w.GetFor()) {
 		return time.Time{}, false
 	}
 	heard := max(lastEventAt, w.GetDueAt())
 	last, err := time.Parse(wire.TimeLayout, heard)
-	return last.Add(s.deps.StalledAfter), err == nil
+	return last.Add(s.cfg.StalledAfter), err == nil
 }

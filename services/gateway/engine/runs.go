@@ -92,7 +92,7 @@ func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.
 		setMeta(ctx, MetaReplay, "true")
 	}
 	setMeta(ctx, MetaStatus, "201")
-	base := s.deps.BaseURL() + "/v1/runs/" + res.GetRunId()
+	base := s.cfg.BaseURL() + "/v1/runs/" + res.GetRunId()
 	return &openwopv1.CreateRunResponse{
 		RunId: res.GetRunId(), WorkflowId: res.GetWorkflowId(), Status: res.GetStatus(), EventsUrl: base + "/events", StatusUrl: base,
 	}, nil
@@ -132,7 +132,7 @@ func newID() string {
 // derivedID returns the run id of a tenant's idempotency key. It is keyed, so that no client
 // can choose another run's id.
 func (s *Service) derivedID(operation, tenant, key string) string {
-	m := hmac.New(sha256.New, s.deps.RunKey)
+	m := hmac.New(sha256.New, s.cfg.RunKey)
 	fmt.Fprintf(m, "%s\x00%s\x00%s", tenant, operation, key)
 	return "run_" + idEncoding.EncodeToString(m.Sum(nil)[:idBytes])
 }

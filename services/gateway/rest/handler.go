@@ -53,7 +53,17 @@ type Deps struct {
 	Conn grpc.ClientConnInterface
 	Keys *auth.Keys
 	// Gate admits requests.
-	Gate   *admission.Gate
+	Gate *admission.Gate
+	Handlers
+	// Clean redacts errors.
+	Clean  func(context.Context, error) error
+	Ready  func() error
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Handlers serve the routes that are not translated to one gRPC call.
+type Handlers struct {
 	Events http.Handler // streams the events of a run
 	Watch  http.Handler // streams changed rows of the run list
 	// OpenAPI serves the API's description.
@@ -61,11 +71,6 @@ type Deps struct {
 	Assets  *Assets
 	// Seams serves the test seams; nil answers 404.
 	Seams http.Handler
-	// Clean redacts errors.
-	Clean  func(context.Context, error) error
-	Ready  func() error
-	Clock  func() time.Time
-	Logger *slog.Logger
 }
 
 // Handler is the HTTP API.

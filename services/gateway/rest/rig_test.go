@@ -289,11 +289,16 @@ func newHostWith(t testing.TB, with func(*gateway.Deps), change ...func(*gateway
 		f(&cfg)
 	}
 	deps := gateway.Deps{
-		Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
-		EventLog:   eventlogv1.NewEventLogClient(serve(es)),
-		Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
-		Redactor:   redactorv1.NewRedactorClient(serve(rs)),
-		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
+		Clients: gateway.Clients{
+			Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
+			EventLog:   eventlogv1.NewEventLogClient(serve(es)),
+			Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
+			Redactor:   redactorv1.NewRedactorClient(serve(rs)),
+		},
+		Stores: gateway.Stores{Records: memory.New()},
+		Ready:  func() error { return h.ready },
+		Clock:  time.Now,
+		Logger: quiet,
 	}
 	with(&deps)
 	svc, err := gateway.New(cfg, deps)
