@@ -207,9 +207,7 @@ func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) e
 	if tenant == "" {
 		tenant = sharedScope
 	}
-	if s.cfg.TestSeams {
-		raw = withoutPlantedSecret(raw)
-	}
+	raw = s.deps.Seams.WithoutPlantedSecret(raw)
 	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
@@ -270,7 +268,7 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 // Describe returns what this dispatcher can execute.
 func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
 	out := &dispatcherv1.DescribeResponse{
-		Providers: s.deps.Providers.IDs(), Byok: s.byok(), ReasoningDirective: string(s.cfg.Completion.Directive), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
+		Providers: s.deps.Providers.IDs(), Byok: s.byok(), ReasoningDirective: string(s.cfg.Completion.Directive), SelfHosted: s.cfg.SelfHosted, MockProviders: s.deps.Seams.MockProviders(),
 		MaxNodeExecutions:    int32(s.cfg.Limits.MaxNodeExecutions), //nolint:gosec // G115: a small limit
 		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16

@@ -53,8 +53,18 @@ func (f fleet) begin(t *testing.T) (s *dispatcher.Service, kill func()) {
 	providers, err := provider.NewRegistry()
 	require.NoError(t, err)
 	s, err = dispatcher.New(dispatcher.DefaultConfig(), dispatcher.Deps{
-		Log: f.log, Queue: f.log, Workflows: kvmemory.New(), Claims: kvmemory.New(), Quarantine: f.quarantine, Leases: f.leases,
-		Redactor: noSecrets{}, EventLog: readModel{log: f.log}, Providers: providers, Clock: time.Now, Logger: slog.Default(),
+		Storage: dispatcher.Storage{
+			Log:        f.log,
+			Workflows:  kvmemory.New(),
+			Claims:     kvmemory.New(),
+			Quarantine: f.quarantine,
+			Leases:     f.leases,
+		},
+		Queueing: dispatcher.Queueing{Queue: f.log},
+		Services: dispatcher.Services{Redactor: noSecrets{}, EventLog: readModel{log: f.log}},
+		Calls:    dispatcher.Calls{Providers: providers},
+		Clock:    time.Now,
+		Logger:   slog.Default(),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -45,8 +45,18 @@ func dispatcherOver(t *testing.T, log *memory.Log, leases kv.Store) *dispatcher.
 	providers, err := provider.NewRegistry()
 	require.NoError(t, err)
 	s, err := dispatcher.New(dispatcher.DefaultConfig(), dispatcher.Deps{
-		Log: log, Queue: log, Workflows: kvmemory.New(), Claims: kvmemory.New(), Quarantine: kvmemory.New(), Leases: leases,
-		Redactor: noSecrets{}, EventLog: noTimers{}, Providers: providers, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Storage: dispatcher.Storage{
+			Log:        log,
+			Workflows:  kvmemory.New(),
+			Claims:     kvmemory.New(),
+			Quarantine: kvmemory.New(),
+			Leases:     leases,
+		},
+		Queueing: dispatcher.Queueing{Queue: log},
+		Services: dispatcher.Services{Redactor: noSecrets{}, EventLog: noTimers{}},
+		Calls:    dispatcher.Calls{Providers: providers},
+		Clock:    time.Now,
+		Logger:   slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	return s
