@@ -33,6 +33,9 @@ func payload(_ context.Context, e *execution) (*Refusal, error) {
 	if r := e.checkSurface(); r != nil {
 		return r, nil
 	}
+	if r := e.checkQuestions(); r != nil {
+		return r, nil
+	}
 	if e.env.Type == KindSchemaRequest && !e.policy.AnyRequestedKind {
 		return e.checkRequestedKind()
 	}
