@@ -36,7 +36,11 @@ func (m readModel) ListOwnedRuns(_ context.Context, r *eventlogv1.ListOwnedRunsR
 		owner = owner.After(f)
 	}
 	if owner.Owner == r.GetProcess() && r.GetAfter().GetRunId() == "" {
-		out.Runs = append(out.Runs, &eventlogv1.OwnedRun{Tenant: lostRun.Tenant, WorkflowId: lostRun.WorkflowID, RunId: lostRun.RunID})
+		out.Runs = append(out.Runs, &eventlogv1.OwnedRun{
+			Tenant:     lostRun.Tenant,
+			WorkflowId: lostRun.WorkflowID,
+			RunId:      lostRun.RunID,
+		})
 	}
 	return out, nil
 }
@@ -152,7 +156,11 @@ func TestQuarantine_OutlivesTheDispatcherThatOwnedTheRun(t *testing.T) {
 				if c.damaged {
 					f.log.Damage(2) // it is whole again
 				}
-				res, err := other.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{Tenant: "acme", RunId: "run_1", EndedBy: "ops"})
+				res, err := other.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{
+					Tenant:  "acme",
+					RunId:   "run_1",
+					EndedBy: "ops",
+				})
 				require.NoError(t, err)
 				require.Equal(t, "cancelled", res.GetStatus())
 				require.Empty(t, list(other))

@@ -20,9 +20,18 @@ const clerk = `{"templateId":"clerk","version":"1.0.0","kind":"system","text":"Y
 
 func TestPromptOptions_ReadTheFolderAndThePacks(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"clerk.json": clerk, "README.md": "of people", "old/clerk.json": clerk, ".draft.json": "{"})
+	dir := clitest.Folder(t, map[string]string{
+		"clerk.json":     clerk,
+		"README.md":      "of people",
+		"old/clerk.json": clerk,
+		".draft.json":    "{",
+	})
 	o := PromptOptions{Dir: dir, Observability: "full"}
-	desk := &pack.Pack{Name: "vendor.acme.desk", Folder: "desk", Prompts: []pack.PromptFile{{File: "ask.json", Document: []byte(strings.Replace(clerk, "clerk", "ask", 1))}}}
+	desk := &pack.Pack{
+		Name:    "vendor.acme.desk",
+		Folder:  "desk",
+		Prompts: []pack.PromptFile{{File: "ask.json", Document: []byte(strings.Replace(clerk, "clerk", "ask", 1))}},
+	}
 	var logged bytes.Buffer
 	cfg, err := o.Config([]*pack.Pack{desk}, slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
@@ -44,13 +53,25 @@ func TestPromptOptions_ReadTheFolderAndThePacks(t *testing.T) {
 func TestPromptOptions_TellAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	outside := clitest.Folder(t, map[string]string{"clerk.json": clerk})
-	dir := clitest.Folder(t, map[string]string{"a.json": clerk, "b.json": clerk, "c.json": `{"templateId":"c","version":"1","kind":"user","text":"x"}`, "d.json": `{`})
+	dir := clitest.Folder(t, map[string]string{
+		"a.json": clerk,
+		"b.json": clerk,
+		"c.json": `{"templateId":"c","version":"1","kind":"user","text":"x"}`,
+		"d.json": `{`,
+	})
 	require.NoError(t, os.Symlink(filepath.Join(outside, "clerk.json"), filepath.Join(dir, "e.json")))
-	theirs := &pack.Pack{Name: "vendor.acme.desk", Folder: "desk", Prompts: []pack.PromptFile{{File: "x.json", Document: []byte(`{}`)}}}
+	theirs := &pack.Pack{
+		Name:    "vendor.acme.desk",
+		Folder:  "desk",
+		Prompts: []pack.PromptFile{{File: "x.json", Document: []byte(`{}`)}},
+	}
 	o := PromptOptions{Dir: dir, Observability: "hashed"}
 	_, err := o.Config([]*pack.Pack{theirs}, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, exit.ErrUsage)
-	for _, says := range []string{`c.json at "/version"`, `d.json at ""`, "e.json: cannot be read", "version 1.0.0 is there twice", "pack vendor.acme.desk (folder desk): x.json at"} {
+	for _, says := range []string{
+		`c.json at "/version"`, `d.json at ""`, "e.json: cannot be read", "version 1.0.0 is there twice",
+		"pack vendor.acme.desk (folder desk): x.json at",
+	} {
 		require.ErrorContains(t, err, says)
 	}
 	require.NotContains(t, err.Error(), outside)

@@ -159,12 +159,27 @@ func (s *Starter) buildRecord(req Request, e *definition.Entry, ref string, inpu
 		delete(vars, name)
 	}
 	rec := &wire.RunRecord{
-		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
-		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
-		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
-		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
-		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
-		CredentialRef: ref, Schedule: e.Def.Schedule(inputs, vars),
+		RunID:           req.RunID,
+		WorkflowID:      e.Def.ID,
+		WorkflowDigest:  e.Digest,
+		WorkflowVersion: e.Def.Version,
+		Owner:           wire.Owner{Tenant: req.Tenant, Principal: req.Principal},
+		ScopeID:         req.ScopeID,
+		CallbackURL:     req.CallbackURL,
+		Inputs:          inputs,
+		Defaults:        vars,
+		Channels:        e.Def.PinnedChannels(),
+		Configurable:    req.Configurable,
+		Tags:            req.Tags,
+		Metadata:        req.Metadata,
+		Transport:       req.Transport,
+		RequestDigest:   req.Digest,
+		TestKey:         req.TestKey,
+		Traceparent:     req.Traceparent,
+		CreatedAt:       wire.FormatTime(s.deps.Clock()),
+		EngineVersion:   wire.EngineVersion,
+		CredentialRef:   ref,
+		Schedule:        e.Def.Schedule(inputs, vars),
 	}
 	s.applyLimits(rec, e.Def.Settings.TimeoutMillis)
 	return rec

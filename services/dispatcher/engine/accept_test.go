@@ -38,7 +38,12 @@ func ofCall(types ...wire.EventType) (drafts []wire.Draft) {
 // records appends what an envelope causes, and what precedes it, as the acceptor does.
 func records(ctx context.Context, log runlog.Log, r subject.Run, head frame.Head, preceding []wire.Draft) (engine.Accepted, error) {
 	var events []wire.Event
-	for i, d := range append(slices.Clone(preceding), wire.Draft{Type: wire.EventArtifactCreated, NodeID: "n", CausationID: "c", Payload: json.RawMessage(`{"nodeId":"n","artifactType":"k","payload":{}}`)}) {
+	for i, d := range append(slices.Clone(preceding), wire.Draft{
+		Type:        wire.EventArtifactCreated,
+		NodeID:      "n",
+		CausationID: "c",
+		Payload:     json.RawMessage(`{"nodeId":"n","artifactType":"k","payload":{}}`),
+	}) {
 		events = append(events, d.Place(r.RunID, head.Next+i, time.Now()))
 	}
 	f := frame.New(r, subject.Step, head, events)
@@ -47,7 +52,12 @@ func records(ctx context.Context, log runlog.Log, r subject.Run, head frame.Head
 		return engine.Accepted{}, err
 	}
 	n := len(preceding)
-	return engine.Accepted{Head: f.Head(), Preceding: events[:n], Events: events[n:], Outcome: model.Outcome{Status: "accepted"}}, nil
+	return engine.Accepted{
+		Head:      f.Head(),
+		Preceding: events[:n],
+		Events:    events[n:],
+		Outcome:   model.Outcome{Status: "accepted"},
+	}, nil
 }
 
 // calls is a model node that hands one envelope in, and tells with its end what of the call
@@ -172,7 +182,8 @@ func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
 func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []*fault.Error{
-		fault.New(fault.PayloadTooLarge, "not that"), fault.New(fault.ValidationError, "preceding: not that").With("field", "preceding"),
+		fault.New(fault.PayloadTooLarge, "not that"),
+		fault.New(fault.ValidationError, "preceding: not that").With("field", "preceding"),
 	} {
 		r := newRig(t, nil, nil)
 		r.acceptor = acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
@@ -357,7 +368,10 @@ func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 	r := newRig(t, nil, nil)
 	v, err := cleartext.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Minute,
+	}, engine.Deps{
 		Storage: engine.Storage{
 			Log:         r.log,
 			Cleartext:   v,
@@ -379,7 +393,13 @@ func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
 		Clock:     time.Now,
 	})
-	rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask"})
+	rec, err := json.Marshal(&wire.RunRecord{
+		RunID:         "run_1",
+		WorkflowID:    "wf",
+		Owner:         wire.Owner{Tenant: "acme"},
+		EngineVersion: 1,
+		Masking:       "mask",
+	})
 	require.NoError(t, err)
 	require.NoError(t, v.Put(t.Context(), theRun, 0, "starter", rec))
 	_, err = r.log.Append(t.Context(), frame.NewStart(theRun, rec).By("starter"), 0)

@@ -45,7 +45,11 @@ func wide(t *testing.T) oneDefinition {
 }
 
 func chunk(nodeID string) wire.Draft {
-	return wire.Draft{Type: wire.EventOutputChunk, NodeID: nodeID, Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","chunk":"words of it"}`)}
+	return wire.Draft{
+		Type:    wire.EventOutputChunk,
+		NodeID:  nodeID,
+		Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","chunk":"words of it"}`),
+	}
 }
 
 // What effects tell while the disk is busy goes into one frame, and so do their ends: a

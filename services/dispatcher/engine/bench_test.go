@@ -23,7 +23,9 @@ import (
 func BenchmarkExecute_NoopRun(b *testing.B) {
 	log := memory.New()
 	x := engine.New(engine.Config{
-		Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxBatch: 64,
+		Limits:   machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait:  3 * time.Second,
+		MaxBatch: 64,
 	}, engine.Deps{
 		Storage:  engine.Storage{Log: log, Definitions: define(b, nodeJSON("a", "core.noop", "{}"))},
 		Services: engine.Services{Redactor: &redactor{}, Acceptor: noAcceptor{}},
@@ -41,7 +43,11 @@ func BenchmarkExecute_NoopRun(b *testing.B) {
 		n++
 		id := fmt.Sprintf("run_%d", n)
 		rec, err := json.Marshal(&wire.RunRecord{
-			RunID: id, WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CreatedAt: wire.FormatTime(time.Now()),
+			RunID:         id,
+			WorkflowID:    "wf",
+			Owner:         wire.Owner{Tenant: "acme"},
+			EngineVersion: 1,
+			CreatedAt:     wire.FormatTime(time.Now()),
 		})
 		require.NoError(b, err)
 		_, err = log.Append(b.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: id}, rec), 0)

@@ -25,7 +25,10 @@ import (
 
 // bad is a pure type whose work panics.
 func bad() node.Catalog {
-	return node.Catalog{"test.bad": {Class: node.Pure, Do: func(node.Input) (node.Output, *wire.NodeError) { panic("boom of acme") }}}
+	return node.Catalog{"test.bad": {
+		Class: node.Pure,
+		Do:    func(node.Input) (node.Output, *wire.NodeError) { panic("boom of acme") },
+	}}
 }
 
 // badDefinitions panic; skip is how many reads come before that.
@@ -125,7 +128,13 @@ func TestExecute_ARunWhoseFoldPanicsEndsByItsLastFrame(t *testing.T) {
 			r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
 			r.cleartext = panickingStore{}
 			r.exec = r.executor(r.defs, nil)
-			rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask"})
+			rec, err := json.Marshal(&wire.RunRecord{
+				RunID:         "run_1",
+				WorkflowID:    "wf",
+				Owner:         wire.Owner{Tenant: "acme"},
+				EngineVersion: 1,
+				Masking:       "mask",
+			})
 			require.NoError(t, err)
 			f := frame.NewStart(theRun, rec)
 			f.Pos, err = r.log.Append(t.Context(), f, 0)
@@ -205,7 +214,11 @@ func TestExecute_QuarantinesARunAfterABoundedNumberOfDeliveries(t *testing.T) {
 		"what is unavailable, for however long":          {err: fault.New(fault.ServiceUnavailable, "away"), tries: 300},
 		"a log that is unavailable":                      {err: runlog.ErrUnavailable, tries: 300},
 		"a later engine's, while newer ones may be near": {version: wire.EngineVersion + 1, tries: 79},
-		"a later engine's that none takes":               {version: wire.EngineVersion + 1, tries: 80, want: quarantine.ReasonEngine},
+		"a later engine's that none takes": {
+			version: wire.EngineVersion + 1,
+			tries:   80,
+			want:    quarantine.ReasonEngine,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,13 @@ func TestCapacity_TheRunSleepsAndAnotherProcessGoesOn(t *testing.T) {
 	var waits []int
 	busy := models(func(_ context.Context, task model.Task, _ model.Journal) model.Result {
 		if waits = append(waits, task.Waits); len(waits) <= 3 {
-			return model.Result{Err: &wire.NodeError{Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true, RetryAfter: 50 * time.Second}}
+			return model.Result{Err: &wire.NodeError{
+				Code:       "provider_quota_exhausted",
+				Message:    "slow down",
+				Retryable:  true,
+				Capacity:   true,
+				RetryAfter: 50 * time.Second,
+			}}
 		}
 		return model.Result{Output: node.Output{}}
 	})

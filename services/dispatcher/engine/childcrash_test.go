@@ -206,7 +206,11 @@ func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
 	f.defs.add(t, "parent", ``, nodeJSON("one", "core.subWorkflow", `{"workflowId":"middle"}`), nodeJSON("two", "core.subWorkflow", `{"workflowId":"middle"}`))
 	const parents = 8
 	for i := range parents {
-		_, err := f.starter.Start(t.Context(), create.Request{Tenant: "acme", WorkflowID: "parent", RunID: fmt.Sprintf("run_%d", i)})
+		_, err := f.starter.Start(t.Context(), create.Request{
+			Tenant:     "acme",
+			WorkflowID: "parent",
+			RunID:      fmt.Sprintf("run_%d", i),
+		})
 		require.NoError(t, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

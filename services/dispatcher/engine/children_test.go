@@ -35,9 +35,21 @@ func TestSubWorkflow_WaitsForItsChildAndTakesItsVariables(t *testing.T) {
 	require.JSONEq(t, `"`+ids[1]+`"`, string(st.Nodes["call"].Outputs["childRunId"]))
 	require.JSONEq(t, `"completed"`, string(st.Nodes["call"].Outputs["childStatus"]))
 	child := f.state(t, ids[1])
-	require.Equal(t, &wire.Parent{RunID: "run_p", WorkflowID: "parent", NodeID: "call", Depth: 1, Awaited: true, Cascade: true}, child.Record.Parent)
+	require.Equal(t, &wire.Parent{
+		RunID:      "run_p",
+		WorkflowID: "parent",
+		NodeID:     "call",
+		Depth:      1,
+		Awaited:    true,
+		Cascade:    true,
+	}, child.Record.Parent)
 	require.Equal(t, st.Record.Owner, child.Record.Owner)
-	require.Equal(t, []runstate.ChildRun{{RunID: ids[1], Status: wire.StatusCompleted, WorkflowID: "child", NodeID: "call"}}, st.Snapshot().ChildRuns)
+	require.Equal(t, []runstate.ChildRun{{
+		RunID:      ids[1],
+		Status:     wire.StatusCompleted,
+		WorkflowID: "child",
+		NodeID:     "call",
+	}}, st.Snapshot().ChildRuns)
 	require.Equal(t, "run_p", child.Snapshot().ParentRunID)
 	require.Equal(t, "call", child.Snapshot().ParentNodeID)
 }
@@ -66,8 +78,11 @@ func TestSubWorkflow_FailuresOfTheChild(t *testing.T) {
 		status wire.Status
 		code   string
 	}{
-		"fail-parent":  {`{"workflowId":"child"}`, wire.StatusFailed, "child_failed"},
-		"absorb":       {`{"workflowId":"child","onChildFailure":"absorb","outputMapping":{"x":"v"}}`, wire.StatusCompleted, ""},
+		"fail-parent": {`{"workflowId":"child"}`, wire.StatusFailed, "child_failed"},
+		"absorb": {
+			`{"workflowId":"child","onChildFailure":"absorb","outputMapping":{"x":"v"}}`,
+			wire.StatusCompleted, "",
+		},
 		"unknown":      {`{"workflowId":"nobody"}`, wire.StatusFailed, "unknown_child_workflow"},
 		"wrong inputs": {`{"workflowId":"child","inputMapping":{"v":"n"}}`, wire.StatusFailed, "validation_error"},
 	} {
@@ -88,7 +103,12 @@ func TestSubWorkflow_FailuresOfTheChild(t *testing.T) {
 			}
 			require.Equal(t, tc.code, st.Error.Code)
 			if tc.code == "child_failed" {
-				require.Equal(t, map[string]any{"childRunId": f.runs()[1], "childWorkflowId": "child", "childStatus": "failed", "childErrorCode": "boom"}, st.Error.Details)
+				require.Equal(t, map[string]any{
+					"childRunId":      f.runs()[1],
+					"childWorkflowId": "child",
+					"childStatus":     "failed",
+					"childErrorCode":  "boom",
+				}, st.Error.Details)
 			}
 		})
 	}
@@ -262,7 +282,11 @@ func TestSubWorkflow_AReplayStartsNone(t *testing.T) {
 		RunID: "run_r", WorkflowID: "parent", WorkflowDigest: f.defs.byID["parent"].Digest, Owner: wire.Owner{Tenant: "acme"},
 		Fork: &wire.Fork{SourceRunID: "run_p", Mode: wire.ForkReplay, Head: source.Next},
 	}
-	_, err := f.log.Append(t.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "parent", RunID: "run_r"}, mustJSON(t, rec)), 0)
+	_, err := f.log.Append(t.Context(), frame.NewStart(subject.Run{
+		Tenant:     "acme",
+		WorkflowID: "parent",
+		RunID:      "run_r",
+	}, mustJSON(t, rec)), 0)
 	require.NoError(t, err)
 	f.drain(t, f.live())
 	require.Len(t, f.runs(), len(before)+1)

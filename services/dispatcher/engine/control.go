@@ -75,7 +75,12 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	if err != nil {
 		return nil, err
 	}
-	a, err := e.append(ctx, entry{writer: frame.ExternalPrefix + e.newWriter(), run: r, head: head, append: e.deps.Log.Append}, m)
+	a, err := e.append(ctx, entry{
+		writer: frame.ExternalPrefix + e.newWriter(),
+		run:    r,
+		head:   head,
+		append: e.deps.Log.Append,
+	}, m)
 	if err != nil {
 		return nil, err
 	}

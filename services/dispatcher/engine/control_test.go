@@ -42,7 +42,10 @@ func (r *rig) types(t *testing.T) string {
 const approvalJSON = `{"title":"t","actions":["accept","reject"]}`
 
 func accept(by string) engine.Answer {
-	return engine.Answer{NodeID: "gate", Answer: interrupt.Answer{Value: json.RawMessage(`{"action":"accept"}`), By: interrupt.Responder{Principal: by}}}
+	return engine.Answer{
+		NodeID: "gate",
+		Answer: interrupt.Answer{Value: json.RawMessage(`{"action":"accept"}`), By: interrupt.Responder{Principal: by}},
+	}
 }
 
 // A pause that waits for a node is in the log when it is acknowledged: the session that

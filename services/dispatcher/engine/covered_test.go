@@ -50,7 +50,13 @@ type owned struct {
 
 func newOwned(t *testing.T) *owned {
 	t.Helper()
-	o := &owned{rig: newRig(t, nil, nil), peers: &peers{}, open: make(chan struct{}), outcome: make(chan model.Result), done: make(chan struct{})}
+	o := &owned{
+		rig:     newRig(t, nil, nil),
+		peers:   &peers{},
+		open:    make(chan struct{}),
+		outcome: make(chan model.Result),
+		done:    make(chan struct{}),
+	}
 	o.alive, o.rig.peers = true, o.peers
 	defs := define(t, nodeJSON("a", "core.ai.callPrompt", "{}"))
 	o.first = o.executor(slowDefinitions{defs, o.open}, models(func(ctx context.Context, _ model.Task, _ model.Journal) model.Result {

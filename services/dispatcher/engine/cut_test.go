@@ -55,7 +55,14 @@ func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
 		r.red.secret = secret
 		r.create(t)
 		r.next(t)
-		answer := engine.Answer{NodeID: "a", Answer: interrupt.Answer{Value: json.RawMessage(`"` + secret + `"`), By: interrupt.Responder{Principal: "key"}, At: time.Now()}}
+		answer := engine.Answer{
+			NodeID: "a",
+			Answer: interrupt.Answer{
+				Value: json.RawMessage(`"` + secret + `"`),
+				By:    interrupt.Responder{Principal: "key"},
+				At:    time.Now(),
+			},
+		}
 		got, err := r.exec.Resolve(t.Context(), "acme", "run_1", answer)
 		require.NoError(t, err)
 		require.Equal(t, wire.StatusRunning, got.Status, "somebody takes it up")
@@ -69,7 +76,10 @@ func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
 		r := newRig(t, define(t, nodeJSON("a", "core.interrupt", `{"kind":"custom","data":{"customKind":"any"}}`)+","+size, edge), nil)
 		r.create(t)
 		r.next(t)
-		got, err := r.exec.Resolve(t.Context(), "acme", "run_1", engine.Answer{NodeID: "a", Answer: interrupt.Answer{Value: json.RawMessage(`"abc"`), At: time.Now()}})
+		got, err := r.exec.Resolve(t.Context(), "acme", "run_1", engine.Answer{
+			NodeID: "a",
+			Answer: interrupt.Answer{Value: json.RawMessage(`"abc"`), At: time.Now()},
+		})
 		require.NoError(t, err)
 		require.Equal(t, wire.StatusCompleted, got.Status, "in the same frame")
 		_, frames := r.state(t)

@@ -97,17 +97,38 @@ func TestExecute_HoldsARunWhileItIsAtIt(t *testing.T) {
 		// edges are those of nodes that each take a quarter of a lease.
 		edges []string
 	}{
-		"a short read":                      {log: slowLog{reads: lease / 10}, node: sleeps, ended: "ack"},
-		"a long read":                       {log: slowLog{reads: long}, node: sleeps, ended: "ack", heard: 13},
-		"a long read that fails":            {log: slowLog{reads: long, err: runlog.ErrUnavailable}, node: sleeps, ended: "retry", heard: 13},
-		"a long call":                       {node: calls, ended: "ack", heard: 13},
-		"short calls in a row":              {node: row, edges: edges, ended: "ack", heard: 3},
-		"an extension is lost":              {log: slowLog{reads: long}, node: sleeps, from: lease / 2, until: lease, heard: 12},
-		"all are lost":                      {log: slowLog{reads: long}, node: sleeps, until: time.Hour},
-		"all are lost of a call":            {node: calls, until: time.Hour},
-		"all are lost of a read that fails": {log: slowLog{reads: long, err: runlog.ErrUnavailable}, node: sleeps, until: time.Hour},
-		"they are heard after a lease":      {log: slowLog{reads: long}, node: sleeps, from: 2 * lease, until: 3*lease + lease/2, heard: 11},
-		"a writer that hangs gives none":    {log: slowLog{appends: long}, node: sleeps},
+		"a short read": {log: slowLog{reads: lease / 10}, node: sleeps, ended: "ack"},
+		"a long read":  {log: slowLog{reads: long}, node: sleeps, ended: "ack", heard: 13},
+		"a long read that fails": {
+			log:   slowLog{reads: long, err: runlog.ErrUnavailable},
+			node:  sleeps,
+			ended: "retry",
+			heard: 13,
+		},
+		"a long call":          {node: calls, ended: "ack", heard: 13},
+		"short calls in a row": {node: row, edges: edges, ended: "ack", heard: 3},
+		"an extension is lost": {
+			log:   slowLog{reads: long},
+			node:  sleeps,
+			from:  lease / 2,
+			until: lease,
+			heard: 12,
+		},
+		"all are lost":           {log: slowLog{reads: long}, node: sleeps, until: time.Hour},
+		"all are lost of a call": {node: calls, until: time.Hour},
+		"all are lost of a read that fails": {
+			log:   slowLog{reads: long, err: runlog.ErrUnavailable},
+			node:  sleeps,
+			until: time.Hour,
+		},
+		"they are heard after a lease": {
+			log:   slowLog{reads: long},
+			node:  sleeps,
+			from:  2 * lease,
+			until: 3*lease + lease/2,
+			heard: 11,
+		},
+		"a writer that hangs gives none": {log: slowLog{appends: long}, node: sleeps},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,7 +220,11 @@ func TestExecute_GoesOnWithNobodyElsesAttempt(t *testing.T) {
 			return func(_ context.Context, task model.Task, _ model.Journal) model.Result {
 				*said = append(*said, who+" asks for "+task.Input.NodeID)
 				then()
-				return model.Result{Drafts: []wire.Draft{{Type: wire.EventOutputChunk, NodeID: task.Input.NodeID, Payload: json.RawMessage(`{"chunk":"a-long-secret"}`)}}}
+				return model.Result{Drafts: []wire.Draft{{
+					Type:    wire.EventOutputChunk,
+					NodeID:  task.Input.NodeID,
+					Payload: json.RawMessage(`{"chunk":"a-long-secret"}`),
+				}}}
 			}
 		}
 		var said []string

@@ -23,7 +23,11 @@ import (
 func (r *rig) begun(t *testing.T, of subject.Run, version int) *frame.Frame {
 	t.Helper()
 	rec, err := json.Marshal(&wire.RunRecord{
-		RunID: of.RunID, WorkflowID: of.WorkflowID, Owner: wire.Owner{Tenant: of.Tenant}, EngineVersion: version, CreatedAt: wire.FormatTime(time.Now()),
+		RunID:         of.RunID,
+		WorkflowID:    of.WorkflowID,
+		Owner:         wire.Owner{Tenant: of.Tenant},
+		EngineVersion: version,
+		CreatedAt:     wire.FormatTime(time.Now()),
 	})
 	require.NoError(t, err)
 	f := frame.NewStart(of, rec)
@@ -53,7 +57,11 @@ func mismatched(t *testing.T, err error) {
 	e, ok := fault.As(err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, fault.EngineVersionMismatch, e.Code)
-	require.Equal(t, map[string]any{"runId": "run_1", "persistedVersion": wire.EngineVersion + 1, "currentVersion": wire.EngineVersion}, e.Details)
+	require.Equal(t, map[string]any{
+		"runId":            "run_1",
+		"persistedVersion": wire.EngineVersion + 1,
+		"currentVersion":   wire.EngineVersion,
+	}, e.Details)
 	require.Equal(t, 503, e.Row().HTTP)
 	require.Positive(t, e.RetryAfter)
 }

@@ -167,7 +167,13 @@ func (f *family) executorOn(log runlog.Log, heartbeat time.Duration) *engine.Exe
 
 func (f *family) create(t *testing.T, workflowID, inputs string) {
 	t.Helper()
-	_, err := f.starter.Start(t.Context(), create.Request{Tenant: "acme", Principal: "ann", WorkflowID: workflowID, RunID: "run_p", Inputs: json.RawMessage(inputs)})
+	_, err := f.starter.Start(t.Context(), create.Request{
+		Tenant:     "acme",
+		Principal:  "ann",
+		WorkflowID: workflowID,
+		RunID:      "run_p",
+		Inputs:     json.RawMessage(inputs),
+	})
 	require.NoError(t, err)
 }
 
@@ -263,7 +269,10 @@ func (f *family) fails(t *testing.T, runID string, e *wire.NodeError) {
 	frames, err := f.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: runID})
 	require.NoError(t, err)
 	head := frames[len(frames)-1].Head()
-	failed := wire.Draft{Type: wire.EventRunFailed, Payload: mustJSON(t, map[string]any{"error": e})}.Place(runID, head.Next, f.now())
+	failed := wire.Draft{
+		Type:    wire.EventRunFailed,
+		Payload: mustJSON(t, map[string]any{"error": e}),
+	}.Place(runID, head.Next, f.now())
 	_, err = f.log.Append(t.Context(), frame.New(frames[0].Run, subject.End, head, []wire.Event{failed}), head.Pos)
 	require.NoError(t, err)
 	parent := f.state(t, runID).Record.Parent

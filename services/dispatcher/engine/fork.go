@@ -89,7 +89,11 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 
 // readSource returns the events that the source had when it was forked.
 func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	events, err := e.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
+	events, err := e.readEvents(ctx, subject.Run{
+		Tenant:     rec.Owner.Tenant,
+		WorkflowID: rec.WorkflowID,
+		RunID:      rec.Fork.SourceRunID,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}

@@ -30,8 +30,12 @@ func (r *rig) fork(t testing.TB, mode wire.ForkMode, from int) {
 	last, err := r.log.Last(t.Context(), theRun)
 	require.NoError(t, err)
 	rec, err := json.Marshal(&wire.RunRecord{
-		RunID: "run_2", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CreatedAt: wire.FormatTime(time.Now()),
-		Fork: &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: last.Last + 1},
+		RunID:         "run_2",
+		WorkflowID:    "wf",
+		Owner:         wire.Owner{Tenant: "acme"},
+		EngineVersion: 1,
+		CreatedAt:     wire.FormatTime(time.Now()),
+		Fork:          &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: last.Last + 1},
 	})
 	require.NoError(t, err)
 	_, err = r.log.Append(t.Context(), frame.NewStart(theFork, rec), 0)
@@ -184,7 +188,10 @@ func TestFork_CanBeCancelledBeforeItsHistoryIsThere(t *testing.T) {
 // What the source was still asking, its forks ask, too; an answer takes them on.
 func TestFork_OfAWaitingRunWaits(t *testing.T) {
 	t.Parallel()
-	for mode, ends := range map[wire.ForkMode]wire.Status{wire.ForkReplay: wire.StatusFailed, wire.ForkBranch: wire.StatusCompleted} {
+	for mode, ends := range map[wire.ForkMode]wire.Status{
+		wire.ForkReplay: wire.StatusFailed,
+		wire.ForkBranch: wire.StatusCompleted,
+	} {
 		forbidden := mode == wire.ForkReplay
 		r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", approvalJSON)+","+nodeJSON("a", "core.ai.callPrompt", "{}"),
 			`{"id":"e","sourceNodeId":"gate","targetNodeId":"a"}`), talker(1, &forbidden))

@@ -26,7 +26,11 @@ func TestTimeout_EndsTheEffectAndTheRunGoesOn(t *testing.T) {
 			return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"second"`)}}}
 		}
 		<-ctx.Done() // ended by its own limit, not by the run's
-		refused <- j.Record(context.WithoutCancel(ctx), wire.Draft{Type: wire.EventLogAppended, NodeID: task.Input.NodeID, Payload: json.RawMessage(`{"message":"late"}`)})
+		refused <- j.Record(context.WithoutCancel(ctx), wire.Draft{
+			Type:    wire.EventLogAppended,
+			NodeID:  task.Input.NodeID,
+			Payload: json.RawMessage(`{"message":"late"}`),
+		})
 		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"first"`)}}}
 	}
 	ask := `{"id":"a","typeId":"core.ai.callPrompt","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{},

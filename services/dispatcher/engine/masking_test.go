@@ -49,7 +49,10 @@ func newSealed(t *testing.T) *sealed {
 	s := &sealed{log: memory.New(), store: kvmemory.New(), now: time.Now()}
 	v, err := cleartext.New(s.store, []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
-	s.exec = engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
+	s.exec = engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Second,
+	}, engine.Deps{
 		Storage: engine.Storage{
 			Log:         s.log,
 			Cleartext:   v,

@@ -58,7 +58,11 @@ func TestMetrics_CountEachEventOnceWhoeverAppendsIt(t *testing.T) {
 	started := make(chan struct{}, 3)
 	goOn := make(chan struct{})
 	slow := func(ctx context.Context, _ model.Task, j model.Journal) model.Result {
-		if err := j.Record(ctx, wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: []byte(`{"nodeId":"a","chunk":"x"}`)}); err != nil {
+		if err := j.Record(ctx, wire.Draft{
+			Type:    wire.EventOutputChunk,
+			NodeID:  "a",
+			Payload: []byte(`{"nodeId":"a","chunk":"x"}`),
+		}); err != nil {
 			return model.Result{Interrupted: err}
 		}
 		started <- struct{}{}
@@ -177,14 +181,25 @@ func TestMetrics_CountConflictsOfDispatchersOnly(t *testing.T) {
 func TestLog_TellsTheEndOfARunOnce(t *testing.T) {
 	t.Parallel()
 	trace, _ := runspan.TraceOf("run_1", "")
-	want := map[string]any{"level": "INFO", "msg": "run ended", "run_id": "run_1", "tenant": "acme", "workflow_id": "wf", "trace_id": trace.String()}
+	want := map[string]any{
+		"level":       "INFO",
+		"msg":         "run ended",
+		"run_id":      "run_1",
+		"tenant":      "acme",
+		"workflow_id": "wf",
+		"trace_id":    trace.String(),
+	}
 	for status, tc := range map[wire.Status]struct {
 		node string
 		end  func(*testing.T, *rig)
 		code string
 	}{
 		wire.StatusCompleted: {nodeJSON("a", "core.noop", "{}"), func(t *testing.T, r *rig) { r.next(t) }, ""},
-		wire.StatusFailed:    {nodeJSON("a", "core.fail", `{"code":"about hunter2-hunter2","message":"hunter2-hunter2"}`), func(t *testing.T, r *rig) { r.next(t) }, "about [REDACTED:s]"},
+		wire.StatusFailed: {
+			nodeJSON("a", "core.fail", `{"code":"about hunter2-hunter2","message":"hunter2-hunter2"}`),
+			func(t *testing.T, r *rig) { r.next(t) },
+			"about [REDACTED:s]",
+		},
 		wire.StatusCancelled: {nodeJSON("a", "core.delay", `{"ms":60000}`), func(t *testing.T, r *rig) {
 			r.next(t)
 			for range 2 {

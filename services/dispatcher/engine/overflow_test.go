@@ -116,7 +116,10 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 	f.defs.add(t, "leaf", `{"name":"w","type":"string"}`, nodeJSON("a", "core.noop", `{}`))
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","inputMapping":{"w":"v"}}`))
 	f.create(t, "parent", `{"v":"`+strings.Repeat("word ", 2000)+`"}`)
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Minute,
+	}, engine.Deps{
 		Storage: engine.Storage{Log: f.log, Definitions: f.defs},
 		Services: engine.Services{
 			Redactor: &redactor{},
@@ -221,7 +224,10 @@ func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","waitForCompletion":true,"outputMapping":{"v":"w"}}`))
 	f.create(t, "parent", `{}`)
 	log := smallerFor{f.log, "parent", 8000}
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Minute,
+	}, engine.Deps{
 		Storage: engine.Storage{Log: log, Definitions: f.defs},
 		Services: engine.Services{
 			Redactor: &redactor{},
@@ -299,7 +305,8 @@ func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
 	}
 	joined := nodeJSON("ask", "core.ai.callPrompt", "{}") + "," + strings.Replace(nodeJSON("join", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"`+large+`"}}`, 1)
 	for name, defs := range map[string]oneDefinition{
-		"what an effect tells": wide(t), "what comes next": define(t, joined, `{"id":"e","sourceNodeId":"ask","targetNodeId":"join"}`),
+		"what an effect tells": wide(t),
+		"what comes next":      define(t, joined, `{"id":"e","sourceNodeId":"ask","targetNodeId":"join"}`),
 	} {
 		for last, meddle := range map[string]func(*engine.Executor) error{
 			"run.cancelled": func(x *engine.Executor) error {
@@ -314,7 +321,11 @@ func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nil, nil)
 				other := r.executorOn(r.log, defs, nil)
-				r.exec = r.executorOn(meddled{smallLog{r.log, 8000}, &sync.Once{}, func() { require.NoError(t, meddle(other)) }}, defs, models(said))
+				r.exec = r.executorOn(meddled{
+					smallLog{r.log, 8000},
+					&sync.Once{},
+					func() { require.NoError(t, meddle(other)) },
+				}, defs, models(said))
 				r.create(t)
 				r.next(t)
 				require.Regexp(t, ` `+last+`$`, r.types(t), name)

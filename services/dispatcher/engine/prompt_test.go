@@ -23,8 +23,16 @@ func TestExecute_TheNextExecutorKnowsThePromptThatIsInTheLog(t *testing.T) {
 		if len(tasks) == 2 {
 			return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`1`)}}}
 		}
-		draft := wire.Draft{Type: wire.EventPromptComposed, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","refs":["prompt:w@1.0.0"],"kind":"user-only","hash":"sha256:0"}`)}
-		usage := wire.Draft{Type: wire.EventProviderUsage, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a"}`)} // the attempt goes on
+		draft := wire.Draft{
+			Type:    wire.EventPromptComposed,
+			NodeID:  "a",
+			Payload: json.RawMessage(`{"nodeId":"a","refs":["prompt:w@1.0.0"],"kind":"user-only","hash":"sha256:0"}`),
+		}
+		usage := wire.Draft{ // the attempt continues after it
+			Type:    wire.EventProviderUsage,
+			NodeID:  "a",
+			Payload: json.RawMessage(`{"nodeId":"a"}`),
+		}
 		return model.Result{Interrupted: errors.Join(errors.New("lost"), j.Record(ctx, draft, usage))}
 	}
 	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(asks))

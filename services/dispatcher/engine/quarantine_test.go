@@ -205,7 +205,14 @@ func TestReadmit_WaitsForAParentThatTheRunReads(t *testing.T) {
 			r := newRig(t, define(t, gateNode), nil)
 			r.create(t)
 			r.next(t)
-			r.born(t, &wire.Parent{RunID: theRun.RunID, WorkflowID: "wf", NodeID: "call", Depth: 1, Awaited: tc.awaited, Cascade: tc.cascade}, nil)
+			r.born(t, &wire.Parent{
+				RunID:      theRun.RunID,
+				WorkflowID: "wf",
+				NodeID:     "call",
+				Depth:      1,
+				Awaited:    tc.awaited,
+				Cascade:    tc.cascade,
+			}, nil)
 			r.readmits(t, tc.damaged, tc.waits)
 		})
 	}

@@ -202,7 +202,12 @@ var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
 
 func (r *rig) create(t *testing.T) {
 	t.Helper()
-	rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1})
+	rec, err := json.Marshal(&wire.RunRecord{
+		RunID:         "run_1",
+		WorkflowID:    "wf",
+		Owner:         wire.Owner{Tenant: "acme"},
+		EngineVersion: 1,
+	})
 	require.NoError(t, err)
 	_, err = r.log.Append(t.Context(), frame.NewStart(theRun, rec), 0)
 	require.NoError(t, err)

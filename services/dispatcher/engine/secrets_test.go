@@ -73,7 +73,10 @@ type keeper interface {
 func withKeys(t *testing.T, v keeper, m engine.Models) (*engine.Executor, *memory.Log) {
 	t.Helper()
 	log := memory.New()
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Second,
+	}, engine.Deps{
 		Storage: engine.Storage{
 			Log:         log,
 			Definitions: define(t, nodeJSON("a", node.TypeCallPrompt, "{}")),
@@ -122,7 +125,10 @@ func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 		if calls++; calls == 1 {
 			v.restart()
 		}
-		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"a long answer"`)}}, Trust: wire.Trusted}
+		return model.Result{
+			Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"a long answer"`)}},
+			Trust:  wire.Trusted,
+		}
 	}))
 	require.Equal(t, wire.StatusRunning, handOut(t, x, log), "its answer is not recorded")
 	require.Equal(t, wire.StatusCompleted, handOut(t, x, log))

@@ -57,7 +57,11 @@ func kept(t *testing.T, m models) (*rig, *readsOf, *kvmemory.Store, *snapshot.Ke
 }
 
 func spoken(i int) wire.Draft {
-	return wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: fmt.Appendf(nil, `{"nodeId":"a","runId":"run_1","chunk":"%d","isLast":false}`, i)}
+	return wire.Draft{
+		Type:    wire.EventOutputChunk,
+		NodeID:  "a",
+		Payload: fmt.Appendf(nil, `{"nodeId":"a","runId":"run_1","chunk":"%d","isLast":false}`, i),
+	}
 }
 
 // say records n chunks.

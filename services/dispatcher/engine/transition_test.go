@@ -19,8 +19,14 @@ import (
 
 // gateOf is a gate for each status that a run waits in, and an answer to it.
 var gateOf = map[wire.Status]struct{ config, answer string }{
-	wire.StatusWaitingApproval: {`{"kind":"approval","data":{"artifactId":"x","artifactType":"y","title":"t","actions":["accept"]}}`, `{"action":"accept"}`},
-	wire.StatusWaitingInput:    {`{"kind":"clarification","data":{"questions":[{"id":"q","question":"?"}]}}`, `{"answers":{"q":1}}`},
+	wire.StatusWaitingApproval: {
+		`{"kind":"approval","data":{"artifactId":"x","artifactType":"y","title":"t","actions":["accept"]}}`,
+		`{"action":"accept"}`,
+	},
+	wire.StatusWaitingInput: {
+		`{"kind":"clarification","data":{"questions":[{"id":"q","question":"?"}]}}`,
+		`{"answers":{"q":1}}`,
+	},
 	wire.StatusWaitingExternal: {`{"kind":"external-event","data":{"eventType":"e","correlation":{"o":1}}}`, `{"o":1}`},
 }
 
@@ -52,7 +58,10 @@ func begun(t *testing.T, status wire.Status) *rig {
 	case wire.StatusCompleted:
 		r.put(t, subject.End, nil, wire.Draft{Type: wire.EventRunCompleted})
 	case wire.StatusFailed:
-		r.put(t, subject.End, nil, wire.Draft{Type: wire.EventRunFailed, Payload: json.RawMessage(`{"error":{"code":"x","message":"y"}}`)})
+		r.put(t, subject.End, nil, wire.Draft{
+			Type:    wire.EventRunFailed,
+			Payload: json.RawMessage(`{"error":{"code":"x","message":"y"}}`),
+		})
 	}
 	require.NoError(t, err)
 	return r
@@ -121,7 +130,12 @@ func TestTransition_OfWhoeverIsOutside(t *testing.T) {
 		wire.StatusFailed:          {over, over, "failed", gone},
 		wire.StatusCancelled:       {over, over, "cancelled", gone},
 	} {
-		for verb, want := range map[string]string{"pause": want.pause, "resume": want.resume, "cancel": want.cancel, "resolve": want.resolve} {
+		for verb, want := range map[string]string{
+			"pause":   want.pause,
+			"resume":  want.resume,
+			"cancel":  want.cancel,
+			"resolve": want.resolve,
+		} {
 			t.Run(string(from)+": "+verb+" -> "+want, func(t *testing.T) {
 				t.Parallel()
 				r := begun(t, from)
@@ -186,7 +200,11 @@ func TestTransition_ADeliveryMovesNoRunThatHasEnded(t *testing.T) {
 func TestResolve_OfANodeThatHasEnded(t *testing.T) {
 	t.Parallel()
 	r := begun(t, wire.StatusRunning)
-	r.put(t, subject.Step, nil, wire.Draft{Type: wire.EventNodeFailed, NodeID: "gate", Payload: json.RawMessage(`{"nodeId":"gate","error":{"code":"x","message":"y"}}`)})
+	r.put(t, subject.Step, nil, wire.Draft{
+		Type:    wire.EventNodeFailed,
+		NodeID:  "gate",
+		Payload: json.RawMessage(`{"nodeId":"gate","error":{"code":"x","message":"y"}}`),
+	})
 	err := outside["resolve"](t, r.exec, wire.StatusRunning)
 	require.Equal(t, fault.InterruptGone, fault.CodeOf(err))
 	require.NotContains(t, r.types(t), "interrupt.resolved")

@@ -24,7 +24,12 @@ type AuditLog interface {
 // the entry is durable, so every acknowledged action is in the log.
 func (s *Service) recordAudit(ctx context.Context, action, target string, details map[string]any) error {
 	p := auth.From(ctx)
-	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{Action: action, Actor: p.KeyID, Target: target, Details: details})
+	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{
+		Action:  action,
+		Actor:   p.KeyID,
+		Target:  target,
+		Details: details,
+	})
 }
 
 // recordAttempt records that a caller answers an interrupt, before the answer takes effect.
@@ -68,7 +73,11 @@ func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInt
 	entry := interruptEntry("interrupt.answered", req, details)
 	st := res.GetStanding()
 	if role := st.GetOverride(); role != "" {
-		overrode := interruptEntry("approval.overridden", req, map[string]any{"outcome": res.GetOutcome(), "role": role, "reason": reason})
+		overrode := interruptEntry("approval.overridden", req, map[string]any{
+			"outcome": res.GetOutcome(),
+			"role":    role,
+			"reason":  reason,
+		})
 		if err := s.deps.Recorder.Record(ctx, req.GetTenant(), overrode); err != nil {
 			return err
 		}

@@ -197,7 +197,12 @@ const maxStreams = 2
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{dispatcher: &dispatcher{workflows: map[string]string{}}, log: &eventLog{}, acceptor: &acceptor{}, records: memory.New()}
+	r := &rig{
+		dispatcher: &dispatcher{workflows: map[string]string{}},
+		log:        &eventLog{},
+		acceptor:   &acceptor{},
+		records:    memory.New(),
+	}
 	clock := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	r.Service = engine.New(engine.Config{
 		RunKey:       []byte("0123456789abcdef0123456789abcdef"),

@@ -73,9 +73,16 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 // runSummary converts a row of the run list. A blocked run is not stalled.
 func (s *Service) runSummary(r *eventlogv1.RunSummary, b blocked) *hostv1.RunSummary {
 	out := &hostv1.RunSummary{
-		RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
-		StartedAt: stringOrNil(r.GetStartedAt()), CompletedAt: stringOrNil(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: stringOrNil(r.GetErrorCode()),
-		LastEventAt: stringOrNil(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
+		RunId:        r.GetRunId(),
+		WorkflowId:   r.GetWorkflowId(),
+		Status:       r.GetStatus(),
+		CreatedAt:    r.GetCreatedAt(),
+		StartedAt:    stringOrNil(r.GetStartedAt()),
+		CompletedAt:  stringOrNil(r.GetCompletedAt()),
+		Tags:         r.GetTags(),
+		ErrorCode:    stringOrNil(r.GetErrorCode()),
+		LastEventAt:  stringOrNil(r.GetLastEventAt()),
+		LastSequence: r.GetLastSequence(),
 	}
 	out.Waits, out.Quarantine = runWait(r.GetWaits(), b.limit), b.quarantine
 	if stalls, ok := s.stallsAt(r.GetWaits(), r.GetLastEventAt()); ok && !b.any() {
@@ -91,7 +98,12 @@ func runWait(w *eventlogv1.RunWait, limit *hostv1.RunLimit) *hostv1.RunWait {
 		return nil
 	}
 	out := &hostv1.RunWait{
-		For: w.GetFor(), NodeId: stringOrNil(w.GetNodeId()), Since: stringOrNil(w.GetSince()), DueAt: stringOrNil(w.GetDueAt()), HeldBy: stringOrNil(w.GetHeldBy()), Limit: limit,
+		For:    w.GetFor(),
+		NodeId: stringOrNil(w.GetNodeId()),
+		Since:  stringOrNil(w.GetSince()),
+		DueAt:  stringOrNil(w.GetDueAt()),
+		HeldBy: stringOrNil(w.GetHeldBy()),
+		Limit:  limit,
 	}
 	if w.GetAttempt() > 0 {
 		out.Attempt = &w.Attempt

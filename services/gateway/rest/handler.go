@@ -92,7 +92,13 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, d.Events},
 		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, d.Watch},
 	}
-	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+	return &Handler{
+		cfg:     cfg,
+		deps:    d,
+		grpc:    mux,
+		streams: streams,
+		rates:   admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock),
+	}, nil
 }
 
 // ServeHTTP answers a request.

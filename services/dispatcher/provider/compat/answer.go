@@ -107,7 +107,13 @@ func (a *answer) finish() (provider.Result, error) {
 	if a.finishReason == "" {
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
 	}
-	r := provider.Result{RawStop: a.finishReason, Stop: a.stopClass(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
+	r := provider.Result{
+		RawStop:     a.finishReason,
+		Stop:        a.stopClass(),
+		RefusalText: a.refusal.String(),
+		Media:       a.sound.media(),
+		Usage:       a.usage,
+	}
 	if r.RefusalText != "" { // the finish reason is "stop" in this case
 		r.Stop = provider.StopRefused
 	}

@@ -154,8 +154,11 @@ func chunkOf(own openai.ChatCompletionChunk) chunk {
 	}
 	for _, o := range own.Choices {
 		d := delta{
-			Content: o.Delta.Content, Refusal: o.Delta.Refusal, Audio: audioPiece{Data: o.Delta.Audio.Data, Transcript: o.Delta.Audio.Transcript},
-			ReasoningContent: extra(o.Delta, "reasoning_content"), Reasoning: extra(o.Delta, "reasoning"),
+			Content:          o.Delta.Content,
+			Refusal:          o.Delta.Refusal,
+			Audio:            audioPiece{Data: o.Delta.Audio.Data, Transcript: o.Delta.Audio.Transcript},
+			ReasoningContent: extra(o.Delta, "reasoning_content"),
+			Reasoning:        extra(o.Delta, "reasoning"),
 		}
 		for _, t := range o.Delta.ToolCalls {
 			p := toolPiece{Index: t.Index, ID: t.ID}

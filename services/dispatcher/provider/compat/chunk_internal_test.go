@@ -70,17 +70,21 @@ func ofSDK(piece string) (chunk, error) {
 }
 
 var samples = []string{
-	`{"model":nul"abc"}`, `{"choices":[{"delta":n{"content":"x"}}]}`, `{}`, `[]`, `"x"`, `7`, `null`, `{`, "{\"choices\":[{\"delta\":{\"content\":\"\xe2\x82\"}}]}",
+	`{"model":nul"abc"}`, `{"choices":[{"delta":n{"content":"x"}}]}`, `{}`, `[]`, `"x"`, `7`, `null`,
+	`{`, "{\"choices\":[{\"delta\":{\"content\":\"\xe2\x82\"}}]}",
 	`{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"finish_reason":null}],"usage":null}`,
 	`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":5},"finish_reason":"stop"}]}`,
 	`{"choices":[{"index":"1","delta":{"content":"a"},"finish_reason":["stop"]},{"index":1.0,"delta":{}}]}`,
 	`{"choices":[{"delta":{"tool_calls":[{"index":1.0,"id":7,"function":{"name":"f","arguments":{"a":1}}},{"index":"1"},{"index":2e0}]}}]}`,
 	`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
-	`{"choices":[{"index":0,"delta":{"audio":{"data":"AA==","transcript":7}}}]}`, `{"choices":[{"delta":{"audio":"x","reasoning_content":"why"}}]}`,
+	`{"choices":[{"index":0,"delta":{"audio":{"data":"AA==","transcript":7}}}]}`,
+	`{"choices":[{"delta":{"audio":"x","reasoning_content":"why"}}]}`,
 	`{"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":1}},"choices":[]}`,
-	`{"usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":-1}}`, `{"usage":[]}`, `{"usage":0}`, `{"usage":""}`, `{"usage":false}`,
+	`{"usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":-1}}`, `{"usage":[]}`,
+	`{"usage":0}`, `{"usage":""}`, `{"usage":false}`,
 	`{"choices":{}}`, `{"choices":[7,null]}`, `{"model":7,"choices":null}`,
-	`{"error":{"code":429}}`, `{"error":null,"model":"m"}`, `{"error":"no","model":7}`, `{"error":null,"model":7}`,
+	`{"error":{"code":429}}`, `{"error":null,"model":"m"}`, `{"error":"no","model":7}`,
+	`{"error":null,"model":7}`,
 }
 
 func FuzzChunk(f *testing.F) {

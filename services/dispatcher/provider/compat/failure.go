@@ -57,19 +57,35 @@ func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Er
 func (p *Provider) byStatus(req provider.Request, api *openai.Error) *provider.Error {
 	switch status := api.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req)}
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
+		}
 	case status == http.StatusNotFound || status == http.StatusBadRequest && api.Param == "model":
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
+		}
 	case status == http.StatusTooManyRequests || status == http.StatusPaymentRequired:
 		return quota(status, api.Code)
 	case status == http.StatusRequestEntityTooLarge || api.Code == "context_length_exceeded" || api.Code == "string_above_max_length":
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server failed with status " + strconv.Itoa(status), Retryable: true}
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server failed with status " + strconv.Itoa(status),
+			Retryable: true,
+		}
 	case aboutSchema(api):
-		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema"}
+		return &provider.Error{
+			Code:    provider.CodeSchemaInvalid,
+			Message: "the model's server does not accept the response schema",
+		}
 	default:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(api.Param)}
+		return &provider.Error{
+			Code:    provider.CodeInvalidRequest,
+			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(api.Param),
+		}
 	}
 }
 
@@ -83,7 +99,10 @@ func aboutSchema(api *openai.Error) bool {
 // memberHint names the request member of an error if the author can set it. Any other name is the
 // server's text.
 func memberHint(member string) string {
-	named := []string{"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort", "modalities", "audio", "messages"}
+	named := []string{
+		"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort",
+		"modalities", "audio", "messages",
+	}
 	if !slices.Contains(named, member) {
 		return ""
 	}
@@ -92,7 +111,12 @@ func memberHint(member string) string {
 
 // quota distinguishes a temporary rate limit from an exhausted account.
 func quota(status int, code string) *provider.Error {
-	e := &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
+	e := &provider.Error{
+		Code:      provider.CodeQuota,
+		Message:   "the model's server refused for its rate limit",
+		Retryable: true,
+		Capacity:  true,
+	}
 	if status == http.StatusPaymentRequired || code == "insufficient_quota" || code == "billing_hard_limit_reached" {
 		e.Message, e.Retryable, e.Capacity = "the account at the model's server is used up", false, false
 	}
@@ -100,7 +124,10 @@ func quota(status int, code string) *provider.Error {
 }
 
 // overloads are the error codes of overloaded servers.
-var overloads = []string{"server_overloaded", "engine_overloaded", "model_overloaded", "overloaded_error", "overloaded", "slow_down", "503", "529"}
+var overloads = []string{
+	"server_overloaded", "engine_overloaded", "model_overloaded", "overloaded_error", "overloaded",
+	"slow_down", "503", "529",
+}
 
 // streamError maps an error event of the stream and returns its code.
 func streamError(event *ssestream.StreamError) (string, *provider.Error) {
@@ -112,13 +139,21 @@ func streamError(event *ssestream.StreamError) (string, *provider.Error) {
 	_ = json.Unmarshal(event.Event.Data, &body) // unreadable counts as unknown
 	code := fmt.Sprint(body.Error.Code)
 	if slices.Contains(overloads, code) {
-		return code, &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
+		return code, &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server is overloaded",
+			Retryable: true,
+			Capacity:  true,
+		}
 	}
 	switch code {
 	case "rate_limit_exceeded", "insufficient_quota", "billing_hard_limit_reached", "429":
 		return code, quota(http.StatusTooManyRequests, code)
 	case "context_length_exceeded":
-		return code, &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
+		return code, &provider.Error{
+			Code:    provider.CodeContentTooLong,
+			Message: "prompt and answer are longer than the model takes",
+		}
 	default:
 		return code, outbound.NewTransportError(nil)
 	}

@@ -48,7 +48,11 @@ func reasonOf(finish string, stop provider.StopClass) string {
 func usageOf(u usage) provider.Usage {
 	n := func(v int64) int { return int(max(v, 0)) }
 	return provider.Usage{
-		InputTokens: n(u.PromptTokens), OutputTokens: n(u.CompletionTokens), TotalTokens: n(u.TotalTokens),
-		CacheReadTokens: n(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: n(u.PromptTokensDetails.CacheWriteTokens), Known: true,
+		InputTokens:      n(u.PromptTokens),
+		OutputTokens:     n(u.CompletionTokens),
+		TotalTokens:      n(u.TotalTokens),
+		CacheReadTokens:  n(u.PromptTokensDetails.CachedTokens),
+		CacheWriteTokens: n(u.PromptTokensDetails.CacheWriteTokens),
+		Known:            true,
 	}
 }

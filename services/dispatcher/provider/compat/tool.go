@@ -19,7 +19,10 @@ const maxToolCalls = 128
 // addToolCall adds a fragment of a tool call. Id and name are in the first fragment.
 func (a *answer) addToolCall(t toolPiece) error {
 	if t.Index < 0 || t.Index >= maxToolCalls {
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
+		return &provider.Error{
+			Code:    provider.CodeUnavailable,
+			Message: "the model's server sent a tool call out of any order",
+		}
 	}
 	for len(a.calls) <= int(t.Index) {
 		a.calls = append(a.calls, &toolCall{})
