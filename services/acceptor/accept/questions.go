@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
@@ -72,7 +71,7 @@ func (q question) checkSchema() *Detail {
 }
 
 // bounds are the keywords of a lower and an upper limit.
-var bounds = [][2]string{
+var bounds = [][2]string{ //nolint:gochecknoglobals // a constant
 	{"minimum", "maximum"},
 	{"minLength", "maxLength"},
 	{"minItems", "maxItems"},
@@ -81,10 +80,10 @@ var bounds = [][2]string{
 }
 
 // plainValues are keywords whose values are not schemas.
-var plainValues = []string{"enum", "const", "default", "examples"}
+var plainValues = []string{"enum", "const", "default", "examples"} //nolint:gochecknoglobals // a constant
 
 // schemasByName are keywords whose values are objects of schemas.
-var schemasByName = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+var schemasByName = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"} //nolint:gochecknoglobals // a constant
 
 // findContradiction finds a part of a schema that rejects every value by itself: a lower limit above
 // the upper one, or the negation of a schema that accepts everything. It returns its path.
@@ -139,5 +138,3 @@ func findInNamed(at string, part json.RawMessage) (path string, found bool) {
 	}
 	return "", false
 }
-
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
