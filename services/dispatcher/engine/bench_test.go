@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// BenchmarkExecute_NoopRun is a run of one node that does nothing, without the disk.
+// BenchmarkExecute_NoopRun executes a run of one no-op node, without a disk.
 func BenchmarkExecute_NoopRun(b *testing.B) {
 	log := memory.New()
 	x := engine.New(engine.Config{

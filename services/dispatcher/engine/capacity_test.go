@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// A run whose model has no capacity sleeps, without a session. Another process goes on after
-// the recorded pause, and knows how often the node has waited.
+// A run whose model has no capacity waits without a session. Another process continues after the
+// recorded pause and counts the node's waits on.
 func TestCapacity_TheRunSleepsAndAnotherProcessGoesOn(t *testing.T) {
 	t.Parallel()
 	var waits []int

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// slowDefinitions are found once open is closed.
+// slowDefinitions returns definitions once open is closed.
 type slowDefinitions struct {
 	oneDefinition
 	open chan struct{}
@@ -34,11 +34,11 @@ func (s slowDefinitions) ByDigest(ctx context.Context, digest string) (*definiti
 	}
 }
 
-// owned is a run of one call that two dispatchers are handed, by two frames.
+// owned is a run of one call, delivered to two dispatchers by two frames.
 type owned struct {
 	*rig
 	peers      *peers
-	open       chan struct{} // closed: the first dispatcher finds definitions
+	open       chan struct{} // closed once the first dispatcher finds definitions
 	outcome    chan model.Result
 	calls      []string
 	start      runlog.Delivery // of the frame at 1
@@ -96,7 +96,7 @@ func (o *owned) take(t *testing.T) runlog.Delivery {
 	return d
 }
 
-// executes has the first dispatcher execute the run for a delivery.
+// executes makes the first dispatcher execute the run for a delivery.
 func (o *owned) executes(t *testing.T, d runlog.Delivery) {
 	t.Helper()
 	o.firstEnded = &noted{Delivery: d}
@@ -104,7 +104,7 @@ func (o *owned) executes(t *testing.T, d runlog.Delivery) {
 	synctest.Wait()
 }
 
-// handed gives the second dispatcher a delivery and returns how it ended it.
+// handed passes a delivery to the second dispatcher and returns how it ended it.
 func (o *owned) handed(t *testing.T, d runlog.Delivery) (ended string) {
 	t.Helper()
 	n := &noted{Delivery: seenBefore{d}}
@@ -112,14 +112,14 @@ func (o *owned) handed(t *testing.T, d runlog.Delivery) (ended string) {
 	return n.ended
 }
 
-// kill ends the first dispatcher: nothing is appended or ended there any more.
+// kill ends the first dispatcher: it appends nothing more and ends no delivery.
 func (o *owned) kill() {
 	o.dead.Store(o.first.Process(), true)
 	o.first.LeaseLost()
 	<-o.done
 }
 
-// drained has the second dispatcher execute what is in the queue, and returns how the run ended.
+// drained makes the second dispatcher execute the queue, and returns the run's status.
 func (o *owned) drained(t *testing.T) wire.Status {
 	t.Helper()
 	for waiting, _ := o.log.Backlog(); waiting > 0; waiting, _ = o.log.Backlog() {
@@ -129,8 +129,8 @@ func (o *owned) drained(t *testing.T) wire.Status {
 	return st.Status
 }
 
-// A delivery of a run that another dispatcher executes is ended once for all if that one knows its
-// frame, or will, and executes the run for another. Its own delivery stays: it ends it.
+// A delivery can be ended if the owner knows its frame, or will read it, and executes the run under
+// another delivery. The owner ends its own delivery itself.
 func TestExecute_EndsADeliveryThatTheOwnerCovers(t *testing.T) {
 	t.Parallel()
 	later := func(t *testing.T, o *owned) runlog.Delivery {
@@ -185,8 +185,8 @@ func TestExecute_EndsADeliveryThatTheOwnerCovers(t *testing.T) {
 	}
 }
 
-// A run whose owner dies, or fails, right after it covered another delivery is in the queue by the
-// owner's own delivery, and by what is appended for a dead owner.
+// If the owner dies or fails right after it covered another delivery, the run is still in the
+// queue: by the owner's own delivery, and by the wake frame for a dead owner's runs.
 func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(t *testing.T, o *owned){
@@ -198,7 +198,7 @@ func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 		"killed, and its runs are put back": func(t *testing.T, o *owned) {
 			t.Helper()
 			o.kill()
-			require.NoError(t, o.firstEnded.Ack(), "its delivery does not help")
+			require.NoError(t, o.firstEnded.Ack(), "the owner's own delivery is not ended")
 			require.NoError(t, o.exec.Requeue(t.Context(), theRun, time.Time{}))
 		},
 		"failed": func(t *testing.T, o *owned) {
@@ -242,7 +242,7 @@ func TestExecute_ARunGoesOnThoughADispatcherDiesBeforeItsClaim(t *testing.T) {
 	})
 }
 
-// A quarantined run of a dead dispatcher is left alone until an operator puts it back, and any
+// A quarantined run of a dead dispatcher stays quarantined until an operator readmits it. Any
 // dispatcher executes it then.
 func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 		require.Len(t, o.log.Frames(), before)
 
 		w.err = runlog.ErrUnavailable
-		require.ErrorIs(t, second.Requeue(t.Context(), theRun, time.Time{}), runlog.ErrUnavailable, "it is tried again")
+		require.ErrorIs(t, second.Requeue(t.Context(), theRun, time.Time{}), runlog.ErrUnavailable, "it is delivered again")
 		w.err, w.runs = nil, nil
 		back, err := o.exec.Readmit(t.Context(), theRun)
 		require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestExecute_ARunOfPureNodesIsTwoFrames(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, st.Status)
 	require.Len(t, frames, 2)
 	require.Equal(t, subject.End, frames[1].Kind)
-	require.Zero(t, r.red.calls.Load(), "ids and numbers cannot hold a secret")
+	require.Zero(t, r.red.calls.Load(), "ids and numbers contain no secret")
 }
 
 func TestExecute_NothingIsAppendedWithoutTheRedactor(t *testing.T) {
@@ -47,7 +47,7 @@ func TestExecute_NothingIsAppendedWithoutTheRedactor(t *testing.T) {
 	_, frames := r.state(t)
 	require.Len(t, frames, 1)
 	r.red.down.Store(false)
-	r.next(t) // handed out again
+	r.next(t) // delivered again
 	st, _ := r.state(t)
 	require.Equal(t, wire.StatusFailed, st.Status)
 }
@@ -90,8 +90,8 @@ func TestExecute_EffectsAppendThroughTheOneWriter(t *testing.T) {
 	require.Equal(t, 1+2+10+2+1, st.Next)
 }
 
-// A second dispatcher has taken the run while the first was busy: the first
-// must not write another event, and must not run its effect to an end.
+// A second dispatcher took the run over while the first was executing an effect. The first must not
+// append another event, and must not complete its effect.
 func TestExecute_AStaleExecutorIsFenced(t *testing.T) {
 	t.Parallel()
 	started, stolen := make(chan struct{}), make(chan struct{})
@@ -119,7 +119,7 @@ func TestExecute_AStaleExecutorIsFenced(t *testing.T) {
 	require.Equal(t, wire.StatusCancelled, st.Status)
 }
 
-// hanging is a run whose model has been asked and does not answer; done ends with its session.
+// hanging is a run whose model call does not return; done is closed with its session.
 func hanging(t *testing.T) (r *rig, done <-chan struct{}) {
 	t.Helper()
 	started := make(chan struct{})
@@ -143,7 +143,7 @@ func TestCancel_AbortsARunningEffectAndIsFinal(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, already)
 	require.Equal(t, wire.StatusCancelled, st.Status)
-	<-done // the effect was ended, not waited out
+	<-done // the effect was cancelled
 
 	st, already, err = r.exec.Cancel(t.Context(), "acme", "run_1", "again", "key")
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestCancel_OfAPendingRunStillStartsAtSequenceZero(t *testing.T) {
 	r.create(t)
 	_, _, err := r.exec.Cancel(t.Context(), "acme", "run_1", "", "key")
 	require.NoError(t, err)
-	r.next(t) // the queue still hands the start frame out; nothing is left to do
+	r.next(t) // the queue still delivers the start frame
 	_, frames := r.state(t)
 	require.Len(t, frames, 2)
 	require.Equal(t, []wire.EventType{wire.EventRunStarted, wire.EventRunCancelled}, frames[1].Types)
@@ -178,7 +178,7 @@ func TestExecute_ASleepingRunHoldsNoExecutorAndWakes(t *testing.T) {
 	r.next(t)
 	st, frames := r.state(t)
 	require.Equal(t, wire.StatusRunning, st.Status)
-	require.Len(t, r.sleep, 1, "handed to the waker")
+	require.Len(t, r.sleep, 1, "its timer is registered")
 	require.Eventually(t, func() bool { return time.Now().After(r.sleep[0]) }, time.Second, time.Millisecond)
 	head := frames[len(frames)-1].Head()
 	require.NoError(t, r.exec.Wake(t.Context(), theRun, head))
@@ -219,11 +219,11 @@ func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {
 	r.next(t)
 	require.False(t, wakeLost(t, r.exec, theRun))
 	_, frames := r.state(t)
-	require.Len(t, frames, 2, "no wake frame was added")
+	require.Len(t, frames, 2, "no wake frame was appended")
 }
 
-// Woken too early, by an index that lags or a clock that runs ahead, a run sleeps on
-// behind its wake frame. Whoever watched over it then may be lost as well.
+// A run woken too early, by a lagging index or a fast clock, waits again after its wake frame. The
+// dispatcher that has its timer may die, too.
 func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
@@ -235,7 +235,7 @@ func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	require.False(t, wakeLost(t, r.exec, theRun))
 	_, frames = r.state(t)
 	require.Len(t, frames, 3, "it has just been woken")
-	r.next(t) // sees it asleep, and is lost
+	r.next(t) // finds it waiting, and dies
 
 	r.ahead.Store(int64(10 * lease))
 	require.True(t, wakeLost(t, r.exec, theRun))
@@ -244,8 +244,8 @@ func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	require.Equal(t, subject.Wake, frames[3].Kind)
 }
 
-// Who was silent for a lease may hold a delivery that is somebody else's by now: the
-// queue hands the run out again, should it be nobody's.
+// A dispatcher without an extension for AckWait does not end its delivery: the queue may have
+// delivered the run to another one.
 func TestExecute_ASilentHolderDoesNotEndTheDelivery(t *testing.T) {
 	t.Parallel()
 	for silence, held := range map[time.Duration]int{0: 0, time.Minute: 1} {
@@ -297,11 +297,11 @@ func TestExecute_ADuplicateHandOutDoesNothingTwice(t *testing.T) {
 	d, err := r.log.Next(ctx)
 	require.NoError(t, err)
 	r.exec.Execute(t.Context(), d)
-	// The same frame once more, and not even marked as handed out before.
+	// the same frame again, not marked as redelivered
 	r.exec.Execute(t.Context(), again{d.Frame()})
 	require.Equal(t, int32(1), asked.Load())
 	st, _ := r.state(t)
 	require.Equal(t, wire.StatusCompleted, st.Status)
 }
 
-// again hands a frame out that was handed out before.
+// again delivers a frame that was delivered before.

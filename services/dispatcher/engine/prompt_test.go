@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Whoever takes a run over finds the composition of the running attempt in the log.
+// The next dispatcher finds the composition of the running attempt in the log.
 func TestExecute_TheNextExecutorKnowsThePromptThatIsInTheLog(t *testing.T) {
 	t.Parallel()
 	var tasks []model.Task
@@ -38,7 +38,7 @@ func TestExecute_TheNextExecutorKnowsThePromptThatIsInTheLog(t *testing.T) {
 	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(asks))
 	r.create(t)
 	r.next(t)
-	r.next(t) // handed out again
+	r.next(t) // delivered again
 	require.Len(t, tasks, 2)
 	require.Equal(t, "wf", tasks[0].WorkflowID)
 	require.Nil(t, tasks[0].Composed)

@@ -34,7 +34,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// oneDefinition answers with the same document whatever the digest.
+// oneDefinition returns the same definition for any digest.
 type oneDefinition struct{ entry *definition.Entry }
 
 func (o oneDefinition) ByDigest(context.Context, string) (*definition.Entry, error) {
@@ -60,7 +60,7 @@ type redactor struct {
 	secret string
 	down   atomic.Bool
 	calls  atomic.Int32
-	// most is from where on it refuses documents, and refusal how; 0: it takes all.
+	// most is the size from which documents are rejected with refusal; 0 accepts all.
 	most    int
 	refusal *fault.Error
 }
@@ -97,7 +97,7 @@ func (noAcceptor) Accept(context.Context, subject.Run, frame.Head, wire.Trust, m
 	return engine.Accepted{}, errors.New("not expected")
 }
 
-// acceptor is one that takes everything, as a function.
+// acceptor is an engine.Acceptor as a function.
 type acceptor func(ctx context.Context, r subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error)
 
 func (a acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, _ wire.Trust, req model.AcceptRequest) (engine.Accepted, error) {
@@ -114,8 +114,8 @@ type rig struct {
 	forgotten []string
 	// said receives the log of executors created from here on; nil disables it.
 	said io.Writer
-	// count is told what executors do that are made from here on; nil: nobody is. They are
-	// made of these.
+	// count counts the work of executors created from here on; nil disables it. defs and models are
+	// their collaborators.
 	count  *tally
 	defs   engine.Definitions
 	models engine.Models
@@ -123,20 +123,20 @@ type rig struct {
 	begins *queuetime.Meter
 	// quarantine receives runs of executors created from here on; nil disables it.
 	quarantine engine.Quarantine
-	// hold is how long executors hold results that are made from here on.
+	// hold is Config.HoldResults of executors created from here on.
 	hold time.Duration
-	// alive gives each executor a process id with a lease that is held until the process is in dead.
-	// peers connects the executors; nil disconnects them.
+	// alive gives each executor a process id with a lease that is held until the process is in
+	// dead. peers connects the executors; nil disconnects them.
 	alive bool
 	dead  sync.Map
 	peers engine.Peers
-	// snapshots keeps those of executors that are made from here on; nil disables them.
+	// snapshots is used by executors created from here on; nil disables snapshots.
 	snapshots *snapshot.Keeper
-	// cleartext is the store of executors created from here on; nil: no store.
+	// cleartext is the store of executors created from here on; nil means no store.
 	cleartext engine.CleartextStore
-	// moreTypes are further ones, of executors that are made from here on.
+	// moreTypes are additional node types of executors created from here on.
 	moreTypes node.Catalog
-	// ahead is how far the rig's clock is before the wall's.
+	// ahead is added to the wall clock.
 	ahead atomic.Int64
 }
 
@@ -147,7 +147,7 @@ func newRig(t *testing.T, defs engine.Definitions, m engine.Models) *rig {
 	return r
 }
 
-// executor is one of a process of its own.
+// executor returns the executor of a new process.
 func (r *rig) executor(defs engine.Definitions, m engine.Models) *engine.Executor {
 	return r.executorOn(r.log, defs, m)
 }
@@ -213,7 +213,7 @@ func (r *rig) create(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// next executes the next handed-out run.
+// next executes the next delivered run.
 func (r *rig) next(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -21,12 +21,12 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// vault is a redactor that forgets, and refuses for a run that it does not know.
+// vault is a redactor that can lose its registrations, and rejects unregistered runs.
 type vault struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	known  map[string]bool
 	opened int
-	// before is called before a run is registered; nil: nothing is.
+	// before is called before a run is registered; nil disables it.
 	before func()
 }
 
@@ -57,14 +57,14 @@ func (v *vault) Redact(_ context.Context, tenant, runID string, registered bool,
 	return docs, false, nil
 }
 
-// restart loses what was registered.
+// restart loses all registrations.
 func (v *vault) restart() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.known)
 }
 
-// keeper is a redactor and what it is told.
+// keeper is a redactor with its registrations.
 type keeper interface {
 	engine.Redactor
 	engine.Secrets
@@ -113,9 +113,8 @@ func handOut(t *testing.T, x *engine.Executor, log *memory.Log) wire.Status {
 	return st.Status
 }
 
-// A redactor that loses its memory while the run's model is asked lets nothing of the
-// answer through; the next session tells it the keys again (OpenWOP envelope contract
-// §11, registry).
+// A redactor that restarts during a model call rejects the call's answer. The next session
+// registers the run's keys again (OpenWOP envelope contract §11, registry).
 func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
@@ -133,11 +132,11 @@ func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 	require.Equal(t, wire.StatusRunning, handOut(t, x, log), "its answer is not recorded")
 	require.Equal(t, wire.StatusCompleted, handOut(t, x, log))
 	require.Equal(t, 2, v.opened)
-	require.Empty(t, v.known, "the keys die with the run")
+	require.Empty(t, v.known, "the end of the run unregisters its keys")
 }
 
-// A run that ends while it is being cancelled has its keys registered once more, after
-// whoever ended it had them forgotten.
+// A run ends while a cancellation is in progress. The cancellation registers the run's keys again,
+// after the end unregistered them, and must unregister them.
 func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
@@ -151,7 +150,7 @@ func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
 		_, err := log.Append(t.Context(), end, start.Pos)
 		require.NoError(t, err)
 	}
-	st, already, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "somebody")
+	st, already, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "key")
 	require.NoError(t, err)
 	require.True(t, already)
 	require.Equal(t, wire.StatusCompleted, st.Status)
@@ -163,7 +162,7 @@ func TestCancel_ForgetsTheRunsKeys(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
 	x, _ := withKeys(t, v, nil)
-	st, _, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "somebody")
+	st, _, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "key")
 	require.NoError(t, err)
 	require.Equal(t, wire.StatusCancelled, st.Status)
 	require.Equal(t, 1, v.opened)
