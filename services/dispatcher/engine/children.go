@@ -32,7 +32,8 @@ func (e *Executor) spawnFunc(parent *wire.RunRecord, effect machine.Effect) effe
 func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect machine.Effect) model.Result {
 	switch {
 	case parent.Replays():
-		return failedResult(fault.New(fault.CapabilityNotProvided, "a replay starts no runs: the log it follows has nothing recorded of this one"))
+		return failedResult(fault.New(fault.CapabilityNotProvided,
+			"a replay starts no runs: the log it follows has nothing recorded of this one"))
 	case e.deps.Children == nil:
 		return failedResult(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
 	}
@@ -56,9 +57,11 @@ func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect mac
 	case ctx.Err() != nil, code == fault.ServiceUnavailable, code == fault.InternalError:
 		return model.Result{Interrupted: fmt.Errorf("start child run %s: %w", c.RunID, err)}
 	case code == fault.WorkflowNotFound:
-		return failedResult(fault.New(fault.UnknownChildWorkflow, "/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
+		return failedResult(fault.New(fault.UnknownChildWorkflow,
+			"/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
 	case code == fault.PayloadTooLarge:
-		return failedResult(fault.New(fault.ContentTooLong, "/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
+		return failedResult(fault.New(fault.ContentTooLong,
+			"/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
 	default:
 		return failedResult(err)
 	}
@@ -147,13 +150,16 @@ func isSameWait(a, b *runstate.Wait) bool {
 func (e *Executor) sendReport(ctx context.Context, st *runstate.State) (report *machine.Report, err error) {
 	report, err = e.sendReportOf(ctx, st, machine.ReportOf)
 	if runlog.IsPermanent(err) {
-		e.deps.Logger.Warn("child's outputs left out: they exceed a limit of the parent's log", "run_id", st.Record.RunID, "error", err)
+		e.deps.Logger.Warn("child's outputs left out: they exceed a limit of the parent's log",
+			"run_id", st.Record.RunID, "error", err)
 		report, err = e.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
 	}
 	return report, err
 }
 
-func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (report *machine.Report, err error) {
+func (e *Executor) sendReportOf(
+	ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report,
+) (report *machine.Report, err error) {
 	p := st.Record.Parent
 	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {

@@ -335,7 +335,9 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 
 // loadForDelivery uses a start frame that is delivered for the first time as the whole log; the
 // first append proves that. Other deliveries read the log.
-func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
+func (e *Executor) loadForDelivery(
+	ctx context.Context, d runlog.Delivery, again bool,
+) (*runstate.State, frame.Head, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && !d.Redelivered() && !again {
 		rec, err := f.Record()
@@ -355,7 +357,8 @@ func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again
 	}
 	st, head, err := load(ctx, f.Run)
 	if err == nil && head.Pos < f.Pos { // a server of a cluster may lag behind the one that delivered the frame
-		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d", runlog.ErrUnavailable, head.Pos, f.Pos)
+		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d",
+			runlog.ErrUnavailable, head.Pos, f.Pos)
 	}
 	return st, head, err
 }

@@ -25,7 +25,9 @@ const (
 // copyHistory appends the source's events up to the fork point, with ids of the fork. After a crash
 // the next dispatcher continues at the end of the log. The events were redacted when the source
 // recorded them.
-func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
+func (e *Executor) copyHistory(
+	ctx context.Context, st *runstate.State, head frame.Head,
+) (*runstate.State, frame.Head, error) {
 	rec := st.Record
 	if head.Next >= rec.Copied() {
 		return st, head, nil

@@ -146,7 +146,8 @@ func (e *Executor) announce(r subject.Run, o frame.Ownership) {
 	select {
 	case e.announcements <- announcement{r.RunID, o.Owner}:
 	default:
-		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait", "run_id", r.RunID, "owner", o.Owner)
+		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait",
+			"run_id", r.RunID, "owner", o.Owner)
 	}
 }
 

@@ -101,7 +101,8 @@ func (s *session) endOversizedRun(ctx context.Context, notBegun []machine.Effect
 	if _, err := s.reloadState(ctx, notBegun); err != nil {
 		return err
 	}
-	s.exec.deps.Logger.Warn("run ended: its next events exceed a limit of the log", "run_id", s.claim.run.RunID, "error", cause)
+	s.exec.deps.Logger.Warn("run ended: its next events exceed a limit of the log",
+		"run_id", s.claim.run.RunID, "error", cause)
 	s.unflushed.overflow()
 	s.machine.EndOversized(s.exec.deps.Clock())
 	return nil
