@@ -372,5 +372,5 @@ func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Pl
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return e.deps.Rules.plan(entry), nil
+	return e.deps.plan(entry), nil
 }
