@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -198,8 +197,8 @@ func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 		"killed, and its runs are put back": func(t *testing.T, o *owned) {
 			t.Helper()
 			o.kill()
-			require.NoError(t, o.firstEnded.Ack(), "the owner's own delivery is not ended")
-			require.NoError(t, o.exec.Requeue(t.Context(), theRun, time.Time{}))
+			require.NoError(t, o.firstEnded.Ack(), "without its delivery, only the wake frame is left")
+			require.NoError(t, o.exec.Requeue(t.Context(), theRun, o.owner(t)))
 		},
 		"failed": func(t *testing.T, o *owned) {
 			t.Helper()
@@ -242,6 +241,34 @@ func TestExecute_ARunGoesOnThoughADispatcherDiesBeforeItsClaim(t *testing.T) {
 	})
 }
 
+// owner returns the owner of the run according to its log.
+func (o *owned) owner(t *testing.T) frame.Ownership {
+	t.Helper()
+	now, err := o.exec.Ownership(t.Context(), theRun)
+	require.NoError(t, err)
+	require.NotEmpty(t, now.Owner)
+	return now
+}
+
+// A run that another dispatcher has taken over gets no frame: the list of a dead dispatcher's runs may
+// be older.
+func TestRequeue_LeavesARunOfAnotherOwnerAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwned(t)
+		close(o.open)
+		o.executes(t, o.wake)
+		require.Equal(t, "ack", o.handed(t, o.start))
+		before := len(o.log.Frames())
+		require.NoError(t, o.exec.Requeue(t.Context(), theRun, frame.Ownership{Owner: "dead", Epoch: 1}))
+		require.Len(t, o.log.Frames(), before)
+		o.kill()
+		require.NoError(t, o.exec.Requeue(t.Context(), theRun, o.owner(t)))
+		require.Len(t, o.log.Frames(), before+1)
+		require.Equal(t, wire.StatusCompleted, o.drained(t))
+	})
+}
+
 // A quarantined run of a dead dispatcher stays quarantined until an operator readmits it. Any
 // dispatcher executes it then.
 func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
@@ -256,11 +283,11 @@ func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 		require.NoError(t, w.Add(t.Context(), theRun, quarantine.Cause{Reason: quarantine.ReasonFailing}))
 		second := o.executor(o.defs, nil)
 		before := len(o.log.Frames())
-		require.NoError(t, second.Requeue(t.Context(), theRun, time.Time{}))
+		require.NoError(t, second.Requeue(t.Context(), theRun, o.owner(t)))
 		require.Len(t, o.log.Frames(), before)
 
 		w.err = runlog.ErrUnavailable
-		require.ErrorIs(t, second.Requeue(t.Context(), theRun, time.Time{}), runlog.ErrUnavailable, "it is delivered again")
+		require.ErrorIs(t, second.Requeue(t.Context(), theRun, o.owner(t)), runlog.ErrUnavailable, "it is retried")
 		w.err, w.runs = nil, nil
 		back, err := o.exec.Readmit(t.Context(), theRun)
 		require.NoError(t, err)

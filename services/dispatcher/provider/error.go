@@ -41,6 +41,9 @@ type Error struct {
 	Capacity bool
 	// Status is the HTTP status of the vendor's response; 0 without one.
 	Status int
+	// Quote is the server's own message in one line, at most a few hundred bytes; empty without one.
+	// It may repeat the prompt, so it is redacted before it is recorded, and not logged.
+	Quote string
 	// RetryAfter is the wait requested by the vendor; 0 for none.
 	RetryAfter time.Duration
 	// Cause is for errors.Is; its text must not be shown.

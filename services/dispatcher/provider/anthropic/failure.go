@@ -23,7 +23,7 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
 	}
-	if errors.Is(err, errEvent) || errors.Is(err, bufio.ErrTooLong) {
+	if errors.Is(err, outbound.ErrTooLong) || errors.Is(err, bufio.ErrTooLong) {
 		return provider.Result{}, &provider.Error{
 			Code:    provider.CodeContentTooLong,
 			Message: "a piece of the answer is longer than an answer may be",

@@ -176,6 +176,7 @@ func answers() map[string]outcome {
 			raw:    "function_call",
 			finish: "tool_calls",
 			stop:   provider.StopUnknown,
+			forced: provider.StopClean,
 			usage:  counted(2),
 		},
 		"unknown": {

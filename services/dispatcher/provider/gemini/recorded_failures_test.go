@@ -224,7 +224,7 @@ var failed = []outcome{
 		name:    "a redirect",
 		reply:   double.Reply{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}},
 		code:    "provider_unavailable",
-		message: "check the address",
+		message: "redirects",
 	},
 	{
 		name:    "no content",
