@@ -87,7 +87,8 @@ func (s *session) acceptorMayAppend(drafts []wire.Draft) bool {
 	if len(drafts) == 0 {
 		return true
 	}
-	return s.machine.State().Record.Masking == "" && !s.machine.IsReplay() &&
+	rec := s.machine.State().Record
+	return rec.Masking == "" && !rec.Replays() &&
 		!slices.ContainsFunc(drafts, func(d wire.Draft) bool { return !d.Type.MayPrecede() || d.CausationID != "" })
 }
 

@@ -139,7 +139,7 @@ func TestCapacity_WaitsCountAgainstTheAttemptsTime(t *testing.T) {
 
 	rec := *record()
 	rec.RunID, rec.Fork = "run_2", &wire.Fork{SourceRunID: record().RunID, Mode: wire.ForkReplay, Head: len(log)}
-	replay := machine.New(plan, limits, runstate.New(&rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+	replay := machine.NewReplay(plan, limits, runstate.New(&rec), machine.NewHistory(*rec.Fork, log, nil))
 	require.Empty(t, replay.Advance(at.Add(time.Hour)))
 	events, _ := replay.Pending()
 	require.Equal(t, facts(log), facts(events))

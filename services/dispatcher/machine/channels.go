@@ -24,7 +24,7 @@ func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.N
 		}
 	}
 	after := map[string]*channel.State{}
-	now = m.writtenAt(id, now)
+	now = m.env.writeTime(now, id)
 	for _, w := range out.Channels {
 		if bad := m.checkWrite(now, id, w, after); bad != nil {
 			return bad
@@ -69,10 +69,13 @@ func (m *Machine) channelState(c *channel.Channel) *channel.State {
 // writeChannels emits the channel writes of a node, and its cost.
 func (m *Machine) writeChannels(now time.Time, id string, out node.Output, trust wire.Trust) {
 	for _, w := range out.Channels {
-		m.emitData(now, wire.EventChannelWritten, id, trust, m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.writtenAt(id, now)))
+		written := m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.env.writeTime(now, id))
+		m.emitData(now, wire.EventChannelWritten, id, trust, written)
 	}
 	if out.Cost != nil {
-		m.emitData(now, wire.EventLogAppended, id, trust, costPayload{Level: "info", Message: "cost recorded", NodeID: id, Fields: out.Cost})
+		m.emitData(now, wire.EventLogAppended, id, trust, costPayload{
+			Level: "info", Message: "cost recorded", NodeID: id, Fields: out.Cost,
+		})
 	}
 }
 

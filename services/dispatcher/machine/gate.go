@@ -51,7 +51,7 @@ func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attemp
 	}
 	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.modelInput(id, t))
 	if d, decided := o.Event(id, active); decided {
-		m.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
+		m.env.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
 	}
 	if o.Route != modelgate.Refuse {
 		return false

@@ -95,7 +95,7 @@ func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	require.Empty(t, m.Advance(at))
 	l.append(m)
-	m = machine.New(p, limits, l.state()).ForExternalChange()
+	m = machine.NewChange(p, limits, l.state())
 	m.Resolve(at, "gate", decide(t, m, "gate", `{"action":"accept"}`))
 	m.Advance(at)
 	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())

@@ -61,9 +61,6 @@ func (m *Machine) openInterrupt(now time.Time, at interrupt.Origin, r interrupt.
 
 // suspendAsking suspends the first node whose model asked a question and whose effect has ended.
 func (m *Machine) suspendAsking(now time.Time) bool {
-	if m.external {
-		return false
-	}
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]
@@ -81,7 +78,9 @@ func (m *Machine) Suspend(now time.Time, id string) bool {
 	if q == nil || n.Status != runstate.NodeRunning && n.Status != runstate.NodeStopped {
 		return false
 	}
-	m.emitData(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key})
+	m.emitData(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{
+		NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key,
+	})
 	return true
 }
 
@@ -109,7 +108,7 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 			m.Emit(now, e)
 		}
 	}
-	m.wakeNeeded = true
+	m.pending.wake = true
 	switch n := m.st.Nodes[id]; {
 	case d.Failure != nil:
 		m.failNode(now, id, d.Failure, n.Attempt, d.Trust)

@@ -50,7 +50,7 @@ func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
 	require.Empty(t, m.Advance(at))
 	log := appended(m)
 
-	m = refolded(t, g, log).ForExternalChange()
+	m = machine.NewChange(g.plan(t), limits, refolded(t, g, log).State())
 	m.Resolve(at, "a", decide(t, m, "a", `{"answers":{"q":1}}`))
 	require.Equal(t, "interrupt.resolved@a clarification.resolved@a", strings.Join(names(m), " "), "there is another question")
 	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
@@ -255,7 +255,7 @@ func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 			fork := record(func(r *wire.RunRecord) {
 				r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(source)}
 			})
-			again := machine.New(g.plan(t), limits, runstate.New(fork)).WithReplayHistory(machine.NewHistory(*fork.Fork, source, nil))
+			again := machine.NewReplay(g.plan(t), limits, runstate.New(fork), machine.NewHistory(*fork.Fork, source, nil))
 			again.Advance(at)
 			require.Equal(t, want, strings.Join(names(again), " "))
 		case wire.StatusWaitingApproval:

@@ -82,7 +82,7 @@ func configurable(s string) func(*wire.RunRecord) {
 	return func(r *wire.RunRecord) { r.Configurable = json.RawMessage(s) }
 }
 
-// trace runs a graph from its start and gives "type" or "type@node" per event.
+// trace runs a graph from its start and returns the names of its events.
 func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) ([]string, *machine.Machine, []machine.Effect) {
 	t.Helper()
 	m := machine.New(g.plan(t), limits, runstate.New(record(mod...)))
@@ -90,9 +90,14 @@ func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) ([]string, *mach
 	return names(m), m, effects
 }
 
+// names gives "type" or "type@node" per pending event.
 func names(m *machine.Machine) []string {
-	var out []string
 	events, _ := m.Pending()
+	return namesOf(events)
+}
+
+func namesOf(events []wire.Event) []string {
+	var out []string
 	for _, e := range events {
 		name := string(e.Type)
 		if e.NodeID != "" {

@@ -42,7 +42,8 @@ func TestPause_DrainLetsTheNodeEnd(t *testing.T) {
 	require.Len(t, m.Advance(at), 1)
 	log := appended(m)
 
-	m.ForExternalChange().Pause(at, wire.DrainCurrent, "lunch", "key")
+	m = machine.NewChange(twoCalls.plan(t), limits, m.State())
+	m.Pause(at, wire.DrainCurrent, "lunch", "key")
 	require.Empty(t, names(m), "asked for, and not told yet")
 	require.Equal(t, wire.StatusRunning, m.State().Status)
 	note := *m.Note()
@@ -61,7 +62,8 @@ func TestPause_DrainLetsTheNodeEnd(t *testing.T) {
 	require.False(t, due, "and needs no looking at")
 	appended(other)
 
-	other.ForExternalChange().Resume(at.Add(2*time.Hour), "back")
+	other = machine.NewChange(twoCalls.plan(t), limits, other.State())
+	other.Resume(at.Add(2*time.Hour), "back")
 	require.Equal(t, subject.Wake, other.FrameKind(), "somebody has to take it up")
 	require.Len(t, other.Advance(at.Add(2*time.Hour)), 1)
 	require.Equal(t, "run.resumed node.started@b", strings.Join(names(other), " "))
@@ -120,7 +122,9 @@ func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
 	} {
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
 		m.Advance(at)
-		m.ForExternalChange().Pause(at.Add(900*time.Millisecond), policy, "", "key")
+		log := appended(m)
+		m = machine.NewChange(g.plan(t), limits, m.State())
+		m.Pause(at.Add(900*time.Millisecond), policy, "", "key")
 		if policy == wire.DrainNot {
 			m.Resume(at.Add(time.Minute), "")
 			m.Advance(at.Add(time.Minute))
@@ -131,7 +135,7 @@ func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
 			require.Equal(t, subject.Wake, m.FrameKind(), "nobody watches it: it sleeps")
 			m.Advance(at.Add(time.Second))
 		}
-		require.Equal(t, want, strings.Join(names(m), " "), policy)
+		require.Equal(t, want, strings.Join(namesOf(append(log, appended(m)...)), " "), policy)
 	}
 }
 

@@ -64,12 +64,11 @@ func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.
 	for _, e := range source[:rec.Fork.FromSeq] {
 		own = append(own, machine.CopyEvent(rec, e, now))
 	}
-	m, history := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewHistory(*rec.Fork, source, own)
+	create := machine.NewBranch
 	if rec.Replays() {
-		m.WithReplayHistory(history)
-	} else {
-		m.WithBranchHistory(history)
+		create = machine.NewReplay
 	}
+	m := create(plan, limits, runstate.Fold(rec, own), machine.NewHistory(*rec.Fork, source, own))
 	require.Empty(t, m.Advance(now))
 	events, _ := m.Pending()
 	return m, append(own, events...)

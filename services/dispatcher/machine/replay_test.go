@@ -44,7 +44,7 @@ func (w *world) session() {
 	st := runstate.Fold(w.rec, w.log)
 	w.m = machine.New(w.plan, limits, st)
 	if w.source != nil && (len(w.log) == w.rec.Copied() || machine.IsPartial(st, w.plan.Types)) {
-		w.m.WithBranchHistory(machine.NewHistory(*w.rec.Fork, w.source, w.log))
+		w.m = machine.NewBranch(w.plan, limits, st, machine.NewHistory(*w.rec.Fork, w.source, w.log))
 	}
 	w.advance()
 }
@@ -72,11 +72,12 @@ func (w *world) step() bool {
 		if policy == wire.DrainCurrent && len(w.busy) > 0 {
 			return true
 		}
-		w.m.ForExternalChange().Pause(w.now, policy, "for a test", "k")
+		w.m = machine.NewChange(w.plan, limits, w.m.State())
+		w.m.Pause(w.now, policy, "for a test", "k")
 		w.append()
 		w.answersWhilePaused()
 		if w.m.State().Status == wire.StatusPaused && rapid.IntRange(0, 9).Draw(w.t, "resumes") > 0 {
-			w.m = machine.New(w.plan, limits, runstate.Fold(w.rec, w.log)).ForExternalChange()
+			w.m = machine.NewChange(w.plan, limits, runstate.Fold(w.rec, w.log))
 			w.m.Resume(w.now, "")
 			w.append()
 		}
@@ -101,7 +102,7 @@ func (w *world) answersWhilePaused() {
 		if st.Status != wire.StatusPaused || st.Open(id) == nil || !rapid.Bool().Draw(w.t, "answers") {
 			continue
 		}
-		w.m = machine.New(w.plan, limits, runstate.Fold(w.rec, w.log)).ForExternalChange()
+		w.m = machine.NewChange(w.plan, limits, runstate.Fold(w.rec, w.log))
 		w.resolve(id)
 		w.append()
 	}
@@ -249,7 +250,7 @@ func (w *world) replayed(id string, from int, sessions bool) []wire.Event {
 	now := at.Add(100 * time.Hour)
 	log := w.prefix(rec, now)
 	for {
-		m := machine.New(w.plan, limits, runstate.Fold(rec, log)).WithReplayHistory(machine.NewHistory(*rec.Fork, w.log, log))
+		m := machine.NewReplay(w.plan, limits, runstate.Fold(rec, log), machine.NewHistory(*rec.Fork, w.log, log))
 		require.Empty(w.t, m.Advance(now), "a replay has no effect")
 		events, _ := m.Pending()
 		if n := 1 + len(log)%max(len(events), 1); sessions && len(log)+n < len(w.log)-1 {
@@ -319,7 +320,7 @@ func TestBranch_EndsFromEverywhere(t *testing.T) {
 		b.session()
 		for range 200 {
 			if st := b.m.State(); st.Status == wire.StatusPaused {
-				b.m = machine.New(b.plan, limits, runstate.Fold(rec, b.log)).ForExternalChange()
+				b.m = machine.NewChange(b.plan, limits, runstate.Fold(rec, b.log))
 				b.m.Resume(b.now, "")
 				b.append()
 				b.session()
@@ -379,7 +380,7 @@ func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
 		rec := record(func(r *wire.RunRecord) {
 			r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(log)}
 		})
-		m := machine.New(g.plan(t), limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+		m := machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
 		require.Empty(t, m.Advance(at), name)
 		events, _ := m.Pending()
 		require.Equal(t, []string{tc.want}, diverged(events), name)
@@ -398,7 +399,7 @@ func TestReplay_FailsWhatIsNotRecorded(t *testing.T) {
 	rec := record(func(r *wire.RunRecord) {
 		r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(log)}
 	})
-	m = machine.New(g.plan(t), limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+	m = machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
 	require.Empty(t, m.Advance(at))
 	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(names(m), " "))
 	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"code":"replay_source_missing"`)
@@ -416,7 +417,7 @@ func TestReplay_OfABranchBeginsAsItsSourceDid(t *testing.T) {
 		r.RunID, r.Tags, r.Metadata = "run_3", []string{"branch"}, json.RawMessage(`{"n":2}`)
 		r.Fork = &wire.Fork{SourceRunID: "run_2", Mode: wire.ForkReplay, Head: len(log)}
 	})
-	m = machine.New(g.plan(t), limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+	m = machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
 	require.Empty(t, m.Advance(at))
 	require.Equal(t, facts(log), facts(appended(m)))
 }

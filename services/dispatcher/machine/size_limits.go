@@ -34,12 +34,6 @@ const (
 	maxDepth = 100
 )
 
-// isFull reports that the pending events must be appended before others are added.
-func (m *Machine) isFull() bool { return m.pendingBytes > maxPendingBytes }
-
-// MustAppend reports that the machine stopped only because its events must be appended.
-func (m *Machine) MustAppend() bool { return m.appendFirst }
-
 // EndOversized ends the run because its next events exceed a limit of its log.
 func (m *Machine) EndOversized(now time.Time) {
 	m.Begin(now)

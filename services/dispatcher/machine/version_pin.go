@@ -14,7 +14,7 @@ import (
 // fails the node (OpenWOP host contract §7.4).
 func (m *Machine) pinVersions(now time.Time, id string, changes []node.Change) *wire.NodeError {
 	for _, c := range changes {
-		m.pinAsRecorded(now, c.ID)
+		m.env.pinRecorded(now, c.ID)
 		version, pinned := m.st.Pins[c.ID]
 		if !pinned {
 			m.emitFact(now, wire.EventVersionPinned, "", pinnedPayload{ChangeID: c.ID, Version: c.Max})

@@ -79,7 +79,7 @@ func TestPins_OfAReplayAreItsSources(t *testing.T) {
 		for _, e := range source[:from] {
 			history = append(history, machine.CopyEvent(rec, e, at))
 		}
-		replay := machine.New(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history)).WithReplayHistory(machine.NewHistory(*rec.Fork, source, history))
+		replay := machine.NewReplay(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history), machine.NewHistory(*rec.Fork, source, history))
 		replay.Advance(at)
 		require.Equal(t, wire.StatusCompleted, replay.State().Status)
 		require.Equal(t, map[string]int{"ch": 3}, replay.State().Pins, "from %d", from)
