@@ -45,16 +45,15 @@ func (l *Loop) tenantKey(t Task, id string, o overlay) (provider.Secret, *wire.N
 	return "", nil
 }
 
-// attachTenantKey adds the tenant's own key to the call. The key may have changed since the run was
+// registeredKey returns the tenant's own key for a call. The key may have changed since the run was
 // claimed, so it is registered with the redactor before any call could echo it. The returned error
 // is not the node's.
-func (l *Loop) attachTenantKey(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
-	key, bad := l.tenantKey(t, req.Provider, o)
+func (l *Loop) registeredKey(ctx context.Context, t Task, id string, o overlay) (provider.Secret, *wire.NodeError, error) {
+	key, bad := l.tenantKey(t, id, o)
 	if bad != nil || key == "" {
-		return bad, nil
+		return "", bad, nil
 	}
-	req.Credential = key
-	return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
+	return key, nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, id, t.CredentialRef, key)
 }
 
 // Secrets returns why a node cannot get the secrets that its type requires; nil if it can (OpenWOP
