@@ -35,7 +35,8 @@ const childBytes = 16
 // ChildID is the id of a node's nth child. It depends only on values that the log has before the
 // child exists, so that a repeated start finds the first child.
 func ChildID(parent *wire.RunRecord, nodeID string, nth int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d", parent.Owner.Tenant, parent.RunID, nodeID, nth))
+	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d",
+		parent.Owner.Tenant, parent.RunID, nodeID, nth))
 	return "run_" + idEncoding.EncodeToString(sum[:childBytes])
 }
 

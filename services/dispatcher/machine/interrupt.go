@@ -13,7 +13,9 @@ import (
 
 // suspendForAnswer suspends a node until it is answered from outside. A question that the run has
 // an answer to is not repeated (OpenWOP host contract §6.1).
-func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+func (m *Machine) suspendForAnswer(
+	now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust,
+) {
 	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 	r, wrong := interrupt.From(t.Executes(), at, in.Config)
 	if len(wrong) > 0 {
@@ -44,7 +46,9 @@ func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in nod
 }
 
 // completeAnswered completes a gate with its outputs, which are limited like those of any node.
-func (m *Machine) completeAnswered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
+func (m *Machine) completeAnswered(
+	now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust,
+) {
 	out := node.Output{Ports: ports}
 	if bad := m.checkOutputSize(node.Effect, out); bad != nil {
 		m.failNode(now, id, bad, attempt, trust)

@@ -78,7 +78,8 @@ func (l *Loop) expect(ctx context.Context, typeID string, cfg config) (expectati
 
 func (l *Loop) expectValue(outputSchema json.RawMessage) (expectation, *wire.NodeError) {
 	if len(outputSchema) == 0 {
-		return expectation{}, node.Invalid("/config/outputSchema: core.ai.structuredOutput needs the JSON Schema of its output")
+		return expectation{}, node.Invalid("/config/outputSchema: " +
+			"core.ai.structuredOutput needs the JSON Schema of its output")
 	}
 	v, err := l.outputSchemas.compile(outputSchema)
 	if err != nil {

@@ -65,7 +65,11 @@ func parseFailure() failure {
 }
 
 func fragmentFailure() failure {
-	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: "it is a fragment of an envelope, not a whole one"}
+	return failure{
+		reason: reasonSchema,
+		code:   fault.EnvelopeInvalid,
+		detail: "it is a fragment of an envelope, not a whole one",
+	}
 }
 
 // maxViolations limits the violations listed in a correction.

@@ -14,7 +14,9 @@ import (
 
 // Gate decides whether a node may run with its model, and which model replaces it if not (OpenWOP
 // envelope contract §16.3). credentialRef names the run's own key; empty means none.
-func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
+func (l *Loop) Gate(
+	tenant, credentialRef string, needs modelgate.Needs, in node.Input,
+) (modelgate.Model, modelgate.Outcome) {
 	active := l.activeModel(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
 		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,

@@ -105,7 +105,9 @@ func (p projected) size() int {
 	return n
 }
 
-func (c *projections) compile(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
+func (c *projections) compile(
+	schema json.RawMessage, v projection.Vendor,
+) (*projection.Projection, []projection.Problem) {
 	found, _ := c.getOrCompile(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
 		made.projection, made.problems = projection.Compile(schema, v)
 		return made, len(schema) + made.size(), nil

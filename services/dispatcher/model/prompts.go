@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
@@ -54,7 +55,7 @@ func (l *Loop) composePrompt(ctx context.Context, t Task) (composedPrompt, *wire
 	}
 	c, err := prompt.Compose(parts, l.promptBindings(t))
 	if err != nil {
-		return composedPrompt{}, &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}, nil
+		return composedPrompt{}, composeError(err), nil
 	}
 	if l.deps.Prompts.Observability == prompt.Off {
 		return composedPrompt{texts: c}, nil, nil
@@ -68,13 +69,19 @@ func (l *Loop) composePrompt(ctx context.Context, t Task) (composedPrompt, *wire
 
 // newCompositionRecord builds the event of a composition. A composition too large for the log fails
 // the node here: recording it later would fail on every retry.
-func newCompositionRecord(c *prompt.Composition, nodeID string, o prompt.Observability) (*compositionRecord, *wire.NodeError) {
+func newCompositionRecord(
+	c *prompt.Composition, nodeID string, o prompt.Observability,
+) (*compositionRecord, *wire.NodeError) {
 	p := c.Payload(nodeID, o)
 	doc, err := c.Record(p)
 	if err != nil {
-		return nil, &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
+		return nil, composeError(err)
 	}
 	return &compositionRecord{event: doc, hash: p.Hash, refs: p.Refs}, nil
+}
+
+func composeError(err *fault.Error) *wire.NodeError {
+	return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
 }
 
 // compositionRecord is the recorded form of a composition.

@@ -104,9 +104,12 @@ const stemRunes = 4
 // common words reveal nothing about a prompt.
 var common = func() vocabulary {
 	v := vocabulary{}
-	for _, w := range strings.Fields(`a about again all also am an and any are as at be because been but by can cannot could d did do does for from
-		had has have help how i if in into is it its ll m may me might more most must my no not of on only or other our please re s she should so sorry
-		some such t than that the their them then there these they this those to too unable up us ve was we were what when which who will with would you your`) {
+	for _, w := range strings.Fields(`
+		a about again all also am an and any are as at be because been but by can cannot could d
+		did do does for from had has have help how i if in into is it its ll m may me might more
+		most must my no not of on only or other our please re s she should so sorry some such t
+		than that the their them then there these they this those to too unable up us ve was we
+		were what when which who will with would you your`) {
 		v[w] = true
 	}
 	return v
@@ -209,7 +212,8 @@ func eachWord(text string, found func(start, end int)) {
 	}
 	for i, r := range text {
 		switch {
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+			unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
 			flush(i)
 			found(i, i+utf8.RuneLen(r))
 		case !unicode.In(r, unicode.L, unicode.M, unicode.N):

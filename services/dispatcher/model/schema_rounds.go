@@ -41,7 +41,11 @@ func (t *turn) requestSchemas(ctx context.Context) verdict {
 
 // schemaTalkFailure is the failure of a turn about schemas if no attempt is left.
 func schemaTalkFailure() failure {
-	return failure{reason: reasonTypeDrift, code: fault.EnvelopeInvalid, detail: "it talks about schemas and holds no answer"}
+	return failure{
+		reason: reasonTypeDrift,
+		code:   fault.EnvelopeInvalid,
+		detail: "it talks about schemas and holds no answer",
+	}
 }
 
 // requestedKind returns the kind of a schema request; nothing for an unknown kind. The accept
