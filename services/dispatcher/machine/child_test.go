@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// spawning is a machine whose node "call" wants a child.
+// spawning returns a machine whose node "call" starts a child.
 func spawning(t *testing.T, rec *wire.RunRecord, config string) (*machine.Machine, machine.Spawn) {
 	t.Helper()
 	m := machine.New(graph{nodes: []string{"call:core.subWorkflow:" + config}}.plan(t), limits, runstate.New(rec))
@@ -24,7 +24,7 @@ func spawning(t *testing.T, rec *wire.RunRecord, config string) (*machine.Machin
 
 const mapped = `{"workflowId":"child","inputMapping":{"theirs":"mine"},"outputMapping":{"result":"v"}}`
 
-// A child is trusted as what it comes from, and what comes of it as the child
+// A child has the trust of its node's inputs, and the node's outputs have that of the child
 // (OpenWOP envelope contract §12).
 func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	require.Equal(t, wire.Untrusted, s.Trust)
 }
 
-// Nobody but the child that the node waits for is heard, and nobody twice.
+// A report counts only if it is from the child that the node waits for, and only once.
 func TestHeard_IsTheChildsAlone(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
@@ -56,14 +56,14 @@ func TestHeard_IsTheChildsAlone(t *testing.T) {
 	stranger.RunID = "run_other"
 	require.False(t, m.ApplyReport(at, "call", stranger))
 	require.False(t, m.ApplyReport(at, "nobody", done))
-	require.True(t, m.ApplyReport(at, "call", done), "also before it is recorded that it is there")
+	require.True(t, m.ApplyReport(at, "call", done), "also before the start of the child is recorded")
 	require.False(t, m.ApplyReport(at, "call", done))
 	m.RecordDispatch(at, "call", s)
 	m.Advance(at)
 	require.Equal(t, "run.started node.started@call node.dispatched@call node.completed@call run.completed", strings.Join(names(m), " "))
 }
 
-// A child that waits again asks something else: the parent tells both.
+// If a child waits twice, the parent records both waits.
 func TestHeard_TellsEachWait(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
@@ -74,13 +74,13 @@ func TestHeard_TellsEachWait(t *testing.T) {
 		})
 	}
 	require.True(t, waits("one"))
-	require.False(t, waits("one"), "nothing new")
+	require.False(t, waits("one"), "the same wait again")
 	require.Equal(t, wire.StatusWaitingApproval, m.State().Status)
 	require.True(t, waits("two"))
 	require.Equal(t, "run.started node.started@call node.dispatched@call node.suspended@call node.resumed@call node.suspended@call", strings.Join(names(m), " "))
 }
 
-// The id of a child follows from what the log knew before, and differs for each child.
+// The id of a child is derived from values in the log, and is unique per child.
 func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -97,7 +97,7 @@ func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
 	}
 }
 
-// A fork has the child of its source in its log, and starts its own.
+// A fork starts a child of its own, although its log contains that of the source.
 func TestExpected_OfAForkIsItsOwn(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// changed is a plan whose nodes have gone through a change.
+// changed returns a plan whose node type has a change with a range of versions.
 func changed(t *testing.T, lowest, highest int, saw *[]int) machine.Plan {
 	t.Helper()
 	p := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}.plan(t)
@@ -23,8 +23,8 @@ func changed(t *testing.T, lowest, highest int, saw *[]int) machine.Plan {
 	return p
 }
 
-// OpenWOP host contract §7.4: the first call settles for the newest version and says so
-// once.
+// OpenWOP host contract §7.4: the first node that uses a change pins the newest version and records
+// it once.
 func TestPins_SettleForTheNewestVersionOnce(t *testing.T) {
 	t.Parallel()
 	var saw []int
@@ -35,8 +35,8 @@ func TestPins_SettleForTheNewestVersionOnce(t *testing.T) {
 	require.Equal(t, []int{3, 3}, saw)
 }
 
-// OpenWOP host contract §7.4: what was settled for holds, also for newer code, and code
-// that no longer has it fails the node.
+// OpenWOP host contract §7.4: newer code uses the pinned version. Code without that version fails
+// the node.
 func TestPins_HoldForTheRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -63,8 +63,8 @@ func TestPins_HoldForTheRun(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §7.2, §7.4: a replay keeps what its source has settled for, although
-// the code has a newer version meanwhile.
+// OpenWOP host contract §7.2, §7.4: a replay keeps the pinned version of its source, although the
+// code has a newer one.
 func TestPins_OfAReplayAreItsSources(t *testing.T) {
 	t.Parallel()
 	var then, now []int
