@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// slowLog is a log whose first append takes until the model has to wait for it.
+// slowLog is a log whose first append blocks until the model must wait.
 type slowLog struct {
 	journal
 
@@ -44,7 +44,7 @@ func (l *slowLog) Record(_ context.Context, drafts ...wire.Draft) error {
 	return nil
 }
 
-// burst is a model that says many words at once.
+// burst is a model that streams many words without a pause.
 type burst struct {
 	words int
 	said  chan int
@@ -66,8 +66,8 @@ func (b burst) Call(_ context.Context, _ provider.Request, emit func(provider.De
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// A model that is faster than the log waits for it: pending events are limited, and
-// so is what one append takes.
+// A model that is faster than the log is paused. The pending events and the events per append are
+// limited.
 func TestStream_OfAFastModelIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestStream_OfAFastModelIsBounded(t *testing.T) {
 			res = loop.Run(t.Context(), model.Task{RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`)}}, log)
 		}()
 		synctest.Wait()
-		require.Less(t, len(burstModel.said), words/2, "the model has to wait")
+		require.Less(t, len(burstModel.said), words/2, "the model must wait")
 		close(log.full)
 		synctest.Wait()
 		require.Nil(t, res.Err)

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// vendor answers as a function says.
+// vendor is a provider implemented by a function.
 type vendor func(ctx context.Context, req provider.Request) (provider.Result, error)
 
 func (vendor) ID() string { return "vendor" }
@@ -27,8 +27,7 @@ func (v vendor) Call(ctx context.Context, req provider.Request, _ func(provider.
 	return v(ctx, req)
 }
 
-// limited makes a loop with the settings of one provider; the random part of a pause is all
-// of its window.
+// limited returns a loop with the settings of one provider. Jitter is always the whole window.
 func limited(t *testing.T, settings string, v vendor) *model.Loop {
 	t.Helper()
 	all, err := limit.Parse([]byte(`{"providers":{"vendor":`+settings+`}}`), []string{"vendor"})
@@ -119,13 +118,14 @@ func TestTimeouts_TheWholeCall(t *testing.T) {
 		res := askWithin(t, l, `{"expectsStreaming":false,"timeouts":{"callMs":90000}}`, 0)
 		require.Equal(t, 90*time.Second, time.Since(began))
 		require.True(t, res.Err.Retryable)
-		require.False(t, res.Err.Capacity, "the model may have worked on it")
+		require.False(t, res.Err.Capacity, "the vendor may have executed the call")
 		require.Contains(t, res.Err.Message, "limit call: 1m30s")
 		require.Contains(t, res.Err.Message, "timeouts.callMs")
 	})
 }
 
-// The time in the queue is none of the call's: the third call waits for longer than its limit.
+// Time in the queue does not count against the call's time limit: the third call waits longer than
+// that.
 func TestLimiter_QueuesCallsInsteadOfFailingThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestLimiter_QueuesCallsInsteadOfFailingThem(t *testing.T) {
 	})
 }
 
-// A run whose provider refuses calls for long waits outside, like one whose call was refused:
-// the vendor sees one call.
+// While a provider refuses calls for a long time, the node waits without a call. The vendor
+// receives one call.
 func TestHold_GivesTheRunAPauseWithoutACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,6 +181,6 @@ func TestHold_GivesTheRunAPauseWithoutACall(t *testing.T) {
 		require.NotContains(t, second.Err.Message, "vendor")
 		time.Sleep(second.Err.RetryAfter) //nolint:forbidigo // in a bubble
 		require.Equal(t, time.Minute+4*time.Second, askWithin(t, l, `{"expectsStreaming":false}`, 2).Err.RetryAfter)
-		require.Equal(t, 2, calls, "the run comes back after the hold")
+		require.Equal(t, 2, calls, "the next call follows the hold")
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
-// The active model is the node's, else the run's, else the host's; it is evaluated
-// as a model of a provider that is there (OpenWOP envelope contract §16.3).
+// The active model is the node's, else the run's, else the host's. The model of a missing provider
+// has no capabilities (OpenWOP envelope contract §16.3).
 func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()), mute{})
@@ -53,12 +53,12 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	}
 }
 
-// mute is a provider that says nothing of its models.
+// mute is a provider without information about its models.
 type mute struct{ provider.Provider }
 
 func (mute) ID() string { return "mute" }
 
-// Who asks why a model was asked or was not finds it in the log, and by what it was decided.
+// Each decision is logged with the digest of the catalogue, so that an operator can explain it.
 func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
@@ -109,8 +109,8 @@ func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 	}
 }
 
-// The model of the log is asked, whatever the node's config says; names that the log
-// withholds are the gate's.
+// The recorded fallback is called instead of the config's model. If its name is withheld, that of
+// the node's type is.
 func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 	t.Parallel()
 	needs := &modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "bigger"}}
@@ -156,15 +156,15 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §16.3, rows 3 and 6: a fallback that the run has no key for,
-// the tenant's or the host's, does not count.
+// OpenWOP envelope contract §16.3, rows 3 and 6: a fallback without a key of the tenant or the host
+// is no fallback.
 func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
 	require.NoError(t, err)
 	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
 	for name, tc := range map[string]struct {
-		alone []string // providers that the host has no key for
+		alone []string // providers for which the host has no key
 		keys  model.Keys
 		ref   string
 		route modelgate.Route
@@ -191,8 +191,8 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §16.4: only what a model that can be asked is known to have
-// may be advertised, whatever the operator trusts.
+// OpenWOP envelope contract §16.4: a capability is advertised only if a callable model is known to
+// have it, whatever TrustsUnknown says.
 func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mute{})
@@ -200,20 +200,20 @@ func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	host := model.Config{TrustsUnknown: true, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}
 	loop := model.New(host, model.Deps{Models: reg})
 	require.True(t, loop.Offers("structured-output", nil), "the host's own model")
-	require.False(t, loop.Offers("vision-input", nil), "listed models of vendors that are not there")
-	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a fallback that is not there")
+	require.False(t, loop.Offers("vision-input", nil), "listed models of missing vendors")
+	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a missing fallback")
 	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mute", Model: "m"}), "unknown")
 	require.False(t, loop.Offers("nonexistent-capability-9b3f", nil))
 
 	reg, err = provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
 	require.NoError(t, err)
 	loop = model.New(host, model.Deps{Models: reg})
-	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "what a node falls back to")
-	require.True(t, loop.Offers("reasoning", nil), "a rule that is bound to a provider")
-	require.False(t, loop.Offers("vision-input", nil), "rules of whatever servers there may be")
+	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "the fallback of a node")
+	require.True(t, loop.Offers("reasoning", nil), "a rule for one provider")
+	require.False(t, loop.Offers("vision-input", nil), "rules for any server")
 }
 
-// A call that no answer came of is the provider's, and nothing else in the log says so.
+// The error of a failed call names the provider, unless the name is withheld. No other event does.
 func TestRun_OfACallThatFailsNamesTheProviderUnlessItIsWithheld(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

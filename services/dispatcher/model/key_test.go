@@ -37,7 +37,7 @@ func (keyring) Hide(context.Context, string, string, string, string, provider.Se
 	return nil
 }
 
-// shy is a keyring whose keys are hidden, or cannot be.
+// shy is a keyring that records the keys registered with the redactor, or fails.
 type shy struct {
 	keyring
 
@@ -50,8 +50,8 @@ func (s *shy) Hide(_ context.Context, tenant, runID, id, ref string, key provide
 	return s.err
 }
 
-// A key that was changed while the run went on is known to the redactor before the
-// model, which may repeat it, is called; if it cannot be, no call is made.
+// The key is registered with the redactor before each call, because it may have changed and a model
+// can repeat it. If that fails, no call is made.
 func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]error{"hidden": nil, "not to be hidden": errors.New("redactor: down")} {
@@ -72,7 +72,7 @@ func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 			}, &journal{})
 			require.Equal(t, []string{"acme r mock main sk-1"}, keys.hidden)
 			require.ErrorIs(t, res.Interrupted, down)
-			require.Nil(t, res.Err, "a redactor that is down fails no node")
+			require.Nil(t, res.Err, "a lost redactor does not fail the node")
 			if down != nil {
 				require.Empty(t, s.reqs)
 				return
@@ -165,8 +165,8 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §26 case 10: what is recorded is the answer, though the key
-// or the provider it was got with is gone.
+// OpenWOP envelope contract §26 case 10: a recorded answer is used, even if its provider or key no
+// longer exists.
 func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	t.Parallel()
 	var sent struct{ CorrelationID, EnvelopeID string }
@@ -195,8 +195,7 @@ func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.5: a call has one id in every process, and another call
-// another one.
+// OpenWOP host contract §5.5: a call has the same id in every process, and no other call has it.
 func TestInvocationID_NamesTheCall(t *testing.T) {
 	t.Parallel()
 	good, bad := mock.Entry{Content: `{"valid":true}`}, mock.Entry{Content: `{"valid":"no"}`}

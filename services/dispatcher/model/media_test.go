@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// painter is a model that answers with an image.
+// painter is a model that returns an image.
 type painter struct {
 	asked provider.Request
 	media []provider.Media
@@ -35,7 +35,7 @@ func (p *painter) Call(_ context.Context, req provider.Request, emit func(provid
 	return c.Finish(provider.Result{Stop: provider.StopClean, Media: p.media}, "stop")
 }
 
-// mediaKinds knows the kinds of media.
+// mediaKinds is a host with the media kinds.
 type mediaKinds struct{ schemas }
 
 func (mediaKinds) Kind(_ context.Context, name string) (model.Kind, bool, error) {
@@ -61,8 +61,8 @@ func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (mod
 	return res, taken
 }
 
-// OpenWOP envelope contract §3.4: generated media is an envelope of the
-// kind that its MIME type says, and passes the pipeline as any other.
+// OpenWOP envelope contract §3.4: generated media is an envelope of the kind of its MIME type. It
+// passes through the pipeline like any other.
 func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 	t.Parallel()
 	image, sound := provider.Media{MIME: "image/png", Data: []byte{1, 2}}, provider.Media{MIME: "audio/wav", Data: []byte{3}}
@@ -74,7 +74,7 @@ func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 	require.Nil(t, res.Err)
 	require.Len(t, taken, 1)
 	require.JSONEq(t, `{"base64":"AQI=","bytes":2,"mimeType":"image/png","alt":"A red lamp."}`, string(res.Output.Ports["output"]))
-	require.Empty(t, p.asked.Schema, "an image is held to no schema")
+	require.Empty(t, p.asked.Schema, "no schema applies to an image")
 	require.Equal(t, "Be brief.", p.asked.System)
 
 	res, taken = paint(t, &painter{media: []provider.Media{image, sound}}, able, `{`+quiet+`}`)
@@ -85,16 +85,16 @@ func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 
 	p = &painter{text: `{"bytes":0}`}
 	_, taken = paint(t, p, traits(t, `"capabilities":[]`), `{`+quiet+`,"envelopeType":"media.image"}`)
-	require.NotEmpty(t, p.asked.Schema, "a model that does not paint writes the payload")
+	require.NotEmpty(t, p.asked.Schema, "a model without image output writes the payload")
 	require.Len(t, taken, 1)
 
 	res, _ = paint(t, &painter{text: "I would rather not."}, able, `{`+quiet+`,"envelopeType":"media.image"}`)
 	require.NotNil(t, res.Err)
-	require.Equal(t, "envelope_invalid", res.Err.Code, "no image came")
+	require.Equal(t, "envelope_invalid", res.Err.Code, "the answer has no image")
 }
 
-// OpenWOP envelope contract §11: half a secret is not detected, so what the model
-// says with an image is cut when the secrets are out.
+// OpenWOP envelope contract §11: the text of an image is cut after redaction, because half a secret
+// is not detected.
 func TestMedia_IsDescribedByWordsWithoutHalfASecret(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// pieces is a model that says its answer in pieces of a size.
+// pieces is a model that streams its answer in pieces of a size.
 type pieces struct {
 	size  int
 	text  string
@@ -45,7 +45,7 @@ func (p *pieces) Call(_ context.Context, _ provider.Request, emit func(provider.
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// capped are schemas of a host with an inline cap.
+// capped is a host with a limit for inline assets.
 type capped struct {
 	schemas
 
@@ -58,7 +58,7 @@ func (c capped) Limits(ctx context.Context) (model.Limits, error) {
 	return l, err
 }
 
-// streamed runs a node whose answer is recorded while it arrives.
+// streamed runs a node that records the answer while it arrives.
 func streamed(t *testing.T, config string, p *pieces) (chunks []string, events string, taken []byte) {
 	t.Helper()
 	reg, err := provider.NewRegistry(p)
@@ -95,8 +95,8 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 	return chunks, all.String(), taken
 }
 
-// OpenWOP envelope contract §17: above the cap the bytes stand in no event, also
-// not in those that show the answer while it arrives.
+// OpenWOP envelope contract §17: no event contains an asset above the limit, not even a streamed
+// chunk.
 func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 	t.Parallel()
 	const config = `{"prompt":"paint","envelopeContract":{"accepts":["media.image"]}}`
@@ -105,7 +105,7 @@ func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 			data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("picture", n)[:n]))
 			text := fmt.Sprintf(`{"type":"media.image","payload":{"alt":"a red lamp","base64":%q,"bytes":%d}}`, data, n)
 			chunks, events, taken := streamed(t, config, &pieces{size: size, text: text})
-			require.Contains(t, string(taken), data, "the accept pipeline gets all of it")
+			require.Contains(t, string(taken), data, "the accept pipeline receives the whole asset")
 			all := strings.Join(chunks, "")
 			if shown {
 				require.Equal(t, text, all)
@@ -116,7 +116,7 @@ func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 			if size < 64 {
 				require.Greater(t, len(chunks), 8, "other text still streams")
 			}
-			require.NotContains(t, chunks[:len(chunks)-1], "", "no empty events for what is left out")
+			require.NotContains(t, chunks[:len(chunks)-1], "", "no empty events for omitted text")
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestStream_ShowsNoAssetInTheArgumentsOfATool(t *testing.T) {
 	_, events, _ := streamed(t, `{"prompt":"paint","envelopeType":"vendor.x.ticket"}`, p)
 	require.Contains(t, events, `"name":"paint"`)
 	require.NotContains(t, events, data[:40])
-	require.Contains(t, p.calls[0].Arguments, data, "the model's own answer is left as it is")
+	require.Contains(t, p.calls[0].Arguments, data, "the model's answer is unchanged")
 }
 
 func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
@@ -138,8 +138,8 @@ func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
 	require.Equal(t, text, strings.Join(chunks, ""))
 }
 
-// A frame has 8 MiB. An answer that fits in none fails its node, once: it would
-// only be asked for, and paid for, again.
+// A frame has 8 MiB. An answer that exceeds it fails the node without a retry, which would cost
+// another call.
 func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	t.Parallel()
 	const envelopes, text = `"envelopeContract":{"accepts":["media.image"]}`, `"topP":1`
@@ -164,7 +164,7 @@ func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	}
 }
 
-// patient is a model that says the second piece of its answer when the first is shown.
+// patient is a model that sends the second piece of its answer after the first is recorded.
 type patient struct{ shown chan struct{} }
 
 func (patient) ID() string { return "pieces" }
@@ -185,7 +185,7 @@ func (p patient) Call(ctx context.Context, _ provider.Request, emit func(provide
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// wary holds back the last byte of what it was given.
+// wary is a scrubber that holds back the last byte.
 type wary struct{ held *string }
 
 func (wary) Open(context.Context) (model.Scrub, error) { return wary{new(string)}, nil }
@@ -202,8 +202,7 @@ func (w wary) Push(piece string, last bool) (string, error) {
 
 func (wary) Close() {}
 
-// What a model says is shown as soon as the redactor lets go of it: nothing waits for a
-// later piece, nor for the end of its own.
+// Text is recorded as soon as the redactor releases it, without waiting for another piece.
 func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	t.Parallel()
 	p := patient{make(chan struct{})}
@@ -217,7 +216,7 @@ func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	res := loop.Run(t.Context(), model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{}`)},
 	}, telling{j, once})
-	require.Nil(t, res.Err, "the second piece came when the first was shown")
+	require.Nil(t, res.Err, "the second piece followed the recorded first one")
 	var chunks []string
 	for _, d := range j.drafts {
 		if d.Type == wire.EventOutputChunk {
@@ -232,7 +231,7 @@ func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	require.Equal(t, []string{"Hello, false", "worlfalse", "dtrue"}, chunks)
 }
 
-// telling is a journal that signals each record.
+// telling is a journal that signals each append.
 type telling struct {
 	*journal
 
@@ -245,7 +244,7 @@ func (w telling) Record(ctx context.Context, drafts ...wire.Draft) error {
 	return err
 }
 
-// thinking is a model that thinks twice before it answers.
+// thinking is a model with thoughts before its answer.
 type thinking struct{ thoughts []string }
 
 func (*thinking) ID() string { return "pieces" }
@@ -264,7 +263,7 @@ func (p *thinking) Call(_ context.Context, req provider.Request, emit func(provi
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// secretive takes one secret out, also where it is cut.
+// secretive is a scrubber that removes one secret, even if it is split.
 type secretive struct{ held *strings.Builder }
 
 func (secretive) Open(context.Context) (model.Scrub, error) {
@@ -281,8 +280,8 @@ func (s secretive) Push(piece string, last bool) (string, error) {
 
 func (secretive) Close() {}
 
-// OpenWOP envelope contract §5: thoughts are a surface of their own, redacted like the
-// answer, shown before it, and no part of it.
+// OpenWOP envelope contract §5: thoughts are recorded as events of their own, before the answer,
+// redacted like it, and are not part of it.
 func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", model.SummaryBytes)
@@ -328,7 +327,7 @@ func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 	}
 }
 
-// gone is a redactor that is lost after some pieces.
+// gone is a scrubber that fails after some pieces.
 type gone struct{ left *int }
 
 func (g gone) Open(context.Context) (model.Scrub, error) { return g, nil }
@@ -342,8 +341,8 @@ func (g gone) Push(piece string, _ bool) (string, error) {
 
 func (gone) Close() {}
 
-// What cannot be shown because the redactor is lost is no failure of the node: it keeps
-// its retries, and is carried out again once there is a redactor.
+// If the redactor is lost, the node is interrupted instead of failed: it keeps its retries and runs
+// again later.
 func TestStream_IsInterruptedWhenTheRedactorIsLost(t *testing.T) {
 	t.Parallel()
 	for pieces := range 4 { // two thoughts and their end, then the answer
