@@ -14,8 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// prompted runs a node with an input. It returns the request, the result, and the text of its
-// messages.
+// prompted runs a node with an input. It returns the request, the result, and the envelope.
 func prompted(t *testing.T, in node.Input, trust wire.Trust) (provider.Request, model.Result, string) {
 	t.Helper()
 	scripts := mock.NewMemory()

@@ -103,7 +103,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// find returns an asset above the limit; empty if there is none.
+// find returns the size of an asset above the limit; empty if there is none.
 func find(v any, limit int) string {
 	switch v := v.(type) {
 	case []any:

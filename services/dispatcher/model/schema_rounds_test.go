@@ -135,8 +135,8 @@ func TestRecordedAnswer_StaysWhenItsKindIsGone(t *testing.T) {
 	require.Equal(t, "unknown_envelope_kind", res.Err.Code)
 }
 
-// A node with a contract but no requested kind also ends from its recorded envelopes. If one is a
-// clarification request, it still waits.
+// A node with a contract but no requested kind also ends from its recorded envelopes. A recorded
+// schema request or clarification request does not end it.
 func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
 	t.Parallel()
 	const ticket, config = "vendor.x.ticket", `{"envelopeContract":{"accepts":["vendor.x.ticket"]},"expectsStreaming":false}`
