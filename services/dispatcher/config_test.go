@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher"
 )
 
-// OpenWOP envelope contract §14.3: what a host may choose, and what it chooses.
+// The host's choices, OpenWOP envelope contract §14.3.
 func TestConfig_KeepsTheBudgetsWithinTheProtocolsBounds(t *testing.T) {
 	t.Parallel()
 	def := dispatcher.DefaultConfig()
@@ -35,8 +35,7 @@ func TestConfig_KeepsTheBudgetsWithinTheProtocolsBounds(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.7: what a host says that its runtime provides has the form of
-// what a node may require.
+// OpenWOP host contract §5.7: the runtime's capabilities have the form of a node's requirements.
 func TestConfig_TakesIdsOfRuntimeCapabilitiesOnly(t *testing.T) {
 	t.Parallel()
 	c := dispatcher.DefaultConfig()

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// OpenWOP host contract §5.6: in a replay without a recorded outcome it performs nothing.
+// OpenWOP host contract §5.6: a replay without a recorded outcome performs no side effect.
 func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
 	t.Parallel()
 	task := model.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}, Replay: true}
@@ -19,7 +19,7 @@ func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
 	require.Empty(t, res.Output.Ports)
 }
 
-// The effect is recorded with its outcome, under one id for every attempt.
+// The side effect is recorded with its outcome, under the same id in each attempt.
 func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
 	t.Parallel()
 	task := model.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}}
@@ -34,8 +34,7 @@ func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
 	require.NotEqual(t, first, sideEffect{}.Run(t.Context(), task, nil))
 }
 
-// The place where the suite plants a key is left out of the search for secrets; every
-// other place is searched.
+// The member in which the suite plants a key is not searched for secrets; every other one is.
 func TestWithoutPlanted_LeavesOutTheAttributesOfCostNodesOnly(t *testing.T) {
 	t.Parallel()
 	require.JSONEq(t, `{"id":"wf","nodes":[{"typeId":"conformance.cost.emit","config":{},"name":"n"},{"typeId":"core.noop","config":{"k":"v"}}]}`,

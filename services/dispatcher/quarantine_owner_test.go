@@ -41,7 +41,7 @@ func (m readModel) ListOwnedRuns(_ context.Context, r *eventlogv1.ListOwnedRunsR
 	return out, nil
 }
 
-// fleet is what dispatchers share.
+// fleet are the stores that dispatchers share.
 type fleet struct {
 	log                *memory.Log
 	leases, quarantine kv.Store

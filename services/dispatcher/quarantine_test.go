@@ -68,7 +68,7 @@ func service(t *testing.T, log *memory.Log) *dispatcher.Service {
 
 var lostRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
 
-// startLost appends the start of a run whose definition is not there.
+// startLost appends the start of a run without a definition.
 func startLost(t *testing.T, log *memory.Log) {
 	t.Helper()
 	rec, err := json.Marshal(&wire.RunRecord{

@@ -78,8 +78,7 @@ func TestBuiltin_EveryEntryIsPlausible(t *testing.T) {
 	}
 }
 
-// plausiblePrices holds prices against each other: a slip of the decimal point
-// shows.
+// plausiblePrices compares prices with each other, which finds a misplaced decimal point.
 func plausiblePrices(t *testing.T, c *catalogue.Catalogue, e catalogue.Entry) {
 	t.Helper()
 	if !slices.Contains(vendors, e.Provider) {
@@ -116,9 +115,8 @@ func plausiblePrices(t *testing.T, c *catalogue.Catalogue, e catalogue.Entry) {
 	}
 }
 
-// Every provider that can be asked has something said of it (OpenWOP envelope contract
-// §16.3): the stand-in answers schemas, unions included, and a script answers to all
-// of the base capabilities.
+// The catalogue has an entry for each provider (OpenWOP envelope contract §16.3). The sample model
+// supports structured output, including unions; a script supports all base capabilities.
 func TestBuiltin_SpeaksForTheProvidersThatComeWithTheHost(t *testing.T) {
 	t.Parallel()
 	ids := append(catalogue.Capabilities(), "x-host-acme-dance")
@@ -165,8 +163,7 @@ func TestBuiltin_RulesSpeakForModelsThatPeopleServeThemselves(t *testing.T) {
 	}
 }
 
-// Whether a server holds an answer to a schema is the server's matter, and how much
-// it takes too: no rule promises it.
+// No rule promises structured output or a context size for a self-hosted server.
 func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 	t.Parallel()
 	for _, r := range catalogue.Builtin().Rules() {
@@ -183,7 +180,7 @@ func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 	}
 }
 
-// The vendor names its models by what they make.
+// The vendor's model names contain what the models generate.
 func TestBuiltin_KnowsWhichModelsPaintAndSpeak(t *testing.T) {
 	t.Parallel()
 	for model, id := range map[string]modelgate.Capability{

@@ -23,7 +23,7 @@ func used(in, out, read, write int) provider.Usage {
 	return provider.Usage{InputTokens: in, OutputTokens: out, CacheReadTokens: read, CacheWriteTokens: write, Known: true}
 }
 
-// apart is the usage of a vendor that does not count the cache as input.
+// apart is the usage of a vendor that counts cached tokens separately from input.
 func apart(u provider.Usage) provider.Usage {
 	u.CacheApart = true
 	return u
@@ -69,7 +69,7 @@ func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 	require.False(t, ok, "no prices at all")
 }
 
-// Whatever is used, the cost written with six decimals is that of exact arithmetic.
+// The cost, written with six decimals, equals that of exact arithmetic.
 func TestCost_IsExactToTheMicroDollar(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

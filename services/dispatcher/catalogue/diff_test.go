@@ -49,7 +49,7 @@ func TestDiff_NamesWhatIsDifferent(t *testing.T) {
 	require.Empty(t, catalogue.Diff(catalogue.Builtin(), catalogue.Builtin()))
 }
 
-// drawn is a sound document of few names, so that two of them often meet.
+// drawn returns a random valid document. It uses few names, so that two documents often overlap.
 func drawn(r *rapid.T, label string) string {
 	few := func(ids ...string) []string {
 		return slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(rapid.SampledFrom(ids), 0, len(ids)).Draw(r, label))))
@@ -137,8 +137,7 @@ func TestNear_SuggestsWhatWasMeant(t *testing.T) {
 	require.Empty(t, c.Near("lab", "homegrown", 3))
 }
 
-// FuzzParse: what is taken can be written, read again and is the same; what is
-// refused says where.
+// An accepted document survives a round trip; the error of a rejected one names a path.
 func FuzzParse(f *testing.F) {
 	for _, doc := range []string{small, base, `{"version":1,"asOf":"2026-01-31"}`, `{}`, `[]`, "\xef\xbb\xbf{}", strings.Replace(small, "1.25", "1e-7", 1), strings.Replace(small, "1.25", "1e400", 1)} {
 		f.Add([]byte(doc))

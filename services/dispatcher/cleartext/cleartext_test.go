@@ -60,7 +60,7 @@ func TestGet_NeedsTheKeyOfTheHost(t *testing.T) {
 	require.ErrorIs(t, err, cleartext.ErrGone)
 }
 
-// An entry moved to another place does not open there.
+// An entry cannot be decrypted under another key.
 func TestGet_KnowsWhereAnEntryBelongs(t *testing.T) {
 	t.Parallel()
 	store := memory.New()

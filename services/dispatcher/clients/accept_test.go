@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// answering is an acceptor with one answer; it notes what it is asked.
+// answering is an acceptor with one answer; it records its requests.
 type answering struct {
 	acceptorv1.AcceptorClient
 	res *acceptorv1.AcceptResponse
@@ -63,7 +63,7 @@ func TestAccept_HandsOnWhatPrecedesAndWhatWasRecordedOfIt(t *testing.T) {
 	require.Len(t, got.Events, 1)
 }
 
-// An acceptor of an older release ignores what it does not know.
+// An acceptor of an older release ignores unknown fields.
 func TestAccept_HearsThatNothingWasTakenAlong(t *testing.T) {
 	t.Parallel()
 	_, got, err := accept(t, &acceptorv1.AcceptResponse{Events: [][]byte{placed(t, wire.EventArtifactCreated, 5), placed(t, wire.EventLogAppended, 6)}})

@@ -32,7 +32,7 @@ func place(d *eventlogv1.DueTimer) string {
 	return fmt.Sprintf("%s %s %d", d.GetTenant(), d.GetRunId(), d.GetDueUnixMs())
 }
 
-// What the last answer ended with is where the next one goes on.
+// The next page starts after the last timer of the previous one.
 func TestDue_GoesOnBehindTheTimerThatWasReadLast(t *testing.T) {
 	t.Parallel()
 	log := &timerIndex{}
@@ -50,7 +50,7 @@ func TestDue_GoesOnBehindTheTimerThatWasReadLast(t *testing.T) {
 	require.Equal(t, "beta run_2 8", place(log.asked.GetAfter()))
 }
 
-// owned answers with two runs, and keeps what it was asked.
+// owned returns two runs and records the request.
 type owned struct {
 	eventlogv1.EventLogClient
 	asked *eventlogv1.ListOwnedRunsRequest

@@ -57,7 +57,7 @@ func recordOf(t *testing.T, log *memory.Log) *wire.RunRecord {
 	return rec
 }
 
-// What a child is asked with is its parent's; what says who asked for the parent is not.
+// A child inherits its parent's model settings, but not the identity of the parent's caller.
 func TestStartChild_InheritsWhatItWorksWith(t *testing.T) {
 	t.Parallel()
 	v := &vault{}
@@ -97,7 +97,7 @@ func TestStartChild_IsUntrustedAsWhatItIsGiven(t *testing.T) {
 	require.Equal(t, wire.Untrusted, recordOf(t, log).TrustBoundary)
 }
 
-// Whoever starts a child anew meets the first, whatever its workflow has become.
+// Starting a child again returns the first child, even if its workflow has changed.
 func TestStartChild_TwiceIsOnce(t *testing.T) {
 	t.Parallel()
 	s, log := childRig(t, &vault{})

@@ -142,8 +142,7 @@ func TestStart_WritesTheRecordAndNothingElse(t *testing.T) {
 	require.NotEmpty(t, rec.WorkflowDigest)
 }
 
-// What creation refuses: OpenWOP host contract §2.3, each with its code, and
-// nothing is written.
+// Rejected creations return their code and write nothing (OpenWOP host contract §2.3).
 func TestStart_RefusesBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	test := func(r *create.Request) { r.TestKey = true }
@@ -192,7 +191,7 @@ func TestStart_SecretsNeverReachTheRecord(t *testing.T) {
 	require.Equal(t, 4, strings.Count(body, "[REDACTED:s]"))
 }
 
-// A URL with a marker in it would ask somebody else.
+// A placeholder in a URL could change the host that is called.
 func TestStart_RefusesACallbackURLThatWouldBeRedacted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -265,7 +264,7 @@ func TestStart_AnUnavailableLogIsToldAndARetryIsSafe(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What no log takes is not to be tried again: nothing was started.
+// A record that exceeds the log's limits is a final error, and no run is started.
 func TestStart_ARecordThatIsTooLargeIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
@@ -321,7 +320,7 @@ func TestDedup_AClaimWithoutARunLapses(t *testing.T) {
 	require.NoError(t, err, "no start frame came: the claim has lapsed")
 }
 
-// A repeated key is answered by the run it made, whatever has changed since.
+// A repeated key returns the run that it created, even if the workflow has changed.
 func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -349,7 +348,7 @@ func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
 		rec, err := r.log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, want, rec.DurationMs, configurable)
-		require.EqualValues(t, 3_600_000, rec.WorkMs, "the host's limit stands beside it")
+		require.EqualValues(t, 3_600_000, rec.WorkMs, "the host's own limit is recorded separately")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// vault remembers whose keys it was told to register.
+// vault records the registered credentials.
 type vault struct {
 	opened []string
 	open   int
@@ -60,7 +60,7 @@ func TestStart_RecordsTheNameOfTheTenantsKey(t *testing.T) {
 		_, err := s.Start(t.Context(), request("plain", "r", with("", configurable)))
 		require.NoError(t, err)
 		require.Equal(t, []string{"acme r main"}, v.opened)
-		require.Zero(t, v.open, "whoever executes the run registers it")
+		require.Zero(t, v.open, "the executing dispatcher registers it")
 		rec, err := log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, "main", rec.CredentialRef)
@@ -102,7 +102,7 @@ func TestStart_RefusesCredentialsItCannotUse(t *testing.T) {
 	}
 }
 
-// Starts that come to nothing leave nothing with the redactor, whose memory is bounded.
+// A rejected start leaves no registration in the redactor, whose memory is limited.
 func TestStart_LeavesNoSecretsOfRunsThatAreNotMade(t *testing.T) {
 	t.Parallel()
 	v := &vault{}

@@ -22,7 +22,7 @@ import (
 
 var forkSource = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
 
-// recorded puts a run with some events into the log, of which the last may end it.
+// recorded appends a run with events; the last one may end it.
 func recorded(t *testing.T, r rig, kind subject.Kind, rec wire.RunRecord, events int) {
 	t.Helper()
 	rec.RunID, rec.WorkflowID, rec.Owner = "run_1", "wf", wire.Owner{Tenant: "acme", Principal: "key_0"}
@@ -47,7 +47,7 @@ func forkRequest(mode wire.ForkMode, from int) create.Fork {
 	return create.Fork{Tenant: "acme", SourceRunID: "run_1", RunID: "run_2", Mode: mode, FromSeq: from}
 }
 
-// A replay is its source's, reaches nobody and pays for nothing.
+// A replay has its source's owner, notifies no callback and has no credentials.
 func TestFork_AReplayIsItsSources(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -102,8 +102,8 @@ func TestFork_RefusesWhatCannotBeForked(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §3.2: what a later engine has begun, or gone on with, is forked by
-// one that knows what it means.
+// OpenWOP host contract §3.2: a run that a later engine started or continued cannot be forked by an
+// earlier one.
 func TestFork_RefusesARunOfALaterEngine(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]int{"it has begun the run": wire.EngineVersion + 1, "it has gone on with it": wire.EngineVersion} {
@@ -127,7 +127,7 @@ func TestFork_RefusesARunOfALaterEngine(t *testing.T) {
 	}
 }
 
-// trimmed is a log that has lost a run's beginning.
+// trimmed is a log without the beginning of a run.
 type trimmed struct{ runlog.Log }
 
 func (l trimmed) First(context.Context, subject.Run) (*frame.Frame, error) {
@@ -164,8 +164,8 @@ func TestFork_OfAKeyIsMadeOnce(t *testing.T) {
 	require.Equal(t, fault.IdempotencyKeyMismatch, fault.CodeOf(err))
 }
 
-// OpenWOP host contract §6.3: votes that decide nothing yet are of the history of a branch,
-// although no event tells of them.
+// OpenWOP host contract §6.3: votes below the quorum belong to a branch's history, although no event
+// records them.
 func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 	t.Parallel()
 	const asked = `{"runId":"run_1","nodeId":"gate","interruptId":"int_1","kind":"approval","key":"k","data":{"actions":["accept"]},"requestedAt":"2026-01-01T00:00:00.000Z"}`
@@ -229,14 +229,14 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 	}
 }
 
-// unread is a log whose runs cannot be read as a whole.
+// unread is a log that fails if a run is read as a whole.
 type unread struct{ *memory.Log }
 
 func (unread) Run(context.Context, subject.Run) ([]*frame.Frame, error) {
 	return nil, runlog.ErrUnavailable
 }
 
-// However long a run without gates is, a fork of it is accepted as fast.
+// The time to accept a fork of a run without gates does not depend on the run's length.
 func TestFork_ReadsNoRunInWhichNobodyVotes(t *testing.T) {
 	t.Parallel()
 	for _, d := range documents[:2] {

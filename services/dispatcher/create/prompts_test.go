@@ -13,8 +13,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// OpenWOP envelope contract §19.2: a prompt that could not be made is refused before a
-// run of it exists.
+// OpenWOP envelope contract §19.2: a run whose prompt cannot be composed is not created.
 func TestExecutable_RefusesPromptsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	writer, err := prompt.Parse([]byte(`{"templateId":"writer","version":"1.0.0","kind":"user","text":"{{topic}}"}`))

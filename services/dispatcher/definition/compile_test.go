@@ -136,7 +136,7 @@ func TestCompile_FindsWhatCannotBeUsedAndWhere(t *testing.T) {
 	require.Nil(t, f.Condition("none"))
 }
 
-// A definition's expressions are compiled once, whatever runs it has.
+// A definition's expressions are compiled once for all its runs.
 func TestExpression_IsCompiledOnceForADefinition(t *testing.T) {
 	t.Parallel()
 	f, _ := definition.Compile(&workflow.Definition{})

@@ -170,8 +170,7 @@ const backlogPatience = 10 * time.Minute
 func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
 	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
-		e.logNotWoken(r.RunID, err)
-		return false, nil
+		return false, e.quarantineDamaged(ctx, r, err)
 	}
 	if err != nil {
 		return false, err
@@ -192,7 +191,7 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err
 		}
 		check = e.checkAllFrames // the previous wake had no effect
 	}
-	if may, err := e.mayWake(r.RunID, check(ctx, last)); err != nil || !may {
+	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
 		return false, err
 	}
 	return true, e.Wake(ctx, last.Run, last.Head())

@@ -186,7 +186,7 @@ func (e *Executor) LeaseLost() {
 
 // Requeue enqueues a run of a dead process, for another dispatcher to take over. claimed is the time
 // of the process's claim. A run that has ended or is quarantined gets no frame: a quarantine
-// outlives the run's owner.
+// outlives the run's owner. A run with a damaged log is quarantined.
 func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time) error {
 	if e.deps.Quarantine != nil {
 		if held, err := e.deps.Quarantine.Holds(ctx, r, claimed); err != nil || held {
@@ -199,8 +199,7 @@ func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
 		case errors.Is(err, frame.ErrDamaged):
-			e.logNotWoken(r.RunID, err)
-			return nil
+			return e.quarantineDamaged(ctx, r, err)
 		case err != nil:
 			return err
 		case last.Kind == subject.End:

@@ -324,14 +324,21 @@ func TestReadmit_AForkWaitsForTheEndOfItsSource(t *testing.T) {
 	require.Equal(t, subject.Wake, last.Kind)
 }
 
-func TestWakeLost_AddsNothingToADamagedLog(t *testing.T) {
+// A sleeping run with a damaged log is quarantined when its timer is due, once, and its log is left
+// alone.
+func TestWakeLost_QuarantinesARunWithADamagedLog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	r, w := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil), &ward{}
+	r.quarantine = w
+	r.exec = r.executor(r.defs, nil)
 	r.create(t)
 	r.next(t)
 	r.log.Damage(1)
-	wakeLost(t, r.exec, theRun)
+	for range 3 {
+		require.False(t, wakeLost(t, r.exec, theRun))
+	}
 	require.Len(t, r.log.Frames(), 2)
+	require.Equal(t, []quarantine.Cause{{Reason: quarantine.ReasonDamaged}}, w.causes)
 	r.log.Damage(1)
 	wakeLost(t, r.exec, theRun)
 	require.Equal(t, subject.Wake, lastFrame(t, r).Kind)

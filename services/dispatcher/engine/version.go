@@ -112,12 +112,6 @@ func (e *Executor) logOnce(runID, message string, err error) {
 	}
 }
 
-// logNotWoken logs once that a damaged log gets no wake frame. The run is still overdue once its
-// log is repaired.
-func (e *Executor) logNotWoken(runID string, err error) {
-	e.logOnce(runID, "overdue run not woken: its log is damaged", err)
-}
-
 // checkEnds checks the first and the last frame of a run. That costs one read for any length; the
 // dispatcher that executes the run checks the frames in between.
 func (e *Executor) checkEnds(ctx context.Context, last *frame.Frame) error {
@@ -147,16 +141,15 @@ func (e *Executor) checkAllFrames(ctx context.Context, last *frame.Frame) error 
 }
 
 // mayWake reports whether this engine may wake a run, given the result of its check.
-func (e *Executor) mayWake(runID string, checked error) (bool, error) {
+func (e *Executor) mayWake(ctx context.Context, r subject.Run, checked error) (bool, error) {
 	switch {
 	case fault.CodeOf(checked) == fault.EngineVersionMismatch:
-		e.logNeedsLaterEngine(runID, checked)
+		e.logNeedsLaterEngine(r.RunID, checked)
 		return false, nil
 	case errors.Is(checked, runlog.ErrNotFound), errors.Is(checked, runlog.ErrUnavailable):
 		return false, checked
 	case errors.Is(checked, frame.ErrDamaged):
-		e.logNotWoken(runID, checked)
-		return false, nil
+		return false, e.quarantineDamaged(ctx, r, checked)
 	default: // the dispatcher that executes the run finds other errors
 		return true, nil
 	}

@@ -74,7 +74,7 @@ func oneLine(s string) string {
 var classes = []struct{ sign, message string }{
 	{"no such key", "an object has no member of that name; has(x.name) asks for one, x[?'name'].orValue(y) has a fallback"},
 	{"no such attribute", "a name has no value here"},
-	{"index out of", "a list has no element of that index; size(x) tells how many there are"},
+	{"index out of", "a list has no element of that index; size(x) is the number of elements"},
 	{"division by zero", "division by zero"},
 	{"modulus by zero", "modulus by zero"},
 	{"overflow", "a number is out of range"},

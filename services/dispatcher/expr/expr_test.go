@@ -18,7 +18,7 @@ func object(t testing.TB, doc string) expr.Object {
 	return o
 }
 
-// sample is what the tests evaluate over.
+// sample are the values of the tests.
 func sample(t testing.TB, p *expr.Program) *expr.Values {
 	t.Helper()
 	return expr.NewValues(map[string]expr.Object{
@@ -151,7 +151,7 @@ func TestEval_NamesWhatIsWrongAndNoValue(t *testing.T) {
 	}
 }
 
-// Expressions made to take long end soon all the same.
+// The cost limit stops expensive expressions early.
 func TestEval_EndsHostileExpressionsSoon(t *testing.T) {
 	t.Parallel()
 	doubling, nested := "[0]", ""

@@ -65,7 +65,7 @@ func (d *dispatcher) Orphaned(_ context.Context, process string) error {
 	return nil
 }
 
-// fail has it hand on no runs.
+// fail makes Orphaned return an error.
 func (d *dispatcher) fail() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,7 +158,7 @@ func TestTable_LosesALeaseThatAnotherExpired(t *testing.T) {
 	})
 }
 
-// An outage of the store is nobody's silence.
+// No lease expires during an outage of the store.
 func TestTable_ExpiresNobodyInAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestTable_ReleasesAtOnce(t *testing.T) {
 		require.True(t, alive(t, b, "a-1"), "it finishes its work")
 		require.Equal(t, 1, b.Live())
 		require.NoError(t, a.Release(t.Context()))
-		pass(5 * duration) // the record is deleted meanwhile
+		pass(5 * duration) // the record is deleted in this time
 		require.Empty(t, a.lost, "it gave its lease up")
 		a.kill()
 		synctest.Wait()
@@ -203,7 +203,7 @@ func TestTable_ReleasesAtOnce(t *testing.T) {
 	})
 }
 
-// A process that nobody knows may be new: it is not taken for dead.
+// An unknown process may be new: it is not considered dead.
 func TestTable_DecidesAboutUnknownProcessesByAWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestTable_DecidesAboutUnknownProcessesByAWrite(t *testing.T) {
 	})
 }
 
-// Whoever expired a process hands its runs on; if that one dies over it, another does.
+// The process that expired a lease requeues its runs; if it dies, another one does.
 func TestTable_HandsRunsOnThoughTheFirstDiesOverIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestTable_HandsRunsOnThoughTheFirstDiesOverIt(t *testing.T) {
 	})
 }
 
-// A host that has its data directory to itself does not wait for the lease of the process before it.
+// A host with exclusive use of its data directory does not wait for the lease of its predecessor.
 func TestTable_SoleProcessTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

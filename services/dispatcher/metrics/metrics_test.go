@@ -78,7 +78,7 @@ func values(f *dto.MetricFamily) map[string]float64 {
 	return out
 }
 
-// full is a run that does everything that is counted.
+// full is a run that changes every metric.
 var full = []string{
 	`{"type":"run.started","payload":{"workflowId":"wf"}}`,
 	`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,
@@ -163,7 +163,7 @@ func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §7.2: a replay makes no calls and has no costs. It is a run.
+// OpenWOP host contract §7.2: a replay counts as a run, but has no calls and no costs.
 func TestAppended_OfAReplayCountsNothingThatReachedAnybody(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
@@ -192,7 +192,7 @@ func TestMetrics_NameNoRunNoNodeAndNoTenant(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §10.3: what tenants choose makes no series without an end.
+// OpenWOP host contract §10.3: values that tenants choose do not add unlimited series.
 func TestMetrics_BoundTheSeriesOfWorkflows(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()

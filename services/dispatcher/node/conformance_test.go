@@ -36,7 +36,7 @@ func TestChannelWrite_TakesItsValueFromThePortFirst(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.6: the digest and the length, never the value.
+// OpenWOP host contract §5.6: the node records digest and length of the value, never the value.
 func TestSecretEcho_TellsDigestAndLength(t *testing.T) {
 	t.Parallel()
 	do := node.Builtin().Conformance(map[string]string{"s1": "abc"})["conformance.secret.echo"].Do
@@ -73,7 +73,7 @@ func TestHold_WaitsAsLongAsItsPortSays(t *testing.T) {
 	require.Equal(t, "validation_error", bad.Code)
 }
 
-// The types of fixtures are there for tests alone.
+// The node types of the fixtures exist only with test seams.
 func TestConformance_LeavesTheCatalogAlone(t *testing.T) {
 	t.Parallel()
 	plain := node.Builtin()

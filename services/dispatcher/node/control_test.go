@@ -147,8 +147,7 @@ func TestLoop_GoesRoundAsOftenAsItMay(t *testing.T) {
 	}
 }
 
-// Rounds are bounded together, too: a thousand hard ones are not a thousand times as
-// long as one may be.
+// The cost limit applies to all rounds of a loop together.
 func TestLoop_BoundsItsRoundsTogether(t *testing.T) {
 	t.Parallel()
 	hard := strings.Repeat("[0,1,2,3,4,5,6,7,8,9].all(x, ", 3) + "true" + strings.Repeat(")", 3)
@@ -159,7 +158,7 @@ func TestLoop_BoundsItsRoundsTogether(t *testing.T) {
 	require.Contains(t, bad.Message, "steps together")
 }
 
-// What a node looks up for itself is as untrusted as it is.
+// A value that a node selects keeps its trust.
 func TestFlowTypes_MarkWhatComesOfAnUntrustedVariable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ typ, config string }{
@@ -275,7 +274,7 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 	}
 }
 
-// Registering a definition compiles what it holds, so that is bounded as a whole.
+// A registration compiles all expressions of a definition, so their total size is limited.
 func TestReview_BoundsTheExpressionsOfADefinition(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 3900) + `"`

@@ -57,7 +57,7 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 	}
 }
 
-// The schema of a pack's type is not in the definition: what does not go with it is.
+// The schema of a pack's type is not in the definition; a problem names the node that uses it.
 func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -93,7 +93,7 @@ func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 	}
 }
 
-// Schemas that are slow to check cannot keep the host busy.
+// The check of expensive schemas is limited.
 func TestReview_LooksAtSoManySchemas(t *testing.T) {
 	t.Parallel()
 	bad := func(n int, pad string) string {

@@ -51,7 +51,7 @@ func TestOf_IsNilWhereNothingIsSensitive(t *testing.T) {
 	require.Nil(t, node.NewMaskPolicy(def(t, map[string]string{"a": reader}, secret, `metadata={"complianceConfig":{"maskingMode":"passthrough"}}`), node.Builtin()))
 }
 
-// OpenWOP host contract §10.3: what each mode records.
+// The masking modes, OpenWOP host contract §10.3.
 func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
@@ -148,8 +148,8 @@ func TestEverything_TellsNoValue(t *testing.T) {
 	require.JSONEq(t, `{"name":"v","next":"[REDACTED]"}`, maskedPayload(p, wire.EventVariableChanged, "n", `{"name":"v","next":1}`))
 }
 
-// What reads variables by an expression or by its config reads those that are sensitive,
-// and so do those behind it.
+// A node that reads sensitive variables by an expression or its config is sensitive, and so are the
+// nodes that depend on it.
 func TestSpread_FollowsExpressionsAndNodesThatReadVariables(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -78,8 +78,7 @@ func TestChecks_HoldANodeToItsType(t *testing.T) {
 	require.Nil(t, noop.CheckOutput(nil))
 }
 
-// The nodes that ask models ship as a pack: data for what they take, the host for what
-// they do.
+// The model nodes are a pack: it declares their config; the host implements them.
 func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{node.TypeCallPrompt, node.TypeStructuredOutput} {
@@ -99,7 +98,7 @@ func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
 	}
 }
 
-// A pack's type takes what its base takes, filled in or not.
+// A pack's type accepts the config of its base, whether the pack fills it in or not.
 func TestWith_HoldsTheWholeConfigToTheBase(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

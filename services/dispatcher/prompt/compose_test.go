@@ -41,7 +41,7 @@ const (
 	optional = `,"required":false`
 )
 
-// OpenWOP envelope contract §19.2: what becomes of a variable.
+// Variables, OpenWOP envelope contract §19.2.
 func TestCompose_FillsInWhatTheSourceHas(t *testing.T) {
 	t.Parallel()
 	in := prompt.Bindings{
@@ -243,7 +243,7 @@ func TestPayload_TellsOfBothVariablesOfOneName(t *testing.T) {
 	require.Equal(t, map[string]string{"x": digest("1"), "b.x": digest("2")}, c.Payload("n", prompt.Hashed).VariableHashes)
 }
 
-// The hash is of what shows after everybody has taken their secrets out.
+// The hash covers the redacted text.
 func TestRedact_ComesBeforeTheHash(t *testing.T) {
 	t.Parallel()
 	c, err := one(t, "user", "say {{a}}", "", prompt.Bindings{Input: prompt.Scope{Values: values{"a": json.RawMessage(`"hunter2"`)}}})

@@ -149,8 +149,8 @@ func TestPlan_RefusesWithThePlace(t *testing.T) {
 	}
 }
 
-// Other hosts use promptId for prompts of their own: it says nothing to a host that has
-// no templates, and any other reference cannot be kept there.
+// Other hosts use promptId for their own prompts: a host without templates ignores it, and rejects
+// any other reference.
 func TestPlan_WithoutTemplates(t *testing.T) {
 	t.Parallel()
 	none := (*prompt.Library)(nil)
@@ -162,7 +162,7 @@ func TestPlan_WithoutTemplates(t *testing.T) {
 	require.Equal(t, fault.TemplateNotFound, wrong[0].Code)
 }
 
-// A composition that was made before is made of the same versions again.
+// A repeated composition uses the same versions.
 func TestPlan_KeepsToPinnedVersions(t *testing.T) {
 	t.Parallel()
 	l := library(t, versions(t, "w", "1.0.0", "2.0.0")...)

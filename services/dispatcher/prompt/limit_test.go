@@ -63,7 +63,7 @@ func TestCompose_BoundsWhatItMakes(t *testing.T) {
 	}
 }
 
-// The bound is on all templates of a node together.
+// The limit applies to all templates of a node together.
 func TestCompose_BoundsAllPartsTogether(t *testing.T) {
 	t.Parallel()
 	b := prompt.Bindings{Input: prompt.Scope{Values: values{"a": long("x", mib*3/4)}}}

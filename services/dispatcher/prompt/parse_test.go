@@ -84,8 +84,7 @@ func TestNotes_TellWhatAnAuthorMayNotHaveMeant(t *testing.T) {
 	require.Contains(t, notes[2], "tags")
 }
 
-// published reads a schema of the protocol; the kinds, which stand in a file of their
-// own, are put in.
+// published reads a schema of the protocol and inserts the kinds, which have their own file.
 func published(t *testing.T, name string) map[string]any {
 	t.Helper()
 	read := func(name string) map[string]any {

@@ -27,9 +27,8 @@ func spellings(secret string) map[string]string {
 
 var names = []string{"a", "b", "c", "key"}
 
-// A secret of eight characters or more shows in no event, however it gets into the
-// prompt: by its variable, in the template, or in what another variable holds (OpenWOP
-// envelope contract §25, prompt-composed-secret-redaction).
+// No event contains a secret of eight or more characters, whether it comes from its variable, the
+// template or another variable (OpenWOP envelope contract §25, prompt-composed-secret-redaction).
 func TestProperty_NoEventShowsASecret(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +73,7 @@ func TestProperty_NoEventShowsASecret(t *testing.T) {
 	})
 }
 
-// Equal values make equal hashes, in whatever order their members come.
+// Equal values have equal hashes, independent of the order of their members.
 func TestProperty_TheHashDoesNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

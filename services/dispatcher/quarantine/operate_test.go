@@ -136,8 +136,8 @@ func TestCounts_AreByReason(t *testing.T) {
 	})
 }
 
-// A run that somebody's answer woke, and that a dispatcher claimed after its quarantine, has left it:
-// when that dispatcher dies, the run is enqueued at once.
+// A run that an answer woke, and that a dispatcher claimed after its quarantine, has left it. When that
+// dispatcher dies, the run is enqueued immediately.
 func TestHolds_NotARunClaimedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

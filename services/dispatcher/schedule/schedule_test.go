@@ -121,7 +121,7 @@ func TestSlots_OfOneHaveOneInReserve(t *testing.T) {
 	require.Equal(t, 2, s.Held())
 }
 
-// A tenant with a long line gets as many slots as the other, once both wait.
+// While two tenants wait, both get as many slots, however many runs one of them has.
 func TestBook_ConvergesToEqualShares(t *testing.T) {
 	t.Parallel()
 	b, s := schedule.NewWaitList(), schedule.NewSlots(8, weights(nil))

@@ -42,7 +42,7 @@ func (c *counted) wholeReads() int {
 	return c.whole
 }
 
-// long is a run with a snapshot that 300 events precede.
+// long is a run with a snapshot of its first 300 events.
 func long(t *testing.T) (*counted, *kvmemory.Store, *writer) {
 	t.Helper()
 	log, store := &counted{Log: memory.New()}, kvmemory.New()
@@ -88,7 +88,7 @@ func TestRead_FoldsAsTheWholeLogDoes(t *testing.T) {
 	require.Subset(t, []snapshot.Result{snapshot.Hit}, *got)
 }
 
-// Each of these snapshots is left alone and counted, and the run is folded from its log.
+// Each of these snapshots is ignored and counted, and the run is folded from its log.
 func TestRead_RejectsWhatIsNotOfTheLog(t *testing.T) {
 	t.Parallel()
 	other := theRun
@@ -205,8 +205,7 @@ func TestRead_RejectsSnapshotsOfAnotherHostKey(t *testing.T) {
 	require.Equal(t, []snapshot.Result{snapshot.Rejected}, *got)
 }
 
-// A damaged frame after the snapshot, or the one that it is of, is found; damage before it is not
-// read.
+// A damaged frame after the snapshot, or its own last frame, is found; frames before it are not read.
 func TestRead_FindsDamageFromTheSnapshotOn(t *testing.T) {
 	t.Parallel()
 	log, store, w := long(t)
@@ -259,7 +258,7 @@ func TestRead_UsesNoSnapshotOfALaterFrame(t *testing.T) {
 	require.Equal(t, uint64(1), f.Frames[0].Pos)
 }
 
-// away is a store that does not answer.
+// away is an unavailable store.
 type away struct{ kv.Store }
 
 func (away) Get(context.Context, string) (kv.Entry, error) {

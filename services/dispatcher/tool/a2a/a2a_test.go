@@ -51,7 +51,7 @@ func TestRun_FindsTheEndpoint(t *testing.T) {
 	require.Contains(t, fails(t, send(t, runner(t, grpc), "echo"), "capability_not_provided").Message, "no JSON-RPC endpoint")
 }
 
-// The card is the agent's word; only the operator says where a host may be asked.
+// The card comes from the agent; only the operator configures where requests go.
 func TestRun_AsksNoHostThatACardNames(t *testing.T) {
 	t.Parallel()
 	d, elsewhere := serve(t, nil)
@@ -200,7 +200,7 @@ func TestRun_OutlivesLostLooks(t *testing.T) {
 	require.Equal(t, "t1", doc["id"])
 }
 
-// No call was made: the mistake is in the workflow.
+// No call is made, because the workflow is wrong.
 func TestRun_RefusesANodeThatCannotBe(t *testing.T) {
 	t.Parallel()
 	r := runner(t, "http://127.0.0.1:1")

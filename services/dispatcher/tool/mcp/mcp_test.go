@@ -65,7 +65,7 @@ func TestRun_FillsArguments(t *testing.T) {
 	require.Contains(t, string(want(t, r.Run(t.Context(), in, nil))["output"]), `{\"own\":true}`, "the port wins")
 }
 
-// No call was made: the mistake is in the workflow.
+// No call is made, because the workflow is wrong.
 func TestRun_RefusesANodeThatCannotBe(t *testing.T) {
 	t.Parallel()
 	r := runner(t, "http://127.0.0.1:1")
@@ -106,7 +106,7 @@ func TestRun_RepeatsNothingThatAServerSays(t *testing.T) {
 	want(t, call(t, r, `{"server":"x","tool":"echo"}`))
 }
 
-// A repetition after a crash, and another attempt, say the same key.
+// A repetition after a crash and another attempt send the same key.
 func TestRun_TellsWhatCallItIs(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)
@@ -168,15 +168,15 @@ func TestRun_TellsTheServerOfACancelledCall(t *testing.T) {
 	want(t, call(t, r, `{"server":"x","tool":"echo"}`))
 }
 
-// swap is a handler that can be exchanged: a server that is started again.
+// swap is a handler that can be replaced, like a server that restarts.
 type swap struct{ h atomic.Pointer[http.Handler] }
 
 func (s *swap) put(h http.Handler) { s.h.Store(&h) }
 
 func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*s.h.Load()).ServeHTTP(w, r) }
 
-// A server that was started again knows no sessions of before; some say so with
-// 404, as they should, and some with 400.
+// A restarted server does not know earlier sessions; it answers with 404, as the specification says,
+// or with 400.
 func TestRun_ConnectsAgain(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{404, 400} {
@@ -289,7 +289,7 @@ func TestIdempotent_IsWhatTheOperatorNames(t *testing.T) {
 	require.NotNil(t, r.Check(json.RawMessage(`{"server":"x","tool":"lookup","idempotent":1}`)))
 }
 
-// The key in the log of an unknown call is the one that the server was given.
+// The recorded key of a call with an unknown outcome is the one that was sent.
 func TestPeer_IsPartOfTheKey(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)
