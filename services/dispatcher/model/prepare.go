@@ -53,14 +53,16 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 	req.Tenant = t.Tenant
 	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(composed.trust())
 
-	p, bad, err := l.resolveModel(ctx, t, cfg, o, &req)
+	to, bad, err := l.resolveTarget(ctx, t, cfg, o, modelgate.Model{Provider: req.Provider, Model: req.Model})
 	if bad != nil || err != nil {
 		return spec{}, bad, err
 	}
+	req.Provider, req.Model = to.model.Provider, to.model.Model
+	req.Credential, req.Timeouts = to.key, to.timeouts
 	s = spec{
 		task:        t,
 		contract:    cfg.contractOf(t),
-		provider:    p,
+		provider:    to.provider,
 		streams:     cfg.streamsAnswer(t.TypeID),
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed.record,
@@ -71,7 +73,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		return spec{}, bad, err
 	}
 	req, s.ceiling = l.fitToModel(l.requestExpected(req, s.expected))
-	if s.projection, bad = l.projectSchema(p, req); bad != nil {
+	if s.projection, bad = l.projectSchema(s.provider, req); bad != nil {
 		return spec{}, bad, nil
 	}
 	if s.projection != nil {
@@ -81,24 +83,31 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 	return s, nil, nil
 }
 
-// resolveModel sets the model of a request, its key and its time limits, and returns its provider.
-func (l *Loop) resolveModel(
-	ctx context.Context, t Task, cfg config, o overlay, req *provider.Request,
-) (p provider.Provider, bad *wire.NodeError, err error) {
-	active, bad := substitute(t, modelgate.Model{Provider: req.Provider, Model: req.Model})
-	if bad != nil {
-		return nil, bad, nil
+// target is where the calls of an emission go.
+type target struct {
+	provider provider.Provider
+	model    modelgate.Model
+	// key is the tenant's own key; empty uses the host's.
+	key      provider.Secret
+	timeouts provider.Timeouts
+}
+
+// resolveTarget resolves the model to call, with its provider, its key and its time limits. own is
+// the model that the node, the run or the host names.
+func (l *Loop) resolveTarget(
+	ctx context.Context, t Task, cfg config, o overlay, own modelgate.Model,
+) (to target, bad *wire.NodeError, err error) {
+	if own, bad = substitute(t, own); bad != nil {
+		return target{}, bad, nil
 	}
-	p, active, bad = l.resolveProvider(active, o)
-	if bad != nil {
-		return nil, bad, nil
+	if to.provider, to.model, bad = l.resolveProvider(own, o); bad != nil {
+		return target{}, bad, nil
 	}
-	req.Provider, req.Model = active.Provider, active.Model
-	if req.Credential, bad, err = l.registeredKey(ctx, t, active.Provider, o); bad != nil || err != nil {
-		return nil, bad, err
+	if to.key, bad, err = l.registeredKey(ctx, t, to.model.Provider, o); bad != nil || err != nil {
+		return target{}, bad, err
 	}
-	req.Timeouts, bad = l.timeouts(cfg, active.Provider)
-	return p, bad, nil
+	to.timeouts, bad = l.timeouts(cfg, to.model.Provider)
+	return to, bad, nil
 }
 
 // resolveProvider returns the provider of a model. The provider of configurable.mockProvider
