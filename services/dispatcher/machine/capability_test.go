@@ -60,7 +60,8 @@ func TestPolicy_ComesBetweenSecretsAndModels(t *testing.T) {
 		m := machine.New(p, limits, runstate.New(record()))
 		require.Empty(t, m.Advance(at))
 		require.Equal(t, "run.started node.failed@n1 run.failed", strings.Join(names(m), " "))
-		require.Equal(t, map[bool]string{true: "provider_policy_denied", false: "credential_required"}[secrets], m.State().Error.Code)
+		want := map[bool]string{true: "provider_policy_denied", false: "credential_required"}[secrets]
+		require.Equal(t, want, m.State().Error.Code)
 	}
 }
 
@@ -78,7 +79,12 @@ func TestPolicy_IsForNodesThatAskModels(t *testing.T) {
 func TestRequires_ComeBeforeSecretsAndModels(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{}`, `n1:core.noop:"config":{},"inputs":{}`)
-	p.Types["core.noop"] = node.Type{ID: "core.noop", Requires: []string{"x.y"}, Secrets: []pack.Secret{{ID: "s"}}, Needs: &modelgate.Needs{}}
+	p.Types["core.noop"] = node.Type{
+		ID:       "core.noop",
+		Requires: []string{"x.y"},
+		Secrets:  []pack.Secret{{ID: "s"}},
+		Needs:    &modelgate.Needs{},
+	}
 	p.Secrets = func(*wire.RunRecord, []pack.Secret, node.Input) *wire.NodeError { panic("asked for secrets") }
 	p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
 		panic("asked the gate")

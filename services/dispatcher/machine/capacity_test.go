@@ -16,7 +16,12 @@ import (
 // full returns the error of a peer without capacity.
 func full(pause time.Duration) *wire.NodeError {
 	return &wire.NodeError{
-		Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true, RetryAfter: pause, Details: map[string]any{"provider": "p"},
+		Code:       "provider_quota_exhausted",
+		Message:    "slow down",
+		Retryable:  true,
+		Capacity:   true,
+		RetryAfter: pause,
+		Details:    map[string]any{"provider": "p"},
 	}
 }
 

@@ -149,7 +149,10 @@ func TestChannels_BreakForReadersAndWritersAlike(t *testing.T) {
 			t.Parallel()
 			p := planned(t, channels, n)
 			rec := record(func(r *wire.RunRecord) { r.Channels = p.Def.PinnedChannels() })
-			old := wire.Draft{Type: wire.EventChannelWritten, Payload: json.RawMessage(`{"channel":"c","value":1,"reducer":"append","writtenAt":"2026-05-01T12:00:00.000Z"}`)}
+			old := wire.Draft{
+				Type:    wire.EventChannelWritten,
+				Payload: json.RawMessage(`{"channel":"c","value":1,"reducer":"append","writtenAt":"2026-05-01T12:00:00.000Z"}`),
+			}
 			started := wire.Draft{Type: wire.EventRunStarted}
 			st := runstate.Fold(rec, []wire.Event{started.Place("run_1", 0, at), old.Place("run_1", 1, at)})
 			require.Nil(t, st.Snapshot().Channels, "a broken channel has no value")

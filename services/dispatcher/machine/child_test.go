@@ -35,8 +35,11 @@ func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	require.JSONEq(t, `1`, string(s.Inputs["theirs"]))
 	m.RecordDispatch(at, "call", s)
 	require.True(t, m.ApplyReport(at, "call", machine.Report{
-		RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted, Variables: map[string]json.RawMessage{"v": json.RawMessage(`2`)},
-		Tainted: map[string]bool{"v": true},
+		RunID:      s.RunID,
+		WorkflowID: "child",
+		Status:     wire.StatusCompleted,
+		Variables:  map[string]json.RawMessage{"v": json.RawMessage(`2`)},
+		Tainted:    map[string]bool{"v": true},
 	}))
 	require.True(t, m.State().Tainted["result"])
 	require.Equal(t, wire.Untrusted, m.State().Nodes["call"].Trust)
@@ -70,7 +73,10 @@ func TestHeard_TellsEachWait(t *testing.T) {
 	m.RecordDispatch(at, "call", s)
 	waits := func(id string) bool {
 		return m.ApplyReport(at, "call", machine.Report{
-			RunID: s.RunID, WorkflowID: "child", Status: wire.StatusWaitingApproval, Wait: &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
+			RunID:      s.RunID,
+			WorkflowID: "child",
+			Status:     wire.StatusWaitingApproval,
+			Wait:       &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
 		})
 	}
 	require.True(t, waits("one"))
@@ -84,7 +90,11 @@ func TestHeard_TellsEachWait(t *testing.T) {
 func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, rec := range []*wire.RunRecord{{RunID: "a", Owner: wire.Owner{Tenant: "t"}}, {RunID: "b", Owner: wire.Owner{Tenant: "t"}}, {RunID: "a", Owner: wire.Owner{Tenant: "u"}}} {
+	for _, rec := range []*wire.RunRecord{
+		{RunID: "a", Owner: wire.Owner{Tenant: "t"}},
+		{RunID: "b", Owner: wire.Owner{Tenant: "t"}},
+		{RunID: "a", Owner: wire.Owner{Tenant: "u"}},
+	} {
 		for _, id := range []string{"n", "m"} {
 			for nth := range 3 {
 				child := machine.ChildID(rec, id, nth)
@@ -115,5 +125,9 @@ func TestExpected_OfAForkIsItsOwn(t *testing.T) {
 	require.Equal(t, machine.ChildID(own, "call", 0), effects[0].Spawn.RunID)
 	f.RecordDispatch(at, "call", *effects[0].Spawn)
 	require.Equal(t, effects[0].Spawn.RunID, f.State().Nodes["call"].Child.RunID)
-	require.True(t, f.ApplyReport(at, "call", machine.Report{RunID: effects[0].Spawn.RunID, WorkflowID: "child", Status: wire.StatusCompleted}))
+	require.True(t, f.ApplyReport(at, "call", machine.Report{
+		RunID:      effects[0].Spawn.RunID,
+		WorkflowID: "child",
+		Status:     wire.StatusCompleted,
+	}))
 }

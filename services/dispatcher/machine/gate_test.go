@@ -28,7 +28,8 @@ func gated(t *testing.T, g graph, has string) machine.Plan {
 	p.Gate = func(_, _ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
 		o := modelgate.Evaluate(n, active, modelgate.Host{
-			Routes: func(modelgate.Model) bool { return false }, Has: func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
+			Routes: func(modelgate.Model) bool { return false },
+			Has:    func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
 		})
 		o.Catalogue = "sha256:c0ffee"
 		return active, o
@@ -104,7 +105,8 @@ func TestGate_TellsASubstitution(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")
 	p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
-		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
+		own, asked := modelgate.Model{Provider: "p", Model: "m"}, modelgate.Model{Provider: "q", Model: "n"}
+		return own, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
 	}
 	m := machine.New(p, limits, runstate.New(record()))
 	m.Advance(at)
@@ -118,7 +120,8 @@ func TestGate_ItsDecisionHasNoTrustTag(t *testing.T) {
 	for name, route := range map[string]modelgate.Route{"substituted": modelgate.Substitute, "insufficient": modelgate.Refuse} {
 		p := gated(t, graph{}, "")
 		p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
-			return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: route, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
+			own, asked := modelgate.Model{Provider: "p", Model: "m"}, modelgate.Model{Provider: "q", Model: "n"}
+			return own, modelgate.Outcome{Route: route, Asked: asked, Missing: []string{"x"}}
 		}
 		r := record()
 		r.TrustBoundary = wire.Untrusted
@@ -160,7 +163,8 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 		require.Equal(t, record().Owner.Tenant, tenant)
 		asked := modelgate.Model{Provider: "q", Model: fallbacks[0]}
 		fallbacks = fallbacks[1:]
-		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
+		own := modelgate.Model{Provider: "p", Model: "m"}
+		return own, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
 	}
 	effect := p.Types[needy]
 	effect.Class, effect.Do = node.Effect, nil

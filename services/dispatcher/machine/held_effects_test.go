@@ -113,7 +113,12 @@ func TestHeld_ABranchBeginsTheCallThatItsSourceHadBegun(t *testing.T) {
 	source := lost(t, p)
 	fork := &runlog{rec: record(func(r *wire.RunRecord) {
 		r.RunID = "run_2"
-		r.Fork = &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkBranch, FromSeq: len(source.events), Head: len(source.events)}
+		r.Fork = &wire.Fork{
+			SourceRunID: "run_1",
+			Mode:        wire.ForkBranch,
+			FromSeq:     len(source.events),
+			Head:        len(source.events),
+		}
 	})}
 	for _, e := range source.events {
 		fork.frames = append(fork.frames, func(st *runstate.State) { st.Apply(e) })

@@ -22,7 +22,11 @@ func decide(t *testing.T, m *machine.Machine, id, value string) interrupt.Decisi
 	t.Helper()
 	q := m.State().Open(id)
 	require.NotNil(t, q)
-	d, err := interrupt.Decide(q.Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "key"}, At: at})
+	d, err := interrupt.Decide(q.Pending, interrupt.Answer{
+		Value: json.RawMessage(value),
+		By:    interrupt.Responder{Principal: "key"},
+		At:    at,
+	})
 	require.NoError(t, err)
 	return d
 }
@@ -31,7 +35,12 @@ func decide(t *testing.T, m *machine.Machine, id, value string) interrupt.Decisi
 func lifted(n int) []wire.Draft {
 	cause := fmt.Sprint("c", n)
 	return []wire.Draft{
-		{Type: wire.EventClarificationRequested, NodeID: "a", CausationID: cause, Payload: json.RawMessage(fmt.Sprintf(`{"nodeId":"a","interruptId":"int_%d","questions":[]}`, n))},
+		{
+			Type:        wire.EventClarificationRequested,
+			NodeID:      "a",
+			CausationID: cause,
+			Payload:     json.RawMessage(fmt.Sprintf(`{"nodeId":"a","interruptId":"int_%d","questions":[]}`, n)),
+		},
 		{Type: wire.EventInterruptRequested, NodeID: "a", CausationID: cause, Payload: json.RawMessage(fmt.Sprintf(
 			`{"runId":"run_1","nodeId":"a","interruptId":"int_%d","kind":"clarification","key":"k%d","data":{"questions":[{"id":"q","question":"?"}]},"requestedAt":"2026-05-01T12:00:00.000Z"}`, n, n))},
 	}
@@ -122,7 +131,10 @@ func TestWaiting_IsTheStatusOnlyWhenNothingElseGoesOn(t *testing.T) {
 // OpenWOP host contract §12 no. 41: waiting does not count against the run's time limit.
 func TestWaiting_StopsTheClockOfTheRun(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`, "b:core.ai.callPrompt"}, edges: []string{"a>b"}}
+	g := graph{
+		nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`, "b:core.ai.callPrompt"},
+		edges: []string{"a>b"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	_, due := m.Due()
@@ -140,7 +152,10 @@ func TestWaiting_StopsTheClockOfTheRun(t *testing.T) {
 func TestAsk_TheSameKeyIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	config := `{"title":"t","actions":["accept"],"key":"once"}`
-	g := graph{nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config}, edges: []string{"a>b"}}
+	g := graph{
+		nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config},
+		edges: []string{"a>b"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	m.Resolve(at, "a", decide(t, m, "a", `{"action":"accept"}`))
@@ -182,7 +197,10 @@ func event(n int) string {
 func TestAsk_WhatWasRejectedAdvancesNoOtherGate(t *testing.T) {
 	t.Parallel()
 	config := `{"title":"t","actions":["accept","reject"],"key":"once"}`
-	g := graph{nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config, "c:core.noop"}, edges: []string{"a>b:all_complete", "b>c"}}
+	g := graph{
+		nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config, "c:core.noop"},
+		edges: []string{"a>b:all_complete", "b>c"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	m.Resolve(at, "a", decide(t, m, "a", `{"action":"reject"}`))
@@ -221,7 +239,11 @@ func TestForm_ComesFromTheNodeBefore(t *testing.T) {
 			continue
 		}
 		require.Equal(t, wire.StatusWaitingExternal, m.State().Status)
-		_, err := interrupt.Decide(m.State().Open("ask").Pending, interrupt.Answer{Value: json.RawMessage(`{}`), By: interrupt.Responder{Principal: "key"}, At: at})
+		_, err := interrupt.Decide(m.State().Open("ask").Pending, interrupt.Answer{
+			Value: json.RawMessage(`{}`),
+			By:    interrupt.Responder{Principal: "key"},
+			At:    at,
+		})
 		require.ErrorContains(t, err, "/resumeValue/why")
 		m.Resolve(at, "ask", decide(t, m, "ask", `{"why":"because"}`))
 		m.Advance(at)
@@ -241,7 +263,8 @@ func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 		`"hi"`: "run.started node.started@a node.failed@a node.skipped@b run.failed",
 	} {
 		g := graph{
-			nodes: []string{`a:core.interrupt:{"kind":"low-confidence","data":{"agentId":"abc"}}`, "b:core.noop"}, edges: []string{"a>b"},
+			nodes:  []string{`a:core.interrupt:{"kind":"low-confidence","data":{"agentId":"abc"}}`, "b:core.noop"},
+			edges:  []string{"a>b"},
 			inputs: map[string]string{"a": `{"observed":{"type":"static","value":` + observed + `},"input":{"type":"static","value":"send it"}}`},
 		}
 		told, m, effects := trace(t, g)

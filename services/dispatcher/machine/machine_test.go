@@ -231,7 +231,10 @@ func TestLimits_HugeNumbersClamp(t *testing.T) {
 		_, m, _ := trace(t, graph{nodes: []string{"a:core.noop"}}, configurable(c))
 		require.Equal(t, wire.StatusCompleted, m.State().Status, c)
 	}
-	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}, configurable(`{"recursionLimit":1.0}`))
+	_, m, _ := trace(t, graph{
+		nodes: []string{"a:core.noop", "b:core.noop"},
+		edges: []string{"a>b"},
+	}, configurable(`{"recursionLimit":1.0}`))
 	require.Equal(t, "recursion_limit_exceeded", m.State().Error.Code, "1.0 is an integer")
 }
 
@@ -267,7 +270,10 @@ func TestPorts_TakeEdgesVariablesConnectionsAndStatics(t *testing.T) {
 
 func TestPorts_FailTheNodeWhenARequiredValueIsMissing(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{"a:core.identity"}, inputs: map[string]string{"a": `{"x":{"type":"variable","variableName":"ghost"}}`}}
+	g := graph{
+		nodes:  []string{"a:core.identity"},
+		inputs: map[string]string{"a": `{"x":{"type":"variable","variableName":"ghost"}}`},
+	}
 	got, m, _ := trace(t, g)
 	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(got, " "))
 	require.Equal(t, "validation_error", m.State().Error.Code)

@@ -172,7 +172,10 @@ func TestNodeTransition_ThereIsNoOther(t *testing.T) {
 // no longer open, and the run does not wait for it.
 func TestNodeTransition_AnAnswerBringsNoEndedNodeBack(t *testing.T) {
 	t.Parallel()
-	m := machine.New(graph{nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"}, edges: []string{"a>b:any_failed"}}.plan(t), limits, runstate.New(record()))
+	m := machine.New(graph{
+		nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"},
+		edges: []string{"a>b:any_failed"},
+	}.plan(t), limits, runstate.New(record()))
 	claim(t, m)
 	m.Emit(at, lifted(1)...)
 	failOnce(t, m)

@@ -190,7 +190,10 @@ func TestPause_OfARunThatEndsFirst(t *testing.T) {
 // instead of ending.
 func TestPause_KeepsAReadyNodeFromStarting(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop", "c:core.noop"}, edges: []string{"a>b", "a>c:any_failed"}}
+	g := graph{
+		nodes: []string{"a:core.ai.callPrompt", "b:core.noop", "c:core.noop"},
+		edges: []string{"a>b", "a>c:any_failed"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	m.Pause(at, wire.DrainCurrent, "", "key")

@@ -81,7 +81,11 @@ func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
 // A lost executor costs the run no retry and no node execution.
 func TestAdvance_ALostExecutorTakesNoRetryAndNoExecution(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop"}, edges: []string{"a>b"}, settings: `{"maxRetries":1}`}
+	g := graph{
+		nodes:    []string{"a:core.ai.callPrompt", "b:core.noop"},
+		edges:    []string{"a>b"},
+		settings: `{"maxRetries":1}`,
+	}
 	plan, tight := g.plan(t), limits
 	tight.MaxNodeExecutions = 3
 	var log []wire.Event
@@ -94,7 +98,11 @@ func TestAdvance_ALostExecutorTakesNoRetryAndNoExecution(t *testing.T) {
 	m.Advance(now)
 	flush()
 	for range 2 { // two executors stream a chunk, and are lost
-		log = append(log, wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: []byte(`{"nodeId":"a","chunk":"hm"}`)}.Place("r", len(log), now))
+		log = append(log, wire.Draft{
+			Type:    wire.EventOutputChunk,
+			NodeID:  "a",
+			Payload: []byte(`{"nodeId":"a","chunk":"hm"}`),
+		}.Place("r", len(log), now))
 		now = now.Add(time.Second)
 		m = machine.New(plan, tight, runstate.Fold(record(), log))
 		require.Len(t, m.Advance(now), 1)

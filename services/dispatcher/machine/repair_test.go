@@ -39,7 +39,13 @@ func TestFork_TornInAPureNodeEndsAsItsSource(t *testing.T) {
 			for _, mode := range []wire.ForkMode{wire.ForkBranch, wire.ForkReplay} {
 				for from := range log {
 					rec := created("run_2")
-					rec.Fork = &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: len(log), Since: rec.CreatedAt}
+					rec.Fork = &wire.Fork{
+						SourceRunID: "run_1",
+						Mode:        mode,
+						FromSeq:     from,
+						Head:        len(log),
+						Since:       rec.CreatedAt,
+					}
 					fork, events := forked(t, plan, rec, log)
 					require.Len(t, events, len(log), "%s from %d", mode, from)
 					got, want := fork.State().Snapshot(), source.State().Snapshot()

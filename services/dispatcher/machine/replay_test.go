@@ -133,7 +133,12 @@ func (w *world) goOn() bool {
 func (w *world) effect(i int) {
 	e := w.busy[i]
 	tell := func(typ wire.EventType, payload string) {
-		w.m.Emit(w.now, wire.Draft{Type: typ, NodeID: e.NodeID, Payload: json.RawMessage(payload), Trust: wire.Untrusted})
+		w.m.Emit(w.now, wire.Draft{
+			Type:    typ,
+			NodeID:  e.NodeID,
+			Payload: json.RawMessage(payload),
+			Trust:   wire.Untrusted,
+		})
 	}
 	switch what := rapid.IntRange(0, 9).Draw(w.t, "does"); what {
 	case 0, 1, 2:
@@ -152,7 +157,12 @@ func (w *world) effect(i int) {
 		}, wire.Untrusted)
 	default:
 		tell(wire.EventEnvelopeRefusal, fmt.Sprintf(`{"nodeId":%q,"provider":"p","model":"m"}`, e.NodeID))
-		failure := &wire.NodeError{Code: "provider_unavailable", Message: "no", Retryable: what < 9, Capacity: what == 7}
+		failure := &wire.NodeError{
+			Code:      "provider_unavailable",
+			Message:   "no",
+			Retryable: what < 9,
+			Capacity:  what == 7,
+		}
 		if failure.Capacity {
 			failure.RetryAfter = time.Duration(rapid.IntRange(0, 900).Draw(w.t, "pause")) * time.Millisecond
 		}
@@ -173,7 +183,11 @@ func (w *world) answer(id string) {
 // resolve answers a node's question; false if the answer is too late.
 func (w *world) resolve(id string) bool {
 	value := rapid.SampledFrom([]string{`{"action":"accept"}`, `{"action":"reject"}`}).Draw(w.t, "answer")
-	d, err := interrupt.Decide(w.m.State().Open(id).Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "k"}, At: w.now})
+	d, err := interrupt.Decide(w.m.State().Open(id).Pending, interrupt.Answer{
+		Value: json.RawMessage(value),
+		By:    interrupt.Responder{Principal: "k"},
+		At:    w.now,
+	})
 	if err != nil {
 		return false
 	}
@@ -189,7 +203,10 @@ func someGraph(t *rapid.T) graph {
 		`core.channelWrite:{"channelName":"log","reducer":"append","ttlMs":500,"value":"one"}`, "core.delay:{\"delayMs\":0}", "core.delay:{\"delayMs\":700}", "core.fail",
 		`core.approvalGate:{"title":"t","actions":["accept","reject"],"timeoutSec":30}`, `core.approvalGate:{"title":"t","actions":["accept","reject"]}`, "core.ai.callPrompt", "core.ai.callPrompt",
 	}
-	g := graph{settings: fmt.Sprintf(`{"maxRetries":%d}`, rapid.IntRange(0, 2).Draw(t, "retries")), inputs: map[string]string{}}
+	g := graph{
+		settings: fmt.Sprintf(`{"maxRetries":%d}`, rapid.IntRange(0, 2).Draw(t, "retries")),
+		inputs:   map[string]string{},
+	}
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		if strings.HasSuffix(kind, ":reads") {
@@ -356,7 +373,10 @@ func diverged(log []wire.Event) []string {
 // and continues.
 func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
 	t.Parallel()
-	source := graph{nodes: []string{"a:core.noop", "b:core.noop", "c:core.ai.callPrompt"}, edges: []string{"a>b", "b>c"}}
+	source := graph{
+		nodes: []string{"a:core.noop", "b:core.noop", "c:core.ai.callPrompt"},
+		edges: []string{"a>b", "b>c"},
+	}
 	m := machine.New(source.plan(t), limits, runstate.New(record()))
 	require.Len(t, m.Advance(at), 1)
 	m.Complete(at, "c", node.Output{}, wire.Trusted)

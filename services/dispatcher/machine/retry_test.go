@@ -28,7 +28,12 @@ func TestFailNode_WaitsAsLongAsTheVendorAsks(t *testing.T) {
 			t.Parallel()
 			_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`})
 			m.Flushed()
-			m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: tt.after}, wire.Trusted)
+			m.FailNode(at, "a", &wire.NodeError{
+				Code:       "quota",
+				Message:    "slow down",
+				Retryable:  true,
+				RetryAfter: tt.after,
+			}, wire.Trusted)
 			require.Equal(t, "node.retried@a", strings.Join(names(m), " "))
 			require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), tt.want)
 			require.NotContains(t, strings.ToLower(payloadOf(t, m, wire.EventNodeRetried)), "retryafter", "the wait is the delay in the event")
@@ -45,7 +50,12 @@ func TestFailNode_WaitsOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
 	_, m, _ := trace(t, g)
-	m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: 90 * time.Second}, wire.Trusted)
+	m.FailNode(at, "a", &wire.NodeError{
+		Code:       "quota",
+		Message:    "slow down",
+		Retryable:  true,
+		RetryAfter: 90 * time.Second,
+	}, wire.Trusted)
 	st := runstate.New(record())
 	events, _ := m.Pending()
 	for _, e := range events {
@@ -68,7 +78,12 @@ func TestFailNode_DoesNotWaitBeyondTheRunsTime(t *testing.T) {
 			t.Parallel()
 			_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":5}`})
 			m.Flushed()
-			m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: after}, wire.Trusted)
+			m.FailNode(at, "a", &wire.NodeError{
+				Code:       "quota",
+				Message:    "slow down",
+				Retryable:  true,
+				RetryAfter: after,
+			}, wire.Trusted)
 			m.Advance(at)
 			require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
 			require.Contains(t, payloadOf(t, m, wire.EventRunFailed), "slow down")

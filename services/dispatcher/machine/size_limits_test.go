@@ -93,7 +93,10 @@ func TestAdvance_GoesOnFromWhereItStopped(t *testing.T) {
 func TestComplete_BoundsWhatANodePutsOut(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"object", "array"} {
-		g := graph{inputs: map[string]string{"n0": `{"output":{"type":"static","value":` + text(1000) + `}}`}, nodes: []string{"n0:core.identity"}}
+		g := graph{
+			inputs: map[string]string{"n0": `{"output":{"type":"static","value":` + text(1000) + `}}`},
+			nodes:  []string{"n0:core.identity"},
+		}
 		for i := 1; i < 60; i++ {
 			from := fmt.Sprintf(`{"type":"connection","nodeId":"n%d","outputKey":"output"}`, i-1)
 			g.nodes = append(g.nodes, fmt.Sprintf(`n%d:core.merge:{"mode":%q}`, i, mode))
@@ -114,7 +117,11 @@ func TestComplete_BoundsWhatANodePutsOut(t *testing.T) {
 func TestStartNode_BoundsWhatANodeIsGiven(t *testing.T) {
 	t.Parallel()
 	const variable = `{"type":"variable","variableName":"v"}`
-	g := graph{nodes: []string{"n:core.noop"}, vars: `[{"name":"v","type":"string"}]`, inputs: map[string]string{"n": `{"a":` + variable + `,"b":` + variable + `}`}}
+	g := graph{
+		nodes:  []string{"n:core.noop"},
+		vars:   `[{"name":"v","type":"string"}]`,
+		inputs: map[string]string{"n": `{"a":` + variable + `,"b":` + variable + `}`},
+	}
 	for size, want := range map[int]wire.Status{1500 << 10: wire.StatusCompleted, 2500 << 10: wire.StatusFailed} {
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
 		m.State().Variables["v"] = json.RawMessage(text(size))
@@ -166,7 +173,11 @@ func TestComplete_BoundsHowDeepANodesOutputIsNested(t *testing.T) {
 	t.Parallel()
 	wrapped := func(n int) string { return strings.Repeat("[", n) + `"]]]\\"` + strings.Repeat("]", n) }
 	for depth, want := range map[int]wire.Status{99: wire.StatusCompleted, 100: wire.StatusFailed} {
-		g := graph{nodes: []string{`n:core.merge:{"mode":"array"}`}, vars: `[{"name":"v","type":"array"}]`, inputs: map[string]string{"n": `{"a":{"type":"variable","variableName":"v"}}`}}
+		g := graph{
+			nodes:  []string{`n:core.merge:{"mode":"array"}`},
+			vars:   `[{"name":"v","type":"array"}]`,
+			inputs: map[string]string{"n": `{"a":{"type":"variable","variableName":"v"}}`},
+		}
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
 		m.State().Variables["v"] = json.RawMessage(wrapped(depth))
 		through(t, m)
@@ -209,7 +220,12 @@ func TestResolve_BoundsWhatAGatePutsOut(t *testing.T) {
 		m.Resolve(at, "g", interrupt.Decision{
 			Outcome: interrupt.Advanced, Trust: wire.Trusted,
 			Resume: json.RawMessage(`{"comment":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`),
-			Events: []wire.Draft{{Type: wire.EventNodeResumed, NodeID: "g", Trust: wire.Trusted, Payload: json.RawMessage(`{"nodeId":"g"}`)}},
+			Events: []wire.Draft{{
+				Type:    wire.EventNodeResumed,
+				NodeID:  "g",
+				Trust:   wire.Trusted,
+				Payload: json.RawMessage(`{"nodeId":"g"}`),
+			}},
 		})
 		require.Contains(t, names(m), want)
 	}

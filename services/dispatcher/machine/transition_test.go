@@ -52,7 +52,10 @@ const minute = time.Minute
 // asking returns a graph with a gate between two model nodes.
 func asking(s wire.Status) graph {
 	g := gates[s]
-	return graph{nodes: []string{"a:core.ai.callPrompt", "gate:" + g.typ + ":" + g.config, "b:core.ai.callPrompt"}, edges: []string{"a>gate", "gate>b"}}
+	return graph{
+		nodes: []string{"a:core.ai.callPrompt", "gate:" + g.typ + ":" + g.config, "b:core.ai.callPrompt"},
+		edges: []string{"a>gate", "gate>b"},
+	}
 }
 
 var (
@@ -275,10 +278,16 @@ var reached = map[wire.Status]struct {
 	g     graph
 	reach func(*testing.T, *machine.Machine)
 }{
-	pending: {oneCall, fresh}, running: {oneCall, claim}, paused: {oneCall, pauseNow}, cancelling: {oneCall, cancelSoon},
-	waitingApproval: {asking(waitingApproval), reachGate}, waitingInput: {asking(waitingInput), reachGate}, waitingExternal: {asking(waitingExternal), reachGate},
-	completed: {noop, claim}, cancelled: {oneCall, cancelNow},
-	failed: {oneCall, func(t *testing.T, m *machine.Machine) { claim(t, m); failCall(t, m) }},
+	pending:         {oneCall, fresh},
+	running:         {oneCall, claim},
+	paused:          {oneCall, pauseNow},
+	cancelling:      {oneCall, cancelSoon},
+	waitingApproval: {asking(waitingApproval), reachGate},
+	waitingInput:    {asking(waitingInput), reachGate},
+	waitingExternal: {asking(waitingExternal), reachGate},
+	completed:       {noop, claim},
+	cancelled:       {oneCall, cancelNow},
+	failed:          {oneCall, func(t *testing.T, m *machine.Machine) { claim(t, m); failCall(t, m) }},
 }
 
 // OpenWOP host contract §3.1: no event causes a transition outside the table. An event in the wrong
@@ -303,7 +312,11 @@ func TestTransition_ThereIsNoOther(t *testing.T) {
 							continue // no writer emits it: TestNodeTransition_ThereIsNoOther
 						}
 						before := m.State().StartedAt
-						m.Emit(at.Add(time.Second), wire.Draft{Type: e, NodeID: id, Payload: []byte(`{"nodeId":"` + id + `","interruptId":"i","kind":"approval","key":"k","data":{},"drainPolicy":"immediate"}`)})
+						m.Emit(at.Add(time.Second), wire.Draft{
+							Type:    e,
+							NodeID:  id,
+							Payload: []byte(`{"nodeId":"` + id + `","interruptId":"i","kind":"approval","key":"k","data":{},"drainPolicy":"immediate"}`),
+						})
 						require.NotEqual(t, to, m.State().Status, "%s@%s", e, id)
 						if from != pending {
 							require.Equal(t, before, m.State().StartedAt, "%s@%s", e, id)

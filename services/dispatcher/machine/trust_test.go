@@ -226,12 +226,21 @@ func (tr *taintedRun) end(r *rapid.T) {
 	switch rapid.IntRange(0, 4).Draw(r, "how it goes on") {
 	case 0: // a chunk of the answer; the effect continues
 		fell()
-		d := wire.Draft{Type: wire.EventOutputChunk, NodeID: e.NodeID, Trust: brings, Payload: json.RawMessage(`{"nodeId":"` + e.NodeID + `","chunk":"x"}`)}
+		d := wire.Draft{
+			Type:    wire.EventOutputChunk,
+			NodeID:  e.NodeID,
+			Trust:   brings,
+			Payload: json.RawMessage(`{"nodeId":"` + e.NodeID + `","chunk":"x"}`),
+		}
 		tr.m.Emit(tr.now, d)
 		return
 	case 1:
 		fell()
-		tr.m.FailNode(tr.now, e.NodeID, &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true}, brings)
+		tr.m.FailNode(tr.now, e.NodeID, &wire.NodeError{
+			Code:      "provider_unavailable",
+			Message:   "down",
+			Retryable: true,
+		}, brings)
 	case 2:
 		fell()
 		tr.m.FailNode(tr.now, e.NodeID, &wire.NodeError{Code: "envelope_refusal", Message: "no"}, brings)

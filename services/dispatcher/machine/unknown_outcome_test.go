@@ -26,7 +26,11 @@ func calling(t testing.TB, nodes, edges string) machine.Plan {
 	t.Helper()
 	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes + `],"edges":[` + edges + `],"triggers":[],"metadata":{},"settings":{},"variables":[]}`))
 	require.Empty(t, problems)
-	types := node.Builtin().And(node.Type{ID: node.TypeMCPCallTool, Class: node.Effect, Idempotent: node.MarkedIdempotent})
+	types := node.Builtin().And(node.Type{
+		ID:         node.TypeMCPCallTool,
+		Class:      node.Effect,
+		Idempotent: node.MarkedIdempotent,
+	})
 	return machine.Plan{Def: def, Graph: workflow.Compile(def), Types: types}
 }
 
@@ -88,7 +92,12 @@ func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 	model := func(settings string) string { return one("a", "core.ai.callPrompt", "{}", "{}", settings) }
 	chunk := about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"hm"}`)
 	usage := about(wire.EventProviderUsage, `{"nodeId":"a"}`)
-	answer := wire.Draft{Type: wire.EventArtifactCreated, NodeID: "a", CausationID: "c", Payload: json.RawMessage(`{"artifactId":"e","artifactType":"k","payload":{}}`)}
+	answer := wire.Draft{
+		Type:        wire.EventArtifactCreated,
+		NodeID:      "a",
+		CausationID: "c",
+		Payload:     json.RawMessage(`{"artifactId":"e","artifactType":"k","payload":{}}`),
+	}
 	for name, tc := range map[string]struct {
 		node string
 		tell []wire.Draft
@@ -150,7 +159,11 @@ func TestUnknownOutcome_RepeatsVisibly(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	m.Advance(at.Add(3 * time.Second))
 	m.Flushed()
-	m.FailNode(at.Add(3*time.Second), "a", &wire.NodeError{Code: "service_unavailable", Message: "away", Retryable: true}, wire.Trusted)
+	m.FailNode(at.Add(3*time.Second), "a", &wire.NodeError{
+		Code:      "service_unavailable",
+		Message:   "away",
+		Retryable: true,
+	}, wire.Trusted)
 	require.Equal(t, "node.retried@a", strings.Join(names(m), " "))
 	require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":100,`, "its first own retry")
 }
@@ -219,7 +232,11 @@ func TestUnknownOutcome_TakesOnlyAnswersThatFit(t *testing.T) {
 		q := m.State().Open("a")
 		require.True(t, q.IsUnknown())
 		for _, value := range refused {
-			_, err := interrupt.Decide(q.Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "key"}, At: at})
+			_, err := interrupt.Decide(q.Pending, interrupt.Answer{
+				Value: json.RawMessage(value),
+				By:    interrupt.Responder{Principal: "key"},
+				At:    at,
+			})
 			require.Error(t, err, value)
 		}
 	}

@@ -16,10 +16,14 @@ import (
 func changed(t *testing.T, lowest, highest int, saw *[]int) machine.Plan {
 	t.Helper()
 	p := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}.plan(t)
-	p.Types["core.noop"] = node.Type{ID: "core.noop", Changes: []node.Change{{ID: "ch", Min: lowest, Max: highest}}, Do: func(in node.Input) (node.Output, *wire.NodeError) {
-		*saw = append(*saw, in.Versions["ch"])
-		return node.Output{}, nil
-	}}
+	p.Types["core.noop"] = node.Type{
+		ID:      "core.noop",
+		Changes: []node.Change{{ID: "ch", Min: lowest, Max: highest}},
+		Do: func(in node.Input) (node.Output, *wire.NodeError) {
+			*saw = append(*saw, in.Versions["ch"])
+			return node.Output{}, nil
+		},
+	}
 	return p
 }
 
@@ -48,7 +52,10 @@ func TestPins_HoldForTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var saw []int
-			started, pinned := wire.Draft{Type: wire.EventRunStarted}, wire.Draft{Type: wire.EventVersionPinned, Payload: []byte(`{"changeId":"ch","version":3}`)}
+			started, pinned := wire.Draft{Type: wire.EventRunStarted}, wire.Draft{
+				Type:    wire.EventVersionPinned,
+				Payload: []byte(`{"changeId":"ch","version":3}`),
+			}
 			again := wire.Draft{Type: wire.EventVersionPinned, Payload: []byte(`{"changeId":"ch","version":5}`)}
 			st := runstate.Fold(record(), []wire.Event{started.Place("run_1", 0, at), pinned.Place("run_1", 1, at), again.Place("run_1", 2, at)})
 			m := machine.New(changed(t, c.lowest, c.highest, &saw), limits, st)
@@ -73,7 +80,12 @@ func TestPins_OfAReplayAreItsSources(t *testing.T) {
 	source := appended(m)
 	for from := range source {
 		rec := record(func(r *wire.RunRecord) {
-			r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, FromSeq: from, Head: len(source)}
+			r.RunID, r.Fork = "run_2", &wire.Fork{
+				SourceRunID: "run_1",
+				Mode:        wire.ForkReplay,
+				FromSeq:     from,
+				Head:        len(source),
+			}
 		})
 		var history []wire.Event
 		for _, e := range source[:from] {

@@ -32,7 +32,10 @@ func TestChannels_WhatANodeMayNotReadItSeesNowhere(t *testing.T) {
 	}
 
 	p := planned(t, channels, write, `r:core.noop:"config":{},"inputs":{}`)
-	p.Def.Edges[0].Condition = &workflow.EdgeCondition{Type: workflow.ConditionExpression, Expression: `variables.priv == "TOPSECRET"`}
+	p.Def.Edges[0].Condition = &workflow.EdgeCondition{
+		Type:       workflow.ConditionExpression,
+		Expression: `variables.priv == "TOPSECRET"`,
+	}
 	compiled, problems := definition.Compile(p.Def)
 	require.Empty(t, problems)
 	p.Flow = compiled

@@ -49,11 +49,20 @@ func BenchmarkRun_Value(b *testing.B) {
 	reg, err := provider.NewRegistry(promptly{lamps(20)})
 	require.NoError(b, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "promptly", Model: "m", MaxTokens: 100},
-	}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} }, Clock: time.Now})
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "promptly", Model: "m", MaxTokens: 100},
+	}, model.Deps{
+		Models:   reg,
+		Schemas:  schemas{},
+		Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+		Clock:    time.Now,
+	})
 	task := model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: node.TypeStructuredOutput, Input: node.Input{
-			NodeID: "n", Config: json.RawMessage(fmt.Sprintf(`{"prompt":"{{question}}","maxTokens":2000,"outputSchema":%s}`, orderSchema)),
+			NodeID:    "n",
+			Config:    json.RawMessage(fmt.Sprintf(`{"prompt":"{{question}}","maxTokens":2000,"outputSchema":%s}`, orderSchema)),
 			Variables: map[string]json.RawMessage{"question": wire.AppendString(nil, fmt.Sprintf("%500d", 1))},
 		},
 	}

@@ -51,7 +51,9 @@ func (b budget) of(t require.TestingT, ctx context.Context, typeID, config strin
 	})
 	task := model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: typeID, Input: node.Input{
-			NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)},
+			NodeID: "n",
+			Config: json.RawMessage(config),
+			Ports:  map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)},
 		},
 	}
 	if b.substituted {
@@ -110,7 +112,11 @@ func TestBudget_CompoundsOverTruncationsAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := budget{attempts: 16, multiplier: tc.multiplier, schemaRounds: 15}.of(t, t.Context(), node.TypeStructuredOutput, tc.config, tc.script...)
+			r := budget{
+				attempts:     16,
+				multiplier:   tc.multiplier,
+				schemaRounds: 15,
+			}.of(t, t.Context(), node.TypeStructuredOutput, tc.config, tc.script...)
 			require.Nil(t, r.result.Err)
 			require.Equal(t, tc.want, budgetsOf(r))
 		})
@@ -131,7 +137,11 @@ func budgetsOf(r rig) (out []int) {
 // The largest settings do not overflow the budget.
 func TestBudget_NeverOverflows(t *testing.T) {
 	t.Parallel()
-	r := budget{attempts: 16, multiplier: 8, schemaRounds: 15}.of(t, t.Context(), node.TypeStructuredOutput, sized(1<<30), slices.Repeat([]mock.Entry{cut}, 16)...)
+	r := budget{
+		attempts:     16,
+		multiplier:   8,
+		schemaRounds: 15,
+	}.of(t, t.Context(), node.TypeStructuredOutput, sized(1<<30), slices.Repeat([]mock.Entry{cut}, 16)...)
 	require.Equal(t, "envelope_truncation_unrecoverable", r.result.Err.Code)
 	require.Len(t, r.spy.reqs, 16)
 	require.Positive(t, slices.Min(budgetsOf(r)))
@@ -155,7 +165,11 @@ func TestBudget_TheOldSettingSwitchesNothingOff(t *testing.T) {
 	t.Parallel()
 	for _, old := range []string{"false", "true", "0"} {
 		config := strings.Replace(valueConfig, `{`, `{"retryOnInvalidJson":`+old+`,`, 1)
-		r := budget{attempts: 3, multiplier: 2, schemaRounds: 2}.of(t, t.Context(), node.TypeStructuredOutput, config, mock.Entry{Content: `{"valid":`}, good)
+		r := budget{
+			attempts:     3,
+			multiplier:   2,
+			schemaRounds: 2,
+		}.of(t, t.Context(), node.TypeStructuredOutput, config, mock.Entry{Content: `{"valid":`}, good)
 		require.Nil(t, r.result.Err)
 		require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", r.names())
 	}
@@ -178,7 +192,8 @@ func TestBudget_HoldsForAnyAnswers(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := budget{
-			attempts: rapid.IntRange(1, 16).Draw(rt, "attempts"), multiplier: rapid.IntRange(1, 8).Draw(rt, "multiplier"),
+			attempts:     rapid.IntRange(1, 16).Draw(rt, "attempts"),
+			multiplier:   rapid.IntRange(1, 8).Draw(rt, "multiplier"),
 			schemaRounds: rapid.IntRange(0, 20).Draw(rt, "rounds"),
 		}
 		r := b.of(rt, t.Context(), node.TypeStructuredOutput, valueConfig, rapid.SliceOfN(rapid.SampledFrom(answers), 0, 20).Draw(rt, "answers")...)

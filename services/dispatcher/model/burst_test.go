@@ -75,12 +75,25 @@ func TestStream_OfAFastModelIsBounded(t *testing.T) {
 		burstModel := burst{words: words, said: make(chan int, words)}
 		reg, err := provider.NewRegistry(burstModel)
 		require.NoError(t, err)
-		loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "burst", Model: "m", MaxTokens: 100}},
-			model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} }, Clock: time.Now})
+		loop := model.New(model.Config{
+			MaxAttempts: 1,
+			Multiplier:  2,
+			Timeout:     time.Minute,
+			Defaults:    model.Defaults{Provider: "burst", Model: "m", MaxTokens: 100},
+		}, model.Deps{
+			Models:   reg,
+			Schemas:  schemas{},
+			Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+			Clock:    time.Now,
+		})
 		log := &slowLog{full: make(chan struct{})}
 		var res model.Result
 		go func() {
-			res = loop.Run(t.Context(), model.Task{RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`)}}, log)
+			res = loop.Run(t.Context(), model.Task{
+				RunID:  "run_1",
+				TypeID: node.TypeCallPrompt,
+				Input:  node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`)},
+			}, log)
 		}()
 		synctest.Wait()
 		require.Less(t, len(burstModel.said), words/2, "the model must wait")

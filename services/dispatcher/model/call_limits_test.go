@@ -35,10 +35,17 @@ func limited(t *testing.T, settings string, v vendor) *model.Loop {
 	reg, err := provider.NewRegistry(v)
 	require.NoError(t, err)
 	return model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Providers: all, Defaults: model.Defaults{Provider: "vendor", Model: "m", MaxTokens: 100},
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Providers:   all,
+		Defaults:    model.Defaults{Provider: "vendor", Model: "m", MaxTokens: 100},
 	}, model.Deps{
-		Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} }, Clock: time.Now,
-		Limiter: limit.NewLimiter(all, nil, time.Now), Jitter: func(d time.Duration) time.Duration { return d },
+		Models:   reg,
+		Schemas:  schemas{},
+		Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+		Clock:    time.Now,
+		Limiter:  limit.NewLimiter(all, nil, time.Now),
+		Jitter:   func(d time.Duration) time.Duration { return d },
 	})
 }
 
@@ -46,7 +53,11 @@ func askWithin(t *testing.T, l *model.Loop, config string, waits int) model.Resu
 	t.Helper()
 	return l.Run(t.Context(), model.Task{
 		TypeID: node.TypeCallPrompt, Tenant: "acme", RunID: "run_1", Waits: waits,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)}},
+		Input: node.Input{
+			NodeID: "n",
+			Config: json.RawMessage(config),
+			Ports:  map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)},
+		},
 	}, &journal{accept: acceptAll})
 }
 
@@ -66,11 +77,22 @@ func TestCapacity_ChoosesAGrowingPauseBeyondWhatTheVendorAsks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := limited(t, `{}`, func(context.Context, provider.Request) (provider.Result, error) {
-				return provider.Result{}, &provider.Error{Code: provider.CodeQuota, Message: "slow down", Retryable: true, Capacity: true, RetryAfter: tc.asked}
+				return provider.Result{}, &provider.Error{
+					Code:       provider.CodeQuota,
+					Message:    "slow down",
+					Retryable:  true,
+					Capacity:   true,
+					RetryAfter: tc.asked,
+				}
 			})
 			res := askWithin(t, l, `{"expectsStreaming":false}`, tc.waits)
 			require.Equal(t, &wire.NodeError{
-				Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true, RetryAfter: tc.want, Details: map[string]any{"provider": "vendor"},
+				Code:       "provider_quota_exhausted",
+				Message:    "slow down",
+				Retryable:  true,
+				Capacity:   true,
+				RetryAfter: tc.want,
+				Details:    map[string]any{"provider": "vendor"},
 			}, res.Err)
 		})
 	}
@@ -166,7 +188,13 @@ func TestHold_GivesTheRunAPauseWithoutACall(t *testing.T) {
 		calls := 0
 		l := limited(t, `{}`, func(context.Context, provider.Request) (provider.Result, error) {
 			calls++
-			return provider.Result{}, &provider.Error{Code: provider.CodeQuota, Message: "slow down", Retryable: true, Capacity: true, RetryAfter: time.Minute}
+			return provider.Result{}, &provider.Error{
+				Code:       provider.CodeQuota,
+				Message:    "slow down",
+				Retryable:  true,
+				Capacity:   true,
+				RetryAfter: time.Minute,
+			}
 		})
 		first := askWithin(t, l, `{"expectsStreaming":false}`, 0)
 		require.Equal(t, time.Minute+time.Second, first.Err.RetryAfter)

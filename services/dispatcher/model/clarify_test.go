@@ -28,9 +28,13 @@ func TestEnvelope_ClarificationLetsTheNodeWait(t *testing.T) {
 	require.Nil(t, r.result.Err)
 
 	task := model.Task{
-		TypeID: node.TypeCallPrompt, Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+		TypeID:         node.TypeCallPrompt,
+		Input:          node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
 		Clarifications: 1,
-		Answered:       []model.Answered{{Question: json.RawMessage(`{"questions":[{"id":"q1","question":"which?"}]}`), Answer: json.RawMessage(`{"answers":{"q1":"blue"}}`)}},
+		Answered: []model.Answered{{
+			Question: json.RawMessage(`{"questions":[{"id":"q1","question":"which?"}]}`),
+			Answer:   json.RawMessage(`{"answers":{"q1":"blue"}}`),
+		}},
 	}
 	again := executeTask(t, task, accept, ask)
 	require.True(t, again.result.Waits, "another question is allowed")

@@ -38,11 +38,18 @@ func TestDirective_IsNeverAReasonToRefuse(t *testing.T) {
 			reg, err := provider.NewRegistry(s)
 			require.NoError(t, err)
 			loop := model.New(model.Config{
-				MaxAttempts: 2, Multiplier: 2, Timeout: time.Second, Directive: tc.directive, Defaults: model.Defaults{Provider: "mock", Model: "m"},
+				MaxAttempts: 2,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Directive:   tc.directive,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
 			}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeStructuredOutput,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"outputSchema":{"type":"object","required":["valid"],"properties":{` + tc.schema + `"valid":{"type":"boolean"}}}}`)},
+				Input: node.Input{
+					NodeID: "n",
+					Config: json.RawMessage(`{"outputSchema":{"type":"object","required":["valid"],"properties":{` + tc.schema + `"valid":{"type":"boolean"}}}}`),
+				},
 			}, &journal{})
 			require.Nil(t, res.Err, "an answer without reasoning")
 			require.Len(t, s.reqs, 2)

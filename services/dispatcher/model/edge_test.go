@@ -27,7 +27,10 @@ func TestEdgeCase01_ATruncatedAnswerThatHappensToBeWholeIsTruncated(t *testing.T
 		require.Contains(t, r.payload(t, wire.EventEnvelopeTruncated), `"partialPayloadAvailable":true`)
 		require.JSONEq(t, `{"valid":false}`, string(r.result.Output.Ports["output"]), "a truncated answer is never accepted")
 	}
-	e := envelope(t, acceptAll, mock.Entry{Content: `{"a":1}`, StopReason: "max_tokens"}, mock.Entry{Content: `{"a":2}`})
+	e := envelope(t, acceptAll, mock.Entry{
+		Content:    `{"a":1}`,
+		StopReason: "max_tokens",
+	}, mock.Entry{Content: `{"a":2}`})
 	require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage accept", e.names(), "it does not reach the pipeline")
 }
 
@@ -146,10 +149,17 @@ func interrupted(t *testing.T, why error) (*stopping, *journal, model.Result) {
 	p := &stopping{stop: func() { cancel(why) }}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	j := &journal{}
-	res := loop.Run(ctx, model.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}}, j)
+	res := loop.Run(ctx, model.Task{
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+	}, j)
 	return p, j, res
 }
 
@@ -182,9 +192,16 @@ func TestEdgeCase21_ARunCancelledBetweenAttemptsMakesNoFurtherCall(t *testing.T)
 	p := &stopping{stop: func() {}}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
-	res := loop.Run(ctx, model.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}},
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	res := loop.Run(ctx, model.Task{
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+	},
 		&ending{end: func() { cancel(cancelled) }})
 	require.Equal(t, 1, p.calls)
 	require.ErrorIs(t, res.Interrupted, cancelled)
@@ -211,12 +228,22 @@ func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 		p := &spy{Provider: mock.New(scripts)}
 		reg, err := provider.NewRegistry(p)
 		require.NoError(t, err)
-		loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-			model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
-		return p, loop.Run(t.Context(), model.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{
-			NodeID: "n", Config: json.RawMessage(`{"expectsStreaming":false,"prompt":"` + strings.Repeat("{{long}}", times) + `"}`),
-			Ports: map[string]json.RawMessage{"long": wire.AppendString(nil, strings.Repeat("x", 1<<20))},
-		}}, &journal{})
+		loop := model.New(model.Config{
+			MaxAttempts: 3,
+			Multiplier:  2,
+			Timeout:     time.Minute,
+			Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+		}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+		return p, loop.Run(t.Context(), model.Task{
+			Tenant: "acme",
+			RunID:  "run_1",
+			TypeID: node.TypeCallPrompt,
+			Input: node.Input{
+				NodeID: "n",
+				Config: json.RawMessage(`{"expectsStreaming":false,"prompt":"` + strings.Repeat("{{long}}", times) + `"}`),
+				Ports:  map[string]json.RawMessage{"long": wire.AppendString(nil, strings.Repeat("x", 1<<20))},
+			},
+		}, &journal{})
 	}
 	p, res := run(15)
 	require.Nil(t, res.Err)

@@ -93,11 +93,16 @@ func answers(t *testing.T, traitsOf string, r replies) rig {
 	require.NoError(t, err)
 	deps := model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now, Catalogue: traits(t, traitsOf)}
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, deps)
 	j := &journal{}
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+		Tenant: "acme",
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
 	}, j)
 	return rig{journal: j, result: res}
 }

@@ -54,11 +54,17 @@ func askOf(t *testing.T, c *catalogue.Catalogue, dialect, lenient bool, config s
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 5, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 5,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, model.Deps{Models: reg, Schemas: manyRounds{}, Catalogue: c, Clock: time.Now})
 	j := &journal{accept: acceptAll}
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", RunID: "run_1", TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)},
+		Tenant: "acme",
+		RunID:  "run_1",
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(config)},
 	}, j)
 	return rig{journal: j, spy: s, result: res}
 }
@@ -193,11 +199,17 @@ func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reg, err := provider.NewRegistry(strict{spy: &spy{Provider: mock.New(mock.NewMemory())}, lenient: tc.lenient})
+			reg, err := provider.NewRegistry(strict{
+				spy:     &spy{Provider: mock.New(mock.NewMemory())},
+				lenient: tc.lenient,
+			})
 			require.NoError(t, err)
 			known, err := catalogue.Parse([]byte(`{"version":1,"asOf":"2026-01-31","models":[{"provider":"mock","model":"words","structuredOutput":"none"}]}`))
 			require.NoError(t, err)
-			loop := model.New(model.Config{Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{Models: reg, Catalogue: known})
+			loop := model.New(model.Config{Defaults: model.Defaults{
+				Provider: "mock",
+				Model:    "m",
+			}}, model.Deps{Models: reg, Catalogue: known})
 			bad := loop.Check(tc.typeID, json.RawMessage(tc.config))
 			if tc.says == "" {
 				require.Nil(t, bad)

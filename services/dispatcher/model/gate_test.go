@@ -25,7 +25,10 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()), mute{})
 	require.NoError(t, err)
-	loop := model.New(model.Config{Timeout: time.Second, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}, model.Deps{Models: reg})
+	loop := model.New(model.Config{
+		Timeout:  time.Second,
+		Defaults: model.Defaults{Provider: "sample", Model: "sample-1"},
+	}, model.Deps{Models: reg})
 	for name, tc := range map[string]struct {
 		config, configurable, requires string
 		active                         modelgate.Model
@@ -42,11 +45,20 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			needs := modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
-			active, o := loop.Gate("acme", "", needs, node.Input{Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)})
+			needs := modelgate.Needs{
+				Required: []string{tc.requires},
+				Fallback: &modelgate.Model{Provider: "mock", Model: "m"},
+			}
+			active, o := loop.Gate("acme", "", needs, node.Input{
+				Config:       json.RawMessage(tc.config),
+				Configurable: json.RawMessage(tc.configurable),
+			})
 			require.Equal(t, tc.active, active)
 			require.Equal(t, tc.route, o.Route)
-			_, o = loop.Gate("acme", "", modelgate.Needs{Required: append(needs.Required, "x-host-acme-none"), Fallback: needs.Fallback}, node.Input{})
+			_, o = loop.Gate("acme", "", modelgate.Needs{
+				Required: append(needs.Required, "x-host-acme-none"),
+				Fallback: needs.Fallback,
+			}, node.Input{})
 			require.Equal(t, modelgate.Refuse, o.Route)
 			require.True(t, o.FallbackAttempted)
 		})
@@ -80,7 +92,10 @@ func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
 				Defaults:      model.Defaults{Provider: "sample", Model: "sample-1"},
 				HidesFallback: func(string) bool { return tc.hides },
 			}, model.Deps{Models: reg, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-			_, o := loop.Gate("acme", "", modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}, node.Input{NodeID: "a"})
+			_, o := loop.Gate("acme", "", modelgate.Needs{
+				Required: []string{tc.requires},
+				Fallback: &modelgate.Model{Provider: "mock", Model: "m"},
+			}, node.Input{NodeID: "a"})
 			var line struct {
 				Level, Msg, Route, Catalogue, Asked, Tenant, Provider, Model string
 				Node                                                         string `json:"node_id"`
@@ -113,7 +128,10 @@ func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 // the node's type is.
 func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 	t.Parallel()
-	needs := &modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "bigger"}}
+	needs := &modelgate.Needs{
+		Required: []string{"reasoning"},
+		Fallback: &modelgate.Model{Provider: "mock", Model: "bigger"},
+	}
 	gone := &modelgate.Needs{Required: []string{"x-host-acme-none"}, Fallback: needs.Fallback}
 	hidden := &modelgate.Model{Provider: modelgate.Withheld, Model: modelgate.Withheld}
 	for name, tc := range map[string]struct {
@@ -136,12 +154,18 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			reg, err := provider.NewRegistry(sample.New(0), spied)
 			require.NoError(t, err)
 			loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second}, model.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+				Models:   reg,
+				Schemas:  schemas{},
+				Clock:    time.Now,
+				Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 			})
 			j := &journal{}
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, Fallback: tc.fallback, Needs: tc.needs,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"provider":"sample","model":"sample-1","prompt":"hi"}`)},
+				Input: node.Input{
+					NodeID: "n",
+					Config: json.RawMessage(`{"provider":"sample","model":"sample-1","prompt":"hi"}`),
+				},
 			}, j)
 			if tc.code != "" {
 				require.NotNil(t, res.Err)
@@ -151,7 +175,10 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			}
 			require.Nil(t, res.Err)
 			require.Equal(t, "bigger", spied.reqs[0].Model)
-			require.Contains(t, rig{journal: j, result: res}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
+			require.Contains(t, rig{
+				journal: j,
+				result:  res,
+			}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
 		})
 	}
 }
@@ -180,8 +207,10 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			loop := model.New(model.Config{TenantKeyed: tc.alone, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}},
-				model.Deps{Models: reg, Keys: tc.keys})
+			loop := model.New(model.Config{
+				TenantKeyed: tc.alone,
+				Defaults:    model.Defaults{Provider: "sample", Model: "sample-1"},
+			}, model.Deps{Models: reg, Keys: tc.keys})
 			active, o := loop.Gate("acme", tc.ref, needs, node.Input{})
 			require.Equal(t, tc.route, o.Route)
 			require.Equal(t, tc.route == modelgate.Refuse, o.FallbackAttempted)
@@ -230,11 +259,17 @@ func TestRun_OfACallThatFailsNamesTheProviderUnlessItIsWithheld(t *testing.T) {
 			require.NoError(t, err)
 			reg, err := provider.NewRegistry(p)
 			require.NoError(t, err)
-			loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-				model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+			loop := model.New(model.Config{
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+			}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 			res := loop.Run(t.Context(), model.Task{
-				TypeID: node.TypeStructuredOutput, Fallback: tc.fallback, Needs: &modelgate.Needs{Fallback: &modelgate.Model{Provider: "mock", Model: "m"}},
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+				TypeID:   node.TypeStructuredOutput,
+				Fallback: tc.fallback,
+				Needs:    &modelgate.Needs{Fallback: &modelgate.Model{Provider: "mock", Model: "m"}},
+				Input:    node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
 			}, &journal{})
 			require.Equal(t, "provider_unavailable", res.Err.Code)
 			require.Equal(t, tc.want, res.Err.Details)

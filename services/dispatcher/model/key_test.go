@@ -63,8 +63,17 @@ func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 			reg, err := provider.NewRegistry(s)
 			require.NoError(t, err)
 			keys := &shy{keyring: keyring{"mock": "sk-1"}, err: down}
-			loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: keys, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+			loop := model.New(model.Config{
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
+			}, model.Deps{
+				Models:   reg,
+				Schemas:  schemas{},
+				Clock:    time.Now,
+				Keys:     keys,
+				Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 			})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, CredentialRef: "main",
@@ -108,12 +117,25 @@ func TestRun_AsksWithTheTenantsOwnKey(t *testing.T) {
 			s := &spy{Provider: mock.New(scripts)}
 			reg, err := provider.NewRegistry(s)
 			require.NoError(t, err)
-			loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: tc.keys, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+			loop := model.New(model.Config{
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
+			}, model.Deps{
+				Models:   reg,
+				Schemas:  schemas{},
+				Clock:    time.Now,
+				Keys:     tc.keys,
+				Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 			})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, CredentialRef: tc.ref, Fallback: tc.fallback,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`), Configurable: json.RawMessage(`{"ai.provider":"` + tc.chosen + `","ai.model":"m"}`)},
+				Input: node.Input{
+					NodeID:       "n",
+					Config:       json.RawMessage(`{"prompt":"hi"}`),
+					Configurable: json.RawMessage(`{"ai.provider":"` + tc.chosen + `","ai.model":"m"}`),
+				},
 			}, &journal{})
 			if tc.code != "" {
 				require.NotNil(t, res.Err)
@@ -134,7 +156,10 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
 	require.NoError(t, err)
 	with := func(k model.Keys) *model.Loop {
-		return model.New(model.Config{BYOK: []string{"openai", "mock"}, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{Models: reg, Keys: k})
+		return model.New(model.Config{
+			BYOK:     []string{"openai", "mock"},
+			Defaults: model.Defaults{Provider: "mock", Model: "m"},
+		}, model.Deps{Models: reg, Keys: k})
 	}
 	keys := with(keyring{"openai": "sk-1", "mock": "sk-2"})
 	for name, tc := range map[string]struct {
@@ -153,7 +178,10 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bad := tc.loop.Secrets(&wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CredentialRef: tc.ref}, []pack.Secret{tc.secret}, node.Input{})
+			bad := tc.loop.Secrets(&wire.RunRecord{
+				Owner:         wire.Owner{Tenant: "acme"},
+				CredentialRef: tc.ref,
+			}, []pack.Secret{tc.secret}, node.Input{})
 			if tc.code == "" {
 				require.Nil(t, bad)
 				return
@@ -180,13 +208,22 @@ func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	for name, config := range map[string]string{"no key": `{"envelopeType":"vendor.x.ticket"}`, "no provider": `{"envelopeType":"vendor.x.ticket","provider":"ghost","model":"g"}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{
+			loop := model.New(model.Config{
+				MaxAttempts: 3,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
+			}, model.Deps{
 				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: keyring{},
 			})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, CredentialRef: "main",
-				Input:    node.Input{NodeID: "n", Config: json.RawMessage(config)},
-				Recorded: map[string]model.Recorded{sent.CorrelationID: {Kind: "vendor.x.ticket", EnvelopeID: sent.EnvelopeID, Payload: json.RawMessage(`{"a":1}`)}},
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(config)},
+				Recorded: map[string]model.Recorded{sent.CorrelationID: {
+					Kind:       "vendor.x.ticket",
+					EnvelopeID: sent.EnvelopeID,
+					Payload:    json.RawMessage(`{"a":1}`),
+				}},
 			}, &journal{})
 			require.Nil(t, res.Err)
 			require.NoError(t, res.Interrupted)
@@ -203,7 +240,9 @@ func TestInvocationID_NamesTheCall(t *testing.T) {
 	require.Len(t, whole.spy.reqs, 2)
 	require.NotEqual(t, whole.spy.reqs[0].InvocationID, whole.spy.reqs[1].InvocationID)
 	resumed := executeTask(t, model.Task{
-		TypeID: node.TypeStructuredOutput, Retries: []model.Retry{{Attempt: 2, Reason: "schema-violation", Detail: "x"}}, Input: node.Input{Config: json.RawMessage(valueConfig)},
+		TypeID:  node.TypeStructuredOutput,
+		Retries: []model.Retry{{Attempt: 2, Reason: "schema-violation", Detail: "x"}},
+		Input:   node.Input{Config: json.RawMessage(valueConfig)},
 	}, acceptAll, good)
 	require.Equal(t, whole.spy.reqs[1].InvocationID, resumed.spy.reqs[0].InvocationID)
 	again := value(t, good)

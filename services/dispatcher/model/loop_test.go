@@ -133,7 +133,10 @@ func (r rig) payload(t *testing.T, typ wire.EventType) string {
 
 func execute(t *testing.T, typeID, config string, accept func(model.AcceptRequest) (model.Outcome, error), script ...mock.Entry) rig {
 	t.Helper()
-	return executeTask(t, model.Task{TypeID: typeID, Input: node.Input{Config: json.RawMessage(config)}}, accept, script...)
+	return executeTask(t, model.Task{
+		TypeID: typeID,
+		Input:  node.Input{Config: json.RawMessage(config)},
+	}, accept, script...)
 }
 
 func executeTask(t *testing.T, task model.Task, accept func(model.AcceptRequest) (model.Outcome, error), script ...mock.Entry) rig {
@@ -144,7 +147,10 @@ func executeTask(t *testing.T, task model.Task, accept func(model.AcceptRequest)
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, model.Deps{
 		Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
@@ -279,8 +285,12 @@ func TestLoop_ATransportErrorIsNoEnvelopeFailure(t *testing.T) {
 	require.NoError(t, err)
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	j := &journal{}
 	res := loop.Run(t.Context(), model.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}}, j)
 	require.Equal(t, "provider_unavailable", res.Err.Code)

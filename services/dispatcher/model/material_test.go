@@ -22,8 +22,12 @@ func prompted(t *testing.T, in node.Input, trust wire.Trust) (provider.Request, 
 	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: `{"a":1}`}}))
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	in.NodeID = "n"
 	var envelope string
 	j := &journal{accept: func(req model.AcceptRequest) (model.Outcome, error) {
@@ -145,13 +149,19 @@ func TestEvents_OfAnUntrustedPromptAreUntrusted(t *testing.T) {
 	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: "no JSON"}, {RefusalText: "I will not " + "help"}}))
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	j := &journal{accept: acceptAll}
 	res := loop.Run(t.Context(), model.Task{
 		RunID: "run_1", TypeID: node.TypeCallPrompt, Trust: wire.Trusted,
 		Input: node.Input{
-			NodeID: "n", Config: json.RawMessage(`{"prompt":"{{v}}",` + quiet + `}`), Variables: map[string]json.RawMessage{"v": json.RawMessage(`"x"`)},
+			NodeID:             "n",
+			Config:             json.RawMessage(`{"prompt":"{{v}}",` + quiet + `}`),
+			Variables:          map[string]json.RawMessage{"v": json.RawMessage(`"x"`)},
 			UntrustedVariables: map[string]bool{"v": true},
 		},
 	}, j)

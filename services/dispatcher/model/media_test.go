@@ -47,13 +47,23 @@ func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (mod
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Timeout:     time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, model.Deps{
-		Models: reg, Schemas: mediaKinds{}, Catalogue: c, Clock: time.Now, Scrubber: func(string, string, bool) model.Scrubber { return secretive{} },
+		Models:    reg,
+		Schemas:   mediaKinds{},
+		Catalogue: c,
+		Clock:     time.Now,
+		Scrubber:  func(string, string, bool) model.Scrubber { return secretive{} },
 	})
 	var taken []string
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)},
+		Tenant: "acme",
+		RunID:  "r",
+		TypeID: node.TypeCallPrompt,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(config)},
 	}, &journal{accept: func(req model.AcceptRequest) (model.Outcome, error) {
 		taken = append(taken, string(req.Envelope))
 		return acceptAll(req)
@@ -65,7 +75,10 @@ func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (mod
 // passes through the pipeline like any other.
 func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 	t.Parallel()
-	image, sound := provider.Media{MIME: "image/png", Data: []byte{1, 2}}, provider.Media{MIME: "audio/wav", Data: []byte{3}}
+	image, sound := provider.Media{
+		MIME: "image/png",
+		Data: []byte{1, 2},
+	}, provider.Media{MIME: "audio/wav", Data: []byte{3}}
 	able := traits(t, `"capabilities":["`+modelgate.ImageOutput+`"]`)
 	const quiet = `"prompt":"paint","expectsStreaming":false`
 
@@ -99,7 +112,10 @@ func TestMedia_IsDescribedByWordsWithoutHalfASecret(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"
 	for _, before := range []int{1010, 1015, 1020} {
-		p := &painter{media: []provider.Media{{MIME: "image/png", Data: []byte{1, 2}}}, text: strings.Repeat("é", before/2) + secret + strings.Repeat("x", 3000)}
+		p := &painter{
+			media: []provider.Media{{MIME: "image/png", Data: []byte{1, 2}}},
+			text:  strings.Repeat("é", before/2) + secret + strings.Repeat("x", 3000),
+		}
 		res, taken := paint(t, p, traits(t, `"capabilities":["`+modelgate.ImageOutput+`"]`), `{"prompt":"paint","expectsStreaming":false,"envelopeType":"media.image"}`)
 		require.Nil(t, res.Err)
 		require.NotContains(t, taken[0], "hunter2")

@@ -70,7 +70,10 @@ func TestGate_LooksAtThePolicyOfAFallback(t *testing.T) {
 		`{"mode":"restricted","allowedModels":["other"]}`: modelgate.Refuse, `{"mode":"restricted","allowedModels":["spare"]}`: modelgate.Substitute,
 	} {
 		l := underPolicies(t, `{"mock":`+rule+`}`, nil)
-		_, o := l.Gate("acme", "", modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "spare"}},
+		_, o := l.Gate("acme", "", modelgate.Needs{
+			Required: []string{"reasoning"},
+			Fallback: &modelgate.Model{Provider: "mock", Model: "spare"},
+		},
 			node.Input{Config: json.RawMessage(`{"provider":"unknown","model":"m"}`)})
 		require.Equal(t, want, o.Route, rule)
 		require.Equal(t, want == modelgate.Refuse, o.FallbackAttempted, rule)

@@ -23,7 +23,13 @@ type declining struct{ text, category string }
 func (declining) ID() string { return "mock" }
 
 func (d declining) Call(context.Context, provider.Request, func(provider.Delta) error) (provider.Result, error) {
-	return provider.Result{RefusalText: d.text, SafetyCategory: d.category, Stop: provider.StopRefused, RawStop: "refusal", Model: "m"}, nil
+	return provider.Result{
+		RefusalText:    d.text,
+		SafetyCategory: d.category,
+		Stop:           provider.StopRefused,
+		RawStop:        "refusal",
+		Model:          "m",
+	}, nil
 }
 
 const secret = "sk-live-help-4f9d2c71ab"
@@ -55,12 +61,26 @@ func refuses(t require.TestingT, ctx context.Context, prompt string, d declining
 	reg, err := provider.NewRegistry(d)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, WithholdsRefusals: withhold, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
-	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string, bool) model.Scrubber { return v }})
-	content, err := json.Marshal([]map[string]any{{"role": "user", "content": []any{map[string]any{"type": "text", "text": prompt}}}})
+		MaxAttempts:       3,
+		Multiplier:        2,
+		Timeout:           time.Second,
+		WithholdsRefusals: withhold,
+		Defaults:          model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{
+		Models:   reg,
+		Schemas:  schemas{},
+		Clock:    time.Now,
+		Scrubber: func(string, string, bool) model.Scrubber { return v },
+	})
+	content, err := json.Marshal([]map[string]any{{"role": "user", "content": []any{map[string]any{
+		"type": "text",
+		"text": prompt,
+	}}}})
 	require.NoError(t, err)
 	res = loop.Run(ctx, model.Task{RunID: "r", TypeID: node.TypeCallPrompt, Input: node.Input{
-		NodeID: "n", Config: json.RawMessage(`{"expectsStreaming":false}`), Ports: map[string]json.RawMessage{"messages": content},
+		NodeID: "n",
+		Config: json.RawMessage(`{"expectsStreaming":false}`),
+		Ports:  map[string]json.RawMessage{"messages": content},
 	}}, &journal{})
 	for _, e := range res.Drafts {
 		if e.Type != wire.EventEnvelopeRefusal {

@@ -40,10 +40,22 @@ func (l *ledger) accept(req model.AcceptRequest) (model.Outcome, error) {
 		return model.Outcome{}, errLost
 	case !ok:
 		l.left--
-		r = model.Recorded{Kind: e.Type, EnvelopeID: e.EnvelopeID, Payload: e.Payload, Sequence: 10 + 2*len(l.recorded), Answer: req.Answer}
+		r = model.Recorded{
+			Kind:       e.Type,
+			EnvelopeID: e.EnvelopeID,
+			Payload:    e.Payload,
+			Sequence:   10 + 2*len(l.recorded),
+			Answer:     req.Answer,
+		}
 		l.recorded[e.CorrelationID] = r
 	}
-	return model.Outcome{Status: "accepted", EnvelopeID: r.EnvelopeID, Payload: r.Payload, Sequence: r.Sequence, Preceded: !ok}, nil
+	return model.Outcome{
+		Status:     "accepted",
+		EnvelopeID: r.EnvelopeID,
+		Payload:    r.Payload,
+		Sequence:   r.Sequence,
+		Preceded:   !ok,
+	}, nil
 }
 
 // executor is a lost executor of the node: the model's answers, and how many envelopes it recorded;

@@ -38,7 +38,10 @@ func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, model.Task{
-				TypeID: tc.typeID, Retries: retries, Trust: wire.Untrusted, Input: node.Input{Config: json.RawMessage(tc.config)},
+				TypeID:  tc.typeID,
+				Retries: retries,
+				Trust:   wire.Untrusted,
+				Input:   node.Input{Config: json.RawMessage(tc.config)},
 			}, acceptAll, tc.script...)
 			require.Len(t, r.spy.reqs, tc.calls)
 			require.Equal(t, tc.events, r.names())
@@ -75,7 +78,11 @@ func TestResume_KnowsTheExtraCallByItsEvent(t *testing.T) {
 	for _, n := range s.Nodes["n"].Retries {
 		retries = append(retries, model.Retry{Attempt: n.Attempt, Reason: n.Reason, Detail: n.Detail})
 	}
-	again := executeTask(t, model.Task{TypeID: node.TypeStructuredOutput, Retries: retries, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose, prose)
+	again := executeTask(t, model.Task{
+		TypeID:  node.TypeStructuredOutput,
+		Retries: retries,
+		Input:   node.Input{Config: json.RawMessage(valueConfig)},
+	}, acceptAll, prose, prose)
 	require.Equal(t, 1, strings.Count(r.names(), "envelope.nlToFormat.engaged"))
 	require.Equal(t, "provider.usage envelope.retry.exhausted cap.breached", again.names())
 	for i := range again.spy.reqs { // the same calls as the first executor's
@@ -93,8 +100,12 @@ func TestResume_TakesTheAnswerOfTheExtraCall(t *testing.T) {
 	require.Len(t, ids, 1)
 	r := executeTask(t, model.Task{
 		TypeID: node.TypeCallPrompt, Retries: []model.Retry{{0, runstate.ReasonProse, ""}},
-		Input:    node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
-		Recorded: map[string]model.Recorded{ids[0]: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}},
+		Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+		Recorded: map[string]model.Recorded{ids[0]: {
+			Kind:       "vendor.x.ticket",
+			EnvelopeID: "env_1",
+			Payload:    json.RawMessage(`{"a":1}`),
+		}},
 	}, acceptAll)
 	require.Nil(t, r.result.Err)
 	require.Empty(t, r.spy.reqs)
@@ -124,7 +135,9 @@ func TestResume_MakesTheAttemptThatWasAnnounced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, model.Task{
-				TypeID: node.TypeStructuredOutput, Retries: tc.retries, Input: node.Input{Config: json.RawMessage(valueConfig)},
+				TypeID:  node.TypeStructuredOutput,
+				Retries: tc.retries,
+				Input:   node.Input{Config: json.RawMessage(valueConfig)},
 			}, acceptAll, tc.script...)
 			require.Equal(t, tc.want, r.names())
 			first := r.spy.reqs[0]
@@ -148,7 +161,11 @@ func recordedTalk(t *testing.T, turns int) map[string]model.Recorded {
 	envelope(t, idsOf(t, &ids, acceptAll), append(script, mock.Entry{Content: `{"a":1}`})...)
 	out := map[string]model.Recorded{}
 	for _, id := range ids[:turns] {
-		out[id] = model.Recorded{Kind: "schema.request", EnvelopeID: "env_" + id, Payload: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)}
+		out[id] = model.Recorded{
+			Kind:       "schema.request",
+			EnvelopeID: "env_" + id,
+			Payload:    json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`),
+		}
 	}
 	return out
 }
@@ -212,7 +229,8 @@ func TestResume_CountsNoTurnTwice(t *testing.T) {
 			}, idsOf(t, &ids, acceptAll), both)
 			require.Nil(t, r.result.Err)
 			require.Len(t, r.spy.reqs, 1)
-			require.Len(t, r.spy.reqs[0].Messages, map[bool]int{true: 2, false: 1}[retries != nil], "the announced correction")
+			messages := map[bool]int{true: 2, false: 1}[retries != nil]
+			require.Len(t, r.spy.reqs[0].Messages, messages, "the announced correction")
 			require.Contains(t, half, ids[0], "a repeated envelope has the same id")
 		})
 	}
@@ -251,8 +269,11 @@ func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, model.Task{
-				TypeID: node.TypeCallPrompt, Recorded: half, Retries: []model.Retry{{2, "parse-error", "x"}}, Announced: tc.announced,
-				Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
+				TypeID:    node.TypeCallPrompt,
+				Recorded:  half,
+				Retries:   []model.Retry{{2, "parse-error", "x"}},
+				Announced: tc.announced,
+				Input:     node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
 			}, acceptAll, both)
 			require.Nil(t, r.result.Err)
 			require.Equal(t, tc.events, r.names())

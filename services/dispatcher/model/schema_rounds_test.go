@@ -101,7 +101,11 @@ func TestRecordedAnswer_OfALaterTurnIsNotAskedForAgain(t *testing.T) {
 	envelope(t, idsOf(t, &ids, acceptAll), mock.Entry{Content: asksForSchema}, mock.Entry{Content: `{"a":1}`})
 	require.Len(t, ids, 2)
 	asked, res := takenOver(t, map[string]model.Recorded{
-		ids[0]: {Kind: "schema.request", EnvelopeID: "env_0", Payload: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
+		ids[0]: {
+			Kind:       "schema.request",
+			EnvelopeID: "env_0",
+			Payload:    json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`),
+		},
 		ids[1]: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)},
 	})
 	require.Empty(t, asked, "no call for a recorded answer")
@@ -150,8 +154,16 @@ func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
 			var ids []string
 			says := mock.Entry{Content: `{"type":"` + kind + `","payload":{"a":1}}`}
 			first := execute(t, node.TypeCallPrompt, config, idsOf(t, &ids, acceptAll), says)
-			recorded := map[string]model.Recorded{ids[0]: {Kind: kind, EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}}
-			again := executeTask(t, model.Task{TypeID: node.TypeCallPrompt, Recorded: recorded, Input: node.Input{Config: json.RawMessage(config)}}, acceptAll, says)
+			recorded := map[string]model.Recorded{ids[0]: {
+				Kind:       kind,
+				EnvelopeID: "env_1",
+				Payload:    json.RawMessage(`{"a":1}`),
+			}}
+			again := executeTask(t, model.Task{
+				TypeID:   node.TypeCallPrompt,
+				Recorded: recorded,
+				Input:    node.Input{Config: json.RawMessage(config)},
+			}, acceptAll, says)
 			if event != "" {
 				require.Contains(t, again.names(), event, "a question is no answer")
 				return

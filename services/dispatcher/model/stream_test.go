@@ -64,7 +64,10 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
 	}, model.Deps{
 		Models: reg, Schemas: capped{limit: 90}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
@@ -75,7 +78,11 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 	}}
 	res := loop.Run(t.Context(), model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"prompt": json.RawMessage(`"paint"`)}},
+		Input: node.Input{
+			NodeID: "n",
+			Config: json.RawMessage(config),
+			Ports:  map[string]json.RawMessage{"prompt": json.RawMessage(`"paint"`)},
+		},
 	}, j)
 	require.NoError(t, res.Interrupted)
 	if res.Err != nil {
@@ -124,7 +131,11 @@ func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 func TestStream_ShowsNoAssetInTheArgumentsOfATool(t *testing.T) {
 	t.Parallel()
 	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("picture", 100)))
-	p := &pieces{size: 10, text: `{"a":1}`, calls: []provider.ToolCall{{ID: "c", Name: "paint", Arguments: `{"base64":"` + data + `"}`}}}
+	p := &pieces{
+		size:  10,
+		text:  `{"a":1}`,
+		calls: []provider.ToolCall{{ID: "c", Name: "paint", Arguments: `{"base64":"` + data + `"}`}},
+	}
 	_, events, _ := streamed(t, `{"prompt":"paint","envelopeType":"vendor.x.ticket"}`, p)
 	require.Contains(t, events, `"name":"paint"`)
 	require.NotContains(t, events, data[:40])
@@ -157,7 +168,10 @@ func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	} {
 		for _, streams := range []bool{true, false} {
 			for _, size := range []int{64 << 10, 16 << 20} {
-				_, events, _ := streamed(t, fmt.Sprintf(`{"prompt":"say",%s,"expectsStreaming":%t}`, tc.config, streams), &pieces{size: size, text: tc.answer})
+				_, events, _ := streamed(t, fmt.Sprintf(`{"prompt":"say",%s,"expectsStreaming":%t}`, tc.config, streams), &pieces{
+					size: size,
+					text: tc.answer,
+				})
 				require.Equal(t, tc.fits, !strings.HasPrefix(events, provider.CodeContentTooLong), "%s: %.200s", name, events)
 			}
 		}
@@ -209,12 +223,23 @@ func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
-	}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return wary{} }, Clock: time.Now})
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+	}, model.Deps{
+		Models:   reg,
+		Schemas:  schemas{},
+		Scrubber: func(string, string, bool) model.Scrubber { return wary{} },
+		Clock:    time.Now,
+	})
 	j := &journal{}
 	once := sync.OnceFunc(func() { close(p.shown) })
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{}`)},
+		Tenant: "acme",
+		RunID:  "run_1",
+		TypeID: node.TypeCallPrompt,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(`{}`)},
 	}, telling{j, once})
 	require.Nil(t, res.Err, "the second piece followed the recorded first one")
 	var chunks []string
@@ -304,12 +329,24 @@ func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 			reg, err := provider.NewRegistry(&thinking{tc.thoughts})
 			require.NoError(t, err)
 			loop := model.New(model.Config{
-				MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
-			}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return tc.scrubber }, Clock: time.Now})
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     5 * time.Second,
+				Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+			}, model.Deps{
+				Models:   reg,
+				Schemas:  schemas{},
+				Scrubber: func(string, string, bool) model.Scrubber { return tc.scrubber },
+				Clock:    time.Now,
+			})
 			j := &journal{}
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)},
+				Input: node.Input{
+					NodeID:       "n",
+					Config:       json.RawMessage(tc.config),
+					Configurable: json.RawMessage(tc.configurable),
+				},
 			}, j)
 			require.Nil(t, res.Err)
 			r := rig{journal: j, result: res}
@@ -349,10 +386,21 @@ func TestStream_IsInterruptedWhenTheRedactorIsLost(t *testing.T) {
 		reg, err := provider.NewRegistry(&thinking{[]string{"hm, ", "well"}})
 		require.NoError(t, err)
 		loop := model.New(model.Config{
-			MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
-		}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return gone{&pieces} }, Clock: time.Now})
+			MaxAttempts: 1,
+			Multiplier:  2,
+			Timeout:     5 * time.Second,
+			Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+		}, model.Deps{
+			Models:   reg,
+			Schemas:  schemas{},
+			Scrubber: func(string, string, bool) model.Scrubber { return gone{&pieces} },
+			Clock:    time.Now,
+		})
 		res := loop.Run(t.Context(), model.Task{
-			Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"thoughts":true}`)},
+			Tenant: "acme",
+			RunID:  "run_1",
+			TypeID: node.TypeCallPrompt,
+			Input:  node.Input{NodeID: "n", Config: json.RawMessage(`{"thoughts":true}`)},
 		}, &journal{})
 		require.Nil(t, res.Err)
 		require.ErrorContains(t, res.Interrupted, "redactor is down")

@@ -23,7 +23,10 @@ var ownTags = []string{
 }
 
 // Answers that are followed by another attempt.
-var badAnswers = []mock.Entry{{Content: "no JSON"}, {Content: `{"type":"vendor.x.ghost","payload":{}}`}, {Content: `{"type":`, StopReason: "max_tokens"}}
+var badAnswers = []mock.Entry{{Content: "no JSON"}, {Content: `{"type":"vendor.x.ghost","payload":{}}`}, {
+	Content:    `{"type":`,
+	StopReason: "max_tokens",
+}}
 
 // The answer to an untrusted prompt is untrusted, whatever tags the model writes and after any
 // number of attempts (OpenWOP envelope contract §12).
@@ -37,9 +40,12 @@ func TestTrust_IsNotTheModelsToSay(t *testing.T) {
 		}
 		script = append(script, mock.Entry{Content: `{"type":"vendor.x.ticket","payload":{"a":1}` + own + `}`})
 		in := node.Input{
-			NodeID: "n", Config: json.RawMessage(`{"prompt":"{{port}} {{variable}}",` + quiet + `}`),
-			Ports: map[string]json.RawMessage{"port": json.RawMessage(`"p"`)}, Variables: map[string]json.RawMessage{"variable": json.RawMessage(`"v"`)},
-			UntrustedPorts: map[string]bool{"port": rapid.Bool().Draw(r, "untrusted port")}, UntrustedVariables: map[string]bool{"variable": rapid.Bool().Draw(r, "untrusted variable")},
+			NodeID:             "n",
+			Config:             json.RawMessage(`{"prompt":"{{port}} {{variable}}",` + quiet + `}`),
+			Ports:              map[string]json.RawMessage{"port": json.RawMessage(`"p"`)},
+			Variables:          map[string]json.RawMessage{"variable": json.RawMessage(`"v"`)},
+			UntrustedPorts:     map[string]bool{"port": rapid.Bool().Draw(r, "untrusted port")},
+			UntrustedVariables: map[string]bool{"variable": rapid.Bool().Draw(r, "untrusted variable")},
 		}
 		task := rapid.SampledFrom([]wire.Trust{"", wire.Trusted, wire.Untrusted}).Draw(r, "task")
 		want := wire.Trusted.Meet(task)
@@ -51,8 +57,12 @@ func TestTrust_IsNotTheModelsToSay(t *testing.T) {
 		require.NoError(r, scripts.Program(t.Context(), "", "n", script))
 		reg, err := provider.NewRegistry(mock.New(scripts))
 		require.NoError(r, err)
-		loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 8}},
-			model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+		loop := model.New(model.Config{
+			MaxAttempts: 3,
+			Multiplier:  2,
+			Timeout:     time.Second,
+			Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 8},
+		}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 		j := &journal{accept: func(req model.AcceptRequest) (model.Outcome, error) {
 			var e struct{ Meta json.RawMessage }
 			require.NoError(r, json.Unmarshal(req.Envelope, &e))
