@@ -5,6 +5,11 @@
 // All steps that need no effect are taken in one Advance and appended as one frame. A run of pure
 // nodes costs two frames, however many nodes it has, unless their events are large
 // (size_limits.go).
+//
+// A Machine consists of the run's state, the next frame (pending.go), a runner and an environment.
+// The runner takes the steps: an execution (execution.go), a branch (repair.go), a replay
+// (replay.go), or a change from outside (execution.go). The steps get decisions and times from the
+// environment: the host (environment.go), or the source of a replay (replay_environment.go).
 package machine
 
 import (

@@ -119,7 +119,7 @@ func (e *emission) callOrdinal(n int) int { return n + len(e.task.Answered)*(e.m
 func (e *emission) prepareRetry(req provider.Request, f failure) provider.Request {
 	req.Messages = e.request.Messages
 	if f.reason == reasonTruncation {
-		req.MaxTokens = capTokens(req.MaxTokens*e.Loop.cfg.Multiplier, e.ceiling)
+		req.MaxTokens = capTokens(req.MaxTokens*e.cfg.Multiplier, e.ceiling)
 		return req
 	}
 	if text := f.correction(); text != "" {

@@ -43,7 +43,7 @@ func (e *emission) refusalDraft(ctx context.Context, a answer) (wire.Draft, erro
 // prompt. Secrets are removed first: after the removal of a word a secret would no longer be
 // detected. Without a scrubber it returns nothing.
 func (e *emission) refusalText(ctx context.Context, req provider.Request, text string) (string, error) {
-	if text == "" || e.Loop.cfg.WithholdsRefusals {
+	if text == "" || e.cfg.WithholdsRefusals {
 		return "", nil
 	}
 	clean, err := e.redactPrefix(ctx, text, maxRefusal)
