@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,7 +192,7 @@ func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 			t.Helper()
 			o.kill()
 			require.NoError(t, o.firstEnded.Ack(), "its delivery does not help")
-			require.NoError(t, o.exec.Requeue(t.Context(), theRun, time.Time{}))
+			require.NoError(t, o.exec.Requeue(t.Context(), theRun, o.owner(t)))
 		},
 		"failed": func(t *testing.T, o *owned) {
 			t.Helper()
@@ -236,6 +235,34 @@ func TestExecute_ARunGoesOnThoughADispatcherDiesBeforeItsClaim(t *testing.T) {
 	})
 }
 
+// owner returns the owner of the run according to its log.
+func (o *owned) owner(t *testing.T) frame.Ownership {
+	t.Helper()
+	now, err := o.exec.Ownership(t.Context(), theRun)
+	require.NoError(t, err)
+	require.NotEmpty(t, now.Owner)
+	return now
+}
+
+// A run that another dispatcher has taken over already gets no frame: the list of a dead dispatcher's
+// runs may be older than that.
+func TestRequeue_LeavesARunOfAnotherOwnerAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwned(t)
+		close(o.open)
+		o.executes(t, o.wake)
+		require.Equal(t, "ack", o.handed(t, o.start))
+		before := len(o.log.Frames())
+		require.NoError(t, o.exec.Requeue(t.Context(), theRun, frame.Ownership{Owner: "dead", Epoch: 1}))
+		require.Len(t, o.log.Frames(), before)
+		o.kill()
+		require.NoError(t, o.exec.Requeue(t.Context(), theRun, o.owner(t)))
+		require.Len(t, o.log.Frames(), before+1)
+		require.Equal(t, wire.StatusCompleted, o.drained(t))
+	})
+}
+
 // A quarantined run of a dead dispatcher is left alone until an operator puts it back, and any
 // dispatcher executes it then.
 func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
@@ -250,11 +277,11 @@ func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 		require.NoError(t, w.Add(t.Context(), theRun, quarantine.Cause{Reason: quarantine.ReasonFailing}))
 		second := o.executor(o.defs, nil)
 		before := len(o.log.Frames())
-		require.NoError(t, second.Requeue(t.Context(), theRun, time.Time{}))
+		require.NoError(t, second.Requeue(t.Context(), theRun, o.owner(t)))
 		require.Len(t, o.log.Frames(), before)
 
 		w.err = runlog.ErrUnavailable
-		require.ErrorIs(t, second.Requeue(t.Context(), theRun, time.Time{}), runlog.ErrUnavailable, "it is tried again")
+		require.ErrorIs(t, second.Requeue(t.Context(), theRun, o.owner(t)), runlog.ErrUnavailable, "it is tried again")
 		w.err, w.runs = nil, nil
 		back, err := o.exec.Readmit(t.Context(), theRun)
 		require.NoError(t, err)

@@ -184,12 +184,12 @@ func (e *Executor) LeaseLost() {
 	}
 }
 
-// Requeue enqueues a run of a dead process, for another dispatcher to take over. claimed is the time
-// of the process's claim. A run that has ended or is quarantined gets no frame: a quarantine
-// outlives the run's owner. A run with a damaged log is quarantined.
-func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time) error {
+// Requeue enqueues a run of a dead process, for another dispatcher to take over. from is the
+// process's claim. A run that has ended, is quarantined, or was taken over already, gets no frame: a
+// quarantine outlives the run's owner. A run with a damaged log is quarantined.
+func (e *Executor) Requeue(ctx context.Context, r subject.Run, from frame.Ownership) error {
 	if e.deps.Quarantine != nil {
-		if held, err := e.deps.Quarantine.Holds(ctx, r, claimed); err != nil || held {
+		if held, err := e.deps.Quarantine.Holds(ctx, r, from.Since); err != nil || held {
 			return err
 		}
 	}
@@ -203,6 +203,9 @@ func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time
 		case err != nil:
 			return err
 		case last.Kind == subject.End:
+			return nil
+		}
+		if now := from.After(last); now.Owner != from.Owner {
 			return nil
 		}
 		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(e.newWriter())

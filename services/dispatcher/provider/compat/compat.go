@@ -47,9 +47,10 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
 	p.cfg.APIKey, p.server.APIKey = "", ""
-	p.http = outbound.NewClient(p.server.Timeouts())
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments)
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithMiddleware(readErrors),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
@@ -94,8 +95,12 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 			return provider.Result{}, err
 		}
 	}
-	if err := s.failure(); err != nil {
+	a.ended = s.done
+	if err := s.failure(); err != nil && a.finishReason == "" { // what follows the reason does not matter
 		return p.failed(ctx, req, err, a)
+	}
+	if a.chosen == nil && s.foreign {
+		return provider.Result{}, outbound.NewTransportError(outbound.ErrNoStream)
 	}
 	return a.finish()
 }

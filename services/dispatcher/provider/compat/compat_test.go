@@ -225,8 +225,8 @@ func TestCall_DoesNotKnowUsageTheServerDoesNotTell(t *testing.T) {
 	t.Parallel()
 	res, _ := newRig(t, nil).call(t, ask(), openaicompat.Reply{ContentType: "text/event-stream; charset=utf-8", Raw: "" +
 		": keep-alive\n\n" +
-		`data: {"choices":[{"index":1,"delta":{"content":"another choice"}}]}` + "\n\n" +
 		`data: {"choices":[{"index":0,"delta":{"content":"a"}}]}` + "\n\n" +
+		`data: {"choices":[{"index":1,"delta":{"content":"another choice"}}]}` + "\n\n" +
 		`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
 		"data: [DONE]\n\n"})
 	require.Equal(t, "a", res.Text)
@@ -311,7 +311,7 @@ func TestCall_IsUnavailableWhenTheStreamBreaks(t *testing.T) {
 	} {
 		e := newRig(t, nil).fail(t, reply)
 		require.Equal(t, provider.CodeUnavailable, e.Code, name)
-		require.Equal(t, name != "a stray tool call", e.Retryable, name)
+		require.True(t, e.Retryable, name)
 	}
 }
 

@@ -86,7 +86,7 @@ func answers() map[string]outcome {
 			category: "content_filter", stop: provider.StopRefused,
 		},
 		"tool_calls":    {reply: openaicompat.Reply{Pieces: answer, FinishReason: "tool_calls"}, text: whole, raw: "tool_calls", finish: "tool_calls", stop: provider.StopUnknown, forced: provider.StopClean, usage: counted(2)},
-		"function_call": {reply: openaicompat.Reply{Pieces: answer, FinishReason: "function_call"}, text: whole, raw: "function_call", finish: "tool_calls", stop: provider.StopUnknown, usage: counted(2)},
+		"function_call": {reply: openaicompat.Reply{Pieces: answer, FinishReason: "function_call"}, text: whole, raw: "function_call", finish: "tool_calls", stop: provider.StopUnknown, forced: provider.StopClean, usage: counted(2)},
 		"unknown":       {reply: openaicompat.Reply{Pieces: answer, FinishReason: "meteor"}, text: whole, raw: "meteor", stop: provider.StopUnknown, usage: counted(2)},
 		"a tool not offered": {
 			reply: openaicompat.Reply{Pieces: answer, ToolCalls: []openaicompat.ToolCall{{Name: "x"}, {Name: "y", Arguments: "{}"}}},

@@ -46,7 +46,7 @@ func New(cfg Config) (*Provider, error) {
 	host := cfg.APIKey
 	p := &Provider{server: cfg.server(), hostKey: func() provider.Secret { return host }}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts())
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// The options set here are not read from the environment: backend, key and address. The key is
 	// a marker, because the SDK's errors print its options; the transport replaces it by the real

@@ -163,7 +163,7 @@ var failed = []outcome{
 	{name: "counts that are none", reply: sse(`data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":"private words"}}`), code: "provider_unavailable", retryable: true},
 	{name: "a page", reply: double.Reply{ContentType: "text/html", Raw: "<html>vendor says</html>"}, code: "provider_unavailable", message: "check the address"},
 	{name: "a document", reply: double.Reply{ContentType: "application/json", Raw: `[{"candidates":[]}]`}, code: "provider_unavailable", message: "check the address"},
-	{name: "a redirect", reply: double.Reply{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}, code: "provider_unavailable", message: "check the address"},
+	{name: "a redirect", reply: double.Reply{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}, code: "provider_unavailable", message: "redirects"},
 	{name: "no content", reply: double.Reply{Status: 204, ContentType: "text/event-stream"}, code: "provider_unavailable", message: "check the address"},
 }
 

@@ -159,7 +159,7 @@ func TestCall_BoundsTheAnswer(t *testing.T) {
 		"media, text":   {Pieces: []string{half}, Media: []double.Media{image}},
 		"one event":     {Pieces: []string{half + half + half}},
 		"one long line": {ContentType: "text/event-stream", Raw: "data: " + strings.Repeat(" ", 11<<20) + "{}\n\n"},
-		"one comment":   {ContentType: "text/event-stream", Raw: ": " + strings.Repeat(" ", 11<<20)},
+		"one comment":   {ContentType: "text/event-stream", Raw: ": " + strings.Repeat(" ", 17<<20)},
 		"many lines":    {ContentType: "text/event-stream", Raw: strings.Repeat("data: "+half+"\n", 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
