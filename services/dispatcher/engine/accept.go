@@ -87,8 +87,7 @@ func (s *session) acceptorMayAppend(drafts []wire.Draft) bool {
 	if len(drafts) == 0 {
 		return true
 	}
-	rec := s.machine.State().Record
-	return rec.Masking == "" && !rec.Replays() &&
+	return s.machine.State().Record.Masking == "" && !s.machine.IsReplay() &&
 		!slices.ContainsFunc(drafts, func(d wire.Draft) bool { return !d.Type.MayPrecede() || d.CausationID != "" })
 }
 

@@ -332,7 +332,7 @@ func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (m
 	if err != nil {
 		return false, err
 	}
-	if moved = head.Pos != s.head.Pos; moved && st.Record.Replays() { // its history is ahead of the log
+	if moved = head.Pos != s.head.Pos; moved && s.machine.IsReplay() { // its history is ahead of the log
 		return false, errLost
 	}
 	s.head = head

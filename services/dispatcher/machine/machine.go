@@ -162,6 +162,9 @@ func newCore(plan Plan, limits Limits, st *runstate.State) *Machine {
 // State is the run's state, including pending events. The caller must not change it.
 func (m *Machine) State() *runstate.State { return m.st }
 
+// IsReplay reports whether the run replays another one.
+func (m *Machine) IsReplay() bool { return m.st.Record.Replays() }
+
 // Pending returns the events to append next, and for each whether it is clean.
 func (m *Machine) Pending() (events []wire.Event, clean []bool) {
 	return m.pending.events, m.pending.clean
