@@ -27,7 +27,7 @@ type expectation struct {
 	value *schema.Schema
 	// name is its name in events.
 	name string
-	// schema is the schema of the answer, instruction tells the model to follow it.
+	// schema is the schema of the answer, instruction the sentence of the prompt about it.
 	schema      json.RawMessage
 	instruction string
 }
