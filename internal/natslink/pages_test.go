@@ -131,9 +131,20 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 		// most is the largest batch after the first answer.
 		most int
 	}{
-		"a few at a time":            {finds: func(_, batch int) bool { return batch <= 10 }, takes: 100 * time.Millisecond, most: 8},
-		"one at a time":              {finds: func(_, batch int) bool { return batch == 1 }, enough: 3, most: 8},
-		"two servers end, one lives": {finds: func(question, _ int) bool { return question > 2 }, most: 64},
+		"a few at a time": {
+			finds: func(_, batch int) bool { return batch <= 10 },
+			takes: 100 * time.Millisecond,
+			most:  8,
+		},
+		"one at a time": {
+			finds:  func(_, batch int) bool { return batch == 1 },
+			enough: 3,
+			most:   8,
+		},
+		"two servers end, one lives": {
+			finds: func(question, _ int) bool { return question > 2 },
+			most:  64,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +191,11 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 func TestShortPage_NeedsOneRequest(t *testing.T) {
 	t.Parallel()
 	const many = 100
-	for name, c := range map[string]struct{ size, want int }{"small ones": {1, 64}, "large ones": {40_000, 2}, "one that is larger": {80_000, 1}} {
+	for name, c := range map[string]struct{ size, want int }{
+		"small ones":         {1, 64},
+		"large ones":         {40_000, 2},
+		"one that is larger": {80_000, 1},
+	} {
 		nc, _ := lists(t, many, c.size)
 		sent, got := nc.Stats().OutMsgs, 0
 		require.NoError(t, natslink.ShortPage(t.Context(), nc, "LISTS", "list.wanted.*", 1, func(*js.RawStreamMsg) (bool, error) {

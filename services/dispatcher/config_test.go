@@ -13,7 +13,9 @@ func TestConfig_KeepsTheBudgetsWithinTheProtocolsBounds(t *testing.T) {
 	t.Parallel()
 	def := dispatcher.DefaultConfig()
 	require.NoError(t, def.Validate())
-	require.Equal(t, []int{3, 2, 4000}, []int{def.Completion.MaxAttempts, def.Completion.Multiplier, def.Completion.Defaults.MaxTokens})
+	require.Equal(t, []int{3, 2, 4000}, []int{
+		def.Completion.MaxAttempts, def.Completion.Multiplier, def.Completion.Defaults.MaxTokens,
+	})
 	for _, tc := range []struct {
 		attempts, multiplier int
 		says                 string

@@ -232,7 +232,12 @@ func mediaTooLarge(member, message string) *Refusal {
 func refuseMedia(reason, member, keyword, message string) *Refusal {
 	return &Refusal{
 		Status: Invalid, Code: fault.EnvelopeInvalid, Message: reason,
-		Details: []Detail{{InstancePath: strings.TrimSuffix("/payload/"+member, "/"), SchemaPath: "/properties/" + member, Keyword: keyword, Message: message}},
+		Details: []Detail{{
+			InstancePath: strings.TrimSuffix("/payload/"+member, "/"),
+			SchemaPath:   "/properties/" + member,
+			Keyword:      keyword,
+			Message:      message,
+		}},
 	}
 }
 

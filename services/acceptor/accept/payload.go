@@ -51,7 +51,12 @@ func (e *execution) refuseUnknownCatalogue() *Refusal {
 	const message = "this host does not have the catalogue version of the surface"
 	return &Refusal{
 		Status: Invalid, Code: fault.UnknownSchemaVersion, Message: message,
-		Details: []Detail{{InstancePath: "/payload/catalogVersion", SchemaPath: "/properties/catalogVersion/enum", Keyword: "enum", Message: message}},
+		Details: []Detail{{
+			InstancePath: "/payload/catalogVersion",
+			SchemaPath:   "/properties/catalogVersion/enum",
+			Keyword:      "enum",
+			Message:      message,
+		}},
 	}
 }
 

@@ -42,9 +42,19 @@ func TestPayload_NullReasoningIsAbsentReasoning(t *testing.T) {
 func TestPayload_NullIsAbsence(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ kind, in, want string }{
-		"details of an error":     {accept.KindError, `{"code":"x","message":"m","details":null}`, `{"code":"x","message":"m"}`},
-		"members of a question":   {accept.KindClarificationRequest, `{"questions":[{"id":"a","question":"q","schema":null,"context":null}],"contextType":null}`, `{"questions":[{"id":"a","question":"q"}]}`},
-		"a value inside a schema": {accept.KindClarificationRequest, `{"questions":[{"id":"a","question":"q","schema":{"const":null}}]}`, `{"questions":[{"id":"a","question":"q","schema":{"const":null}}]}`},
+		"details of an error": {
+			accept.KindError, `{"code":"x","message":"m","details":null}`, `{"code":"x","message":"m"}`,
+		},
+		"members of a question": {
+			accept.KindClarificationRequest,
+			`{"questions":[{"id":"a","question":"q","schema":null,"context":null}],"contextType":null}`,
+			`{"questions":[{"id":"a","question":"q"}]}`,
+		},
+		"a value inside a schema": {
+			accept.KindClarificationRequest,
+			`{"questions":[{"id":"a","question":"q","schema":{"const":null}}]}`,
+			`{"questions":[{"id":"a","question":"q","schema":{"const":null}}]}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +64,10 @@ func TestPayload_NullIsAbsence(t *testing.T) {
 			require.JSONEq(t, tc.want, string(res.Payload))
 		})
 	}
-	for name, in := range map[string]string{"a required member": `{"code":null,"message":"m"}`, "an item": `{"code":"x","message":"m","details":[null]}`} {
+	for name, in := range map[string]string{
+		"a required member": `{"code":null,"message":"m"}`,
+		"an item":           `{"code":"x","message":"m","details":[null]}`,
+	} {
 		f := newFixture(t)
 		res := f.accept(doc(accept.KindError, in))
 		require.NotNil(t, res.Refusal, name)

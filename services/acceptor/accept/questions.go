@@ -28,7 +28,11 @@ func (e *execution) checkQuestions() *Refusal {
 	for i, q := range ask.Questions {
 		at := "/payload/questions/" + strconv.Itoa(i)
 		if asked[q.ID] {
-			r.Details = append(r.Details, Detail{InstancePath: at + "/id", Keyword: "unique", Message: "another question has this id; every question needs its own"})
+			r.Details = append(r.Details, Detail{
+				InstancePath: at + "/id",
+				Keyword:      "unique",
+				Message:      "another question has this id; every question needs its own",
+			})
 		}
 		asked[q.ID] = true
 		if d := q.checkSchema(); d != nil {
@@ -68,7 +72,11 @@ func (q question) checkSchema() *Detail {
 
 // bounds are the keywords of a lower and an upper limit.
 var bounds = [][2]string{ //nolint:gochecknoglobals // a constant
-	{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minContains", "maxContains"},
+	{"minimum", "maximum"},
+	{"minLength", "maxLength"},
+	{"minItems", "maxItems"},
+	{"minProperties", "maxProperties"},
+	{"minContains", "maxContains"},
 }
 
 // plainValues are keywords whose values are not schemas.

@@ -100,7 +100,10 @@ func plausiblePrices(t *testing.T, c *catalogue.Catalogue, e catalogue.Entry) {
 		if p.Long != nil {
 			require.Less(t, p.Long.Over, e.ContextTokens)
 			for _, pair := range [][2]*catalogue.Rate{
-				{p.Input, p.Long.Input}, {p.Output, p.Long.Output}, {p.CacheRead, p.Long.CacheRead}, {p.CacheWrite, p.Long.CacheWrite},
+				{p.Input, p.Long.Input},
+				{p.Output, p.Long.Output},
+				{p.CacheRead, p.Long.CacheRead},
+				{p.CacheWrite, p.Long.CacheWrite},
 			} {
 				if pair[1] != nil {
 					require.NotNil(t, pair[0])
@@ -136,8 +139,16 @@ func TestBuiltin_SpeaksForTheProvidersThatComeWithTheHost(t *testing.T) {
 func TestBuiltin_RulesSpeakForModelsThatPeopleServeThemselves(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]struct{ has, lacks, open string }{
-		"openai/gpt-oss-120b":                    {has: "reasoning function-calling", lacks: "vision-input", open: "structured-output long-context"},
-		"meta-llama/Llama-3.1-8B-Instruct":       {has: "function-calling", lacks: "vision-input audio-output", open: "structured-output reasoning"},
+		"openai/gpt-oss-120b": {
+			has:   "reasoning function-calling",
+			lacks: "vision-input",
+			open:  "structured-output long-context",
+		},
+		"meta-llama/Llama-3.1-8B-Instruct": {
+			has:   "function-calling",
+			lacks: "vision-input audio-output",
+			open:  "structured-output reasoning",
+		},
 		"llama3.3:70b":                           {has: "function-calling", lacks: "image-output", open: "long-context"},
 		"Llama-3.2-11B-Vision-Instruct":          {has: "vision-input", lacks: "audio-input", open: "function-calling"},
 		"meta-llama/Llama-Guard-4-12B":           {lacks: "audio-output", open: "function-calling vision-input"},
@@ -154,7 +165,11 @@ func TestBuiltin_RulesSpeakForModelsThatPeopleServeThemselves(t *testing.T) {
 		"Phi-4-mini-reasoning":                   {has: "reasoning"},
 	} {
 		m := modelgate.Model{Provider: "lab", Model: model}
-		for list, want := range map[string][2]bool{want.has: {true, true}, want.lacks: {false, true}, want.open: {false, false}} {
+		for list, want := range map[string][2]bool{
+			want.has:   {true, true},
+			want.lacks: {false, true},
+			want.open:  {false, false},
+		} {
 			for _, id := range strings.Fields(list) {
 				has, known := catalogue.Builtin().Has(m, id)
 				require.Equal(t, want, [2]bool{has, known}, "%s: %s", model, id)
@@ -174,7 +189,9 @@ func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 		require.Empty(t, r.StructuredOutput, r.Match)
 		require.Zero(t, r.ContextTokens, r.Match)
 		require.Nil(t, r.Prices, r.Match)
-		for _, id := range []modelgate.Capability{modelgate.StructuredOutput, modelgate.DiscriminatorEnum, modelgate.LongContext} {
+		for _, id := range []modelgate.Capability{
+			modelgate.StructuredOutput, modelgate.DiscriminatorEnum, modelgate.LongContext,
+		} {
 			require.NotContains(t, r.Capabilities, id, r.Match)
 		}
 	}
@@ -184,7 +201,9 @@ func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 func TestBuiltin_KnowsWhichModelsPaintAndSpeak(t *testing.T) {
 	t.Parallel()
 	for model, id := range map[string]modelgate.Capability{
-		"gemini-2.5-flash-image": modelgate.ImageOutput, "gemini-3-pro-image-preview": modelgate.ImageOutput, "gemini-2.5-pro-preview-tts": modelgate.AudioOutput,
+		"gemini-2.5-flash-image":     modelgate.ImageOutput,
+		"gemini-3-pro-image-preview": modelgate.ImageOutput,
+		"gemini-2.5-pro-preview-tts": modelgate.AudioOutput,
 	} {
 		has, known := catalogue.Builtin().Has(modelgate.Model{Provider: "gemini", Model: model}, id)
 		require.True(t, has && known, model)

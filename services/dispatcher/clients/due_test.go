@@ -24,7 +24,8 @@ type timerIndex struct {
 func (e *timerIndex) ListDueTimers(_ context.Context, req *eventlogv1.ListDueTimersRequest, _ ...grpc.CallOption) (*eventlogv1.ListDueTimersResponse, error) {
 	e.asked = req
 	return &eventlogv1.ListDueTimersResponse{Timers: []*eventlogv1.DueTimer{
-		{Tenant: "acme", WorkflowId: "wf", RunId: "run_1", DueUnixMs: 7}, {Tenant: "beta", WorkflowId: "wf", RunId: "run_2", DueUnixMs: 8},
+		{Tenant: "acme", WorkflowId: "wf", RunId: "run_1", DueUnixMs: 7},
+		{Tenant: "beta", WorkflowId: "wf", RunId: "run_2", DueUnixMs: 8},
 	}}, nil
 }
 

@@ -105,9 +105,12 @@ func newRig(t *testing.T) rig {
 	r := rig{log: memory.New(), red: &redactor{}, at: &atomic.Int64{}}
 	r.at.Store(1_700_000_000_000)
 	r.Starter = create.New(create.Deps{
-		Log: r.log, Claims: kvmemory.New(), Definitions: defs, Redactor: r.red, Types: node.Builtin(),
-		Providers: []string{"sample"}, MockProviders: []string{"stream-text"}, MaxDuration: time.Hour, MaxExecutions: 100,
-		Clock: func() time.Time { return time.UnixMilli(r.at.Load()) },
+		Storage:   create.Storage{Log: r.log, Claims: kvmemory.New(), Definitions: defs},
+		Redaction: create.Redaction{Redactor: r.red},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models:    create.Models{Providers: []string{"sample"}, MockProviders: []string{"stream-text"}},
+		Limits:    create.Limits{MaxDuration: time.Hour, MaxExecutions: 100},
+		Clock:     func() time.Time { return time.UnixMilli(r.at.Load()) },
 	})
 	return r
 }
@@ -157,12 +160,22 @@ func TestStart_RefusesBeforeAnythingIsWritten(t *testing.T) {
 		{"a node type that is not there", request("foreign", "r"), fault.CapabilityRequired, "core.dispatch"},
 		{"a missing input", request("needs", "r"), fault.ValidationError, "/inputs/mail"},
 		{"an input of the wrong type", request("needs", "r", with(`{"mail":7}`, "")), fault.ValidationError, "/inputs/mail"},
-		{"configurable outside its schema", request("closed", "r", with("", `{"x":1}`)), fault.ValidationError, "/configurable"},
+		{
+			"configurable outside its schema", request("closed", "r", with("", `{"x":1}`)),
+			fault.ValidationError, "/configurable",
+		},
 		{"an unknown provider", request("plain", "r", with("", `{"ai.provider":"ghost"}`)), fault.ValidationError, "sample"},
-		{"an unknown provider, nested", request("plain", "r", with("", `{"ai":{"provider":"ghost"}}`)), fault.ValidationError, "sample"},
+		{
+			"an unknown provider, nested", request("plain", "r", with("", `{"ai":{"provider":"ghost"}}`)),
+			fault.ValidationError, "sample",
+		},
 		{"a credential", request("plain", "r", with("", `{"ai.credentialRef":"x"}`)), fault.CredentialForbidden, ""},
 		{"a mock provider without a test key", request("plain", "r", mock), fault.MockProviderForbidden, ""},
-		{"an unknown mock provider", request("plain", "r", test, with("", `{"mockProvider":{"id":"ghost"}}`)), fault.UnsupportedMockProvider, ""},
+		{
+			"an unknown mock provider",
+			request("plain", "r", test, with("", `{"mockProvider":{"id":"ghost"}}`)),
+			fault.UnsupportedMockProvider, "",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -341,7 +354,12 @@ func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
 
 func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
 	t.Parallel()
-	for configurable, want := range map[string]int64{``: 0, `{"runTimeoutMs":1500.9}`: 1500, `{"runTimeoutMs":1e300}`: 3_162_240_000_000, `{"runTimeoutMs":0.2}`: 1} {
+	for configurable, want := range map[string]int64{
+		``:                        0,
+		`{"runTimeoutMs":1500.9}`: 1500,
+		`{"runTimeoutMs":1e300}`:  3_162_240_000_000,
+		`{"runTimeoutMs":0.2}`:    1,
+	} {
 		r := newRig(t)
 		_, err := r.Start(t.Context(), request("plain", "run_1", with("", configurable)))
 		require.NoError(t, err)

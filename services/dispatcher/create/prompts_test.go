@@ -20,7 +20,8 @@ func TestExecutable_RefusesPromptsThatCannotBeMade(t *testing.T) {
 	require.NoError(t, err)
 	library, err := prompt.NewLibrary(writer)
 	require.NoError(t, err)
-	with, without := create.New(create.Deps{Types: node.Builtin(), Prompts: library}), create.New(create.Deps{Types: node.Builtin()})
+	with := create.New(create.Deps{Checks: create.Checks{Types: node.Builtin(), Prompts: library}})
+	without := create.New(create.Deps{Checks: create.Checks{Types: node.Builtin()}})
 	def := func(typ, config string) *workflow.Definition {
 		n := fmt.Sprintf(`{"id":"ai","typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}}`, typ, config)
 		d, wrong := workflow.Parse([]byte(doc("w", nodeJSON("a", "core.noop")+","+n, `,"edges":[],"variables":[]`)))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,6 +47,8 @@ const (
 
 // soleProcess is the lease of the only process.
 type soleProcess struct{ process string }
+
+func newSoleProcess() soleProcess { return soleProcess{rand.Text()} }
 
 func (s soleProcess) Process() string                           { return s.process }
 func (soleProcess) Await(context.Context, string) error         { return nil }
@@ -143,7 +146,8 @@ func (e *Executor) announce(r subject.Run, o frame.Ownership) {
 	select {
 	case e.announcements <- announcement{r.RunID, o.Owner}:
 	default:
-		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait", "run_id", r.RunID, "owner", o.Owner)
+		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait",
+			"run_id", r.RunID, "owner", o.Owner)
 	}
 }
 

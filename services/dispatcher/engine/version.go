@@ -23,7 +23,9 @@ func (e *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.Stat
 	return e.loadWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.FoldAll(ctx, r) })
 }
 
-func (e *Executor) loadWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
+func (e *Executor) loadWith(
+	ctx context.Context, r subject.Run, read func() (snapshot.Folded, error),
+) (st *runstate.State, head frame.Head, err error) {
 	err = e.contain(r.RunID, func() error {
 		f, err := read()
 		st, head, err = e.resumableState(ctx, f, err)
@@ -42,7 +44,9 @@ func (e *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.Stat
 	return e.viewWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.FoldAll(ctx, r) })
 }
 
-func (e *Executor) viewWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
+func (e *Executor) viewWith(
+	ctx context.Context, r subject.Run, read func() (snapshot.Folded, error),
+) (st *runstate.State, err error) {
 	err = e.contain(r.RunID, func() error {
 		f, err := read()
 		if err != nil {
@@ -56,7 +60,9 @@ func (e *Executor) viewWith(ctx context.Context, r subject.Run, read func() (sna
 
 // resumableState returns a folded run, with its clear values if it is masked. err is the error of
 // the fold. A run of a later engine is an error, unless it has ended.
-func (e *Executor) resumableState(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
+func (e *Executor) resumableState(
+	ctx context.Context, f snapshot.Folded, err error,
+) (*runstate.State, frame.Head, error) {
 	if err != nil && len(f.Frames) > 0 {
 		err = errors.Join(laterEngineError(f.Frames[0]), err)
 	}

@@ -218,7 +218,10 @@ func TestReads_TellsWhatAnExpressionLooksAt(t *testing.T) {
 }
 
 func FuzzCompileAndEval(f *testing.F) {
-	for _, s := range []string{`1`, `variables.a.map(x, [x,x])`, `inputs == variables`, `"a".matches("(a*)*")`, `[[1]].all(x, x+x==x)`, `variables.?a.orValue({})`, `{1:2}.map(k,k)`} {
+	for _, s := range []string{
+		`1`, `variables.a.map(x, [x,x])`, `inputs == variables`, `"a".matches("(a*)*")`,
+		`[[1]].all(x, x+x==x)`, `variables.?a.orValue({})`, `{1:2}.map(k,k)`,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

@@ -210,7 +210,10 @@ func TestTable_DecidesAboutUnknownProcessesByAWrite(t *testing.T) {
 		bucket := memory.New()
 		b := start(t, bucket, "b", lease.Config{Duration: duration})
 		require.False(t, alive(t, b, "gone-1"))
-		gone := lease.New(lease.Config{Duration: duration, NewID: func() string { return "gone-1" }}, bucket, time.Now, slog.New(slog.DiscardHandler))
+		gone := lease.New(lease.Config{
+			Duration: duration,
+			NewID:    func() string { return "gone-1" },
+		}, bucket, time.Now, slog.New(slog.DiscardHandler))
 		require.ErrorIs(t, gone.Open(t.Context()), lease.ErrLost, "it cannot come back")
 		pass(duration)
 		require.Contains(t, b.took(), "gone-1")
@@ -256,7 +259,10 @@ func TestTable_ARenewalAndAnExpiryExcludeEachOther(t *testing.T) {
 	bucket := memory.New()
 	for i := range 200 {
 		id := fmt.Sprint("p", i)
-		p := lease.New(lease.Config{Duration: duration, NewID: func() string { return id }}, bucket, time.Now, slog.New(slog.DiscardHandler))
+		p := lease.New(lease.Config{
+			Duration: duration,
+			NewID:    func() string { return id },
+		}, bucket, time.Now, slog.New(slog.DiscardHandler))
 		other := lease.New(lease.Config{Duration: duration}, bucket, time.Now, slog.New(slog.DiscardHandler))
 		var wg sync.WaitGroup
 		var opened error

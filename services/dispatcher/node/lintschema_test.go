@@ -34,15 +34,17 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 		typeID, provider, schema string
 		refused, warned          []string
 	}{
-		"a schema for all":                {node.TypeStructuredOutput, "anthropic", plainSchema, nil, nil},
-		"of a vendor that has no words":   {node.TypeStructuredOutput, "anthropic", treeSchema, []string{tree}, nil},
-		"of one that has":                 {node.TypeStructuredOutput, "openai", treeSchema, nil, nil},
-		"of a model that is held to none": {node.TypeStructuredOutput, `openai","model":"gpt-audio-1.5`, emptySchema, nil, nil},
-		"of a server of one's own":        {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
-		"of whatever the run says":        {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
-		"no provider":                     {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
-		"none":                            {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
-		"a node of another type":          {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
+		"a schema for all":              {node.TypeStructuredOutput, "anthropic", plainSchema, nil, nil},
+		"of a vendor that has no words": {node.TypeStructuredOutput, "anthropic", treeSchema, []string{tree}, nil},
+		"of one that has":               {node.TypeStructuredOutput, "openai", treeSchema, nil, nil},
+		"of a model that is held to none": {
+			node.TypeStructuredOutput, `openai","model":"gpt-audio-1.5`, emptySchema, nil, nil,
+		},
+		"of a server of one's own": {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
+		"of whatever the run says": {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
+		"no provider":              {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
+		"none":                     {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
+		"a node of another type":   {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -132,7 +132,13 @@ func TestCounts_AreByReason(t *testing.T) {
 		require.NoError(t, l.Add(t.Context(), theRun("run_1"), damaged))
 		require.NoError(t, l.Add(t.Context(), theRun("run_2"), quarantine.Cause{Reason: quarantine.ReasonEngine, Tries: 80}))
 		pass(time.Minute)
-		require.Equal(t, map[string]int{"log_damaged": 1, "definition_missing": 0, "engine_version": 1, "panic": 0, "cannot_continue": 0}, l.Counts())
+		require.Equal(t, map[string]int{
+			"log_damaged":        1,
+			"definition_missing": 0,
+			"engine_version":     1,
+			"panic":              0,
+			"cannot_continue":    0,
+		}, l.Counts())
 	})
 }
 

@@ -134,7 +134,11 @@ func TestRead_RejectsWhatIsNotOfTheLog(t *testing.T) {
 		"of a frame that another one replaced": func(t *testing.T, log *counted, _ *kvmemory.Store, w *writer) {
 			log.CutOff(w.head.Pos - 1)
 			_, w.head = whole(t, log.Log)
-			w.append(t, subject.Step, wire.Draft{Type: wire.EventNodeCompleted, NodeID: "node-30", Payload: json.RawMessage(`{"nodeId":"node-30"}`)})
+			w.append(t, subject.Step, wire.Draft{
+				Type:    wire.EventNodeCompleted,
+				NodeID:  "node-30",
+				Payload: json.RawMessage(`{"nodeId":"node-30"}`),
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +204,12 @@ func TestRead_RejectsSnapshotsOfAnotherHostKey(t *testing.T) {
 	store, err := snapshot.NewStore(s, []byte("another secret of at least 32 bytes"))
 	require.NoError(t, err)
 	got, done := results()
-	_, err = snapshot.New(snapshot.Deps{Log: log, Store: store, Logger: quiet(), Done: done}).Read(t.Context(), byID, snapshot.Latest)
+	_, err = snapshot.New(snapshot.Deps{
+		Log:    log,
+		Store:  store,
+		Logger: quiet(),
+		Done:   done,
+	}).Read(t.Context(), byID, snapshot.Latest)
 	require.NoError(t, err)
 	require.Equal(t, []snapshot.Result{snapshot.Rejected}, *got)
 }

@@ -78,7 +78,10 @@ func head(pos uint64) frame.Head { return frame.Head{Pos: pos} }
 // watch runs a watch for a time and returns the woken runs.
 func watch(t *testing.T, w *waker, i index, d time.Duration, do func(w *timers.Watch)) []string {
 	t.Helper()
-	s := timers.New(timers.Config{SweepEvery: 10 * time.Second, Grace: 2 * time.Second}, i, time.Now, slog.New(slog.DiscardHandler))
+	s := timers.New(timers.Config{
+		SweepEvery: 10 * time.Second,
+		Grace:      2 * time.Second,
+	}, i, time.Now, slog.New(slog.DiscardHandler))
 	s.Bind(w)
 	w.began = time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -177,7 +180,9 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 			return false, runlog.ErrUnavailable
 		}}
 		got := watch(t, w, overdue, 39*time.Second, func(*timers.Watch) {})
-		require.ElementsMatch(t, []string{"gone lost after 20s", "a lost after 20s", "b lost after 20s"}, got, "one that fails keeps none of the others waiting")
+		require.ElementsMatch(t, []string{
+			"gone lost after 20s", "a lost after 20s", "b lost after 20s",
+		}, got, "one that fails keeps none of the others waiting")
 		require.Equal(t, 3, asked)
 	})
 }
@@ -313,6 +318,8 @@ func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
 		}}
 		overdue := index(func(time.Time, timers.DueRun, int) ([]timers.DueRun, error) { return dueTimers("a"), nil })
 		got := watch(t, w, overdue, 75*time.Second, func(*timers.Watch) {})
-		require.Equal(t, []string{"a lost after 10s", "a lost after 20s", "a lost after 50s"}, got, "what failed is tried again at once")
+		require.Equal(t, []string{
+			"a lost after 10s", "a lost after 20s", "a lost after 50s",
+		}, got, "what failed is tried again at once")
 	})
 }

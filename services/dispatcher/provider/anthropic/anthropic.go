@@ -41,7 +41,8 @@ func New(cfg Config) (*Provider, error) {
 	p.server.APIKey = ""
 	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
+		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		// The environment would otherwise decide both.
 		option.WithoutOpenTelemetry(), option.WithOpenTelemetryPropagation(false),
 	}

@@ -65,13 +65,25 @@ func TestCall_BoundsTheAnswer(t *testing.T) {
 		way   way
 		reply double.Reply
 	}{
-		"text":              {free, double.Reply{Pieces: []string{half, half}}},
-		"input":             {tool, double.Reply{Pieces: []string{half, half}}},
-		"calls":             {free, double.Reply{ToolCalls: []double.ToolCall{{Name: "f", Input: half + half}}}},
-		"text and calls":    {free, double.Reply{Pieces: []string{half}, ToolCalls: []double.ToolCall{{Name: "f", Input: half}}}},
-		"text with tools":   {tool, double.Reply{Pieces: []string{half, half}, ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}}}},
-		"one event":         {free, double.Reply{ContentType: "text/event-stream", Raw: "event: x\ndata: " + half + half + half + half + half}},
-		"many lines of one": {free, double.Reply{ContentType: "text/event-stream", Raw: strings.Repeat("data: "+half+"\n", 4)}},
+		"text":  {free, double.Reply{Pieces: []string{half, half}}},
+		"input": {tool, double.Reply{Pieces: []string{half, half}}},
+		"calls": {free, double.Reply{ToolCalls: []double.ToolCall{{Name: "f", Input: half + half}}}},
+		"text and calls": {
+			free,
+			double.Reply{Pieces: []string{half}, ToolCalls: []double.ToolCall{{Name: "f", Input: half}}},
+		},
+		"text with tools": {
+			tool,
+			double.Reply{Pieces: []string{half, half}, ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}}},
+		},
+		"one event": {
+			free,
+			double.Reply{ContentType: "text/event-stream", Raw: "event: x\ndata: " + half + half + half + half + half},
+		},
+		"many lines of one": {
+			free,
+			double.Reply{ContentType: "text/event-stream", Raw: strings.Repeat("data: "+half+"\n", 4)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +107,11 @@ func TestCall_KeepsHowLongToWait(t *testing.T) {
 	t.Parallel()
 	const date = "Wed, 21 Oct 2026 07:28:00 GMT"
 	limit := func(name, remaining, reset string) http.Header {
-		return http.Header{"Date": {date}, "Anthropic-Ratelimit-" + name + "-Remaining": {remaining}, "Anthropic-Ratelimit-" + name + "-Reset": {reset}}
+		return http.Header{
+			"Date": {date},
+			"Anthropic-Ratelimit-" + name + "-Remaining": {remaining},
+			"Anthropic-Ratelimit-" + name + "-Reset":     {reset},
+		}
 	}
 	for _, tc := range []struct {
 		after  string

@@ -121,7 +121,13 @@ func (a *answer) finish() (provider.Result, error) {
 	if err := a.addText(a.joiner.flush()); err != nil {
 		return provider.Result{}, err
 	}
-	r := provider.Result{RawStop: a.finishReason, Stop: a.stopClass(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
+	r := provider.Result{
+		RawStop:     a.finishReason,
+		Stop:        a.stopClass(),
+		RefusalText: a.refusal.String(),
+		Media:       a.sound.media(),
+		Usage:       a.usage,
+	}
 	if r.RefusalText != "" { // the finish reason is "stop" in this case
 		r.Stop = provider.StopRefused
 	}

@@ -223,7 +223,10 @@ func (l *looseDelta) plain() delta {
 	}
 	for i, t := range l.ToolCalls {
 		d.ToolCalls = append(d.ToolCalls, toolPiece{
-			Index: number(t.Index, int64(i)), ID: plainText(t.ID), Name: plainText(t.Function.Name), Arguments: pieceOf(t.Function.Arguments),
+			Index:     number(t.Index, int64(i)),
+			ID:        plainText(t.ID),
+			Name:      plainText(t.Function.Name),
+			Arguments: pieceOf(t.Function.Arguments),
 		})
 	}
 	if f := l.FunctionCall; f != nil { // the older form of the only tool call
@@ -304,8 +307,11 @@ func firstUsage(among ...json.RawMessage) *usage {
 			return &n
 		}
 		u := usage{
-			prompt: count("prompt_tokens"), completion: count("completion_tokens"), total: count("total_tokens"),
-			cacheRead: count("prompt_tokens_details", "cached_tokens"), cacheWrite: count("prompt_tokens_details", "cache_write_tokens"),
+			prompt:     count("prompt_tokens"),
+			completion: count("completion_tokens"),
+			total:      count("total_tokens"),
+			cacheRead:  count("prompt_tokens_details", "cached_tokens"),
+			cacheWrite: count("prompt_tokens_details", "cache_write_tokens"),
 		}
 		if u.cacheRead == nil {
 			u.cacheRead = count("prompt_cache_hit_tokens")

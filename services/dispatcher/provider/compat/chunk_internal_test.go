@@ -29,7 +29,11 @@ func TestChunk_IsReadForWhatItMeans(t *testing.T) {
 			Choices: []choice{{Index: 1, Delta: delta{Content: textOf("a")}}, {Index: 2}, {}},
 		},
 		`{"choices":[{"delta":{"tool_calls":[{"index":1.0,"id":7,"function":{"name":"f","arguments":{"a":1}}},{"index":"2"},{}]}}]}`: {
-			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{{Index: 1, ID: "7", Name: "f", Arguments: textOf(`{"a":1}`)}, {Index: 2}, {Index: 2}}}}},
+			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{
+				{Index: 1, ID: "7", Name: "f", Arguments: textOf(`{"a":1}`)},
+				{Index: 2},
+				{Index: 2},
+			}}}},
 		},
 		`{"choices":[{"delta":{"function_call":{"name":"f","arguments":"{}"}}}]}`: {
 			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{{Name: "f", Arguments: textOf("{}")}}}}},
@@ -75,7 +79,8 @@ func TestChunk_IsReadForWhatItMeans(t *testing.T) {
 func FuzzChunk(f *testing.F) {
 	for _, piece := range []string{
 		`{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"finish_reason":null}],"usage":null}`,
-		`{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1}}`, `{"model":7}`, `{"choices":null}`, `{"error":null}`,
+		`{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}`,
+		`{"choices":[],"usage":{"prompt_tokens":1}}`, `{"model":7}`, `{"choices":null}`, `{"error":null}`,
 	} {
 		f.Add(piece)
 	}

@@ -49,7 +49,8 @@ func New(cfg Config) (*Provider, error) {
 	p.cfg.APIKey, p.server.APIKey = "", ""
 	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments)
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
+		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		option.WithMiddleware(readErrors),
 	}
 	if cfg.APIKey != "" {
@@ -111,7 +112,10 @@ func (p *Provider) check(req provider.Request) error {
 		return err
 	}
 	if p.cfg.Dialect == DialectOpenAI && !p.keyed && req.Credential == "" {
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req)}
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req),
+		}
 	}
 	return nil
 }

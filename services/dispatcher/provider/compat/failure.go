@@ -40,28 +40,36 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 // the status does not.
 var (
 	saysTooLong = []string{ //nolint:gochecknoglobals // a constant
-		"context_length", "context length", "context size", "context window", "context_window", "exceed_context_size", "maximum context", "max_model_len",
-		"string_above_max_length", "prompt is too long", "input is too long", "input too long", "prompt too long", "too many tokens", "too many input tokens",
-		"reduce the length", "exceeds the available context", "larger than the maximum", "token limit exceeded",
+		"context_length", "context length", "context size", "context window", "context_window",
+		"exceed_context_size", "maximum context", "max_model_len",
+		"string_above_max_length", "prompt is too long", "input is too long", "input too long",
+		"prompt too long", "too many tokens", "too many input tokens",
+		"reduce the length", "exceeds the available context", "larger than the maximum",
+		"token limit exceeded",
 	}
 	saysSchema = []string{ //nolint:gochecknoglobals // a constant
-		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema", "invalid_function_parameters", "structured output", "guided_json",
+		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema",
+		"invalid_function_parameters", "structured output", "guided_json",
 		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice",
 	}
 	saysBadGeneration = []string{ //nolint:gochecknoglobals // a constant
-		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed", "failed to call a function", "failed to validate json",
+		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed",
+		"failed to call a function", "failed to validate json",
 	}
 	saysOverloaded = []string{ //nolint:gochecknoglobals // a constant
-		"overloaded", "server_busy", "server is busy", "slow_down", "no capacity", "at capacity", "out of capacity", "loading model", "model is loading",
+		"overloaded", "server_busy", "server is busy", "slow_down", "no capacity", "at capacity",
+		"out of capacity", "loading model", "model is loading",
 		"try again later", "temporarily unavailable", "service_unavailable", "service unavailable",
 	}
 	saysRateLimit = []string{"rate_limit", "rate limit", "too many requests", "requests per", "tokens per min"} //nolint:gochecknoglobals // a constant
 	saysUsedUp    = []string{                                                                                   //nolint:gochecknoglobals // a constant
-		"insufficient_quota", "billing_hard_limit", "billing", "insufficient balance", "insufficient_balance", "insufficient credit", "credit balance", "out of credit",
+		"insufficient_quota", "billing_hard_limit", "billing", "insufficient balance",
+		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
 		"payment required", "exceeded your current quota",
 	}
 	saysNoModel = []string{ //nolint:gochecknoglobals // a constant
-		"model_not_found", "model not found", "unknown model", "no such model", "invalid model", "does not exist", "try pulling it", "is not loaded", "no models loaded",
+		"model_not_found", "model not found", "unknown model", "no such model", "invalid model",
+		"does not exist", "try pulling it", "is not loaded", "no models loaded",
 	}
 	saysNoKey = []string{"invalid_api_key", "invalid api key", "incorrect api key", "missing api key", "unauthorized", "authentication"} //nolint:gochecknoglobals // a constant
 )
@@ -75,25 +83,53 @@ func (p *Provider) classify(req provider.Request, s *serverError) *provider.Erro
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && says(saysNoKey...):
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req)}
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
+		}
 	case status == http.StatusPaymentRequired, (status == http.StatusTooManyRequests || status == 0 || status == http.StatusBadRequest) && says(saysUsedUp...):
 		return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
 	case status == http.StatusTooManyRequests, status == 0 && says(saysRateLimit...):
-		return &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
+		return &provider.Error{
+			Code:      provider.CodeQuota,
+			Message:   "the model's server refused for its rate limit",
+			Retryable: true,
+			Capacity:  true,
+		}
 	case status == http.StatusRequestEntityTooLarge || status < http.StatusInternalServerError && says(saysTooLong...):
-		return &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
+		return &provider.Error{
+			Code:    provider.CodeContentTooLong,
+			Message: "prompt and answer are longer than the model takes",
+		}
 	case len(req.Schema) > 0 && says(saysBadGeneration...):
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server rejected what its model wrote", Retryable: true}
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server rejected what its model wrote",
+			Retryable: true,
+		}
 	case isTemporary(status), status < http.StatusMultipleChoices && says(saysOverloaded...):
 		return p.temporary(status, says(saysOverloaded...))
 	case status == http.StatusNotFound, s.body.param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
+		}
 	case status >= http.StatusBadRequest && (len(req.Schema) > 0 && says(saysSchema...) || aboutSchema(s.body)):
-		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas"}
+		return &provider.Error{
+			Code:    provider.CodeSchemaInvalid,
+			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
+		}
 	case status >= http.StatusBadRequest:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(s.body.param)}
+		return &provider.Error{
+			Code:    provider.CodeInvalidRequest,
+			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(s.body.param),
+		}
 	default: // in a stream
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server broke off its answer with an error", Retryable: true}
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server broke off its answer with an error",
+			Retryable: true,
+		}
 	}
 }
 
@@ -106,12 +142,19 @@ func aboutSchema(e errorBody) bool {
 
 // isTemporary reports the statuses of failures that may pass.
 func isTemporary(status int) bool {
-	return slices.Contains([]int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly}, status) || status >= http.StatusInternalServerError
+	return slices.Contains([]int{
+		http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
+	}, status) || status >= http.StatusInternalServerError
 }
 
 // temporary is a failure that may pass.
 func (*Provider) temporary(status int, overloaded bool) *provider.Error {
-	e := &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server failed with status " + strconv.Itoa(status), Retryable: true, Capacity: overloaded || outbound.IsOverloaded(status)}
+	e := &provider.Error{
+		Code:      provider.CodeUnavailable,
+		Message:   "the model's server failed with status " + strconv.Itoa(status),
+		Retryable: true,
+		Capacity:  overloaded || outbound.IsOverloaded(status),
+	}
 	if overloaded {
 		e.Message = "the model's server is overloaded"
 	}
@@ -120,7 +163,10 @@ func (*Provider) temporary(status int, overloaded bool) *provider.Error {
 
 // memberHint names the request member of an error if the author can set it.
 func memberHint(member string) string {
-	named := []string{"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort", "modalities", "audio", "messages"}
+	named := []string{
+		"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort",
+		"modalities", "audio", "messages",
+	}
 	if !slices.Contains(named, member) {
 		return ""
 	}

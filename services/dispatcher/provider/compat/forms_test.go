@@ -82,40 +82,75 @@ func TestCall_ReadsTheAnswersOfServers(t *testing.T) {
 		"an empty finish reason":      {served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":""`) + doneEvent}},
 		"another word for stop":       {served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"eos"`) + doneEvent}},
 		"a word in capitals":          {served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"STOP"`) + doneEvent}},
-		"cut at a limit, max_tokens":  {served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"max_tokens"`) + doneEvent}, stop: provider.StopTruncated},
-		"cut at a limit, model_length": {
-			served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"model_length"`) + doneEvent}, stop: provider.StopTruncated,
+		"cut at a limit, max_tokens": {
+			served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"max_tokens"`) + doneEvent},
+			stop:   provider.StopTruncated,
 		},
-		"another index":              {served: served{body: strings.ReplaceAll(whole, `"index":0`, `"index":1`) + doneEvent}},
-		"no index":                   {served: served{body: strings.ReplaceAll(whole, `"index":0,`, ``) + doneEvent}},
-		"a split character":          {served: served{body: delta(`"{\"title\":\"Call \ud83d"`, "") + delta(`"\ude00\",\"urgent\":true}"`, "") + stop + doneEvent}},
-		"an escaped character":       {served: served{body: delta(`"{\"title\":\"Call \ud83d\ude00\",\"urgent\":true}"`, "") + stop + doneEvent}},
-		"keep-alive events":          {served: served{body: "data: \n\ndata:\n\n" + open + "data: \n\n" + stop + doneEvent}},
-		"comments":                   {served: served{body: ": OPENROUTER PROCESSING\n\n" + open + ": ping\n\n" + stop + doneEvent}},
-		"a byte order mark":          {served: served{body: "\ufeff" + whole + doneEvent}},
-		"carriage returns":           {served: served{body: strings.ReplaceAll(whole+doneEvent, "\n", "\r\n")}},
-		"no empty line at the end":   {served: served{body: strings.TrimRight(open+stop, "\n")}},
-		"no [DONE]":                  {served: served{body: whole}},
-		"no Content-Type":            {served: served{label: "-", body: whole + doneEvent}},
-		"text/plain":                 {served: served{label: "text/plain; charset=utf-8", body: whole + doneEvent}},
-		"octets":                     {served: served{label: "application/octet-stream", body: whole + doneEvent}},
-		"a stream called JSON":       {served: served{label: "application/json", body: whole + doneEvent}},
-		"no stream":                  {served: served{label: "application/json", body: completion}},
-		"no stream, on many lines":   {served: served{label: "application/json", body: strings.ReplaceAll(completion, `"choices":`, "\n  \"choices\":\n ")}},
+		"cut at a limit, model_length": {
+			served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"model_length"`) + doneEvent},
+			stop:   provider.StopTruncated,
+		},
+		"another index":            {served: served{body: strings.ReplaceAll(whole, `"index":0`, `"index":1`) + doneEvent}},
+		"no index":                 {served: served{body: strings.ReplaceAll(whole, `"index":0,`, ``) + doneEvent}},
+		"a split character":        {served: served{body: delta(`"{\"title\":\"Call \ud83d"`, "") + delta(`"\ude00\",\"urgent\":true}"`, "") + stop + doneEvent}},
+		"an escaped character":     {served: served{body: delta(`"{\"title\":\"Call \ud83d\ude00\",\"urgent\":true}"`, "") + stop + doneEvent}},
+		"keep-alive events":        {served: served{body: "data: \n\ndata:\n\n" + open + "data: \n\n" + stop + doneEvent}},
+		"comments":                 {served: served{body: ": OPENROUTER PROCESSING\n\n" + open + ": ping\n\n" + stop + doneEvent}},
+		"a byte order mark":        {served: served{body: "\ufeff" + whole + doneEvent}},
+		"carriage returns":         {served: served{body: strings.ReplaceAll(whole+doneEvent, "\n", "\r\n")}},
+		"no empty line at the end": {served: served{body: strings.TrimRight(open+stop, "\n")}},
+		"no [DONE]":                {served: served{body: whole}},
+		"no Content-Type":          {served: served{label: "-", body: whole + doneEvent}},
+		"text/plain":               {served: served{label: "text/plain; charset=utf-8", body: whole + doneEvent}},
+		"octets":                   {served: served{label: "application/octet-stream", body: whole + doneEvent}},
+		"a stream called JSON":     {served: served{label: "application/json", body: whole + doneEvent}},
+		"no stream":                {served: served{label: "application/json", body: completion}},
+		"no stream, on many lines": {served: served{
+			label: "application/json",
+			body:  strings.ReplaceAll(completion, `"choices":`, "\n  \"choices\":\n "),
+		}},
 		"no stream, labelled as one": {served: served{body: completion}},
-		"no stream, no reason":       {served: served{label: "application/json", body: strings.Replace(completion, `"stop"`, "null", 1)}},
-		"a line for each chunk":      {served: served{label: "application/x-ndjson", body: strings.ReplaceAll(strings.ReplaceAll(open+stop, "data: ", ""), "\n\n", "\n")}},
-		"a growing message":          {served: served{body: strings.Replace(whole, `"finish_reason"`, `"message":{"role":"assistant","content":"{}"},"finish_reason"`, 1) + doneEvent}},
-		"filters of Azure":           {served: served{body: `data: {"choices":[],"prompt_filter_results":[{"prompt_index":0}]}` + "\n\n" + open + `data: {"choices":[{"index":0,"content_filter_results":{},"finish_reason":null}]}` + "\n\n" + stop + doneEvent}},
-		"junk after the reason":      {served: served{body: whole + `data: {"choi` + "\n\n"}},
-		"a forced tool":              {served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\","}`) + tool(0, `,"function":{"arguments":"\"urgent\":true}"}`) + toolStop + doneEvent}, via: provider.ViaTool},
-		"a tool of index 1":          {served: served{body: tool(1, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\","}`) + tool(1, `,"function":{"arguments":"\"urgent\":true}"}`) + toolStop + doneEvent}, via: provider.ViaTool},
-		"two tools of index 0":       {served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\",\"urgent\":true}"}`) + tool(0, `,"id":"d","function":{"name":"answer","arguments":"{}"}`) + stop + doneEvent}, via: provider.ViaTool, stop: provider.StopUnknown},
-		"a tool's name repeated":     {served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\","}`) + tool(0, `,"id":"c","function":{"name":"answer","arguments":"\"urgent\":true}"}`) + toolStop + doneEvent}, via: provider.ViaTool},
-		"a tool's split character":   {served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call \ud83d"}`) + tool(0, `,"function":{"arguments":"\ude00\",\"urgent\":true}"}`) + toolStop + doneEvent}, via: provider.ViaTool},
-		"arguments as an object":     {served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":{"title":"Call 😀","urgent":true}}`) + toolStop + doneEvent}, via: provider.ViaTool},
-		"the older form of a tool":   {served: served{body: `data: {"choices":[{"index":0,"delta":{"function_call":{"name":"answer","arguments":"{\"title\":\"Call 😀\",\"urgent\":true}"}}}]}` + "\n\n" + strings.ReplaceAll(toolStop, "tool_calls", "function_call") + doneEvent}, via: provider.ViaTool},
-		"text instead of the tool":   {served: served{body: whole + doneEvent}, via: provider.ViaTool},
+		"no stream, no reason": {served: served{
+			label: "application/json",
+			body:  strings.Replace(completion, `"stop"`, "null", 1),
+		}},
+		"a line for each chunk": {served: served{
+			label: "application/x-ndjson",
+			body:  strings.ReplaceAll(strings.ReplaceAll(open+stop, "data: ", ""), "\n\n", "\n"),
+		}},
+		"a growing message":     {served: served{body: strings.Replace(whole, `"finish_reason"`, `"message":{"role":"assistant","content":"{}"},"finish_reason"`, 1) + doneEvent}},
+		"filters of Azure":      {served: served{body: `data: {"choices":[],"prompt_filter_results":[{"prompt_index":0}]}` + "\n\n" + open + `data: {"choices":[{"index":0,"content_filter_results":{},"finish_reason":null}]}` + "\n\n" + stop + doneEvent}},
+		"junk after the reason": {served: served{body: whole + `data: {"choi` + "\n\n"}},
+		"a forced tool": {
+			served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\","}`) + tool(0, `,"function":{"arguments":"\"urgent\":true}"}`) + toolStop + doneEvent},
+			via:    provider.ViaTool,
+		},
+		"a tool of index 1": {
+			served: served{body: tool(1, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\","}`) + tool(1, `,"function":{"arguments":"\"urgent\":true}"}`) + toolStop + doneEvent},
+			via:    provider.ViaTool,
+		},
+		"two tools of index 0": {
+			served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\",\"urgent\":true}"}`) + tool(0, `,"id":"d","function":{"name":"answer","arguments":"{}"}`) + stop + doneEvent},
+			via:    provider.ViaTool,
+			stop:   provider.StopUnknown,
+		},
+		"a tool's name repeated": {
+			served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\","}`) + tool(0, `,"id":"c","function":{"name":"answer","arguments":"\"urgent\":true}"}`) + toolStop + doneEvent},
+			via:    provider.ViaTool,
+		},
+		"a tool's split character": {
+			served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call \ud83d"}`) + tool(0, `,"function":{"arguments":"\ude00\",\"urgent\":true}"}`) + toolStop + doneEvent},
+			via:    provider.ViaTool,
+		},
+		"arguments as an object": {
+			served: served{body: tool(0, `,"id":"c","function":{"name":"answer","arguments":{"title":"Call 😀","urgent":true}}`) + toolStop + doneEvent},
+			via:    provider.ViaTool,
+		},
+		"the older form of a tool": {
+			served: served{body: `data: {"choices":[{"index":0,"delta":{"function_call":{"name":"answer","arguments":"{\"title\":\"Call 😀\",\"urgent\":true}"}}}]}` + "\n\n" + strings.ReplaceAll(toolStop, "tool_calls", "function_call") + doneEvent},
+			via:    provider.ViaTool,
+		},
+		"text instead of the tool": {served: served{body: whole + doneEvent}, via: provider.ViaTool},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,15 +176,27 @@ func TestCall_FindsTheUsage(t *testing.T) {
 	}{
 		"in a chunk of its own": {whole + `data: {"choices":[],"usage":` + usage + "}\n\n" + doneEvent, true},
 		"in the last choice":    {delta(`"a"`, `,"finish_reason":"stop","usage":`+usage) + doneEvent, true},
-		"in x_groq":             {strings.TrimSuffix(whole, "}\n\n") + `,"x_groq":{"usage":` + usage + "}}\n\n" + doneEvent, true},
-		"as strings":            {whole + `data: {"usage":{"prompt_tokens":"10","completion_tokens":"5","total_tokens":"15"}}` + "\n\n" + doneEvent, true},
-		"as fractions":          {whole + `data: {"usage":{"prompt_tokens":10.0,"completion_tokens":5.0,"total_tokens":15.0}}` + "\n\n" + doneEvent, true},
-		"in each chunk":         {strings.TrimSuffix(whole, "}\n\n") + `,"usage":` + usage + "}\n\n" + `data: {"choices":[],"usage":` + usage + "}\n\n" + doneEvent, true},
-		"in a document":         {`{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":` + usage + `}`, true},
-		"nowhere":               {whole + doneEvent, false},
-		"null":                  {whole + `data: {"choices":[],"usage":null}` + "\n\n" + doneEvent, false},
-		"empty":                 {whole + `data: {"choices":[],"usage":{}}` + "\n\n" + doneEvent, false},
-		"of no numbers":         {whole + `data: {"choices":[],"usage":{"prompt_tokens":"many"}}` + "\n\n" + doneEvent, false},
+		"in x_groq": {
+			strings.TrimSuffix(whole, "}\n\n") + `,"x_groq":{"usage":` + usage + "}}\n\n" + doneEvent,
+			true,
+		},
+		"as strings": {
+			whole + `data: {"usage":{"prompt_tokens":"10","completion_tokens":"5","total_tokens":"15"}}` + "\n\n" + doneEvent,
+			true,
+		},
+		"as fractions": {
+			whole + `data: {"usage":{"prompt_tokens":10.0,"completion_tokens":5.0,"total_tokens":15.0}}` + "\n\n" + doneEvent,
+			true,
+		},
+		"in each chunk": {
+			strings.TrimSuffix(whole, "}\n\n") + `,"usage":` + usage + "}\n\n" + `data: {"choices":[],"usage":` + usage + "}\n\n" + doneEvent,
+			true,
+		},
+		"in a document": {`{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":` + usage + `}`, true},
+		"nowhere":       {whole + doneEvent, false},
+		"null":          {whole + `data: {"choices":[],"usage":null}` + "\n\n" + doneEvent, false},
+		"empty":         {whole + `data: {"choices":[],"usage":{}}` + "\n\n" + doneEvent, false},
+		"of no numbers": {whole + `data: {"choices":[],"usage":{"prompt_tokens":"many"}}` + "\n\n" + doneEvent, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,48 +221,134 @@ func TestCall_ClassifiesTheErrorsOfServers(t *testing.T) {
 		retryable bool
 		quote     string
 	}{
-		"a string, 400":      {status(400, `{"error":"something is wrong here"}`), provider.CodeInvalidRequest, false, "something is wrong here"},
-		"a string, 404":      {status(404, `{"error":"model 'm' not found, try pulling it first"}`), provider.CodeModelNotSupported, false, "model 'm' not found, try pulling it first"},
-		"a string, 422":      {status(422, `{"error":"no"}`), provider.CodeInvalidRequest, false, "no"},
-		"a string, 503":      {status(503, `{"error":"no"}`), provider.CodeUnavailable, true, "no"},
-		"text, 500":          {served{status: 500, label: "text/plain", body: "CUDA out of\n memory\x00"}, provider.CodeUnavailable, true, "CUDA out of memory"},
-		"a page, 502":        {served{status: 502, label: "text/html", body: "<html>Bad Gateway</html>"}, provider.CodeUnavailable, true, "<html>Bad Gateway</html>"},
-		"empty, 500":         {served{status: 500, label: "-"}, provider.CodeUnavailable, true, ""},
-		"a detail":           {status(422, `{"detail":[{"loc":["body"],"msg":"field required","type":"missing"}]}`), provider.CodeInvalidRequest, false, "field required"},
-		"a list":             {status(400, `[{"error":{"code":400,"message":"bad"}}]`), provider.CodeInvalidRequest, false, "bad"},
-		"members at the top": {status(400, `{"object":"error","message":"bad","type":"BadRequestError","code":400}`), provider.CodeInvalidRequest, false, "bad"},
+		"a string, 400": {
+			status(400, `{"error":"something is wrong here"}`), provider.CodeInvalidRequest, false,
+			"something is wrong here",
+		},
+		"a string, 404": {
+			status(404, `{"error":"model 'm' not found, try pulling it first"}`),
+			provider.CodeModelNotSupported, false, "model 'm' not found, try pulling it first",
+		},
+		"a string, 422": {status(422, `{"error":"no"}`), provider.CodeInvalidRequest, false, "no"},
+		"a string, 503": {status(503, `{"error":"no"}`), provider.CodeUnavailable, true, "no"},
+		"text, 500": {
+			served{status: 500, label: "text/plain", body: "CUDA out of\n memory\x00"},
+			provider.CodeUnavailable, true, "CUDA out of memory",
+		},
+		"a page, 502": {
+			served{status: 502, label: "text/html", body: "<html>Bad Gateway</html>"},
+			provider.CodeUnavailable, true, "<html>Bad Gateway</html>",
+		},
+		"empty, 500": {served{status: 500, label: "-"}, provider.CodeUnavailable, true, ""},
+		"a detail": {
+			status(422, `{"detail":[{"loc":["body"],"msg":"field required","type":"missing"}]}`),
+			provider.CodeInvalidRequest, false, "field required",
+		},
+		"a list": {
+			status(400, `[{"error":{"code":400,"message":"bad"}}]`), provider.CodeInvalidRequest, false,
+			"bad",
+		},
+		"members at the top": {
+			status(400, `{"object":"error","message":"bad","type":"BadRequestError","code":400}`),
+			provider.CodeInvalidRequest, false, "bad",
+		},
 		"too long, llama.cpp": {
 			status(400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":4096}}`),
 			provider.CodeContentTooLong, false, "the request exceeds the available context size",
 		},
-		"too long, vLLM":    {status(400, `{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}`), provider.CodeContentTooLong, false, "This model's maximum context length is 4096 tokens."},
-		"too long, Mistral": {status(422, `{"message":"Prompt contains 40000 tokens, too many tokens for the model"}`), provider.CodeContentTooLong, false, "Prompt contains 40000 tokens, too many tokens for the model"},
+		"too long, vLLM": {
+			status(400, `{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}`),
+			provider.CodeContentTooLong, false, "This model's maximum context length is 4096 tokens.",
+		},
+		"too long, Mistral": {
+			status(422, `{"message":"Prompt contains 40000 tokens, too many tokens for the model"}`),
+			provider.CodeContentTooLong, false,
+			"Prompt contains 40000 tokens, too many tokens for the model",
+		},
 		"too long, in a stream": {
 			stream(`{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","code":400}}`),
 			provider.CodeContentTooLong, false, "the request exceeds the available context size",
 		},
-		"no schemas, DeepSeek":     {status(400, `{"error":{"message":"This response_format type is unavailable now","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`), provider.CodeSchemaInvalid, false, "This response_format type is unavailable now"},
-		"no schemas, Groq":         {status(400, "{\"error\":{\"message\":\"This model does not support response format `json_schema`. See supported models\",\"type\":\"invalid_request_error\"}}"), provider.CodeSchemaInvalid, false, "This model does not support response format `json_schema`. See supported models"},
-		"a grammar":                {status(400, `{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}`), provider.CodeSchemaInvalid, false, "failed to parse grammar"},
-		"a bad generation":         {status(400, `{"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":"{"}}`), provider.CodeUnavailable, true, "Failed to generate JSON. Please adjust your prompt."},
-		"a loading model":          {status(503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`), provider.CodeUnavailable, true, "Loading model"},
-		"a rate limit":             {status(429, `{"message":"Requests rate limit exceeded"}`), provider.CodeQuota, true, "Requests rate limit exceeded"},
-		"a rate limit in a stream": {stream(`{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}`), provider.CodeQuota, true, "Rate limit reached"},
-		"an empty account":         {status(429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`), provider.CodeQuota, false, "You exceeded your current quota"},
-		"an empty account, 402":    {status(402, `{"error":{"message":"Insufficient Balance","code":"invalid_request_error"}}`), provider.CodeQuota, false, "Insufficient Balance"},
-		"no key":                   {status(401, `{"error":"Unauthorized"}`), provider.CodeCredentialRequired, false, "Unauthorized"},
-		"no key, in a stream":      {stream(`{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}`), provider.CodeCredentialRequired, false, "Incorrect API key provided"},
-		"no such model, 400":       {status(400, `{"error":{"message":"invalid model: m","type":"invalid_request_error"}}`), provider.CodeModelNotSupported, false, "invalid model: m"},
-		"overloaded, in a stream":  {stream(`{"error":{"message":"The server is overloaded","type":"server_error"}}`), provider.CodeUnavailable, true, "The server is overloaded"},
-		"a string in a stream":     {stream(`{"error":"boom"}`), provider.CodeUnavailable, true, "boom"},
-		"vLLM's error in a stream": {stream(`{"object":"error","message":"boom","type":"InternalServerError","code":500}`), provider.CodeUnavailable, true, "boom"},
-		"an error document, 200":   {served{label: "application/json", body: `{"error":{"message":"boom"}}`}, provider.CodeUnavailable, true, "boom"},
-		"an error event":           {served{body: "event: error\ndata: {\"error\":{\"message\":\"boom\"}}\n\n"}, provider.CodeUnavailable, true, "boom"},
-		"a long message":           {status(400, `{"error":{"message":"`+strings.Repeat("ä", 400)+`"}}`), provider.CodeInvalidRequest, false, strings.Repeat("ä", 150) + "…"},
-		"another service":          {served{label: "application/json", body: `{"status":"ok"}`}, provider.CodeUnavailable, false, ""},
-		"a page":                   {served{label: "text/html", body: "<html></html>"}, provider.CodeUnavailable, false, ""},
-		"a page without label":     {served{label: "-", body: "<html></html>"}, provider.CodeUnavailable, false, ""},
-		"half a document":          {served{label: "application/json", body: `{"choices":[{"message":{"content":"a`}, provider.CodeUnavailable, true, ""},
+		"no schemas, DeepSeek": {
+			status(400, `{"error":{"message":"This response_format type is unavailable now","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`),
+			provider.CodeSchemaInvalid, false, "This response_format type is unavailable now",
+		},
+		"no schemas, Groq": {
+			status(400, "{\"error\":{\"message\":\"This model does not support response format `json_schema`. See supported models\",\"type\":\"invalid_request_error\"}}"),
+			provider.CodeSchemaInvalid, false,
+			"This model does not support response format `json_schema`. See supported models",
+		},
+		"a grammar": {
+			status(400, `{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}`),
+			provider.CodeSchemaInvalid, false, "failed to parse grammar",
+		},
+		"a bad generation": {
+			status(400, `{"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":"{"}}`),
+			provider.CodeUnavailable, true, "Failed to generate JSON. Please adjust your prompt.",
+		},
+		"a loading model": {
+			status(503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`),
+			provider.CodeUnavailable, true, "Loading model",
+		},
+		"a rate limit": {
+			status(429, `{"message":"Requests rate limit exceeded"}`), provider.CodeQuota, true,
+			"Requests rate limit exceeded",
+		},
+		"a rate limit in a stream": {
+			stream(`{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}`),
+			provider.CodeQuota, true, "Rate limit reached",
+		},
+		"an empty account": {
+			status(429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`),
+			provider.CodeQuota, false, "You exceeded your current quota",
+		},
+		"an empty account, 402": {
+			status(402, `{"error":{"message":"Insufficient Balance","code":"invalid_request_error"}}`),
+			provider.CodeQuota, false, "Insufficient Balance",
+		},
+		"no key": {
+			status(401, `{"error":"Unauthorized"}`), provider.CodeCredentialRequired, false, "Unauthorized",
+		},
+		"no key, in a stream": {
+			stream(`{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}`),
+			provider.CodeCredentialRequired, false, "Incorrect API key provided",
+		},
+		"no such model, 400": {
+			status(400, `{"error":{"message":"invalid model: m","type":"invalid_request_error"}}`),
+			provider.CodeModelNotSupported, false, "invalid model: m",
+		},
+		"overloaded, in a stream": {
+			stream(`{"error":{"message":"The server is overloaded","type":"server_error"}}`),
+			provider.CodeUnavailable, true, "The server is overloaded",
+		},
+		"a string in a stream": {stream(`{"error":"boom"}`), provider.CodeUnavailable, true, "boom"},
+		"vLLM's error in a stream": {
+			stream(`{"object":"error","message":"boom","type":"InternalServerError","code":500}`),
+			provider.CodeUnavailable, true, "boom",
+		},
+		"an error document, 200": {
+			served{label: "application/json", body: `{"error":{"message":"boom"}}`},
+			provider.CodeUnavailable, true, "boom",
+		},
+		"an error event": {
+			served{body: "event: error\ndata: {\"error\":{\"message\":\"boom\"}}\n\n"},
+			provider.CodeUnavailable, true, "boom",
+		},
+		"a long message": {
+			status(400, `{"error":{"message":"`+strings.Repeat("ä", 400)+`"}}`),
+			provider.CodeInvalidRequest, false,
+			strings.Repeat("ä", 150) + "…",
+		},
+		"another service": {
+			served{label: "application/json", body: `{"status":"ok"}`},
+			provider.CodeUnavailable, false, "",
+		},
+		"a page":               {served{label: "text/html", body: "<html></html>"}, provider.CodeUnavailable, false, ""},
+		"a page without label": {served{label: "-", body: "<html></html>"}, provider.CodeUnavailable, false, ""},
+		"half a document": {
+			served{label: "application/json", body: `{"choices":[{"message":{"content":"a`},
+			provider.CodeUnavailable, true, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

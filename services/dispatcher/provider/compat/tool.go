@@ -30,7 +30,10 @@ func (a *answer) callOf(t toolPiece) (*toolCall, error) {
 		}
 	}
 	if len(a.calls) == maxToolCalls {
-		return nil, &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent more than 128 tool calls"}
+		return nil, &provider.Error{
+			Code:    provider.CodeUnavailable,
+			Message: "the model's server sent more than 128 tool calls",
+		}
 	}
 	c := &toolCall{index: t.Index}
 	a.calls = append(a.calls, c)

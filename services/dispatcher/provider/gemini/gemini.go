@@ -127,10 +127,16 @@ func (p *Provider) check(req provider.Request) error {
 		return err
 	}
 	if !validModel.MatchString(req.Model) || strings.Contains(req.Model, "..") {
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("model: %q is no name of a Gemini model; want one such as gemini-2.5-flash", req.Model)}
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("model: %q is no name of a Gemini model; want one such as gemini-2.5-flash", req.Model),
+		}
 	}
 	if n := len(req.Stop); n > maxStops {
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: %d sequences; Gemini takes %d at most", n, maxStops)}
+		return &provider.Error{
+			Code:    provider.CodeInvalidRequest,
+			Message: fmt.Sprintf("stop: %d sequences; Gemini takes %d at most", n, maxStops),
+		}
 	}
 	return nil
 }

@@ -19,20 +19,23 @@ func readAll(body string, labeled bool, wrap func(io.Reader) io.Reader) (string,
 func TestStream_ReadsTheFormsOfServers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ body, want string }{
-		"plain":                        {"data: {\"a\":1}\n\ndata: [DONE]\n\n", "data: {\"a\":1}\n\ndata: [DONE]\n\n"},
-		"no space after the colon":     {"data:{\"a\":1}\n\n", "data: {\"a\":1}\n\n"},
-		"carriage returns":             {"data: 1\r\n\r\ndata: 2\r\n\r\n", "data: 1\n\ndata: 2\n\n"},
-		"comments and other fields":    {": hi\nid: 7\nretry: 10\ndata: 1\n\n: ping\n\n", "data: 1\n\n"},
-		"a byte order mark":            {"\ufeffdata: 1\n\n", "data: 1\n\n"},
-		"empty lines first":            {"\n\n\ndata: 1\n\n", "data: 1\n\n"},
-		"keep-alive without a value":   {"data: \n\ndata:\n\ndata: 1\n\n", "data: 1\n\n"},
-		"no empty line at the end":     {"data: 1\n\ndata: 2\n", "data: 1\n\ndata: 2\n\n"},
-		"no line end at the end":       {"data: 1\n\ndata: 2", "data: 1\n\ndata: 2\n\n"},
-		"an event of two lines":        {"data: {\"a\":\ndata: 1}\n\n", "data: {\"a\": 1}\n\n"},
-		"a named event":                {"event: x\ndata: {\"type\":\"y\"}\n\n", "event: x\ndata: {\"type\":\"y\"}\n\n"},
-		"an event named by its type":   {"data: {\"type\":\"y\"}\n\n", "event: y\ndata: {\"type\":\"y\"}\n\n"},
-		"the name of a keep-alive":     {"event: ping\n\ndata: 1\n\n", "data: 1\n\n"},
-		"an error without an event":    {"data: 1\n\n{\"error\":\n {\"code\": 1}\n}\n\n", "data: 1\n\ndata: {\"error\": {\"code\": 1} }\n\n"},
+		"plain":                      {"data: {\"a\":1}\n\ndata: [DONE]\n\n", "data: {\"a\":1}\n\ndata: [DONE]\n\n"},
+		"no space after the colon":   {"data:{\"a\":1}\n\n", "data: {\"a\":1}\n\n"},
+		"carriage returns":           {"data: 1\r\n\r\ndata: 2\r\n\r\n", "data: 1\n\ndata: 2\n\n"},
+		"comments and other fields":  {": hi\nid: 7\nretry: 10\ndata: 1\n\n: ping\n\n", "data: 1\n\n"},
+		"a byte order mark":          {"\ufeffdata: 1\n\n", "data: 1\n\n"},
+		"empty lines first":          {"\n\n\ndata: 1\n\n", "data: 1\n\n"},
+		"keep-alive without a value": {"data: \n\ndata:\n\ndata: 1\n\n", "data: 1\n\n"},
+		"no empty line at the end":   {"data: 1\n\ndata: 2\n", "data: 1\n\ndata: 2\n\n"},
+		"no line end at the end":     {"data: 1\n\ndata: 2", "data: 1\n\ndata: 2\n\n"},
+		"an event of two lines":      {"data: {\"a\":\ndata: 1}\n\n", "data: {\"a\": 1}\n\n"},
+		"a named event":              {"event: x\ndata: {\"type\":\"y\"}\n\n", "event: x\ndata: {\"type\":\"y\"}\n\n"},
+		"an event named by its type": {"data: {\"type\":\"y\"}\n\n", "event: y\ndata: {\"type\":\"y\"}\n\n"},
+		"the name of a keep-alive":   {"event: ping\n\ndata: 1\n\n", "data: 1\n\n"},
+		"an error without an event": {
+			"data: 1\n\n{\"error\":\n {\"code\": 1}\n}\n\n",
+			"data: 1\n\ndata: {\"error\": {\"code\": 1} }\n\n",
+		},
 		"one document":                 {"{\"a\":\n1}\n", "data: {\"a\": 1}\n\ndata: [DONE]\n\n"},
 		"a document per line":          {"{\"a\":1}\n{\"a\":2}\n", "data: {\"a\":1}\n\ndata: {\"a\":2}\n\ndata: [DONE]\n\n"},
 		"an array of documents":        {"[{\"a\":1},\n{\"a\":2}]", "data: {\"a\":1}\n\ndata: {\"a\":2}\n\ndata: [DONE]\n\n"},
@@ -61,17 +64,23 @@ func TestStream_FailsHonestly(t *testing.T) {
 		wrap    func(io.Reader) io.Reader
 		want    error
 	}{
-		"nothing, labelled":            {"", true, whole, nil},
-		"nothing, without a label":     {"", false, whole, ErrNoStream},
-		"text":                         {"hello\nthere\n", false, whole, ErrNoStream},
-		"a page":                       {"<html>", true, whole, ErrNoStream},
-		"half a document":              {`{"a":`, true, whole, io.ErrUnexpectedEOF},
-		"a broken connection":          {"data: 1\n\ndata: 2\n", true, cut, io.ErrUnexpectedEOF},
-		"a broken connection, JSON":    {`{"a":1`, true, cut, io.ErrUnexpectedEOF},
-		"an event that is too long":    {"data: " + strings.Repeat("x", maxEvent+1) + "\n\n", true, whole, ErrTooLong},
-		"lines that are too long":      {strings.Repeat("data: "+strings.Repeat("x", maxEvent/2)+"\n", 3), true, whole, ErrTooLong},
-		"a document that is too long":  {`{"a":"` + strings.Repeat("x", 2*maxEvent) + `"}`, true, whole, ErrTooLong},
-		"many long events, each in it": {strings.Repeat("data: "+strings.Repeat("x", maxEvent/2)+"\n\n", 4), true, whole, nil},
+		"nothing, labelled":         {"", true, whole, nil},
+		"nothing, without a label":  {"", false, whole, ErrNoStream},
+		"text":                      {"hello\nthere\n", false, whole, ErrNoStream},
+		"a page":                    {"<html>", true, whole, ErrNoStream},
+		"half a document":           {`{"a":`, true, whole, io.ErrUnexpectedEOF},
+		"a broken connection":       {"data: 1\n\ndata: 2\n", true, cut, io.ErrUnexpectedEOF},
+		"a broken connection, JSON": {`{"a":1`, true, cut, io.ErrUnexpectedEOF},
+		"an event that is too long": {"data: " + strings.Repeat("x", maxEvent+1) + "\n\n", true, whole, ErrTooLong},
+		"lines that are too long": {
+			strings.Repeat("data: "+strings.Repeat("x", maxEvent/2)+"\n", 3),
+			true, whole, ErrTooLong,
+		},
+		"a document that is too long": {`{"a":"` + strings.Repeat("x", 2*maxEvent) + `"}`, true, whole, ErrTooLong},
+		"many long events, each in it": {
+			strings.Repeat("data: "+strings.Repeat("x", maxEvent/2)+"\n\n", 4),
+			true, whole, nil,
+		},
 	} {
 		_, err := readAll(tc.body, tc.labeled, tc.wrap)
 		if tc.want == nil {
@@ -98,7 +107,9 @@ func TestStream_PassesEachEventOnAtOnce(t *testing.T) {
 }
 
 func FuzzStream(f *testing.F) {
-	for _, seed := range []string{"data: 1\n\n", "{\"a\":1}", "\ufeffdata: \r\r", "event: x\ndata: {\"type\":\"y\"}", "[1,2"} {
+	for _, seed := range []string{
+		"data: 1\n\n", "{\"a\":1}", "\ufeffdata: \r\r", "event: x\ndata: {\"type\":\"y\"}", "[1,2",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

@@ -147,7 +147,12 @@ func runner(t *testing.T, url string, edit ...func(*mcp.Config)) *mcp.Runner {
 
 // task is a node with a config.
 func task(config string) model.Task {
-	return model.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeMCPCallTool, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)}}
+	return model.Task{
+		Tenant: "acme",
+		RunID:  "run_1",
+		TypeID: node.TypeMCPCallTool,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(config)},
+	}
 }
 
 func call(t *testing.T, r *mcp.Runner, config string) model.Result {
