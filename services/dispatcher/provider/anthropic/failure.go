@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK. It never repeats the vendor's text, which may quote the prompt
-// or the key.
+// failed maps an error of the SDK. Its message never repeats the vendor's text, which may quote the
+// prompt or the key.
 func (p *Provider) failed(ctx context.Context, err error, req provider.Request, a *answer) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
@@ -33,15 +33,17 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 	if !ok {
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	kind, text := api.Type(), messageOf(api)
+	kind, text := api.Type(), strings.ToLower(messageOf(api))
 	if kind == shared.ErrorTypeInvalidRequestError && containsAny(text, filtered) {
 		// A filter outside the model declined: this is an answer.
 		return a.finishBlocked()
 	}
-	if api.StatusCode < http.StatusBadRequest { // an error event within a stream
-		return provider.Result{}, p.byType(kind, text, req)
+	e := p.byType(kind, text, req) // an error event within a stream
+	if api.StatusCode >= http.StatusBadRequest {
+		e = p.refused(api, text, req)
 	}
-	return provider.Result{}, p.refused(api, text, req)
+	e.Quote = provider.Quote(messageOf(api), req.Credential)
+	return provider.Result{}, e
 }
 
 // refused maps an error response.
@@ -189,7 +191,7 @@ func accountExhausted() *provider.Error {
 	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
 }
 
-// messageOf returns the vendor's message in lower case, to be searched and never shown.
+// messageOf returns the vendor's message.
 func messageOf(api *anthropic.Error) string {
 	var body struct {
 		Error struct {
@@ -197,5 +199,5 @@ func messageOf(api *anthropic.Error) string {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // unreadable counts as unknown
-	return strings.ToLower(body.Error.Message)
+	return body.Error.Message
 }

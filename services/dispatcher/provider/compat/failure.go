@@ -31,7 +31,7 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 	e.Status = reported.status
 	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.status)
 	e.RetryAfter = retryAfter(reported.header)
-	e.Quote = reported.body.quote(string(req.Credential))
+	e.Quote = provider.Quote(reported.body.message, req.Credential)
 	return provider.Result{}, e
 }
 

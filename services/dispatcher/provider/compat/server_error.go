@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3/option"
 
@@ -96,27 +94,4 @@ func (e errorBody) says(phrases ...string) bool {
 		}
 	}
 	return false
-}
-
-// maxQuote limits what is repeated of a server's message, in bytes.
-const maxQuote = 300
-
-// quote returns the server's message in one line, for an error's message. It is redacted like any
-// text before it is recorded; the key of the call is taken out here.
-func (e errorBody) quote(key string) string {
-	text := e.message
-	if key != "" {
-		text = strings.ReplaceAll(text, key, "[REDACTED]")
-	}
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if len(text) > maxQuote {
-		cut := maxQuote
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	return text
 }

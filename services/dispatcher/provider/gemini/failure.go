@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK or of the stream below it. It never repeats the vendor's text,
-// which may quote the prompt or the key.
+// failed maps an error of the SDK or of the stream below it. Its message never repeats the vendor's
+// text, which may quote the prompt or the key.
 func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
@@ -42,7 +42,7 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	api = unlisted(api)
 	details := detailsOf(api)
 	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
-	e.RetryAfter = details.retryAfter()
+	e.RetryAfter, e.Quote = details.retryAfter(), provider.Quote(api.Message, "")
 	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.IsOverloaded(api.Code) || x.status != http.StatusOK && outbound.IsOverloaded(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
