@@ -18,8 +18,8 @@ func TestExecute_RefusesAWrongCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"ghost":                          `waybill has no command "ghost"`,
 		"run watc":                       `waybill run has no command "watc"; did you mean wait or watch?`,
-		"run get":                        "error: usage: want waybill run get RUN; it was given 0 argument(s) (see waybill run get --help)",
-		"run list extra":                 "want waybill run list; it was given 1 argument(s)",
+		"run get":                        "error: usage: want waybill run get RUN; got 0 argument(s) (see waybill run get --help)",
+		"run list extra":                 "want waybill run list; got 1 argument(s)",
 		"help ghost":                     `there is no help on "ghost"`,
 		"help run ghost":                 `there is no help on "run ghost"`,
 		"completion ghost":               `waybill completion has no command "ghost"`,

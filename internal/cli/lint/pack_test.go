@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-func TestSchemaLint_TakesAPack(t *testing.T) {
+func TestSchemaLint_ChecksAPack(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
 	out, err := command(t, "", "schema", "lint", "-o", "json", dir)
@@ -39,8 +39,8 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 	require.Empty(t, out)
 }
 
-// A pack may ask for what only other hosts offer; the linting client has none of it.
-func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
+// A pack may require capabilities of a host. The linter has no host and ignores them.
+func TestSchemaLint_IgnoresRequiredHostCapabilities(t *testing.T) {
 	t.Parallel()
 	needy := strings.Replace(clitest.NotePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
 	dir := clitest.Folder(t, map[string]string{"notes/pack.json": needy, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`})
@@ -52,7 +52,7 @@ func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	require.Len(t, fault.All(err), 1)
 }
 
-func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
+func TestSchemaLint_RejectsAFolderWithoutAPack(t *testing.T) {
 	t.Parallel()
 	_, err := command(t, "", "schema", "lint", t.TempDir())
 	require.ErrorIs(t, err, exit.ErrUsage)
@@ -61,7 +61,7 @@ func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
 
 const clerk = `{"templateId":"clerk","version":"1.0.0","kind":"system","text":"You are a clerk."}`
 
-func TestSchemaLint_JudgesThePromptTemplatesOfAPack(t *testing.T) {
+func TestSchemaLint_ChecksThePromptTemplatesOfAPack(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": `{"prompts":["good.json","bad.json"]}`, "good.json": clerk, "bad.json": `{"templateId":"b","version":"1.0.0","kind":"user"}`})
 	found, err := lintPack(dir, lint{})
