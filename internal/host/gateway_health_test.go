@@ -21,7 +21,7 @@ import (
 )
 
 // A gateway is not ready while NATS does not sync its own writes, even if all other services are
-// ready (docs/services.md, "What a service that is not ready lacks").
+// ready (docs/services.md, "Readiness").
 func TestGateway_IsUnreadyWhileItsWritesAreLessSafe(t *testing.T) {
 	t.Parallel()
 	varz := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -50,7 +50,7 @@ func backlog(t *testing.T) *natsd.Server {
 }
 
 // A server closes a connection with more than max_pending bytes waiting, and all its subscriptions
-// with it. No reader requests that much at a time (docs/streams.md, "Who may read").
+// with it. No reader requests that much at a time (docs/streams.md, "Access for readers").
 func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 	t.Parallel()
 	srv := backlog(t)
