@@ -23,7 +23,7 @@ func TestDecide_RoutesToTheUnionOfApprovers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		who      interrupt.Responder
 		value    string
-		standing *interrupt.Standing // nil: rejected
+		standing *interrupt.Standing // nil means rejected
 		by       string
 	}{
 		"a group":              {holder([]string{"hr", "ops"}, nil), `{"action":"accept"}`, &interrupt.Standing{Groups: []string{"ops"}}, "key-1"},

@@ -45,7 +45,7 @@ type Model struct {
 // Needs is a node's declaration.
 type Needs struct {
 	Required []Capability `json:"requiredModelCapabilities"`
-	// Fallback is called if the active model lacks a capability; nil: none.
+	// Fallback is called if the active model lacks a capability; nil if none.
 	Fallback *Model `json:"fallbackModel"`
 }
 

@@ -31,7 +31,7 @@ import (
 type Config struct {
 	// Replicas of the stream: 1, or 3 in a cluster.
 	Replicas int
-	// InSync is the number of replicas that must be in sync for the log to be healthy; 0: a
+	// InSync is the number of replicas that must be in sync for the log to be healthy; 0 means a
 	// majority.
 	InSync int
 	// AckWait is how long a delivery may go without Extend before it is redelivered. A redelivery
@@ -43,7 +43,7 @@ type Config struct {
 	MaxPending int
 	// Patience limits an append, the wait for the disk, each read of a frame, and the wait before a
 	// long run is read. After that they fail with runlog.ErrUnavailable, always before the caller's
-	// deadline. 0: as long as the caller's context allows, except that each frame of a long run
+	// deadline. 0 means as long as the caller's context allows, except that each frame of a long run
 	// must arrive within silence.
 	Patience time.Duration
 	// OnDisk is for a server that acknowledges before it syncs; nil disables the wait.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// within is the member of a document that a path leads to; nil: it is not there.
+// within is the member of a document that a path leads to; nil if it is not there.
 func within(doc map[string]any, path ...string) any {
 	var v any = doc
 	for _, name := range path {

@@ -46,7 +46,7 @@ func TestListModelSubstitutions_LooksBackAnHourOrAsFarAsSaid(t *testing.T) {
 	ago := func(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
 	for _, tt := range []struct {
 		since *string
-		want  string // empty: refused
+		want  string // empty means refused
 	}{
 		{nil, ago(time.Hour)},
 		{proto.String(ago(24 * time.Hour)), ago(24 * time.Hour)},

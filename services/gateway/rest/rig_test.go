@@ -137,7 +137,7 @@ func (*dispatcher) LastMockBudget(_ context.Context, r *dispatcherv1.LastMockBud
 type eventLog struct {
 	eventlogv1.UnimplementedEventLogServer
 	// hold blocks reads until it is closed, and entered reports them;
-	// nil: they do not wait.
+	// nil means they do not wait.
 	hold, entered chan struct{}
 }
 

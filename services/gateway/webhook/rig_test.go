@@ -48,7 +48,7 @@ func (c call) head(name string) string {
 	return ""
 }
 
-// receiver is the servers outside. answer decides; nil: everything is taken.
+// receiver is the servers outside. answer decides; nil means everything is taken.
 type receiver struct {
 	mu     sync.Mutex // guards what follows
 	calls  []call
