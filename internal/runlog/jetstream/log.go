@@ -386,7 +386,7 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 // reads wait for their turn.
 const silence = 10 * time.Second
 
-// oneOfFew calls ask when it is its turn. A long run takes longer than a frame may, so the limit
+// oneOfFew calls ask when it is its turn. A long run exceeds the limit of a frame, so the limit
 // applies to the wait for the next frame, from one call of heard to the next.
 func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard func()) error) error {
 	turn, cancel := l.patient(ctx)
