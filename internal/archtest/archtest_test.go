@@ -171,7 +171,11 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 		},
 		{
 			"an exception",
-			rule{from: []string{"services/..."}, but: []string{"services/gateway/runview", "services/redactor/words"}, direct: transports},
+			rule{
+				from:   []string{"services/..."},
+				but:    []string{"services/gateway/runview", "services/redactor/words"},
+				direct: transports,
+			},
 			nil,
 		},
 		{

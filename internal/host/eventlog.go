@@ -42,7 +42,12 @@ func (o *ReadModel) Validate() error {
 }
 
 func (o *ReadModel) postgres(log *slog.Logger) postgres.Config {
-	return postgres.Config{URLFile: o.PostgresURLFile, Schema: o.PostgresSchema, MaxConns: o.PostgresConnections, Logger: log}
+	return postgres.Config{
+		URLFile:  o.PostgresURLFile,
+		Schema:   o.PostgresSchema,
+		MaxConns: o.PostgresConnections,
+		Logger:   log,
+	}
 }
 
 // newEventLog creates the event log and starts reading the run log.

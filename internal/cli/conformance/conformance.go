@@ -102,7 +102,9 @@ func conform(cmd *cobra.Command, s *session.Session, o flags) error {
 // all runs every check.
 func (p *probe) all(ctx context.Context) ([]verdict.Check, error) {
 	var out []verdict.Check
-	for _, group := range []func(context.Context) ([]verdict.Check, error){p.table(hostChecks()), p.table(startChecks()), p.events, p.table(readChecks())} {
+	for _, group := range []func(context.Context) ([]verdict.Check, error){
+		p.table(hostChecks()), p.table(startChecks()), p.events, p.table(readChecks()),
+	} {
 		checks, err := group(ctx)
 		if err != nil {
 			return nil, err

@@ -32,10 +32,17 @@ var discoverySchema = sync.OnceValue(func() *schema.Schema {
 // hostChecks are the checks that need no run.
 func hostChecks() []check {
 	return []check{
-		{"discovery.public", "discovery needs no credential and has Cache-Control", "host core 1.1", discoveryPublic},
+		{
+			"discovery.public",
+			"discovery needs no credential and has Cache-Control", "host core 1.1",
+			discoveryPublic,
+		},
 		{"discovery.schema", "discovery has the required members, with the right types", "host core 1.3", discoveryForm},
 		{"discovery.version", "protocolVersion is 1.MINOR", "host core 1.3", discoveryVersion},
-		{"discovery.kinds", "supportedEnvelopes has the universal kinds; every kind has a version", "host core 1.3", discoveryKinds},
+		{
+			"discovery.kinds", "supportedEnvelopes has the universal kinds; every kind has a version",
+			"host core 1.3", discoveryKinds,
+		},
 		{"discovery.etag", "discovery answers 304 to its ETag", "host core 1.1", discoveryTag},
 		{"discovery.schemas", "the schema of each kind is served", "host core 1.5", kindSchemas},
 		{"discovery.openapi", "an OpenAPI document is served", "host core 2.2", openAPI},

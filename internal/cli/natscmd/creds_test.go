@@ -103,7 +103,9 @@ func TestNATSCreds_AllowOnlyReadsOfTheTenant(t *testing.T) {
 	}
 
 	for _, r := range []struct{ seed, user, tenant, consumer string }{
-		{acme, "acme-billing", "acme", "billing"}, {acme, "acme-billing", "acme", "audit"}, {beta, "beta", "beta", subject.DefaultConsumer},
+		{acme, "acme-billing", "acme", "billing"},
+		{acme, "acme-billing", "acme", "audit"},
+		{beta, "beta", "beta", subject.DefaultConsumer},
 	} {
 		createConsumer(t, r.tenant, r.consumer, asHost(url)...)
 		sub, err := subscribe.Open(t.Context(), asReader(t, url, r.seed, r.user), subscribe.Config{Tenant: r.tenant, Consumer: r.consumer})
@@ -131,7 +133,9 @@ func asHost(url string) []string {
 // createConsumer creates a tenant's consumer with the command.
 func createConsumer(t *testing.T, tenant, name string, flags ...string) {
 	t.Helper()
-	_, err := command(t, "", append([]string{"nats", "consumer", "create", "--tenant", tenant, "--name", name}, flags...)...)
+	_, err := command(t, "", append([]string{
+		"nats", "consumer", "create", "--tenant", tenant, "--name", name,
+	}, flags...)...)
 	require.NoError(t, err)
 }
 
@@ -240,14 +244,25 @@ func TestNATSConsumer_CreatesAndDeletes(t *testing.T) {
 	require.Equal(t, cfg, is.CachedInfo().Config, "it is not changed")
 
 	// A push consumer was not created by this command and is not changed.
-	_, err = api.CreatePushConsumer(t.Context(), subject.Stream, js.ConsumerConfig{Durable: "acme=pushed", FilterSubject: subject.Tenant("acme"), DeliverSubject: "anywhere"})
+	_, err = api.CreatePushConsumer(t.Context(), subject.Stream, js.ConsumerConfig{
+		Durable:        "acme=pushed",
+		FilterSubject:  subject.Tenant("acme"),
+		DeliverSubject: "anywhere",
+	})
 	require.NoError(t, err)
-	_, err = api.CreateConsumer(t.Context(), subject.Stream, js.ConsumerConfig{Durable: "acme=wide", AckPolicy: js.AckExplicitPolicy})
+	_, err = api.CreateConsumer(t.Context(), subject.Stream, js.ConsumerConfig{
+		Durable:   "acme=wide",
+		AckPolicy: js.AckExplicitPolicy,
+	})
 	require.NoError(t, err)
 	for _, name := range []string{"pushed", "wide"} {
-		_, err = command(t, "", append([]string{"nats", "consumer", "create", "--tenant", "acme", "--name", name}, host...)...)
+		_, err = command(t, "", append([]string{
+			"nats", "consumer", "create", "--tenant", "acme", "--name", name,
+		}, host...)...)
 		require.Equal(t, exit.Refused, exit.Status(err), "%s: %v", name, err)
-		_, err = command(t, "", append([]string{"nats", "consumer", "delete", "--tenant", "acme", "--name", name}, host...)...)
+		_, err = command(t, "", append([]string{
+			"nats", "consumer", "delete", "--tenant", "acme", "--name", name,
+		}, host...)...)
 		require.NoError(t, err)
 		createConsumer(t, "acme", name, host...)
 	}

@@ -73,8 +73,12 @@ var ends = map[wire.EventType]string{
 
 // statuses are the statuses of a run after an event.
 var statuses = map[wire.EventType]string{
-	wire.EventRunStarted: "running", wire.EventRunCompleted: "completed", wire.EventRunFailed: "failed", wire.EventRunCancelled: "cancelled",
-	wire.EventRunPaused: "paused", "run.resumed": "running",
+	wire.EventRunStarted:   "running",
+	wire.EventRunCompleted: "completed",
+	wire.EventRunFailed:    "failed",
+	wire.EventRunCancelled: "cancelled",
+	wire.EventRunPaused:    "paused",
+	"run.resumed":          "running",
 }
 
 // Add adds the next event.

@@ -20,7 +20,7 @@ const (
 // wouldLoseResults reports that a failed append would lose results of effects, and that a retry may
 // succeed.
 func (s *session) wouldLoseResults(err error) bool {
-	return len(s.unflushed) > 0 && isUnreachable(err)
+	return len(s.unflushed.inputs) > 0 && isUnreachable(err)
 }
 
 // backoff computes the pause between retries, up to a total time.

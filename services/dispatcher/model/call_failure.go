@@ -29,7 +29,11 @@ func (c *call) callFailure(err error) *wire.NodeError {
 
 func callError(err error) *wire.NodeError {
 	if pe, ok := errors.AsType[*provider.Error](err); ok {
-		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
+		out := &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
+		if pe.Quote != "" { // redacted with the event
+			out.Message += `; the server says: "` + pe.Quote + `"`
+		}
+		return out
 	}
 	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
 }

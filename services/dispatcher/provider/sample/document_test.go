@@ -69,9 +69,15 @@ func TestFlatten_LaysSchemasOverEachOther(t *testing.T) {
 		{`{"allOf":[{"enum":[1,"a",null]},{"enum":[null,"a"]}]}`, "enum", `["a",null]`},
 		{`{"enum":["a","b"],"const":"b"}`, "enum", `["b"]`},
 		{`{"required":["a"],"allOf":[{"required":["b"]}]}`, "required", `["b","a"]`},
-		{`{"additionalProperties":false,"allOf":[{"additionalProperties":{"type":"string"}}]}`, "additionalProperties", "false"},
+		{
+			`{"additionalProperties":false,"allOf":[{"additionalProperties":{"type":"string"}}]}`,
+			"additionalProperties", "false",
+		},
 		{`{"$ref":"#/$defs/x","title":"outer","$defs":{"x":{"title":"inner","minimum":1}}}`, "minimum", "1"},
-		{`{"properties":{"a":{"minimum":1}},"allOf":[{"properties":{"b":{},"a":{"maximum":2}}}]}`, "properties", `{"b":{},"a":{"allOf":[{"maximum":2},{"minimum":1}]}}`},
+		{
+			`{"properties":{"a":{"minimum":1}},"allOf":[{"properties":{"b":{},"a":{"maximum":2}}}]}`,
+			"properties", `{"b":{},"a":{"allOf":[{"maximum":2},{"minimum":1}]}}`,
+		},
 	} {
 		_, f := flatOf(t, tc.schema)
 		require.Equal(t, tc.want, key(f.values[tc.keyword]), tc.schema)

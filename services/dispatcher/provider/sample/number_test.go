@@ -47,7 +47,8 @@ func TestNumber_StaysWithinTheBounds(t *testing.T) {
 func TestNumber_FailsWhenNoneFits(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{
-		`{"minimum":2,"maximum":1}`, `{"exclusiveMinimum":1,"maximum":1}`, `{"multipleOf":10,"minimum":1,"maximum":9}`, `{"minimum":0.2,"maximum":0.8}`,
+		`{"minimum":2,"maximum":1}`, `{"exclusiveMinimum":1,"maximum":1}`,
+		`{"multipleOf":10,"minimum":1,"maximum":9}`, `{"minimum":0.2,"maximum":0.8}`,
 	} {
 		g, f := flatOf(t, schema)
 		_, err := g.number(f, place{name: "n"}, true)
@@ -62,7 +63,10 @@ func TestRational_ReadsExactlyAndBoundsTheExponent(t *testing.T) {
 		require.True(t, ok, text)
 		require.Equal(t, want, r.String())
 	}
-	for _, v := range []any{json.Number("1e401"), json.Number("1e-401"), json.Number("1e99999999999999999999"), "7", nil, true} {
+	for _, v := range []any{
+		json.Number("1e401"), json.Number("1e-401"), json.Number("1e99999999999999999999"), "7", nil,
+		true,
+	} {
 		_, ok := rational(v)
 		require.False(t, ok, "%v", v)
 	}
@@ -71,5 +75,8 @@ func TestRational_ReadsExactlyAndBoundsTheExponent(t *testing.T) {
 func TestCount_ReadsWholeNumbersAlone(t *testing.T) {
 	t.Parallel()
 	_, f := flatOf(t, `{"a":3,"b":2.0,"c":1.5,"d":"4","e":1e300}`)
-	require.Equal(t, []int{3, 2, -1, -1, -1, -1}, []int{f.count("a", -1), f.count("b", -1), f.count("c", -1), f.count("d", -1), f.count("e", -1), f.count("none", -1)})
+	require.Equal(t, []int{3, 2, -1, -1, -1, -1}, []int{
+		f.count("a", -1), f.count("b", -1), f.count("c", -1), f.count("d", -1), f.count("e", -1),
+		f.count("none", -1),
+	})
 }

@@ -106,7 +106,11 @@ func TestCall_ChoosesTheEnumValueTheInputSpeaksOf(t *testing.T) {
 		{"Answer sales, billing, technical or other. The server fails.", teams, "technical"},
 		{"this is urgent, answer immediately", `{"enum":["low","normal","high"]}`, "high"},
 		{"great service, thanks", `{"enum":["negative","positive"]}`, "positive"},
-		{"the dragon sleeps", `{"enum":["x1","x2"],"description":"x1: castles and knights. x2: dragons and other beasts"}`, "x2"},
+		{
+			"the dragon sleeps",
+			`{"enum":["x1","x2"],"description":"x1: castles and knights. x2: dragons and other beasts"}`,
+			"x2",
+		},
 		{"please do it by email", `{"enum":["viaPhone","via_email"]}`, "via_email"},
 		{"two", `{"type":["integer","null"],"enum":["two",null,2]}`, "2"},
 	} {
@@ -133,7 +137,8 @@ func TestCall_ChoosesTheBranchTheInputSpeaksOf(t *testing.T) {
 func TestCall_PrefersAValueToNull(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{
-		`{"type":["string","null"]}`, `{"type":["null","string"]}`, `{"anyOf":[{"type":"null"},{"type":"string"}]}`, `{"enum":[null,"a"]}`,
+		`{"type":["string","null"]}`, `{"type":["null","string"]}`,
+		`{"anyOf":[{"type":"null"},{"type":"string"}]}`, `{"enum":[null,"a"]}`,
 	} {
 		require.NotEqual(t, "null", say(t, ask("hello there", schema)).Text, schema)
 	}

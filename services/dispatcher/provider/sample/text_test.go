@@ -68,7 +68,9 @@ func TestFit_MakesATextAsLongAsItMustBe(t *testing.T) {
 
 func TestSentencesOf_CutsAfterSentencesAndNotInNumbers(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"It costs 3.50 EUR", "Why", "I don't know", "Next line"}, sentencesOf("It costs  3.50 EUR. Why? I don't know!\n\nNext line"))
+	require.Equal(t, []string{
+		"It costs 3.50 EUR", "Why", "I don't know", "Next line",
+	}, sentencesOf("It costs  3.50 EUR. Why? I don't know!\n\nNext line"))
 }
 
 func TestSource_ExcerptsTellingSentencesRoundAndRound(t *testing.T) {
@@ -99,8 +101,12 @@ func TestFormatted_FindsTheInputsOwnOrTakesAFixedOne(t *testing.T) {
 	g := newTestGenerator("Mail jo.doe+x@mail.example.org by 2026-02-03, see http://a.example/b?c=d and 123e4567-e89b-12d3-a456-426614174000")
 	any := length{0, 200}
 	for format, want := range map[string]string{
-		"email": "jo.doe+x@mail.example.org", "date": "2026-02-03", "uri": "http://a.example/b", "uuid": "123e4567-e89b-12d3-a456-426614174000",
-		"date-time": "2026-01-01T00:00:00Z", "ipv4": "192.0.2.1",
+		"email":     "jo.doe+x@mail.example.org",
+		"date":      "2026-02-03",
+		"uri":       "http://a.example/b",
+		"uuid":      "123e4567-e89b-12d3-a456-426614174000",
+		"date-time": "2026-01-01T00:00:00Z",
+		"ipv4":      "192.0.2.1",
 	} {
 		got, ok := g.formatted(format, any)
 		require.True(t, ok, format)
