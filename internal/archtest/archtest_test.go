@@ -75,7 +75,7 @@ func broken(r rule, all map[string]pkg) []string {
 			continue
 		}
 		for _, to := range p.Imports {
-			if under(r.direct, to) || r.only != nil && foreign(to, all) && !under(r.only, to) {
+			if under(r.direct, to) && !under(r.except, to) || r.only != nil && foreign(to, all) && !under(r.only, to) {
 				out = append(out, path+" → "+to)
 			}
 		}

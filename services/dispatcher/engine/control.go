@@ -64,7 +64,7 @@ func (e *Executor) applyChange(
 	if err := e.repairBranch(ctx, plan, st, head); err != nil {
 		return nil, err
 	}
-	m := machine.New(plan, e.cfg.Limits, st).ForExternalChange()
+	m := machine.NewChange(plan, e.cfg.Limits, st)
 	if err := do(m, e.deps.Clock()); err != nil {
 		return st, err
 	}

@@ -149,9 +149,9 @@ func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 // newMachine returns the run's machine: with its source's history if it replays, or if it is a
 // branch that may end within a step.
 func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
-	m, rec := machine.New(plan, e.cfg.Limits, st), st.Record
+	rec := st.Record
 	if !e.needsSource(st) {
-		return m, nil
+		return machine.New(plan, e.cfg.Limits, st), nil
 	}
 	source, err := e.readSource(ctx, rec)
 	if err != nil {
@@ -166,9 +166,9 @@ func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 		if rec.Masking != "" {
 			e.deps.Logger.Warn("replay of a run with masked values", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
 		}
-		return m.WithReplayHistory(history), nil
+		return machine.NewReplay(plan, e.cfg.Limits, st, history), nil
 	}
-	return m.WithBranchHistory(history), nil
+	return machine.NewBranch(plan, e.cfg.Limits, st, history), nil
 }
 
 // needsSource reports whether executing a run requires its source's log.
