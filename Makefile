@@ -23,7 +23,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # Packages whose results must be equal in one process and in many.
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 # The output of `make gen`.
-GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md llms.txt console/web/src/gen
+GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md docs/rfc-index.md llms.txt console/web/src/gen
 BUILD := go build -ldflags "-s -w"
 GOTEST := WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -vet=off
 # Prints a line for each package, failures, skipped tests and why, and the slowest packages.
@@ -199,14 +199,15 @@ trace: ## print rule → code → test of each rule of the contract, and fail on
 	done
 
 # The tests get the programs of `integration`, and more kills and envelopes than by default, so that
-# no test runs twice. `gen-check` writes files that others compile, and timed browser tests need an
-# idle machine: these run alone.
+# no test runs twice. They and timed browser tests need an idle machine, and `gen-check` writes files
+# that others compile: these run alone.
 CI_TESTS := test WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=30 DEDUP_IDS=2000
 .PHONY: ci
 ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of each step
 	$(install-shells)
+	tools/lanes.sh '$(CI_TESTS)'
 	tools/lanes.sh 'gen-check'
-	tools/lanes.sh '$(CI_TESTS); race' 'lint; trace; console-check; deploy-check'
+	tools/lanes.sh 'race' 'lint; trace; console-check; deploy-check'
 	tools/lanes.sh 'browser'
 
 include deploy/deploy.mk

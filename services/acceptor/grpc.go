@@ -241,13 +241,13 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 
 // Exercise is the test seam.
 func (h handler) Exercise(ctx context.Context, req *acceptorv1.ExerciseRequest) (*acceptorv1.ExerciseResponse, error) {
-	if h.s.exerciser == nil {
+	if h.s.seams == nil {
 		return nil, fault.New(fault.NotFound, "test seams are off")
 	}
 	if !subject.Token(req.GetTenant()) {
 		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
 	}
-	outcome, err := h.s.exerciser.Exercise(ctx, req.GetTenant(), req.GetBody())
+	outcome, err := h.s.seams.Exercise(ctx, req.GetTenant(), req.GetBody())
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (h handler) checkNoSecret(ctx context.Context, req *acceptorv1.PutAssetRequ
 // PutAsset is part of the test seam.
 func (h handler) PutAsset(ctx context.Context, req *acceptorv1.PutAssetRequest) (*acceptorv1.PutAssetResponse, error) {
 	switch {
-	case h.s.exerciser == nil || h.s.assets == nil:
+	case h.s.seams == nil || h.s.assets == nil:
 		return nil, fault.New(fault.NotFound, "test seams are off")
 	case !subject.Token(req.GetTenant()):
 		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")

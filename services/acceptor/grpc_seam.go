@@ -18,7 +18,7 @@ import (
 
 // checkSeams checks that test seams are on, and the tenant.
 func (s *Service) checkSeams(tenant string) error {
-	if s.seamState == nil {
+	if s.seams == nil {
 		return fault.New(fault.NotFound, "test seams are off")
 	}
 	if !subject.Token(tenant) {
@@ -34,7 +34,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 	}
 	resp := &acceptorv1.InspectResponse{}
 	if req.GetRunId() != "" { // without a run: the spans of all runs, no events
-		events, err := h.s.seamState.Events(ctx, req.GetTenant(), req.GetRunId())
+		events, err := h.s.seams.State.Events(ctx, req.GetTenant(), req.GetRunId())
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 			resp.Events = append(resp.Events, e.AppendJSON(nil))
 		}
 	}
-	spans, err := h.s.seamState.Spans(ctx, req.GetTenant(), req.GetRunId())
+	spans, err := h.s.seams.State.Spans(ctx, req.GetTenant(), req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 	if err != nil {
 		return nil, err
 	}
-	events, err := h.s.seamState.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
+	events, err := h.s.seams.State.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
 		Type:        wire.EventType(req.GetType()),
 		Payload:     payload.Documents[0],
 		NodeID:      req.GetNodeId(),
@@ -92,14 +92,14 @@ func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*
 	switch {
 	case err != nil:
 	case req.GetClear():
-		err = h.s.seamState.ResetOverlay(ctx, req.GetTenant())
+		err = h.s.seams.State.ResetOverlay(ctx, req.GetTenant())
 	default:
-		err = h.s.seamState.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
+		err = h.s.seams.State.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
 	}
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := h.s.seamState.Overlay(ctx, req.GetTenant())
+	overlay, err := h.s.seams.State.Overlay(ctx, req.GetTenant())
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (h handler) ResetSeam(ctx context.Context, req *acceptorv1.ResetSeamRequest
 	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
-	if err := h.s.seamState.Reset(ctx, req.GetTenant()); err != nil {
+	if err := h.s.seams.State.Reset(ctx, req.GetTenant()); err != nil {
 		return nil, err
 	}
 	return &acceptorv1.ResetSeamResponse{}, nil
