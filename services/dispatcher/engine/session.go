@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -267,7 +268,8 @@ func (s *session) flushPending(ctx context.Context, to appendFunc, release, alwa
 	start := s.exec.deps.Clock()
 	e := entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, append: to, force: always}
 	a, err := s.exec.append(ctx, e, s.machine)
-	for retry := (backoff{most: s.exec.cfg.HoldResults}); err != nil && s.wouldLoseResults(err) && retry.wait(ctx); {
+	waits := retry.Policy{Base: firstPause, Max: maxPause, Total: s.exec.cfg.HoldResults}.Start()
+	for err != nil && s.wouldLoseResults(err) && waits.Wait(ctx) {
 		s.delivery.extendIfDue()
 		a, err = s.exec.append(ctx, e, s.machine) // the same frame: the log stores it once
 	}
