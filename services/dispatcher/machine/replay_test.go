@@ -54,8 +54,6 @@ func (w *world) advance() {
 	w.append()
 }
 
-func draw[T any](w *world, label string, g *rapid.Generator[T]) T { return g.Draw(w.t, label) }
-
 // step lets one thing happen; false when nothing can.
 func (w *world) step() bool {
 	st := w.m.State()
