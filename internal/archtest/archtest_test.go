@@ -75,7 +75,7 @@ func broken(r rule, all map[string]pkg) []string {
 			continue
 		}
 		for _, to := range p.Imports {
-			if under(r.direct, to) || r.only != nil && foreign(to, all) && !under(r.only, to) {
+			if under(r.direct, to) && !under(r.except, to) || r.only != nil && foreign(to, all) && !under(r.only, to) {
 				out = append(out, path+" → "+to)
 			}
 		}
@@ -171,7 +171,11 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 		},
 		{
 			"an exception",
-			rule{from: []string{"services/..."}, but: []string{"services/gateway/runview", "services/redactor/words"}, direct: transports},
+			rule{
+				from:   []string{"services/..."},
+				but:    []string{"services/gateway/runview", "services/redactor/words"},
+				direct: transports,
+			},
 			nil,
 		},
 		{

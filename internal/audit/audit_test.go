@@ -22,7 +22,6 @@ import (
 
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/audit/memory"
-	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/protocol/fault"
 )
 
@@ -67,7 +66,10 @@ func (r *rig) record(t *testing.T, tenant string, n int) {
 	t.Helper()
 	for i := range n {
 		require.NoError(t, r.Record(t.Context(), tenant, audit.Entry{
-			Action: "run.cancelled", Actor: "key_1", Target: fmt.Sprintf("runs/run_%d", i), Details: map[string]any{"n": i, "x": 1e21, "ü": "<é>"},
+			Action:  "run.cancelled",
+			Actor:   "key_1",
+			Target:  fmt.Sprintf("runs/run_%d", i),
+			Details: map[string]any{"n": i, "x": 1e21, "ü": "<é>"},
 		}))
 	}
 }
@@ -340,7 +342,12 @@ func TestRecord_PassesTheRedactorAndFailsWithoutIt(t *testing.T) {
 		require.Equal(t, "acme", tenant)
 		return bytes.ReplaceAll(doc, []byte("hunter2"), []byte("[REDACTED]")), nil
 	}
-	e := audit.Entry{Action: "run.cancelled", Actor: "hunter2", Target: "runs/hunter2", Details: map[string]any{"reason": "hunter2"}}
+	e := audit.Entry{
+		Action:  "run.cancelled",
+		Actor:   "hunter2",
+		Target:  "runs/hunter2",
+		Details: map[string]any{"reason": "hunter2"},
+	}
 	require.NoError(t, r.Record(t.Context(), "acme", e))
 	require.NotContains(t, string(r.lines(t, "acme")[0]), "hunter2")
 	for name, scrub := range map[string]audit.Scrub{
@@ -374,7 +381,10 @@ func TestRecord_RetriesWhenTheLogIsAvailableAgain(t *testing.T) {
 		r.record(t, "acme", 1)
 		back := away(r)
 		for _, to := range []audit.Recorder{r.Log, r.Once()} {
-			require.Error(t, to.Record(t.Context(), "acme", audit.Entry{Action: "interrupt.answered", Target: "runs/run_1"}), name)
+			require.Error(t, to.Record(t.Context(), "acme", audit.Entry{
+				Action: "interrupt.answered",
+				Target: "runs/run_1",
+			}), name)
 		}
 		r.mu.Lock()
 		done := r.now.UTC().Format("2006-01-02T15:04:05.000Z")
@@ -410,79 +420,10 @@ func TestRecord_FailsWhileTheStoreIsUnavailableAndRecovers(t *testing.T) {
 func TestRecord_OmitsDetailsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	require.NoError(t, r.Record(t.Context(), "acme", audit.Entry{Action: "a.b", Details: map[string]any{"x": string(make([]byte, 20_000))}}))
+	require.NoError(t, r.Record(t.Context(), "acme", audit.Entry{
+		Action:  "a.b",
+		Details: map[string]any{"x": string(make([]byte, 20_000))},
+	}))
 	require.Contains(t, string(r.lines(t, "acme")[0]), `"details":{"omittedBytes":`)
 	require.ErrorContains(t, r.Record(t.Context(), "acme", audit.Entry{Action: "cancelled"}), "run.cancelled")
-}
-
-func TestUsage_IsOneEntryPerKeyAndSurvivesAFailure(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	u := audit.NewUsage(r.Once(), func() time.Time { return r.now }, slog.New(slog.DiscardHandler))
-	for range 3 {
-		u.Note("acme", "key_1", "runs:read", true)
-	}
-	u.Note("acme", "key_1", "audit:read", false)
-	r.store.Fail(audit.ErrUnavailable)
-	u.Flush(t.Context())
-	r.store.Fail(nil)
-	u.Note("acme", "key_1", "runs:read", true)
-	u.Note("beta", "key_2", "runs:read", true)
-	u.Flush(t.Context())
-	u.Flush(t.Context())
-	require.Len(t, r.lines(t, "beta"), 1)
-	lines := r.lines(t, "acme")
-	require.Len(t, lines, 1)
-	require.Contains(t, string(lines[0]), `"action":"key.used","actor":"key_1"`)
-	require.Contains(t, string(lines[0]), `"denied":{"audit:read":1}`)
-	require.Contains(t, string(lines[0]), `"granted":{"runs:read":4}`)
-}
-
-func TestSyncKeys_RecordsChangesOfKeys(t *testing.T) {
-	t.Parallel()
-	r, store := newRig(t), kvmemory.New()
-	sync := func(held ...audit.HeldKey) {
-		t.Helper()
-		require.NoError(t, audit.SyncKeys(t.Context(), r.Log, store, held))
-	}
-	one, two := audit.HeldKey{Tenant: "acme", ID: "key_1", Scopes: []string{"b", "a"}}, audit.HeldKey{Tenant: "acme", ID: "key_2", Scopes: []string{"*"}}
-	sync(one)
-	sync(one, two)
-	sync(one, two)
-	one.Scopes = []string{"a"}
-	sync(one)
-	sync(one, two)
-	var told []string
-	for _, line := range r.lines(t, "acme") {
-		var e struct{ Action, Target string }
-		require.NoError(t, json.Unmarshal(line, &e))
-		told = append(told, e.Action+" "+e.Target)
-	}
-	require.Equal(t, []string{
-		"key.created keys/key_1", "key.created keys/key_2", "key.scopes-changed keys/key_1", "key.revoked keys/key_2", "key.created keys/key_2",
-	}, told)
-}
-
-func TestParseKey_ReadsWhatItWrites(t *testing.T) {
-	t.Parallel()
-	k, err := audit.NewKey()
-	require.NoError(t, err)
-	text, err := k.PEM()
-	require.NoError(t, err)
-	again, err := audit.ParseKey(text)
-	require.NoError(t, err)
-	require.Equal(t, k.Public(), again.Public())
-	for _, bad := range []string{"", "x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
-		_, err := audit.ParseKey([]byte(bad))
-		require.Error(t, err)
-	}
-}
-
-func BenchmarkUsage(b *testing.B) {
-	u := audit.NewUsage(audit.Off{}, time.Now, slog.New(slog.DiscardHandler))
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			u.Note("acme", "key_1", "runs:read", true)
-		}
-	})
 }

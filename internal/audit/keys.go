@@ -76,7 +76,11 @@ func syncGone(ctx context.Context, to Recorder, store kv.Store, name string, e k
 	}
 	_, id, _ := strings.Cut(strings.TrimPrefix(name, "key."), ".")
 	was.Gone = true
-	return recordChange(ctx, to, store, name, e.Revision, Entry{Action: "key.revoked", Actor: hostActor, Target: "keys/" + id}, was)
+	return recordChange(ctx, to, store, name, e.Revision, Entry{
+		Action: "key.revoked",
+		Actor:  hostActor,
+		Target: "keys/" + id,
+	}, was)
 }
 
 func recordChange(ctx context.Context, to Recorder, store kv.Store, name string, revision uint64, e Entry, r keyRecord) error {

@@ -74,7 +74,11 @@ type Profile struct {
 
 // Profile returns the advertised properties of the log.
 func (l *Log) Profile() Profile {
-	return Profile{PublicKey: l.key.Public(), EveryEntries: l.cfg.Every, IntervalSeconds: int64(l.cfg.Interval / time.Second)}
+	return Profile{
+		PublicKey:       l.key.Public(),
+		EveryEntries:    l.cfg.Every,
+		IntervalSeconds: int64(l.cfg.Interval / time.Second),
+	}
 }
 
 // Record records entries; see Recorder.

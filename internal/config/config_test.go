@@ -48,7 +48,10 @@ func TestLoad_FlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 
 	fs, s = flags()
 	require.NoError(t, fs.Parse([]string{"--config", path}))
-	require.NoError(t, config.Load(fs, env(map[string]string{"WAYBILL_HTTP_ADDR": "from-env", "WAYBILL_API_KEY": "x=y:*;z=w:runs:read,runs:create"})))
+	require.NoError(t, config.Load(fs, env(map[string]string{
+		"WAYBILL_HTTP_ADDR": "from-env",
+		"WAYBILL_API_KEY":   "x=y:*;z=w:runs:read,runs:create",
+	})))
 	require.Equal(t, "from-env", s.addr)
 	require.Equal(t, []string{"x=y:*", "z=w:runs:read,runs:create"}, s.keys)
 

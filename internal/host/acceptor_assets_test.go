@@ -23,22 +23,46 @@ func TestAssetServing_NamesWhatIsMissing(t *testing.T) {
 		embedded bool
 		want     string // empty: fine
 	}{
-		"none":                     {AssetServing{}, false, ""},
-		"kept":                     {AssetServing{PublicURL: "https://h.example", KeyFile: sound}, false, ""},
-		"kept, embedded":           {AssetServing{PublicURL: "https://h.example"}, true, ""},
-		"a URL and no key":         {AssetServing{PublicURL: "https://h.example"}, false, "--asset-key-file"},
-		"a key and no URL":         {AssetServing{KeyFile: sound}, false, "--public-url"},
-		"no URL":                   {AssetServing{PublicURL: "h.example", KeyFile: sound}, false, "--public-url"},
-		"a URL with a password":    {AssetServing{PublicURL: "https://u:" + secret + "@h.example", KeyFile: sound}, false, "--public-url"},
-		"a URL that is broken":     {AssetServing{PublicURL: "https://u:" + secret + "@h.example:x", KeyFile: sound}, false, "--public-url"},
-		"a key that is absent":     {AssetServing{PublicURL: "https://h.example", KeyFile: filepath.Join(dir, "ghost")}, false, "no such file"},
-		"a key that is short":      {AssetServing{PublicURL: "https://h.example", KeyFile: file("short", secret, 0o600)}, false, "at least 32 bytes"},
-		"a key that is everyone's": {AssetServing{PublicURL: "https://h.example", KeyFile: file("open", strings.Repeat("k", 32), 0o604)}, false, "chmod o="},
-		"a key of several":         {AssetServing{PublicURL: "https://h.example", Keys: []string{"1=" + strings.Repeat("QUJD", 11)}}, false, ""},
-		"a key that is none":       {AssetServing{PublicURL: "https://h.example", Keys: []string{"1=" + secret}}, false, "--asset-keys"},
-		"served":                   {AssetServing{PublicURL: "https://h.example", KeyFile: sound, Addr: "127.0.0.1:0"}, false, ""},
-		"served and not kept":      {AssetServing{Addr: "127.0.0.1:0"}, false, "--assets-addr"},
-		"served nowhere":           {AssetServing{PublicURL: "https://h.example", KeyFile: sound, Addr: "8080"}, false, "--assets-addr"},
+		"none":             {AssetServing{}, false, ""},
+		"kept":             {AssetServing{PublicURL: "https://h.example", KeyFile: sound}, false, ""},
+		"kept, embedded":   {AssetServing{PublicURL: "https://h.example"}, true, ""},
+		"a URL and no key": {AssetServing{PublicURL: "https://h.example"}, false, "--asset-key-file"},
+		"a key and no URL": {AssetServing{KeyFile: sound}, false, "--public-url"},
+		"no URL":           {AssetServing{PublicURL: "h.example", KeyFile: sound}, false, "--public-url"},
+		"a URL with a password": {
+			AssetServing{PublicURL: "https://u:" + secret + "@h.example", KeyFile: sound},
+			false, "--public-url",
+		},
+		"a URL that is broken": {
+			AssetServing{PublicURL: "https://u:" + secret + "@h.example:x", KeyFile: sound},
+			false, "--public-url",
+		},
+		"a key that is absent": {
+			AssetServing{PublicURL: "https://h.example", KeyFile: filepath.Join(dir, "ghost")},
+			false, "no such file",
+		},
+		"a key that is short": {
+			AssetServing{PublicURL: "https://h.example", KeyFile: file("short", secret, 0o600)},
+			false, "at least 32 bytes",
+		},
+		"a key that is everyone's": {
+			AssetServing{PublicURL: "https://h.example", KeyFile: file("open", strings.Repeat("k", 32), 0o604)},
+			false, "chmod o=",
+		},
+		"a key of several": {
+			AssetServing{PublicURL: "https://h.example", Keys: []string{"1=" + strings.Repeat("QUJD", 11)}},
+			false, "",
+		},
+		"a key that is none": {
+			AssetServing{PublicURL: "https://h.example", Keys: []string{"1=" + secret}},
+			false, "--asset-keys",
+		},
+		"served":              {AssetServing{PublicURL: "https://h.example", KeyFile: sound, Addr: "127.0.0.1:0"}, false, ""},
+		"served and not kept": {AssetServing{Addr: "127.0.0.1:0"}, false, "--assets-addr"},
+		"served nowhere": {
+			AssetServing{PublicURL: "https://h.example", KeyFile: sound, Addr: "8080"},
+			false, "--assets-addr",
+		},
 	} {
 		err := tc.o.validate(tc.embedded)
 		if tc.want == "" {

@@ -35,12 +35,21 @@ type AcceptorProcess struct {
 
 // DefaultAcceptorProcess are the settings without flags.
 func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
-	return AcceptorProcess{Process: DefaultProcess(grpcAddr), NATS: natsstore.DefaultAddress(), Envelopes: DefaultEnvelopes(), Limits: acceptor.DefaultConfig().Limits}
+	return AcceptorProcess{
+		Process:   DefaultProcess(grpcAddr),
+		NATS:      natsstore.DefaultAddress(),
+		Envelopes: DefaultEnvelopes(),
+		Limits:    acceptor.DefaultConfig().Limits,
+	}
 }
 
 // Validate returns all that is wrong, joined.
 func (o *AcceptorProcess) Validate() error {
-	errs := []error{o.Process.Validate(), o.Assets.validate(o.NATS.URL == ""), o.Envelopes.validateMedia(), o.NATS.Validate()}
+	errs := []error{
+		o.Process.Validate(),
+		o.Assets.validate(o.NATS.URL == ""),
+		o.Envelopes.validateMedia(), o.NATS.Validate(),
+	}
 	if addr := o.Assets.Addr; addr != "" && !peer.OnLoopback(addr) && o.TLS.Cert == "" && !o.Insecure {
 		errs = append(errs, fmt.Errorf("--assets-addr %s: URLs of assets are credentials, and would cross the network in clear; give --tls-cert and --tls-key, or --insecure", addr))
 	}

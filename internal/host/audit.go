@@ -63,7 +63,10 @@ func scrubFor(r redactorv1.RedactorClient) func(context.Context, string, []byte)
 	return func(ctx context.Context, tenant string, doc []byte) ([]byte, error) {
 		ctx, cancel := withPatience(ctx)
 		defer cancel()
-		res, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenant}, Documents: [][]byte{doc}})
+		res, err := r.Redact(ctx, &redactorv1.RedactRequest{
+			Scope:     &redactorv1.Scope{Tenant: tenant},
+			Documents: [][]byte{doc},
+		})
 		if err != nil {
 			return nil, err
 		}

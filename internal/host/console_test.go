@@ -12,7 +12,10 @@ func TestParseLinks_TakesNamesAndWebAddresses(t *testing.T) {
 	t.Parallel()
 	got, err := parseLinks([]string{"Logs of it=https://logs.example/q?run={runId}&to={completedAt}", "Wiki=http://wiki"})
 	require.NoError(t, err)
-	require.Equal(t, []session.Link{{Name: "Logs of it", URL: "https://logs.example/q?run={runId}&to={completedAt}"}, {Name: "Wiki", URL: "http://wiki"}}, got)
+	require.Equal(t, []session.Link{
+		{Name: "Logs of it", URL: "https://logs.example/q?run={runId}&to={completedAt}"},
+		{Name: "Wiki", URL: "http://wiki"},
+	}, got)
 	for spec, says := range map[string]string{
 		"Logs":                                 "want NAME=URL",
 		"=https://logs.example":                "want NAME=URL",

@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/seam"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 )
@@ -27,6 +28,8 @@ type executables struct {
 	catalogue *catalogue.Catalogue
 	packs     []*pack.Pack
 	prompts   dispatcher.PromptConfig
+	// secrets are those of the test seams; empty without them.
+	secrets map[string]string
 }
 
 // loadExecutables reads them. builtin are packs that come with the binary; canary is the secret of
@@ -39,7 +42,8 @@ func loadExecutables(o *Execution, canary string, log *slog.Logger, builtin ...p
 	if x.packs, err = packs.Load(o.Packs, offers, log, builtin...); err != nil {
 		return x, err
 	}
-	x.prompts, err = o.Prompts.Config(x.packs, canary, log)
+	x.secrets = packs.TestSecrets(canary)
+	x.prompts, err = o.Prompts.Config(x.packs, log)
 	return x, err
 }
 
@@ -61,6 +65,9 @@ func (c *core) newDispatcher(o *Execution, key Key, x executables, sole bool) (*
 		)
 	}
 	deps.Catalogue = x.catalogue
+	if o.TestSeams {
+		deps.Seams = &seam.Seams{Scripts: c.stores.Seams.Scripts, Secrets: x.secrets}
+	}
 	s, err := dispatcher.New(cfg, deps)
 	if err != nil {
 		return nil, err
@@ -80,7 +87,7 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	}
 	name, _ := os.Hostname() // for people; a pod's name
 	cfg.Lease, cfg.AckWait = lease.Config{Duration: o.Lease, Host: name, Sole: sole}, o.ackWait(sole)
-	cfg.MaxRuns, cfg.Intake.MaxWait, cfg.TestSeams = o.MaxRuns, o.MaxQueueWait, o.TestSeams
+	cfg.MaxRuns, cfg.Intake.MaxWait = o.MaxRuns, o.MaxQueueWait
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
 	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()
 	cfg.Packs, cfg.Prompts, cfg.RuntimeCapabilities = x.packs, x.prompts, o.RuntimeCapabilities
@@ -97,10 +104,22 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	st := c.stores
 	deps := dispatcher.Deps{
-		Log: st.Log, Queue: st.Queue, Workflows: st.Workflows, Claims: st.Claims, Quarantine: st.Quarantine,
-		Leases: st.Leases, Peers: st.Peers, Waiting: st.Waiting, Rates: st.Rates, Scripts: st.Seams.Scripts,
-		Acceptor: c.clients.Acceptor, Redactor: c.clients.Redactor, EventLog: c.clients.EventLog,
-		Clock: time.Now, Logger: c.log,
+		Storage: dispatcher.Storage{
+			Log:        st.Log,
+			Workflows:  st.Workflows,
+			Claims:     st.Claims,
+			Quarantine: st.Quarantine,
+			Leases:     st.Leases,
+		},
+		Queueing: dispatcher.Queueing{Queue: st.Queue, Waiting: st.Waiting, Rates: st.Rates},
+		Services: dispatcher.Services{
+			Peers:    st.Peers,
+			Acceptor: c.clients.Acceptor,
+			Redactor: c.clients.Redactor,
+			EventLog: c.clients.EventLog,
+		},
+		Clock:  time.Now,
+		Logger: c.log,
 	}
 	if c.spans != nil {
 		deps.Spans = c.spans

@@ -42,7 +42,12 @@ func (o *ReadModel) Validate() error {
 }
 
 func (o *ReadModel) postgres(log *slog.Logger) postgres.Config {
-	return postgres.Config{URLFile: o.PostgresURLFile, Schema: o.PostgresSchema, MaxConns: o.PostgresConnections, Logger: log}
+	return postgres.Config{
+		URLFile:  o.PostgresURLFile,
+		Schema:   o.PostgresSchema,
+		MaxConns: o.PostgresConnections,
+		Logger:   log,
+	}
 }
 
 // newEventLog makes the event log, and starts to read the run log.

@@ -45,10 +45,24 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 		StalledAfter: p.opts.Browser.StalledAfter, Console: p.consoleConfig(mode),
 		TestSeams: p.opts.TestSeams, Reflection: p.opts.Reflection,
 	}, gateway.Deps{
-		Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Acceptor: c.clients.Acceptor, Redactor: c.clients.Redactor,
-		Annotations: c.stores.Annotations, Notices: c.stores.Notices, Records: c.stores.Records,
-		Audit: log, AuditKeys: c.stores.AuditKeys, Webhooks: p.webhooks,
-		Spans: c.spans, Ready: ready, Clock: time.Now, Logger: c.log,
+		Clients: gateway.Clients{
+			Dispatcher: c.clients.Dispatcher,
+			EventLog:   c.clients.EventLog,
+			Acceptor:   c.clients.Acceptor,
+			Redactor:   c.clients.Redactor,
+		},
+		Stores: gateway.Stores{
+			Annotations: c.stores.Annotations,
+			Notices:     c.stores.Notices,
+			Records:     c.stores.Records,
+			AuditKeys:   c.stores.AuditKeys,
+		},
+		Audit:    log,
+		Webhooks: p.webhooks,
+		Spans:    c.spans,
+		Ready:    ready,
+		Clock:    time.Now,
+		Logger:   c.log,
 	})
 	if err != nil {
 		return err

@@ -47,7 +47,10 @@ func TestReadiness_TellsWhetherItReadsWhileAnotherServiceIsSilent(t *testing.T) 
 		own  func(context.Context) error
 		want healthv1.HealthCheckResponse_ServingStatus
 	}{
-		"its stores are away":  {func(context.Context) error { return errors.New("NATS is away") }, healthv1.HealthCheckResponse_NOT_SERVING},
+		"its stores are away": {
+			func(context.Context) error { return errors.New("NATS is away") },
+			healthv1.HealthCheckResponse_NOT_SERVING,
+		},
 		"its stores are there": {func(context.Context) error { return nil }, healthv1.HealthCheckResponse_SERVING},
 		"it has none":          {nil, healthv1.HealthCheckResponse_SERVING},
 	} {

@@ -84,7 +84,11 @@ func RunGateway(ctx context.Context, o GatewayProcess, log *slog.Logger) error {
 func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	g.notReady.Set(probe.ErrStarting)
 	g.lacking.Set(probe.ErrStarting)
-	known := Credentials{APIKeys: g.opts.Public.APIKeys, InterruptKeys: g.opts.Public.InterruptKeys, Models: &models.Options{}}
+	known := Credentials{
+		APIKeys:       g.opts.Public.APIKeys,
+		InterruptKeys: g.opts.Public.InterruptKeys,
+		Models:        &models.Options{},
+	}
 	if _, g.log, err = newRedactor(g.opts.Secrets, known, g.log); err != nil {
 		return err
 	}

@@ -172,7 +172,12 @@ func TestNATS_GoneAndBack(t *testing.T) {
 			counts[e.Type+e.NodeID]++
 		}
 		require.Equal(t, map[string]int{
-			"run.started": 1, "node.starteda": 1, "node.completeda": 1, "node.startedb": 1, "node.completedb": 1, "run.completed": 1,
+			"run.started":     1,
+			"node.starteda":   1,
+			"node.completeda": 1,
+			"node.startedb":   1,
+			"node.completedb": 1,
+			"run.completed":   1,
 		}, counts, "run %s", id)
 	}
 	t.Logf("%d runs, %d refusals", len(k.ids), k.refused)

@@ -87,7 +87,12 @@ func (p *process) embedNATS(o *AcceptorProcess) (*natsd.Server, error) {
 		return nil, err
 	}
 	p.later(unlock)
-	srv, err := natsd.Start(natsd.Config{Dir: natsDir(o.DataDir), Sync: true, Hashed: natsstore.HashedStreams, Log: p.log}, rand.Text())
+	srv, err := natsd.Start(natsd.Config{
+		Dir:    natsDir(o.DataDir),
+		Sync:   true,
+		Hashed: natsstore.HashedStreams,
+		Log:    p.log,
+	}, rand.Text())
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,11 @@ func (p *process) loadCerts() ([]grpc.ServerOption, error) {
 		return nil, nil
 	}
 	var err error
-	if p.certs, err = mtls.Load(mtls.Files{Cert: p.opts.TLS.Cert, Key: p.opts.TLS.Key, CA: p.opts.TLS.ClientCA}, mtls.Reread); err != nil {
+	if p.certs, err = mtls.Load(mtls.Files{
+		Cert: p.opts.TLS.Cert,
+		Key:  p.opts.TLS.Key,
+		CA:   p.opts.TLS.ClientCA,
+	}, mtls.Reread); err != nil {
 		return nil, fmt.Errorf("%w: --tls-cert, --tls-key, --tls-client-ca: %w", exit.ErrUsage, err)
 	}
 	p.later(p.certs.Close)

@@ -45,7 +45,13 @@ func (p *process) setHealth(now healthv1.HealthCheckResponse_ServingStatus) {
 
 // ready publishes where the service can be reached.
 func (p *process) ready() error {
-	info := Addresses{HTTP: p.assetsURL, GRPC: p.lis.Addr().String(), Metrics: probe.MetricsURL(p.metrics), PID: os.Getpid(), ReadyMs: time.Since(p.began).Milliseconds()}
+	info := Addresses{
+		HTTP:    p.assetsURL,
+		GRPC:    p.lis.Addr().String(),
+		Metrics: probe.MetricsURL(p.metrics),
+		PID:     os.Getpid(),
+		ReadyMs: time.Since(p.began).Milliseconds(),
+	}
 	if err := info.Write(p.opts.ReadyFile); err != nil {
 		return err
 	}

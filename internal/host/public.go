@@ -32,7 +32,12 @@ type Public struct {
 
 // DefaultPublic are the settings without flags.
 func DefaultPublic() Public {
-	return Public{MaxBodyBytes: 1 << 20, Audit: Audit{On: true}, Browser: defaultBrowser(), Admission: admission.DefaultConfig()}
+	return Public{
+		MaxBodyBytes: 1 << 20,
+		Audit:        Audit{On: true},
+		Browser:      defaultBrowser(),
+		Admission:    admission.DefaultConfig(),
+	}
 }
 
 // maxBodyBytes keeps a run's record within one NATS message.

@@ -39,7 +39,11 @@ func (p *publicServer) listen(later func(func())) error {
 	for _, l := range []struct {
 		flag, addr string
 		into       *net.Listener
-	}{{"http-addr", p.opts.HTTPAddr, &p.httpAddr}, {"grpc-addr", p.opts.GRPCAddr, &p.grpcAddr}, {"metrics-addr", p.opts.MetricsAddr, &p.metrics}} {
+	}{
+		{"http-addr", p.opts.HTTPAddr, &p.httpAddr},
+		{"grpc-addr", p.opts.GRPCAddr, &p.grpcAddr},
+		{"metrics-addr", p.opts.MetricsAddr, &p.metrics},
+	} {
 		if l.addr == "" {
 			continue
 		}

@@ -27,26 +27,44 @@ func hardCases() []string {
 	}
 	return []string{
 		// a name twice: plainly, escaped, in another case, normalised otherwise, in a large object
-		`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`, `{"type":"x","Type":"y","TYPE":"z"}`, `{"é":1,"e\u0301":2}`, `{"ſ":1,"s":2,"K":3,"k":4}`,
-		many(20, "k7"), many(20, "\\u006b7"), many(20, "K7"), `[{"a":1},{"a":2}]`, `{"a":{"a":{"a":1}}}`, `{"":1,"":2}`, `{"":1,"\u0000":2}`,
+		`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`, `{"type":"x","Type":"y","TYPE":"z"}`,
+		`{"é":1,"e\u0301":2}`, `{"ſ":1,"s":2,"K":3,"k":4}`,
+		many(20, "k7"), many(20, "\\u006b7"), many(20, "K7"), `[{"a":1},{"a":2}]`, `{"a":{"a":{"a":1}}}`,
+		`{"":1,"":2}`, `{"":1,"\u0000":2}`,
 		// numbers
-		`9007199254740993`, `-9223372036854775809`, `18446744073709551616`, `1e400`, `-1e400`, `1e-400`, `0.1`, `0.10`, `1.0`, `1E2`, `-0`, `-0.0`, `1e1000000`,
-		`123456789012345678901234567890.123456789`, `[1e0,1.0,1,10e-1]`, `01`, `+1`, `.5`, `5.`, `0x1`, `1_000`, `NaN`, `Infinity`, `1e`, `--1`,
+		`9007199254740993`, `-9223372036854775809`, `18446744073709551616`, `1e400`, `-1e400`, `1e-400`,
+		`0.1`, `0.10`, `1.0`, `1E2`, `-0`, `-0.0`, `1e1000000`,
+		`123456789012345678901234567890.123456789`, `[1e0,1.0,1,10e-1]`, `01`, `+1`, `.5`, `5.`, `0x1`,
+		`1_000`, `NaN`, `Infinity`, `1e`, `--1`,
 		// texts
-		`"\ud83d\ude00"`, `"\ud800"`, `"\udc00"`, `"\ud800\u0041"`, `"\udc00\ud800"`, `{"\ud800":1}`, `"\u0000"`, "\"\x00\"", "\"\x1f\"", "\"\x7f\"", `"\u2028\u2029"`, "\"\u2028\"",
-		`"\x41"`, `"\'"`, `"\/"`, "\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", `"\uD83D\uDE00 \uFEFF \uFFFD"`, `'a'`, `"a`, `"<script>&amp;"`,
+		`"\ud83d\ude00"`, `"\ud800"`, `"\udc00"`, `"\ud800\u0041"`, `"\udc00\ud800"`, `{"\ud800":1}`,
+		`"\u0000"`, "\"\x00\"", "\"\x1f\"", "\"\x7f\"", `"\u2028\u2029"`, "\"\u2028\"",
+		`"\x41"`, `"\'"`, `"\/"`, "\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"",
+		`"\uD83D\uDE00 \uFEFF \uFFFD"`, `'a'`, `"a`, `"<script>&amp;"`,
 		// around the document
-		"\xef\xbb\xbf{}", "\xff\xfe{\x00}\x00", ` {} `, "\t\r\n1", "\x0b1", "\u00a01", `{} {}`, `{}x`, `1 2`, `{}` + "\x00", `//x` + "\n1", `1//x`, `/**/1`, ``, ` `,
+		"\xef\xbb\xbf{}", "\xff\xfe{\x00}\x00", ` {} `, "\t\r\n1", "\x0b1", "\u00a01", `{} {}`, `{}x`,
+		`1 2`,
+		`{}` + "\x00",
+		`//x` + "\n1",
+		`1//x`, `/**/1`, ``, ` `,
 		// grammar
-		`[1,]`, `{"a":1,}`, `[,1]`, `{a:1}`, `{"a"}`, `{"a":}`, `[1 2]`, `nul`, `True`, `null`, `[]`, `{}`, `[[],{},[{}]]`,
+		`[1,]`, `{"a":1,}`, `[,1]`, `{a:1}`, `{"a"}`, `{"a":}`, `[1 2]`, `nul`, `True`, `null`, `[]`,
+		`{}`, `[[],{},[{}]]`,
 		// nesting
-		deep(15), deep(31), deep(32), deep(33), deep(500), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 65) + strings.Repeat("]", 65), strings.Repeat("[", 10001),
+		deep(15), deep(31), deep(32), deep(33), deep(500),
+		strings.Repeat("[", 64) + strings.Repeat("]", 64),
+		strings.Repeat("[", 65) + strings.Repeat("]", 65),
+		strings.Repeat("[", 10001),
 		// names that a reader further on knows
-		`{"payload":{"a":1},"Payload":{"a":2}}`, `{"nodeId":"x","NodeID":"y","error":{"code":1},"outputs":7}`, `{"__proto__":{"a":1},"constructor":1}`, `{"a/b":1,"a~b":{"~1":2}}`,
+		`{"payload":{"a":1},"Payload":{"a":2}}`,
+		`{"nodeId":"x","NodeID":"y","error":{"code":1},"outputs":7}`,
+		`{"__proto__":{"a":1},"constructor":1}`, `{"a/b":1,"a~b":{"~1":2}}`,
 		// secrets, and what looks like them
 		`{"password":"correct-horse-battery-9","password ":12345678,"token":["ghp_0123456789abcdefghijABCDEFGHIJ012345"],"Authorization":"Bearer abcdefghijklmnop0123456789"}`,
-		`"{\\"api_key\\":\\"sk-0123456789abcdefghijABCDEFGHIJ\\"}"`, `{"ghp_0123456789abcdefghijABCDEFGHIJ012345":1,"ghp_0123456789abcdefghijABCDEFGHIJ012346":2}`,
-		`{"a":"` + hidden + `","` + hidden + `":"x ` + hidden + ` y"}`, `"hunter2\u002dis-no-secret"`, `{"hunter2\u002dis-no-secret":1,"[REDACTED:canary]":2}`,
+		`"{\\"api_key\\":\\"sk-0123456789abcdefghijABCDEFGHIJ\\"}"`,
+		`{"ghp_0123456789abcdefghijABCDEFGHIJ012345":1,"ghp_0123456789abcdefghijABCDEFGHIJ012346":2}`,
+		`{"a":"` + hidden + `","` + hidden + `":"x ` + hidden + ` y"}`,
+		`"hunter2\u002dis-no-secret"`, `{"hunter2\u002dis-no-secret":1,"[REDACTED:canary]":2}`,
 	}
 }
 

@@ -23,8 +23,13 @@ func throughRun(t *testing.T, doc []byte, want any) {
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	given := map[string]json.RawMessage{"in": doc, "In": []byte(`"another"`), "IN": doc}
 	record, err := json.Marshal(wire.RunRecord{
-		RunID: readersRun.RunID, WorkflowID: readersRun.WorkflowID, Owner: wire.Owner{Tenant: readersRun.Tenant}, CreatedAt: wire.FormatTime(at),
-		Inputs: given, Metadata: doc, Configurable: doc,
+		RunID:        readersRun.RunID,
+		WorkflowID:   readersRun.WorkflowID,
+		Owner:        wire.Owner{Tenant: readersRun.Tenant},
+		CreatedAt:    wire.FormatTime(at),
+		Inputs:       given,
+		Metadata:     doc,
+		Configurable: doc,
 	})
 	require.NoError(t, err)
 	first := frame.NewStart(readersRun, record)

@@ -221,7 +221,11 @@ func (r readers) accept(t *testing.T, log *memory.Log, doc []byte) *accept.Resul
 	require.NoError(t, err)
 	require.NoError(t, proto.Unmarshal(b, &got))
 	p := accept.New(r.registry, r, accept.NewLogLedger(log, clock), clock, accept.Policy{})
-	res, err := p.Run(t.Context(), accept.Request{Target: accept.Target{Run: readersRun, Head: first.Head()}, Document: got.GetEnvelope(), NodeID: "n"})
+	res, err := p.Run(t.Context(), accept.Request{
+		Target:   accept.Target{Run: readersRun, Head: first.Head()},
+		Document: got.GetEnvelope(),
+		NodeID:   "n",
+	})
 	require.NoError(t, err)
 	return res
 }

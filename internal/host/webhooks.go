@@ -62,7 +62,11 @@ func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) 
 		resolve = p.baseURL()
 	}
 	st := &c.stores.Webhooks
-	s, err := webhook.New(webhook.Config{HostKey: hostKey, Egress: policy, Delivery: webhook.DefaultPolicy()}, webhook.Deps{
+	s, err := webhook.New(webhook.Config{
+		HostKey:  hostKey,
+		Egress:   policy,
+		Delivery: webhook.DefaultPolicy(),
+	}, webhook.Deps{
 		Log: st.Log, Subscriptions: st.Subscriptions, Lanes: st.Lanes, Dead: st.Dead, Clock: time.Now, Logger: c.log,
 		Questions: &webhook.CallbackQuestions{
 			Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Tokens: tokens, PublicURL: resolve, Clock: time.Now,

@@ -73,7 +73,11 @@ func (l *workflowLoader) loadFile(ctx context.Context, file string) error {
 
 // put registers one document. It returns an error only if the dispatcher fails, not for a bad file.
 func (l *workflowLoader) put(ctx context.Context, file string, doc []byte) error {
-	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, Replace: true, RequireExecutable: true})
+	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{
+		Definition:        doc,
+		Replace:           true,
+		RequireExecutable: true,
+	})
 	if err == nil {
 		l.log.Debug("workflow loaded", "file", file, "workflow_id", res.GetWorkflowId(), "unchanged", res.GetUnchanged())
 		return nil

@@ -19,7 +19,9 @@ var ErrPanic = errors.New("internal panic; the process log has the stack")
 func Contain(log *slog.Logger, part string, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			log.Error("panic recovered", append([]any{"part", part, "panic", obs.Panic(p), "stack", string(debug.Stack())}, attrs...)...)
+			log.Error("panic recovered", append([]any{
+				"part", part, "panic", obs.Panic(p), "stack", string(debug.Stack()),
+			}, attrs...)...)
 			err = ErrPanic
 		}
 	}()

@@ -165,7 +165,11 @@ func (r *reader) follows(pos uint64) {
 		}
 	}
 	if missing > 0 {
-		r.found(Finding{Rule: Frames, Pos: r.pos + 1, Message: fmt.Sprintf("%d of the frames at %d to %d are missing", missing, r.pos+1, pos-1)})
+		r.found(Finding{
+			Rule:    Frames,
+			Pos:     r.pos + 1,
+			Message: fmt.Sprintf("%d of the frames at %d to %d are missing", missing, r.pos+1, pos-1),
+		})
 	}
 	r.pos = pos
 }

@@ -134,7 +134,11 @@ func TestVerify_MissesFramesByTheirPositions(t *testing.T) {
 	frames := append(chain(named("a")), chain(named("b"))...)
 	r, err := logverify.Verify(t.Context(), forgetful{filled(t, frames...), func(pos uint64) bool { return pos <= 3 }})
 	require.NoError(t, err)
-	require.Equal(t, []logverify.Finding{{Rule: logverify.Frames, Pos: 1, Message: "3 of the frames at 1 to 3 are missing"}}, r.Findings)
+	require.Equal(t, []logverify.Finding{{
+		Rule:    logverify.Frames,
+		Pos:     1,
+		Message: "3 of the frames at 1 to 3 are missing",
+	}}, r.Findings)
 }
 
 func TestVerify_FailsWhereTheLogCannotBeRead(t *testing.T) {

@@ -65,7 +65,12 @@ func Load(f Files, every time.Duration) (*Certs, error) {
 		return c, nil
 	}
 	var err error
-	c.provider, err = pemfile.NewProvider(pemfile.Options{CertFile: f.Cert, KeyFile: f.Key, RootFile: f.CA, RefreshDuration: every})
+	c.provider, err = pemfile.NewProvider(pemfile.Options{
+		CertFile:        f.Cert,
+		KeyFile:         f.Key,
+		RootFile:        f.CA,
+		RefreshDuration: every,
+	})
 	return c, err
 }
 
@@ -91,7 +96,11 @@ func (c *Certs) Client() (credentials.TransportCredentials, error) {
 
 // Server returns the TLS of a gRPC server. With a CA, callers need a certificate signed by it.
 func (c *Certs) Server() (credentials.TransportCredentials, error) {
-	o := advancedtls.Options{MinTLSVersion: tls.VersionTLS13, MaxTLSVersion: tls.VersionTLS13, VerificationType: advancedtls.CertVerification}
+	o := advancedtls.Options{
+		MinTLSVersion:    tls.VersionTLS13,
+		MaxTLSVersion:    tls.VersionTLS13,
+		VerificationType: advancedtls.CertVerification,
+	}
 	o.IdentityOptions.IdentityProvider = c.provider
 	if c.files.CA != "" {
 		o.RequireClientCert = true

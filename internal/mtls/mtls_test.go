@@ -40,8 +40,13 @@ func newAuthority(t *testing.T, name string) *authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	require.NoError(t, err)
@@ -60,15 +65,23 @@ func (a *authority) issue(t *testing.T, dir string, trusts *authority) mtls.File
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "service"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: "service"},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
-	f := mtls.Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
+	f := mtls.Files{
+		Cert: filepath.Join(dir, "tls.crt"),
+		Key:  filepath.Join(dir, "tls.key"),
+		CA:   filepath.Join(dir, "ca.crt"),
+	}
 	write(t, f.Key, "PRIVATE KEY", secret)
 	write(t, f.Cert, "CERTIFICATE", der)
 	write(t, f.CA, "CERTIFICATE", trusts.der)
@@ -194,7 +207,10 @@ func TestLoad_SaysWhatIsWrongWithFiles(t *testing.T) {
 		"half of a certificate": {mtls.Files{Cert: f.Cert}, "belong together"},
 		"a file that is away":   {mtls.Files{CA: filepath.Join(dir, "nothing")}, "no such file"},
 		"a CA that is none":     {mtls.Files{CA: f.Key}, "no PEM certificate"},
-		"a key of another":      {mtls.Files{Cert: f.Cert, Key: ours.issue(t, t.TempDir(), ours).Key}, "private key does not match"},
+		"a key of another": {
+			mtls.Files{Cert: f.Cert, Key: ours.issue(t, t.TempDir(), ours).Key},
+			"private key does not match",
+		},
 	} {
 		_, err := mtls.Load(tt.files, every)
 		require.ErrorContains(t, err, tt.says, name)

@@ -19,7 +19,12 @@ func kept(t *testing.T, hashed []string, flip func(file []byte)) (texts []string
 	t.Helper()
 	dir, out := t.TempDir(), &bytes.Buffer{}
 	start := func() (*natsd.Server, js.JetStream) {
-		srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Hashed: hashed, Log: slog.New(slog.NewTextHandler(out, nil))}, "secret")
+		srv, err := natsd.Start(natsd.Config{
+			Dir:    dir,
+			Sync:   true,
+			Hashed: hashed,
+			Log:    slog.New(slog.NewTextHandler(out, nil)),
+		}, "secret")
 		require.NoError(t, err)
 		t.Cleanup(srv.Stop)
 		nc, err := srv.Connect("test")

@@ -44,7 +44,10 @@ func stream(t *testing.T, s *natsd.Server) jetstream.JetStream {
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: subject.Stream, Subjects: []string{subject.All}})
+	_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{
+		Name:     subject.Stream,
+		Subjects: []string{subject.All},
+	})
 	require.NoError(t, err)
 	return js
 }
@@ -116,7 +119,10 @@ func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *natsd.Config) {
 		c.Addr = "127.0.0.1:0"
-		c.Users = []natsd.User{{Name: "acme", Password: "a-key", Tenant: "acme"}, {Name: "beta", Password: "b-key", Tenant: "beta"}}
+		c.Users = []natsd.User{
+			{Name: "acme", Password: "a-key", Tenant: "acme"},
+			{Name: "beta", Password: "b-key", Tenant: "beta"},
+		}
 	})
 	own := stream(t, s)
 	for _, tenant := range []string{"acme", "beta"} {
@@ -151,5 +157,9 @@ func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
 	require.ErrorContains(t, err, "maximum account active connections")
 
 	require.NoError(t, publish(t.Context(), own, "acme"))
-	natspermtest.Fenced(t, nc, own, natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{subject.DefaultConsumer}}, "beta")
+	natspermtest.Fenced(t, nc, own, natsperm.Reader{
+		User:      "acme",
+		Tenant:    "acme",
+		Consumers: []string{subject.DefaultConsumer},
+	}, "beta")
 }

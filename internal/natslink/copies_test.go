@@ -26,11 +26,18 @@ func TestCopies_CountsThoseThatAreInSync(t *testing.T) {
 		"one that has gone, and all wanted": {3, 3, of(current, gone), "2 of 3 copies"},
 		"the leader alone":                  {3, 0, of(behind, gone), "1 of 3 copies"},
 		"the leader alone, which is enough": {3, 1, of(behind, gone), ""},
-		"no leader":                         {3, 0, &js.ClusterInfo{Replicas: []*js.PeerInfo{current, current}}, "0 of 3 copies"},
-		"a majority of five":                {5, 0, of(current, current, behind, behind), ""},
-		"less than a majority of five":      {5, 0, of(current, behind, behind, behind), "2 of 5 copies"},
+		"no leader": {
+			3, 0,
+			&js.ClusterInfo{Replicas: []*js.PeerInfo{current, current}},
+			"0 of 3 copies",
+		},
+		"a majority of five":           {5, 0, of(current, current, behind, behind), ""},
+		"less than a majority of five": {5, 0, of(current, behind, behind, behind), "2 of 5 copies"},
 	} {
-		err := natslink.Copies{Replicas: tc.replicas, InSync: tc.inSync}.Check(&js.StreamInfo{Config: js.StreamConfig{Name: "LOG", Replicas: tc.replicas}, Cluster: tc.cluster})
+		err := natslink.Copies{Replicas: tc.replicas, InSync: tc.inSync}.Check(&js.StreamInfo{
+			Config:  js.StreamConfig{Name: "LOG", Replicas: tc.replicas},
+			Cluster: tc.cluster,
+		})
 		if tc.want == "" {
 			require.NoError(t, err, name)
 			continue

@@ -101,7 +101,12 @@ func (q question) patience() time.Duration {
 // Errors: errSilent.
 func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
 	from := q.from
-	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": q.subject, "batch": q.batch, "max_bytes": q.bytes})
+	ask, err := json.Marshal(map[string]any{
+		"seq":          from,
+		"next_by_subj": q.subject,
+		"batch":        q.batch,
+		"max_bytes":    q.bytes,
+	})
 	if err != nil {
 		return from, false, err
 	}
@@ -162,5 +167,11 @@ func direct(m *nats.Msg) (*js.RawStreamMsg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("answer without a time: %w", err)
 	}
-	return &js.RawStreamMsg{Subject: m.Header.Get(js.SubjectHeader), Sequence: pos, Header: m.Header, Data: m.Data, Time: stored}, nil
+	return &js.RawStreamMsg{
+		Subject:  m.Header.Get(js.SubjectHeader),
+		Sequence: pos,
+		Header:   m.Header,
+		Data:     m.Data,
+		Time:     stored,
+	}, nil
 }

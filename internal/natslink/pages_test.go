@@ -109,9 +109,20 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 		enough int
 		asked  []int
 	}{
-		"a few at a time":            {finds: func(_, batch int) bool { return batch <= 10 }, takes: 100 * time.Millisecond, asked: slices.Concat([]int{64}, slices.Repeat([]int{8}, 25))},
-		"one at a time":              {finds: func(_, batch int) bool { return batch == 1 }, enough: 3, asked: []int{64, 8, 1, 8, 1, 8, 1}},
-		"two servers end, one lives": {finds: func(question, _ int) bool { return question > 2 }, asked: []int{64, 8, 1, 8, 64, 64, 64}},
+		"a few at a time": {
+			finds: func(_, batch int) bool { return batch <= 10 },
+			takes: 100 * time.Millisecond,
+			asked: slices.Concat([]int{64}, slices.Repeat([]int{8}, 25)),
+		},
+		"one at a time": {
+			finds:  func(_, batch int) bool { return batch == 1 },
+			enough: 3,
+			asked:  []int{64, 8, 1, 8, 1, 8, 1},
+		},
+		"two servers end, one lives": {
+			finds: func(question, _ int) bool { return question > 2 },
+			asked: []int{64, 8, 1, 8, 64, 64, 64},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +159,11 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 func TestShortPage_NeedsOneRequest(t *testing.T) {
 	t.Parallel()
 	const many = 100
-	for name, c := range map[string]struct{ size, want int }{"small ones": {1, 64}, "large ones": {40_000, 2}, "one that is larger": {80_000, 1}} {
+	for name, c := range map[string]struct{ size, want int }{
+		"small ones":         {1, 64},
+		"large ones":         {40_000, 2},
+		"one that is larger": {80_000, 1},
+	} {
 		nc, _ := lists(t, many, c.size)
 		sent, got := nc.Stats().OutMsgs, 0
 		require.NoError(t, natslink.ShortPage(t.Context(), nc, "LISTS", "list.wanted.*", 1, func(*js.RawStreamMsg) (bool, error) {

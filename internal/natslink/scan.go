@@ -91,7 +91,13 @@ func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, 
 				return err
 			}
 			pos := meta.Sequence.Stream
-			more, err := each(&js.RawStreamMsg{Subject: m.Subject(), Sequence: pos, Header: m.Headers(), Data: m.Data(), Time: meta.Timestamp})
+			more, err := each(&js.RawStreamMsg{
+				Subject:  m.Subject(),
+				Sequence: pos,
+				Header:   m.Headers(),
+				Data:     m.Data(),
+				Time:     meta.Timestamp,
+			})
 			if err != nil || !more || pos >= to {
 				return err
 			}

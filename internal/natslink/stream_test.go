@@ -62,7 +62,12 @@ func TestStream_AllowsManyConsumersByDefault(t *testing.T) {
 	}
 	require.Equal(t, 100_000, limit())
 	for set, want := range map[int]int{5_000: 5_000, -1: 100_000} {
-		_, err := api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: set})
+		_, err := api.UpdateStream(t.Context(), js.StreamConfig{
+			Name:         "LOG",
+			Subjects:     []string{"log"},
+			AllowDirect:  true,
+			MaxConsumers: set,
+		})
 		require.NoError(t, err)
 		require.Equal(t, want, limit())
 	}
@@ -76,7 +81,11 @@ type fixed struct {
 
 func (f *fixed) CreateOrUpdateStream(ctx context.Context, cfg js.StreamConfig) (js.Stream, error) {
 	if f.asked = append(f.asked, cfg.MaxConsumers); cfg.MaxConsumers > 0 {
-		return nil, &js.APIError{Code: 500, ErrorCode: 10052, Description: "stream configuration update can not change MaxConsumers"}
+		return nil, &js.APIError{
+			Code:        500,
+			ErrorCode:   10052,
+			Description: "stream configuration update can not change MaxConsumers",
+		}
 	}
 	return f.cluster.CreateOrUpdateStream(ctx, cfg)
 }
@@ -105,7 +114,12 @@ func TestStream_LeavesItToAnAccountThatAllowsFewerConsumers(t *testing.T) {
 	limit(50)
 	open()
 	limit(-1)
-	_, err := api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: 5000})
+	_, err := api.UpdateStream(t.Context(), js.StreamConfig{
+		Name:         "LOG",
+		Subjects:     []string{"log"},
+		AllowDirect:  true,
+		MaxConsumers: 5000,
+	})
 	require.NoError(t, err)
 	limit(50)
 	open()

@@ -51,8 +51,12 @@ func (c Consumer) Make(ctx context.Context, api js.JetStream) error {
 		return err
 	}
 	want := js.ConsumerConfig{
-		Durable: subject.Consumer(c.Tenant, c.Name), Description: "read by clients of tenant " + c.Tenant,
-		FilterSubject: subject.Tenant(c.Tenant), AckPolicy: js.AckExplicitPolicy, AckWait: c.AckWait, MaxAckPending: max(1, c.MaxPending),
+		Durable:           subject.Consumer(c.Tenant, c.Name),
+		Description:       "read by clients of tenant " + c.Tenant,
+		FilterSubject:     subject.Tenant(c.Tenant),
+		AckPolicy:         js.AckExplicitPolicy,
+		AckWait:           c.AckWait,
+		MaxAckPending:     max(1, c.MaxPending),
 		MaxRequestExpires: maxPull,
 	}
 	if c.AckWait == 0 {

@@ -26,9 +26,12 @@ const (
 
 // structural are the keywords that define a value; the others annotate it or hold definitions.
 var structural = []string{
-	"type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties",
-	"minProperties", "maxProperties", "dependentRequired", "items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems",
-	"uniqueItems", "minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+	"type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties",
+	"propertyNames", "unevaluatedProperties",
+	"minProperties", "maxProperties", "dependentRequired", "items", "prefixItems", "contains",
+	"minContains", "maxContains", "minItems", "maxItems",
+	"uniqueItems", "minLength", "maxLength", "pattern", "format", "minimum", "maximum",
+	"exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 	"anyOf", "oneOf", "allOf", "$ref", "contentEncoding", "contentMediaType",
 }
 
@@ -66,7 +69,12 @@ func (b *builder) index(v *value) {
 }
 
 func (b *builder) problem(at, rule, format string, args ...any) {
-	b.problems = append(b.problems, Problem{Vendor: b.dialect.Vendor, Path: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
+	b.problems = append(b.problems, Problem{
+		Vendor:  b.dialect.Vendor,
+		Path:    at,
+		Rule:    rule,
+		Message: fmt.Sprintf(format, args...),
+	})
 }
 
 // build returns the node of a schema.
@@ -226,7 +234,13 @@ var hints = []struct {
 	typ      string
 	keywords []string
 }{
-	{"object", []string{"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties", "minProperties", "maxProperties", "dependentRequired"}},
+	{
+		"object",
+		[]string{
+			"properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+			"unevaluatedProperties", "minProperties", "maxProperties", "dependentRequired",
+		},
+	},
 	{"array", []string{"items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"}},
 	{"string", []string{"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"}},
 	{"number", []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},

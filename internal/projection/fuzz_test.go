@@ -51,7 +51,11 @@ func FuzzCompile(f *testing.F) {
 // with a place; what Lift says of it, Restore takes.
 func FuzzRestore(f *testing.F) {
 	for i, s := range seeds {
-		for _, answer := range []string{`{"value":[{}]}`, `{"reasoning":null,"labels":[{"key":"a","value":{"n":null}}],"context":"{}","state":{"kind":"open"}}`, `"x"`, `{"otherMembers":"{\"a\":1}","a":null}`} {
+		for _, answer := range []string{
+			`{"value":[{}]}`,
+			`{"reasoning":null,"labels":[{"key":"a","value":{"n":null}}],"context":"{}","state":{"kind":"open"}}`,
+			`"x"`, `{"otherMembers":"{\"a\":1}","a":null}`,
+		} {
 			f.Add([]byte(s), []byte(answer), uint8(i))
 		}
 	}

@@ -55,10 +55,16 @@ var values = map[string][]string{
 	},
 	"schema.request":  {`{"envelopeType":"x"}`, `{"reasoning":"","envelopeType":"x","reason":"y"}`},
 	"schema.response": {`{"envelopeType":"x","ack":true}`},
-	"error":           {`{"code":"c","message":"m"}`, `{"code":"c","message":"m","details":{}}`, `{"reasoning":"r","code":"c","message":"m","details":{"a":{"b":1e300}}}`},
-	"media.image":     {`{"bytes":0}`, `{"url":"https://x.example/1","base64":"AA==","bytes":12345678901234567890,"mimeType":"image/png","alt":"a"}`},
-	"media.audio":     {`{"bytes":1}`, `{"bytes":1,"durationSeconds":1.50}`},
-	"media.file":      {`{"bytes":1,"name":"n"}`},
+	"error": {
+		`{"code":"c","message":"m"}`, `{"code":"c","message":"m","details":{}}`,
+		`{"reasoning":"r","code":"c","message":"m","details":{"a":{"b":1e300}}}`,
+	},
+	"media.image": {
+		`{"bytes":0}`,
+		`{"url":"https://x.example/1","base64":"AA==","bytes":12345678901234567890,"mimeType":"image/png","alt":"a"}`,
+	},
+	"media.audio": {`{"bytes":1}`, `{"bytes":1,"durationSeconds":1.50}`},
+	"media.file":  {`{"bytes":1,"name":"n"}`},
 	"ui.a2ui-surface": {
 		`{"catalogVersion":"0.9.1","surface":{"components":[]}}`,
 		`{"reasoning":"r","catalogVersion":"0.9.1","surface":{"title":"t","components":[{"component":"heading","text":"h"},{"component":"heading","text":"h","level":2},

@@ -37,7 +37,12 @@ type linter struct {
 
 func (l *linter) report(at, rule, format string, args ...any) {
 	l.places[at] = true
-	l.problems = append(l.problems, Problem{Vendor: l.dialect.Vendor, Path: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
+	l.problems = append(l.problems, Problem{
+		Vendor:  l.dialect.Vendor,
+		Path:    at,
+		Rule:    rule,
+		Message: fmt.Sprintf(format, args...),
+	})
 }
 
 // schema checks a schema and everything below it.

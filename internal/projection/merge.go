@@ -187,7 +187,9 @@ func members(x, y *value, at string) []field {
 	}
 	for _, f := range y.get("properties").list() {
 		if x.get("properties").get(f.name) == nil {
-			properties.fields = append(properties.fields, field{f.name, together(f.value.at, f.value, x.get("additionalProperties"))})
+			properties.fields = append(properties.fields, field{
+				f.name, together(f.value.at, f.value, x.get("additionalProperties")),
+			})
 		}
 	}
 	var out []field
@@ -195,7 +197,10 @@ func members(x, y *value, at string) []field {
 		out = append(out, field{"properties", properties})
 	}
 	if x.get("additionalProperties") != nil || y.get("additionalProperties") != nil {
-		out = append(out, field{"additionalProperties", together(at, x.get("additionalProperties"), y.get("additionalProperties"))})
+		out = append(out, field{
+			"additionalProperties",
+			together(at, x.get("additionalProperties"), y.get("additionalProperties")),
+		})
 	}
 	for _, o := range []*value{x, y} {
 		if p := o.get("patternProperties"); p != nil {

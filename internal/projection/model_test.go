@@ -44,7 +44,8 @@ func flip(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 func (m *maker) model(t *rapid.T, depth int) model {
 	makers := []func(*rapid.T, int) model{
 		m.text, m.number, m.truth, m.enum, m.constant, m.anyValue, m.nullable,
-		m.bag, m.reference, m.object, m.object, m.object, m.array, m.mapping, m.tagged, m.scalars, m.mixed, m.allOf, m.tuple, m.tree, m.several,
+		m.bag, m.reference, m.object, m.object, m.object, m.array, m.mapping, m.tagged, m.scalars,
+		m.mixed, m.allOf, m.tuple, m.tree, m.several,
 	}
 	last := len(makers)
 	if depth >= 2 {
@@ -67,9 +68,12 @@ func word(t *rapid.T) string { return rapid.SampledFrom(words).Draw(t, "word") }
 func (m *maker) text(t *rapid.T, _ int) model {
 	switch pick(t, "text", 4) {
 	case 0:
-		return model{schema: `{"type":"string","minLength":2,"maxLength":4,"pattern":"^a"}`, draw: func(t *rapid.T, _ int) string {
-			return rapid.SampledFrom([]string{`"ab"`, `"abcd"`, `"a\"b"`}).Draw(t, "text")
-		}}
+		return model{
+			schema: `{"type":"string","minLength":2,"maxLength":4,"pattern":"^a"}`,
+			draw: func(t *rapid.T, _ int) string {
+				return rapid.SampledFrom([]string{`"ab"`, `"abcd"`, `"a\"b"`}).Draw(t, "text")
+			},
+		}
 	case 1:
 		return model{schema: `{"type":"string","format":"date"}`, draw: func(*rapid.T, int) string { return `"2026-01-02"` }}
 	}
@@ -78,16 +82,22 @@ func (m *maker) text(t *rapid.T, _ int) model {
 
 func (m *maker) number(t *rapid.T, _ int) model {
 	draw := func(t *rapid.T, _ int) string {
-		return rapid.SampledFrom([]string{"0", "7", "9007199254740993", "123456789012345678901234567890", "10.0", "1e2"}).Draw(t, "number")
+		return rapid.SampledFrom([]string{
+			"0", "7", "9007199254740993", "123456789012345678901234567890", "10.0", "1e2",
+		}).Draw(t, "number")
 	}
 	schema := rapid.SampledFrom([]string{
-		`{"type":"integer"}`, `{"type":"number"}`, `{"type":"integer","minimum":0}`, `{"type":"number","exclusiveMinimum":-1,"multipleOf":1}`, `{"minimum":0,"type":"number"}`,
+		`{"type":"integer"}`, `{"type":"number"}`, `{"type":"integer","minimum":0}`,
+		`{"type":"number","exclusiveMinimum":-1,"multipleOf":1}`, `{"minimum":0,"type":"number"}`,
 	}).Draw(t, "numbers")
 	return model{schema: described(t, schema), draw: draw}
 }
 
 func (m *maker) truth(t *rapid.T, _ int) model {
-	return model{schema: described(t, `{"type":"boolean"}`), draw: func(t *rapid.T, _ int) string { return fmt.Sprint(flip(t, "truth")) }}
+	return model{
+		schema: described(t, `{"type":"boolean"}`),
+		draw:   func(t *rapid.T, _ int) string { return fmt.Sprint(flip(t, "truth")) },
+	}
 }
 
 func (m *maker) enum(t *rapid.T, _ int) model {
@@ -141,7 +151,10 @@ func anything(t *rapid.T, depth int) string {
 }
 
 func (m *maker) nullable(t *rapid.T, _ int) model {
-	schema := rapid.SampledFrom([]string{`{"type":["string","null"]}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`, `{"type":["null","string"],"maxLength":9}`}).Draw(t, "nullable")
+	schema := rapid.SampledFrom([]string{
+		`{"type":["string","null"]}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`,
+		`{"type":["null","string"],"maxLength":9}`,
+	}).Draw(t, "nullable")
 	return model{schema: schema, null: true, draw: func(t *rapid.T, _ int) string {
 		return rapid.SampledFrom([]string{"null", `"s"`, `"null"`}).Draw(t, "value")
 	}}
@@ -149,11 +162,14 @@ func (m *maker) nullable(t *rapid.T, _ int) model {
 
 func (m *maker) bag(t *rapid.T, _ int) model {
 	schema := rapid.SampledFrom([]string{
-		`{"type":"object"}`, `{"type":"object","additionalProperties":true}`, `{"type":"object","patternProperties":{"^x":{"type":"string"}}}`,
+		`{"type":"object"}`, `{"type":"object","additionalProperties":true}`,
+		`{"type":"object","patternProperties":{"^x":{"type":"string"}}}`,
 		`{"type":"object","maxProperties":3}`,
 	}).Draw(t, "bag")
 	return model{schema: described(t, schema), draw: func(t *rapid.T, _ int) string {
-		return rapid.SampledFrom([]string{`{}`, `{"a":[null,{"b":"}"}]}`, `{"xy":"z","":12345678901234567890}`}).Draw(t, "bag")
+		return rapid.SampledFrom([]string{
+			`{}`, `{"a":[null,{"b":"}"}]}`, `{"xy":"z","":12345678901234567890}`,
+		}).Draw(t, "bag")
 	}}
 }
 
@@ -224,9 +240,12 @@ func (m *maker) object(t *rapid.T, depth int) model {
 
 func (m *maker) array(t *rapid.T, depth int) model {
 	item := m.model(t, depth+1)
-	return model{schema: described(t, `{"type":"array","items":`+item.schema+`,"maxItems":3}`), draw: func(t *rapid.T, depth int) string {
-		return `[` + strings.Join(several(t, depth, item), ", ") + `]`
-	}}
+	return model{
+		schema: described(t, `{"type":"array","items":`+item.schema+`,"maxItems":3}`),
+		draw: func(t *rapid.T, depth int) string {
+			return `[` + strings.Join(several(t, depth, item), ", ") + `]`
+		},
+	}
 }
 
 func several(t *rapid.T, depth int, item model) []string {
@@ -239,11 +258,14 @@ func several(t *rapid.T, depth int, item model) []string {
 
 func (m *maker) mapping(t *rapid.T, depth int) model {
 	item := m.model(t, depth+1)
-	return model{schema: `{"type":"object","additionalProperties":` + item.schema + `,"propertyNames":{"minLength":1}}`, draw: func(t *rapid.T, depth int) string {
-		all := several(t, depth, item)
-		for i, v := range all {
-			all[i] = []string{`"k"`, `"\""`, `"ü"`}[i] + `:` + v
-		}
-		return `{` + strings.Join(all, ",") + `}`
-	}}
+	return model{
+		schema: `{"type":"object","additionalProperties":` + item.schema + `,"propertyNames":{"minLength":1}}`,
+		draw: func(t *rapid.T, depth int) string {
+			all := several(t, depth, item)
+			for i, v := range all {
+				all[i] = []string{`"k"`, `"\""`, `"ü"`}[i] + `:` + v
+			}
+			return `{` + strings.Join(all, ",") + `}`
+		},
+	}
 }

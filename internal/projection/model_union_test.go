@@ -33,7 +33,11 @@ func (m *maker) tagged(t *rapid.T, depth int) model {
 	var branches []string
 	var draws []func(*rapid.T, int) string
 	for _, kind := range []string{"one", "two", "three"} {
-		ps := append([]property{{"kind", model{schema: fmt.Sprintf(pin, kind), draw: func(*rapid.T, int) string { return `"` + kind + `"` }}, true}},
+		ps := append([]property{{
+			"kind",
+			model{schema: fmt.Sprintf(pin, kind), draw: func(*rapid.T, int) string { return `"` + kind + `"` }},
+			true,
+		}},
 			m.properties(t, depth+1, "a", "b")...)
 		branches = append(branches, `{`+keywords(ps)+`,"additionalProperties":false}`)
 		draws = append(draws, func(t *rapid.T, depth int) string { return `{` + strings.Join(members(t, depth, ps), ",") + `}` })
@@ -88,16 +92,22 @@ func (m *maker) allOf(t *rapid.T, depth int) model {
 	if len(ps) == 0 {
 		return m.truth(t, depth)
 	}
-	return model{schema: `{"allOf":[{` + keywords(first) + `},{` + keywords(second) + `,"maxProperties":9}],"unevaluatedProperties":false}`, draw: func(t *rapid.T, depth int) string {
-		return `{` + strings.Join(members(t, depth, ps), ",") + `}`
-	}}
+	return model{
+		schema: `{"allOf":[{` + keywords(first) + `},{` + keywords(second) + `,"maxProperties":9}],"unevaluatedProperties":false}`,
+		draw: func(t *rapid.T, depth int) string {
+			return `{` + strings.Join(members(t, depth, ps), ",") + `}`
+		},
+	}
 }
 
 func (m *maker) tuple(t *rapid.T, depth int) model {
 	x, y := m.model(t, depth+1), m.model(t, depth+1)
-	return model{schema: `{"type":"array","prefixItems":[` + x.schema + `,` + y.schema + `],"items":false}`, draw: func(t *rapid.T, depth int) string {
-		return `[` + strings.Join([]string{x.draw(t, depth+1), y.draw(t, depth+1)}[:pick(t, "places", 3)], ",") + `]`
-	}}
+	return model{
+		schema: `{"type":"array","prefixItems":[` + x.schema + `,` + y.schema + `],"items":false}`,
+		draw: func(t *rapid.T, depth int) string {
+			return `[` + strings.Join([]string{x.draw(t, depth+1), y.draw(t, depth+1)}[:pick(t, "places", 3)], ",") + `]`
+		},
+	}
 }
 
 // tree is a definition that refers to itself.
@@ -128,7 +138,11 @@ func (m *maker) tree(t *rapid.T, depth int) model {
 
 // several is one keyword type with several types.
 func (m *maker) several(t *rapid.T, _ int) model {
-	return model{schema: `{"type":["string","integer","null","array"],"minLength":1,"minimum":1,"items":{"type":"boolean"}}`, null: true, draw: func(t *rapid.T, _ int) string {
-		return rapid.SampledFrom([]string{`"s"`, `5`, `null`, `[true]`, `[]`}).Draw(t, "value")
-	}}
+	return model{
+		schema: `{"type":["string","integer","null","array"],"minLength":1,"minimum":1,"items":{"type":"boolean"}}`,
+		null:   true,
+		draw: func(t *rapid.T, _ int) string {
+			return rapid.SampledFrom([]string{`"s"`, `5`, `null`, `[true]`, `[]`}).Draw(t, "value")
+		},
+	}
 }

@@ -8,7 +8,8 @@ import (
 // Keywords that hold one schema, a list of schemas, or schemas by name.
 var (
 	holdOne = []string{
-		"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",
+		"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
+		"not", "propertyNames", "then",
 		"unevaluatedItems", "unevaluatedProperties",
 	}
 	holdList = []string{"allOf", "anyOf", "items", "oneOf", "prefixItems"}

@@ -63,7 +63,10 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 // unfit returns why a schema cannot be projected at all.
 func unfit(source json.RawMessage) *Problem {
 	if len(source) > maxSource {
-		return &Problem{Rule: RuleTooLarge, Message: fmt.Sprintf("the schema has more than %d bytes; ask for less at a time, and say what is common once, in $defs", maxSource)}
+		return &Problem{
+			Rule:    RuleTooLarge,
+			Message: fmt.Sprintf("the schema has more than %d bytes; ask for less at a time, and say what is common once, in $defs", maxSource),
+		}
 	}
 	_, err := schema.CompileWithin("source", source, maxWeight)
 	e, refused := errors.AsType[*schema.Error](err)

@@ -33,8 +33,14 @@ func of(t *testing.T, v projection.Vendor, member string) string {
 func TestCompile_SaysEachFeatureInTheVendorsWords(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ source, want, gemini string }{
-		"a plain member":          {source: `{"type":"string","description":"d"}`, want: `{"type":"string","description":"d"}`},
-		"annotations are dropped": {source: `{"type":"string","title":"t","default":"x","examples":["x"],"$comment":"c","deprecated":true,"x-a":1}`, want: `{"type":"string"}`},
+		"a plain member": {
+			source: `{"type":"string","description":"d"}`,
+			want:   `{"type":"string","description":"d"}`,
+		},
+		"annotations are dropped": {
+			source: `{"type":"string","title":"t","default":"x","examples":["x"],"$comment":"c","deprecated":true,"x-a":1}`,
+			want:   `{"type":"string"}`,
+		},
 		"lengths": {
 			source: `{"type":"string","minLength":1,"maxLength":20,"description":"A name."}`,
 			want:   `{"type":"string","description":"A name. At least 1 character. At most 20 characters."}`,
@@ -72,19 +78,31 @@ func TestCompile_SaysEachFeatureInTheVendorsWords(t *testing.T) {
 		"enum of integers":      {source: `{"enum":[1,2]}`, want: `{"type":"integer","enum":[1,2]}`},
 		"enum with null":        {source: `{"enum":["a",null]}`, want: `{"type":["string","null"],"enum":["a",null]}`},
 		"enum of its type only": {source: `{"type":"string","enum":["a",1]}`, want: `{"type":"string","enum":["a"]}`},
-		"enum of several types": {source: `{"enum":["a",1,2.5]}`, want: `{"anyOf":[{"type":"string","enum":["a"]},{"type":"number","enum":[1,2.5]}]}`},
+		"enum of several types": {
+			source: `{"enum":["a",1,2.5]}`,
+			want:   `{"anyOf":[{"type":"string","enum":["a"]},{"type":"number","enum":[1,2.5]}]}`,
+		},
 		"enum of objects": {
 			source: `{"enum":[{"a":1}]}`,
 			want:   `{"type":"string","description":"A JSON object, written as JSON text. It satisfies this JSON Schema: {\"enum\":[{\"a\":1}]}"}`,
 		},
-		"null":          {source: `{"type":"null"}`, want: `{"type":"null"}`},
-		"nullable":      {source: `{"type":["string","null"]}`, want: `{"type":["string","null"]}`},
-		"several types": {source: `{"type":["string","integer","null"],"minLength":2}`, want: `{"anyOf":[{"type":"string","description":"At least 2 characters."},{"type":"integer"},{"type":"null"}]}`, gemini: `{"anyOf":[{"type":"string","minLength":2},{"type":"integer"},{"type":"null"}]}`},
-		"a type read off the keywords": {
-			source: `{"minimum":1}`, want: `{"type":"number","description":"At least 1."}`, gemini: `{"type":"number","minimum":1}`,
+		"null":     {source: `{"type":"null"}`, want: `{"type":"null"}`},
+		"nullable": {source: `{"type":["string","null"]}`, want: `{"type":["string","null"]}`},
+		"several types": {
+			source: `{"type":["string","integer","null"],"minLength":2}`,
+			want:   `{"anyOf":[{"type":"string","description":"At least 2 characters."},{"type":"integer"},{"type":"null"}]}`,
+			gemini: `{"anyOf":[{"type":"string","minLength":2},{"type":"integer"},{"type":"null"}]}`,
 		},
-		"anything":       {source: `true`, want: `{"type":"string","description":"Any JSON value, written as JSON text."}`},
-		"an open object": {source: `{"type":"object"}`, want: `{"type":"string","description":"A JSON object, written as JSON text."}`},
+		"a type read off the keywords": {
+			source: `{"minimum":1}`,
+			want:   `{"type":"number","description":"At least 1."}`,
+			gemini: `{"type":"number","minimum":1}`,
+		},
+		"anything": {source: `true`, want: `{"type":"string","description":"Any JSON value, written as JSON text."}`},
+		"an open object": {
+			source: `{"type":"object"}`,
+			want:   `{"type":"string","description":"A JSON object, written as JSON text."}`,
+		},
 		"an open object that may be null": {
 			source: `{"type":["object","null"],"additionalProperties":true}`,
 			want:   `{"type":["string","null"],"description":"A JSON object, written as JSON text. It satisfies this JSON Schema: {\"type\":[\"object\",\"null\"],\"additionalProperties\":true}"}`,
@@ -99,19 +117,28 @@ func TestCompile_SaysEachFeatureInTheVendorsWords(t *testing.T) {
 			want:   `{"type":"string","description":"A JSON array, written as JSON text. It satisfies this JSON Schema: {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}],\"items\":false}"}`,
 			gemini: `{"type":"array","description":"No further items.","prefixItems":[{"type":"string"},{"type":"integer"}]}`,
 		},
-		"an empty array": {source: `{"type":"array","items":false}`, want: `{"type":"array","description":"No items.","items":{"type":"null"}}`},
+		"an empty array": {
+			source: `{"type":"array","items":false}`,
+			want:   `{"type":"array","description":"No items.","items":{"type":"null"}}`,
+		},
 		"allOf": {
 			source: `{"allOf":[{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},{"properties":{"a":{"type":"integer"}}}]}`,
 			want:   `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`,
 			gemini: `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false,"propertyOrdering":["a"]}`,
 		},
 		"allOf of one": {source: `{"allOf":[{"type":"string"}]}`, want: `{"type":"string"}`},
-		"oneOf":        {source: `{"oneOf":[{"type":"string"},{"type":"integer"}]}`, want: `{"anyOf":[{"type":"string"},{"type":"integer"}]}`},
+		"oneOf": {
+			source: `{"oneOf":[{"type":"string"},{"type":"integer"}]}`,
+			want:   `{"anyOf":[{"type":"string"},{"type":"integer"}]}`,
+		},
 		"a union that answers would not tell apart": {
 			source: `{"anyOf":[{"type":"string"},{"type":"object"}]}`,
 			want:   `{"type":"string","description":"A JSON value, written as JSON text."}`,
 		},
-		"a union of one and null": {source: `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, want: `{"type":["integer","null"]}`},
+		"a union of one and null": {
+			source: `{"anyOf":[{"type":"integer"},{"type":"null"}]}`,
+			want:   `{"type":["integer","null"]}`,
+		},
 		"one of several members": {
 			source: `{"type":"object","properties":{"a":{"type":"null"}},"anyOf":[{"required":["a"]},{"required":["b","c"]}]}`,
 			want:   `{"type":"object","description":"At least one of these is given: a; b and c.","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}`,
@@ -194,7 +221,10 @@ func TestCompile_KeepsRecursionWhereTheVendorTakesIt(t *testing.T) {
 	}
 	_, problems := projection.Compile(json.RawMessage(source), projection.Anthropic)
 	require.Equal(t, []projection.Problem{{
-		Vendor: projection.Anthropic, Path: "/properties/parts/items", Rule: schema.RuleRecursiveRef, Message: "the reference leads back to itself; unroll the recursion",
+		Vendor:  projection.Anthropic,
+		Path:    "/properties/parts/items",
+		Rule:    schema.RuleRecursiveRef,
+		Message: "the reference leads back to itself; unroll the recursion",
 	}}, problems)
 }
 
@@ -212,25 +242,89 @@ func TestCompile_NamesWhatCannotBeSaid(t *testing.T) {
 		source, path, rule, message string
 		only                        projection.Vendor // the others take it
 	}{
-		"not a schema":         {source: `{"type":7}`, path: "/type", rule: schema.RuleNotSchema, message: "not a JSON Schema"},
-		"not JSON":             {source: `{`, rule: schema.RuleNotSchema, message: "want"},
-		"not":                  {source: in(`{"not":{}}`), path: "/properties/m/not", rule: schema.RuleForbiddenKeyword, message: "list what is allowed"},
-		"if":                   {source: `{"type":"object","if":{}}`, path: "/if", rule: schema.RuleForbiddenKeyword, message: "one branch per case"},
-		"a dynamic reference":  {source: `{"$dynamicAnchor":"a","$dynamicRef":"#a"}`, path: "/$dynamicRef", rule: projection.RuleReference, message: "use $ref"},
-		"the dialect":          {source: in(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`), path: "/properties/m/$ref", rule: projection.RuleReference, message: "#/$defs/name"},
-		"references in a ring": {source: `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, path: "/$defs/a", rule: projection.RuleReference, message: "circle"},
-		"a union of itself":    {source: `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/a"}]}}}`, path: "/$defs/a", rule: projection.RuleReference, message: "branch of itself"},
-		"no discriminator":     {source: in(`{"anyOf":[` + object + `,` + object + `]}`), path: "/properties/m", rule: schema.RuleVariantDiscriminator, message: "another in each branch"},
+		"not a schema": {
+			source:  `{"type":7}`,
+			path:    "/type",
+			rule:    schema.RuleNotSchema,
+			message: "not a JSON Schema",
+		},
+		"not JSON": {source: `{`, rule: schema.RuleNotSchema, message: "want"},
+		"not": {
+			source:  in(`{"not":{}}`),
+			path:    "/properties/m/not",
+			rule:    schema.RuleForbiddenKeyword,
+			message: "list what is allowed",
+		},
+		"if": {
+			source:  `{"type":"object","if":{}}`,
+			path:    "/if",
+			rule:    schema.RuleForbiddenKeyword,
+			message: "one branch per case",
+		},
+		"a dynamic reference": {
+			source:  `{"$dynamicAnchor":"a","$dynamicRef":"#a"}`,
+			path:    "/$dynamicRef",
+			rule:    projection.RuleReference,
+			message: "use $ref",
+		},
+		"the dialect": {
+			source:  in(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`),
+			path:    "/properties/m/$ref",
+			rule:    projection.RuleReference,
+			message: "#/$defs/name",
+		},
+		"references in a ring": {
+			source:  `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`,
+			path:    "/$defs/a",
+			rule:    projection.RuleReference,
+			message: "circle",
+		},
+		"a union of itself": {
+			source:  `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/a"}]}}}`,
+			path:    "/$defs/a",
+			rule:    projection.RuleReference,
+			message: "branch of itself",
+		},
+		"no discriminator": {
+			source:  in(`{"anyOf":[` + object + `,` + object + `]}`),
+			path:    "/properties/m",
+			rule:    schema.RuleVariantDiscriminator,
+			message: "another in each branch",
+		},
 		"one tag twice": {
 			source: in(`{"anyOf":[{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},{"type":"object","properties":{"k":{"const":"a"},"l":{}},"required":["k"]}]}`),
 			path:   "/properties/m", rule: schema.RuleVariantDiscriminator, message: "another in each branch",
 		},
-		"nothing fits":                {source: in(`false`), rule: projection.RuleNothingFits, message: "allow one"},
-		"types that exclude":          {source: in(`{"allOf":[{"type":"string"},{"type":"integer"}]}`), rule: projection.RuleNothingFits, message: "allow one"},
-		"unions that hold together":   {source: in(`{"anyOf":[{"type":"string"}],"allOf":[{"anyOf":[{"type":"integer"}]}]}`), path: "/properties/m", rule: projection.RuleAllOf, message: "write them as one"},
-		"patterns in a part of allOf": {source: `{"allOf":[` + object + `,{"patternProperties":{"x":true}}]}`, rule: projection.RuleAllOf, message: "write the object out"},
-		"too deep":                    {source: nested(6), path: strings.Repeat("/properties/p", 6), rule: schema.RuleMaxNestingDepth, message: "flatten", only: projection.OpenAI},
-		"too many properties":         {source: `{"type":"object","properties":{` + strings.Join(many, ",") + `}}`, rule: schema.RuleMaxProperties, message: "at most 100", only: projection.OpenAI},
+		"nothing fits": {source: in(`false`), rule: projection.RuleNothingFits, message: "allow one"},
+		"types that exclude": {
+			source:  in(`{"allOf":[{"type":"string"},{"type":"integer"}]}`),
+			rule:    projection.RuleNothingFits,
+			message: "allow one",
+		},
+		"unions that hold together": {
+			source:  in(`{"anyOf":[{"type":"string"}],"allOf":[{"anyOf":[{"type":"integer"}]}]}`),
+			path:    "/properties/m",
+			rule:    projection.RuleAllOf,
+			message: "write them as one",
+		},
+		"patterns in a part of allOf": {
+			source:  `{"allOf":[` + object + `,{"patternProperties":{"x":true}}]}`,
+			rule:    projection.RuleAllOf,
+			message: "write the object out",
+		},
+		"too deep": {
+			source:  nested(6),
+			path:    strings.Repeat("/properties/p", 6),
+			rule:    schema.RuleMaxNestingDepth,
+			message: "flatten",
+			only:    projection.OpenAI,
+		},
+		"too many properties": {
+			source:  `{"type":"object","properties":{` + strings.Join(many, ",") + `}}`,
+			rule:    schema.RuleMaxProperties,
+			message: "at most 100",
+			only:    projection.OpenAI,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,21 +22,40 @@ func TestRestore_UndoesTheProjectionAndLeavesAllElse(t *testing.T) {
 	t.Parallel()
 	p := project(t, ticket, projection.OpenAI)
 	for name, tc := range map[string]struct{ answer, want string }{
-		"nothing to do":                     {`{"title":"a","state":{"kind":"open"}}`, ``},
-		"spaces and escapes stay":           {"{ \"title\" : \"\\u00fc\\/\" ,\n \"state\":{\"kind\":\"open\"} }", ``},
-		"first member goes":                 {`{ "reasoning":null , "title":"a","state":{"kind":"open"}}`, `{ "title":"a","state":{"kind":"open"}}`},
-		"last member goes":                  {`{"title":"a","state":{"kind":"open"} , "context":null }`, `{"title":"a","state":{"kind":"open"} }`},
-		"members between go":                {`{"title":"a", "labels":null, "context":null, "state":{"kind":"open"}}`, `{"title":"a", "state":{"kind":"open"}}`},
-		"first and between":                 {`{"reasoning":null,"title":"a","labels":null,"state":{"kind":"open"},"context":null}`, `{"title":"a","state":{"kind":"open"}}`},
-		"all go":                            {`{"reasoning":null, "labels":null}`, `{}`},
-		"null that is taken stays":          {`{"due":null,"title":"a","state":{"kind":"open"}}`, ``},
-		"of the branch with the tag":        {`{"state":{"note":null,"kind":"open"}}`, `{"state":{"kind":"open"}}`},
-		"of the other branch":               {`{"state":{"note":null,"kind":"shut","why":null}}`, `{"state":{"note":null,"kind":"shut"}}`},
-		"a tag nobody has":                  {`{"state":{"note":null,"kind":"ajar"}}`, ``},
-		"no tag":                            {`{"state":{"note":null}}`, ``},
-		"an escaped name":                   {`{"\u0072easoning":null,"title":"a"}`, `{"title":"a"}`},
-		"text":                              {`{"context":" {\"a\":[1.50,\"x\\\"\"]} ","reasoning":null}`, `{"context":{"a":[1.50,"x\""]}}`},
-		"entries":                           {`{"labels":[{"key":"a\"","value":{"n":null}}, {"value":{"n":12345678901234567890},"key":"b"}]}`, `{"labels":{"a\"":{},"b":{"n":12345678901234567890}}}`},
+		"nothing to do":           {`{"title":"a","state":{"kind":"open"}}`, ``},
+		"spaces and escapes stay": {"{ \"title\" : \"\\u00fc\\/\" ,\n \"state\":{\"kind\":\"open\"} }", ``},
+		"first member goes": {
+			`{ "reasoning":null , "title":"a","state":{"kind":"open"}}`,
+			`{ "title":"a","state":{"kind":"open"}}`,
+		},
+		"last member goes": {
+			`{"title":"a","state":{"kind":"open"} , "context":null }`,
+			`{"title":"a","state":{"kind":"open"} }`,
+		},
+		"members between go": {
+			`{"title":"a", "labels":null, "context":null, "state":{"kind":"open"}}`,
+			`{"title":"a", "state":{"kind":"open"}}`,
+		},
+		"first and between": {
+			`{"reasoning":null,"title":"a","labels":null,"state":{"kind":"open"},"context":null}`,
+			`{"title":"a","state":{"kind":"open"}}`,
+		},
+		"all go":                     {`{"reasoning":null, "labels":null}`, `{}`},
+		"null that is taken stays":   {`{"due":null,"title":"a","state":{"kind":"open"}}`, ``},
+		"of the branch with the tag": {`{"state":{"note":null,"kind":"open"}}`, `{"state":{"kind":"open"}}`},
+		"of the other branch": {
+			`{"state":{"note":null,"kind":"shut","why":null}}`, `{"state":{"note":null,"kind":"shut"}}`,
+		},
+		"a tag nobody has": {`{"state":{"note":null,"kind":"ajar"}}`, ``},
+		"no tag":           {`{"state":{"note":null}}`, ``},
+		"an escaped name":  {`{"\u0072easoning":null,"title":"a"}`, `{"title":"a"}`},
+		"text": {
+			`{"context":" {\"a\":[1.50,\"x\\\"\"]} ","reasoning":null}`, `{"context":{"a":[1.50,"x\""]}}`,
+		},
+		"entries": {
+			`{"labels":[{"key":"a\"","value":{"n":null}}, {"value":{"n":12345678901234567890},"key":"b"}]}`,
+			`{"labels":{"a\"":{},"b":{"n":12345678901234567890}}}`,
+		},
 		"no entries":                        {`{"labels":[]}`, `{"labels":{}}`},
 		"an object where text was promised": {`{"context":{"a":1},"labels":{"x":{}}}`, ``},
 		"another type":                      {`[1,null]`, ``},
@@ -65,14 +84,25 @@ func TestRestore_SaysWhatIsWrongWithAnAnswer(t *testing.T) {
 		p                    *projection.Projection
 		answer, path, reason string
 	}{
-		"no JSON":                {p, `{"title":`, "/title", "want a JSON value"},
-		"a name twice":           {p, `{"title":"a","title":"b"}`, "/title", "two members"},
-		"too deep":               {p, strings.Repeat("[", 128) + strings.Repeat("]", 128), strings.Repeat("/0", 127), "too deep"},
-		"text that is no JSON":   {p, `{"context":"secret words"}`, "/context", "want JSON written as text"},
-		"a name twice in text":   {p, `{"context":"{\"a\":1,\"a\":2}"}`, "/context", "two members"},
-		"text too deep":          {p, `{"context":"{\"a\":` + strings.Repeat("[", 126) + strings.Repeat("]", 126) + `}"}`, "/context", "too deep"},
-		"text of another kind":   {p, `{"context":"[]"}`, "/context", "another kind"},
-		"a key twice":            {p, `{"labels":[{"key":"a","value":{}},{"key":"\u0061","value":{}}]}`, "/labels/1", "each key once"},
+		"no JSON":      {p, `{"title":`, "/title", "want a JSON value"},
+		"a name twice": {p, `{"title":"a","title":"b"}`, "/title", "two members"},
+		"too deep": {
+			p,
+			strings.Repeat("[", 128) + strings.Repeat("]", 128),
+			strings.Repeat("/0", 127), "too deep",
+		},
+		"text that is no JSON": {p, `{"context":"secret words"}`, "/context", "want JSON written as text"},
+		"a name twice in text": {p, `{"context":"{\"a\":1,\"a\":2}"}`, "/context", "two members"},
+		"text too deep": {
+			p,
+			`{"context":"{\"a\":` + strings.Repeat("[", 126) + strings.Repeat("]", 126) + `}"}`,
+			"/context", "too deep",
+		},
+		"text of another kind": {p, `{"context":"[]"}`, "/context", "another kind"},
+		"a key twice": {
+			p, `{"labels":[{"key":"a","value":{}},{"key":"\u0061","value":{}}]}`, "/labels/1",
+			"each key once",
+		},
 		"an entry without key":   {p, `{"labels":[{"value":{}}]}`, "/labels/0", `"key"`},
 		"an entry with more":     {p, `{"labels":[{"key":"a","value":{},"x":1}]}`, "/labels/0", `"key"`},
 		"an entry that is none":  {p, `{"labels":[1]}`, "/labels/0", `"key"`},
@@ -126,7 +156,12 @@ func TestLift_SaysWhatItHasNoWordsFor(t *testing.T) {
 	t.Parallel()
 	p := project(t, `{"type":"object","properties":{"a":{"type":"string"},"l":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"object","properties":{"x":{"type":"null"}}}]}}},"required":["a"]}`, projection.OpenAI)
 	for instance, path := range map[string]string{
-		`{"a":"x","b":1}`: "/b", `{}`: "/a", `{"a":1}`: "/a", `[]`: "", `{"a":"x","l":["a",true]}`: "/l/1", `{"a":"x","a":"y"}`: "/a",
+		`{"a":"x","b":1}`:                  "/b",
+		`{}`:                               "/a",
+		`{"a":1}`:                          "/a",
+		`[]`:                               "",
+		`{"a":"x","l":["a",true]}`:         "/l/1",
+		`{"a":"x","a":"y"}`:                "/a",
 		`{"a":"x","l":[{"x":null,"y":1}]}`: "/l/0/y",
 	} {
 		_, err := p.Lift(json.RawMessage(instance))

@@ -35,7 +35,10 @@ type Dialect struct {
 }
 
 // common are the keywords that every vendor supports.
-var common = []string{"$defs", "$ref", "additionalProperties", "anyOf", "description", "enum", "items", "properties", "required", "type"}
+var common = []string{
+	"$defs", "$ref", "additionalProperties", "anyOf", "description", "enum", "items", "properties",
+	"required", "type",
+}
 
 var dialects = []Dialect{
 	{Vendor: OpenAI, Mode: "strict", Keywords: common, Recursion: true, MaxDepth: 5, MaxProperties: 100},

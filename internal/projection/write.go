@@ -147,7 +147,11 @@ func (w *writer) entries(n *node, at string, optional bool) {
 	w.types("array", n.nullable || optional)
 	w.about(n)
 	w.raw(`,"items":`)
-	w.node(&node{at: n.at, shape: shapeObject, members: []member{{entryKey, n.key, true}, {entryValue, n.item, true}}}, at+"/items", false, nil)
+	w.node(&node{
+		at:      n.at,
+		shape:   shapeObject,
+		members: []member{{entryKey, n.key, true}, {entryValue, n.item, true}},
+	}, at+"/items", false, nil)
 }
 
 func (w *writer) object(n *node, at string, optional bool) {

@@ -28,7 +28,8 @@ const maxBytes = 8 << 20
 
 // content lists the members of the request that affect the answer.
 var content = []string{
-	"messages", "tools", "temperature", "topP", "topK", "responseFormat", "maxOutputTokens", "stop", "seed", "safetySettings",
+	"messages", "tools", "temperature", "topP", "topK", "responseFormat", "maxOutputTokens", "stop",
+	"seed", "safetySettings",
 }
 
 // incidental lists the members that do not affect the answer.
@@ -59,7 +60,9 @@ func Canonical(doc []byte) ([]byte, error) {
 		return nil, err
 	}
 	for name := range top {
-		if !slices.Contains([]string{"recipe", "provider", "model", "request", "providerOptions"}, name) && !slices.Contains(incidental, name) {
+		if !slices.Contains([]string{
+			"recipe", "provider", "model", "request", "providerOptions",
+		}, name) && !slices.Contains(incidental, name) {
 			return nil, fmt.Errorf("/%s: unknown member; known are provider, model, request, providerOptions", name)
 		}
 	}
@@ -78,7 +81,12 @@ func Canonical(doc []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := object{"recipe": strictjson.Render(Recipe), "provider": strictjson.Render(provider), "model": top["model"], "request": strictjson.Render(request)}
+	out := object{
+		"recipe":   strictjson.Render(Recipe),
+		"provider": strictjson.Render(provider),
+		"model":    top["model"],
+		"request":  strictjson.Render(request),
+	}
 	if len(options) > 0 {
 		out["providerOptions"] = strictjson.Render(options)
 	}

@@ -64,16 +64,21 @@ func TestOf_DependsOnContentOnly(t *testing.T) {
 	t.Parallel()
 	with := func(member string) string { return strings.Replace(plain, `"messages"`, member+`,"messages"`, 1) }
 	for _, same := range []string{
-		with(`"stream":true`), with(`"metadata":{"a":1}`), with(`"user":"u"`), with(`"timeoutMs":5`), with(`"traceId":"t"`),
-		with(`"temperature":null`), strings.Replace(plain, `"p"`, `"P"`, 1), strings.Replace(plain, `{"provider"`, `{"tenantId":"a","runId":"r","provider"`, 1),
+		with(`"stream":true`), with(`"metadata":{"a":1}`), with(`"user":"u"`), with(`"timeoutMs":5`),
+		with(`"traceId":"t"`),
+		with(`"temperature":null`), strings.Replace(plain, `"p"`, `"P"`, 1),
+		strings.Replace(plain, `{"provider"`, `{"tenantId":"a","runId":"r","provider"`, 1),
 	} {
 		require.Equal(t, key(t, plain), key(t, same), same)
 	}
 	seen := map[string]string{key(t, plain): plain}
 	for _, other := range []string{
-		with(`"maxOutputTokens":1`), with(`"stop":["x"]`), with(`"seed":0`), with(`"temperature":0`), with(`"topP":1`), with(`"topK":1`),
-		with(`"safetySettings":[]`), with(`"tools":[]`), with(`"responseFormat":{"type":"text"}`), with(`"other":1`),
-		strings.Replace(plain, `"m"`, `"M"`, 1), strings.Replace(plain, `"hi"`, `"e\u0301"`, 1), strings.Replace(plain, `"hi"`, `"\u00e9"`, 1),
+		with(`"maxOutputTokens":1`), with(`"stop":["x"]`), with(`"seed":0`), with(`"temperature":0`),
+		with(`"topP":1`), with(`"topK":1`),
+		with(`"safetySettings":[]`), with(`"tools":[]`), with(`"responseFormat":{"type":"text"}`),
+		with(`"other":1`),
+		strings.Replace(plain, `"m"`, `"M"`, 1), strings.Replace(plain, `"hi"`, `"e\u0301"`, 1),
+		strings.Replace(plain, `"hi"`, `"\u00e9"`, 1),
 	} {
 		k := key(t, other)
 		require.Empty(t, seen[k], other)

@@ -177,7 +177,10 @@ func TestServer_RepeatsNoNameOfAMethodItDoesNotServe(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = bare.Close() }()
 	for method, wellFormed := range map[string]bool{
-		"/waybill.redactor.v1.Redactor/hunter2": true, "/hunter2/Redact": true, "/hunter2/hunter2/hunter2": true, "/hunter2": false,
+		"/waybill.redactor.v1.Redactor/hunter2": true,
+		"/hunter2/Redact":                       true,
+		"/hunter2/hunter2/hunter2":              true,
+		"/hunter2":                              false,
 	} {
 		err := conn.Invoke(t.Context(), method, &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{})
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), method)

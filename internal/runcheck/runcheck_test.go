@@ -101,11 +101,26 @@ func TestCheck_NamesTheRuleAndTheEvent(t *testing.T) {
 			},
 			[]found{{runcheck.End, 12}},
 		},
-		"another run's":  {func(e []wire.Event) []wire.Event { e[4].RunID = "run_2"; return e }, []found{{runcheck.Document, 4}}},
-		"an id twice":    {func(e []wire.Event) []wire.Event { e[4].EventID = e[3].EventID; return e }, []found{{runcheck.Document, 4}}},
-		"no payload":     {func(e []wire.Event) []wire.Event { e[10].Payload = json.RawMessage(`null`); return e }, []found{{runcheck.Document, 10}}},
-		"no time":        {func(e []wire.Event) []wire.Event { e[10].Timestamp = "soon"; return e }, []found{{runcheck.Document, 10}}},
-		"a second pause": {func(e []wire.Event) []wire.Event { e[10].Type = wire.EventRunPaused; return e }, []found{{runcheck.RunStatus, 10}, {runcheck.RunStatus, 11}}},
+		"another run's": {
+			func(e []wire.Event) []wire.Event { e[4].RunID = "run_2"; return e },
+			[]found{{runcheck.Document, 4}},
+		},
+		"an id twice": {
+			func(e []wire.Event) []wire.Event { e[4].EventID = e[3].EventID; return e },
+			[]found{{runcheck.Document, 4}},
+		},
+		"no payload": {
+			func(e []wire.Event) []wire.Event { e[10].Payload = json.RawMessage(`null`); return e },
+			[]found{{runcheck.Document, 10}},
+		},
+		"no time": {
+			func(e []wire.Event) []wire.Event { e[10].Timestamp = "soon"; return e },
+			[]found{{runcheck.Document, 10}},
+		},
+		"a second pause": {
+			func(e []wire.Event) []wire.Event { e[10].Type = wire.EventRunPaused; return e },
+			[]found{{runcheck.RunStatus, 10}, {runcheck.RunStatus, 11}},
+		},
 		"a node that ends twice": {
 			func(e []wire.Event) []wire.Event { e[7] = e[8]; e[7].Sequence, e[7].EventID = 7, "x"; return e },
 			[]found{{runcheck.NodeStatus, 8}},
@@ -122,8 +137,14 @@ func TestCheck_NamesTheRuleAndTheEvent(t *testing.T) {
 			func(e []wire.Event) []wire.Event { e[7] = e[6]; e[7].Sequence, e[7].EventID = 7, "x"; return e },
 			[]found{{runcheck.Envelope, 7}},
 		},
-		"a cause that comes later": {func(e []wire.Event) []wire.Event { e[4].CausationID = e[8].EventID; return e }, []found{{runcheck.Cause, 4}}},
-		"its own cause":            {func(e []wire.Event) []wire.Event { e[4].CausationID = e[4].EventID; return e }, []found{{runcheck.Cause, 4}}},
+		"a cause that comes later": {
+			func(e []wire.Event) []wire.Event { e[4].CausationID = e[8].EventID; return e },
+			[]found{{runcheck.Cause, 4}},
+		},
+		"its own cause": {
+			func(e []wire.Event) []wire.Event { e[4].CausationID = e[4].EventID; return e },
+			[]found{{runcheck.Cause, 4}},
+		},
 		"a cause that came before": {func(e []wire.Event) []wire.Event { e[4].CausationID = e[1].EventID; return e }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,15 +169,21 @@ func TestAgainst_NamesDifferingMembers(t *testing.T) {
 		change func(*runstate.Snapshot)
 		want   string
 	}{
-		"status":     {func(s *runstate.Snapshot) { s.Status = wire.StatusFailed }, "status: "},
-		"started":    {func(s *runstate.Snapshot) { s.StartedAt = "" }, "startedAt: "},
-		"outputs":    {func(s *runstate.Snapshot) { s.Outputs = json.RawMessage(`{"o":2}`) }, "outputs: "},
-		"variable":   {func(s *runstate.Snapshot) { delete(s.Variables, "v") }, "variables.v: "},
-		"node":       {func(s *runstate.Snapshot) { delete(s.NodeStates, "a") }, "nodeStates.a: "},
-		"added node": {func(s *runstate.Snapshot) { s.NodeStates["b"] = runstate.NodeState{Status: "running"} }, "nodeStates.b: "},
-		"attempts":   {func(s *runstate.Snapshot) { n := s.NodeStates["a"]; n.Attempts = 7; s.NodeStates["a"] = n }, "nodeStates.a.attempts: "},
-		"error":      {func(s *runstate.Snapshot) { s.Error = &runstate.SnapshotError{Code: "x"} }, "error: "},
-		"run":        {func(s *runstate.Snapshot) { s.RunID = "run_2" }, "it belongs to run run_2"},
+		"status":   {func(s *runstate.Snapshot) { s.Status = wire.StatusFailed }, "status: "},
+		"started":  {func(s *runstate.Snapshot) { s.StartedAt = "" }, "startedAt: "},
+		"outputs":  {func(s *runstate.Snapshot) { s.Outputs = json.RawMessage(`{"o":2}`) }, "outputs: "},
+		"variable": {func(s *runstate.Snapshot) { delete(s.Variables, "v") }, "variables.v: "},
+		"node":     {func(s *runstate.Snapshot) { delete(s.NodeStates, "a") }, "nodeStates.a: "},
+		"added node": {
+			func(s *runstate.Snapshot) { s.NodeStates["b"] = runstate.NodeState{Status: "running"} },
+			"nodeStates.b: ",
+		},
+		"attempts": {
+			func(s *runstate.Snapshot) { n := s.NodeStates["a"]; n.Attempts = 7; s.NodeStates["a"] = n },
+			"nodeStates.a.attempts: ",
+		},
+		"error": {func(s *runstate.Snapshot) { s.Error = &runstate.SnapshotError{Code: "x"} }, "error: "},
+		"run":   {func(s *runstate.Snapshot) { s.RunID = "run_2" }, "it belongs to run run_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,10 @@ func (c *Check) Against(s *runstate.Snapshot) {
 		return
 	}
 	if s.Status.Terminal() && c.ended == nil && !c.broken {
-		c.findings = append(c.findings, Finding{Rule: End, Message: fmt.Sprintf("the snapshot has status %s, but no event ended the run", s.Status)})
+		c.findings = append(c.findings, Finding{
+			Rule:    End,
+			Message: fmt.Sprintf("the snapshot has status %s, but no event ended the run", s.Status),
+		})
 	}
 	if c.skipped[Snapshot] != "" {
 		return

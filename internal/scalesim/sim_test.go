@@ -90,7 +90,12 @@ func TestSimulate_IsTheSameEachTime(t *testing.T) {
 // By Little's law as many are handed out as come while one is held.
 func TestSimulate_HoldsAsManyAsComeMeanwhile(t *testing.T) {
 	t.Parallel()
-	out := scalesim.Simulate(measured(t), small(), scalesim.Plan{Shape: question, Installations: 1, Placement: scalesim.BySize, HandedOut: scalesim.Default})
+	out := scalesim.Simulate(measured(t), small(), scalesim.Plan{
+		Shape:         question,
+		Installations: 1,
+		Placement:     scalesim.BySize,
+		HandedOut:     scalesim.Default,
+	})
 	const held = 0.5*1 + 0.25*2 + 0.15*4 + 0.07*8 + 0.03*20
 	require.InEpsilon(t, 100*held, float64(out.Busiest.HandedOut), 0.35, "the most in a second is more than the mean")
 	require.Zero(t, out.Max)
@@ -100,13 +105,23 @@ func TestSimulate_HoldsAsManyAsComeMeanwhile(t *testing.T) {
 func TestSimulate_KeepsTheLimits(t *testing.T) {
 	t.Parallel()
 	m := measured(t)
-	full := scalesim.Simulate(m, small(), scalesim.Plan{Shape: question, Installations: 1, Placement: scalesim.BySize, HandedOut: 150})
+	full := scalesim.Simulate(m, small(), scalesim.Plan{
+		Shape:         question,
+		Installations: 1,
+		Placement:     scalesim.BySize,
+		HandedOut:     150,
+	})
 	require.Equal(t, 150, full.Busiest.HandedOut)
 	require.Positive(t, full.Left, "more come than are handed out")
 	require.Greater(t, full.P99, 600, "and wait ever longer")
 
 	m.AppendsPerSec = 250
-	slow := scalesim.Simulate(m, small(), scalesim.Plan{Shape: question, Installations: 1, Placement: scalesim.BySize, HandedOut: scalesim.Default})
+	slow := scalesim.Simulate(m, small(), scalesim.Plan{
+		Shape:         question,
+		Installations: 1,
+		Placement:     scalesim.BySize,
+		HandedOut:     scalesim.Default,
+	})
 	require.LessOrEqual(t, float64(slow.Busiest.Frames), m.FramesPerSec(small()))
 	require.Positive(t, slow.Left, "the log takes 175 frames of 300 a second")
 }
@@ -114,7 +129,12 @@ func TestSimulate_KeepsTheLimits(t *testing.T) {
 func TestSimulate_ATableOfTenantsLoadsInstallationsMoreEvenlyThanAHash(t *testing.T) {
 	t.Parallel()
 	at := func(by scalesim.Placement) int {
-		return scalesim.Simulate(measured(t), small(), scalesim.Plan{Shape: question, Installations: 8, Placement: by, HandedOut: scalesim.Default}).Busiest.HandedOut
+		return scalesim.Simulate(measured(t), small(), scalesim.Plan{
+			Shape:         question,
+			Installations: 8,
+			Placement:     by,
+			HandedOut:     scalesim.Default,
+		}).Busiest.HandedOut
 	}
 	require.Less(t, at(scalesim.BySize), at(scalesim.ByHash))
 }

@@ -43,10 +43,22 @@ func TestOpen_AcceptsOneEncodingOfEachToken(t *testing.T) {
 	good := keys.Sign([]byte("payload"))
 	head, tail, _ := strings.Cut(good, ".")
 	for name, bad := range map[string]string{
-		"empty": "", "a dot": ".", "no hash": head, "no payload": "." + tail, "a padded payload": head + "=." + tail, "a padded hash": good + "=",
-		"a longer hash": good + "A", "a shorter hash": good[:len(good)-1], "spaces": " " + good, "a line end": good + "\n", "a line end within": head + ".\n" + tail,
-		"a third part": good + "." + tail, "huge": strings.Repeat("A", signed.MaxLen) + "." + tail, "parts swapped": tail + "." + head,
-		"no base64": "%%%." + tail, "another alphabet": strings.NewReplacer("-", "+", "_", "/").Replace(head) + "+." + tail,
+		"empty":             "",
+		"a dot":             ".",
+		"no hash":           head,
+		"no payload":        "." + tail,
+		"a padded payload":  head + "=." + tail,
+		"a padded hash":     good + "=",
+		"a longer hash":     good + "A",
+		"a shorter hash":    good[:len(good)-1],
+		"spaces":            " " + good,
+		"a line end":        good + "\n",
+		"a line end within": head + ".\n" + tail,
+		"a third part":      good + "." + tail,
+		"huge":              strings.Repeat("A", signed.MaxLen) + "." + tail,
+		"parts swapped":     tail + "." + head,
+		"no base64":         "%%%." + tail,
+		"another alphabet":  strings.NewReplacer("-", "+", "_", "/").Replace(head) + "+." + tail,
 	} {
 		_, _, ok := keys.Open(bad)
 		require.False(t, ok, name)

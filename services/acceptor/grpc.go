@@ -180,9 +180,12 @@ func acceptResponse(res *accept.Result) *acceptorv1.AcceptResponse {
 // logAccept writes one line per accept, without anything of the payload.
 func (s *Service) logAccept(ctx context.Context, run subject.Run, res *accept.Result, took time.Duration) {
 	attrs := []slog.Attr{
-		slog.String("tenant", run.Tenant), slog.String("run_id", run.RunID), slog.String("node_id", res.Attributes.NodeID),
-		slog.String("envelope_type", res.Attributes.Kind), slog.String("correlation_id", res.Attributes.CorrelationID),
-		slog.String("outcome", string(res.Attributes.Outcome)), slog.Bool("recalled", res.Recalled), slog.Duration("took", took),
+		slog.String("tenant", run.Tenant), slog.String("run_id", run.RunID),
+		slog.String("node_id", res.Attributes.NodeID),
+		slog.String("envelope_type", res.Attributes.Kind),
+		slog.String("correlation_id", res.Attributes.CorrelationID),
+		slog.String("outcome", string(res.Attributes.Outcome)), slog.Bool("recalled", res.Recalled),
+		slog.Duration("took", took),
 	}
 	if res.Attributes.Drift {
 		attrs = append(attrs, slog.Bool("envelope_schema_version_drift", true))

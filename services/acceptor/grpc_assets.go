@@ -52,7 +52,10 @@ func (h handler) PutAsset(ctx context.Context, req *acceptorv1.PutAssetRequest) 
 	if err := h.checkNoSecret(ctx, req); err != nil {
 		return nil, err
 	}
-	token, err := h.s.assets.SaveUnbound(ctx, req.GetTenant(), accept.Asset{Data: req.GetData(), MimeType: req.GetMimeType()},
+	token, err := h.s.assets.SaveUnbound(ctx, req.GetTenant(), accept.Asset{
+		Data:     req.GetData(),
+		MimeType: req.GetMimeType(),
+	},
 		time.Duration(req.GetTtlSeconds())*time.Second)
 	if err != nil {
 		return nil, err

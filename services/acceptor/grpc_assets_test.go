@@ -37,7 +37,13 @@ func keeperWith(t *testing.T, seams bool, now *time.Time, r *redactor) (c accept
 	cfg := acceptor.DefaultConfig()
 	cfg.TestSeams, cfg.MaxMediaBytes = seams, 64
 	redaction, stop := serve(t, func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, r) })
-	s, err := acceptor.New(cfg, acceptor.Deps{Log: memory.New(), Redactor: redactorv1.NewRedactorClient(redaction), Assets: vault, Seam: kvmemory.New(), Clock: clock})
+	s, err := acceptor.New(cfg, acceptor.Deps{
+		Log:      memory.New(),
+		Redactor: redactorv1.NewRedactorClient(redaction),
+		Assets:   vault,
+		Seam:     kvmemory.New(),
+		Clock:    clock,
+	})
 	require.NoError(t, err)
 	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
 	return acceptorv1.NewAcceptorClient(conn), stop
@@ -50,7 +56,12 @@ func TestGetAsset_FindsByItsOwnTokenOnly(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	c := keeper(t, true, &now)
 	put := func(tenant, data string, ttl int64) string {
-		res, err := c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: tenant, Data: []byte(data), MimeType: "text/plain", TtlSeconds: ttl})
+		res, err := c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{
+			Tenant:     tenant,
+			Data:       []byte(data),
+			MimeType:   "text/plain",
+			TtlSeconds: ttl,
+		})
 		require.NoError(t, err)
 		return res.GetToken()
 	}
@@ -69,8 +80,15 @@ func TestGetAsset_FindsByItsOwnTokenOnly(t *testing.T) {
 	require.NoError(t, err)
 	moved := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(raw), "acme", "beta", 1)))
 	for name, token := range map[string]string{
-		"expired": short, "another tenant's claim": moved + "." + mac, "two tokens in one": claim + "." + betaMAC, "the other way": betaClaim + "." + mac,
-		"unknown": "x.y", "empty": "", "unsigned": claim + ".", "a letter more": acme + "A", "in capitals": strings.ToUpper(acme),
+		"expired":                short,
+		"another tenant's claim": moved + "." + mac,
+		"two tokens in one":      claim + "." + betaMAC,
+		"the other way":          betaClaim + "." + mac,
+		"unknown":                "x.y",
+		"empty":                  "",
+		"unsigned":               claim + ".",
+		"a letter more":          acme + "A",
+		"in capitals":            strings.ToUpper(acme),
 	} {
 		_, err := c.GetAsset(t.Context(), &acceptorv1.GetAssetRequest{Token: token})
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), name)
@@ -102,7 +120,11 @@ func TestPutAsset_RefusesAssetsWithSecrets(t *testing.T) {
 		return err
 	}
 	require.NoError(t, put("\x89PNG\r\n\x1a\n\xff\xfe\x00", "image/png"), "what is no text is no secret")
-	for _, err := range []error{put("a "+canary, "text/plain"), put("\xff\xfe"+canary+"\xff", "image/png"), put("a", "text/plain; x="+canary)} {
+	for _, err := range []error{
+		put("a "+canary, "text/plain"),
+		put("\xff\xfe"+canary+"\xff", "image/png"),
+		put("a", "text/plain; x="+canary),
+	} {
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", err)
 		require.NotContains(t, err.Error(), canary)
 	}

@@ -91,7 +91,10 @@ func (h handler) OpenRun(ctx context.Context, req *acceptorv1.OpenRunRequest) (*
 		return nil, fault.New(fault.ValidationError, "traceparent: must have the form 00-<32 hex>-<16 hex>-<2 hex>, or be empty")
 	}
 	head, err := h.s.runs.Open(ctx, run, external.OpenOptions{
-		Boundary: boundary, Traceparent: req.GetTraceparent(), NoSecrets: req.GetNoSecrets(), NoTenantSecrets: req.GetNoTenantSecrets(),
+		Boundary:        boundary,
+		Traceparent:     req.GetTraceparent(),
+		NoSecrets:       req.GetNoSecrets(),
+		NoTenantSecrets: req.GetNoTenantSecrets(),
 	})
 	if err != nil {
 		return nil, err
@@ -106,7 +109,10 @@ func (h handler) CloseRun(ctx context.Context, req *acceptorv1.CloseRunRequest) 
 		return nil, err
 	}
 	head, err := h.s.runs.Close(ctx, run, external.CloseOptions{
-		Status: wire.Status(req.GetStatus()), Code: req.GetErrorCode(), Message: req.GetMessage(), Registrations: req.GetRegistrations(),
+		Status:        wire.Status(req.GetStatus()),
+		Code:          req.GetErrorCode(),
+		Message:       req.GetMessage(),
+		Registrations: req.GetRegistrations(),
 	})
 	if err != nil {
 		return nil, err

@@ -129,7 +129,11 @@ func TestCloseRun_ConcurrentCallsEndTheRunOnce(t *testing.T) {
 	h := start(t, nil)
 	for i := range 100 {
 		id := fmt.Sprint("theirs-", i)
-		_, err := h.log.Append(t.Context(), frame.NewOpen(subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: id}, fmt.Appendf(nil,
+		_, err := h.log.Append(t.Context(), frame.NewOpen(subject.Run{
+			Tenant:     "acme",
+			WorkflowID: "agent",
+			RunID:      id,
+		}, fmt.Appendf(nil,
 			`{"runId":%q,"workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`, id)), 0)
 		require.NoError(t, err)
 		errs := make([]error, 6)
@@ -166,15 +170,30 @@ func TestOpenRun_RefusesOtherRunsAndInvalidRequests(t *testing.T) {
 		req  *acceptorv1.OpenRunRequest
 		code fault.Code
 	}{
-		"a dispatcher's run":  {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "wf", RunId: "run-1"}}, fault.Conflict},
-		"another workflow":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}, NoSecrets: true}, fault.Conflict},
-		"another boundary":    {&acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true, TrustBoundary: "untrusted"}, fault.Conflict},
+		"a dispatcher's run": {
+			&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "wf", RunId: "run-1"}},
+			fault.Conflict,
+		},
+		"another workflow": {
+			&acceptorv1.OpenRunRequest{
+				Run:       &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"},
+				NoSecrets: true,
+			},
+			fault.Conflict,
+		},
+		"another boundary": {
+			&acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true, TrustBoundary: "untrusted"},
+			fault.Conflict,
+		},
 		"with secrets":        {&acceptorv1.OpenRunRequest{Run: externalRun}, fault.Conflict},
 		"with run secrets":    {&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true}, fault.Conflict},
 		"an unknown boundary": {&acceptorv1.OpenRunRequest{Run: externalRun, TrustBoundary: "maybe"}, fault.ValidationError},
 		"no run":              {&acceptorv1.OpenRunRequest{}, fault.ValidationError},
-		"an id with a dot":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "a", RunId: "a.b"}}, fault.ValidationError},
-		"a bad traceparent":   {&acceptorv1.OpenRunRequest{Run: externalRun, Traceparent: "00-x"}, fault.ValidationError},
+		"an id with a dot": {
+			&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "a", RunId: "a.b"}},
+			fault.ValidationError,
+		},
+		"a bad traceparent": {&acceptorv1.OpenRunRequest{Run: externalRun, Traceparent: "00-x"}, fault.ValidationError},
 	} {
 		_, err := h.OpenRun(t.Context(), tc.req)
 		require.Equal(t, tc.code, fault.CodeOf(err), name)
@@ -183,7 +202,11 @@ func TestOpenRun_RefusesOtherRunsAndInvalidRequests(t *testing.T) {
 		Scope: &redactorv1.Scope{RunId: canary}, Secrets: []*redactorv1.Secret{{Id: "k", Value: canary}},
 	})
 	require.NoError(t, err)
-	_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: canary}})
+	_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{
+		Tenant:     "acme",
+		WorkflowId: "agent",
+		RunId:      canary,
+	}})
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err), "an id cannot be redacted")
 }
 
@@ -203,7 +226,9 @@ func TestAccept_WithoutAHeadUsesTheLatest(t *testing.T) {
 	})
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
 	_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{
-		Run: &runlogv1.RunRef{Tenant: "other", WorkflowId: "agent", RunId: "theirs-1"}, NodeId: "ask", Envelope: numbered("c1"),
+		Run:      &runlogv1.RunRef{Tenant: "other", WorkflowId: "agent", RunId: "theirs-1"},
+		NodeId:   "ask",
+		Envelope: numbered("c1"),
 	})
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "other tenants do not see the run")
 }
@@ -221,7 +246,11 @@ func TestAccept_WithoutAHeadReturnsOneOutcomeToRacers(t *testing.T) {
 	for range racers {
 		wg.Go(func() {
 			for i := range ids {
-				res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: externalRun, NodeId: "ask", Envelope: numbered(fmt.Sprint("c", i))})
+				res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{
+					Run:      externalRun,
+					NodeId:   "ask",
+					Envelope: numbered(fmt.Sprint("c", i)),
+				})
 				if err != nil {
 					t.Error(err)
 					return
@@ -382,7 +411,11 @@ func TestAccept_RefusesASecretInTheNode(t *testing.T) {
 	h := start(t, nil)
 	h.open(t, externalRun, "")
 	h.register(t, externalRun.GetRunId(), "k", canary)
-	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: externalRun, NodeId: canary, Envelope: numbered("c1")})
+	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{
+		Run:      externalRun,
+		NodeId:   canary,
+		Envelope: numbered("c1"),
+	})
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetOutcome()), `"invalid_envelope_shape: an id holds a secret"`)
 	for _, f := range h.frames(t) {
@@ -392,7 +425,11 @@ func TestAccept_RefusesASecretInTheNode(t *testing.T) {
 
 func TestCloseRun_EndsTheRunOnce(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[string]wire.Status{"completed": wire.StatusCompleted, "failed": wire.StatusFailed, "cancelled": wire.StatusCancelled} {
+	for status, want := range map[string]wire.Status{
+		"completed": wire.StatusCompleted,
+		"failed":    wire.StatusFailed,
+		"cancelled": wire.StatusCancelled,
+	} {
 		h := start(t, nil)
 		h.open(t, externalRun, "")
 		recorded := h.anywhere(t, numbered("c1"))
@@ -432,9 +469,18 @@ func TestCloseRun_RefusesOtherRunsAndInvalidRequests(t *testing.T) {
 		req  *acceptorv1.CloseRunRequest
 		code fault.Code
 	}{
-		"an unknown run":           {&acceptorv1.CloseRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "ghost"}, Status: "completed"}, fault.RunNotFound},
-		"an unknown status":        {&acceptorv1.CloseRunRequest{Run: externalRun, Status: "done"}, fault.ValidationError},
-		"a failure without a code": {&acceptorv1.CloseRunRequest{Run: externalRun, Status: "failed", Message: "m"}, fault.ValidationError},
+		"an unknown run": {
+			&acceptorv1.CloseRunRequest{
+				Run:    &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "ghost"},
+				Status: "completed",
+			},
+			fault.RunNotFound,
+		},
+		"an unknown status": {&acceptorv1.CloseRunRequest{Run: externalRun, Status: "done"}, fault.ValidationError},
+		"a failure without a code": {
+			&acceptorv1.CloseRunRequest{Run: externalRun, Status: "failed", Message: "m"},
+			fault.ValidationError,
+		},
 	} {
 		_, err := h.CloseRun(t.Context(), tc.req)
 		require.Equal(t, tc.code, fault.CodeOf(err), name)

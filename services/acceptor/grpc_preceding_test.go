@@ -26,7 +26,9 @@ func TestPreceding_IsReturnedAsRecorded(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	req := h.request(t, good)
-	req.Preceding = []*acceptorv1.PrecedingEvent{preceding(wire.EventProviderUsage, usage), preceding(wire.EventEnvelopeRecovery, recovery)}
+	req.Preceding = []*acceptorv1.PrecedingEvent{
+		preceding(wire.EventProviderUsage, usage), preceding(wire.EventEnvelopeRecovery, recovery),
+	}
 	req.Preceding[1].ContentTrust = "untrusted"
 	res, err := h.Accept(t.Context(), req)
 	require.NoError(t, err)
@@ -72,22 +74,52 @@ func TestPreceding_RefusesAllOtherEvents(t *testing.T) {
 		change func(*acceptorv1.AcceptRequest)
 		says   string
 	}{
-		"no type":               {events: one("", usage), says: "preceding[0].type"},
-		"twice":                 {events: []*acceptorv1.PrecedingEvent{preceding(wire.EventProviderUsage, usage), preceding(wire.EventProviderUsage, usage)}, says: "preceding[1].type"},
-		"another node":          {events: one(wire.EventProviderUsage, strings.Replace(usage, `"ask"`, `"other"`, 1)), says: "nodeId"},
-		"no node":               {events: one(wire.EventProviderUsage, `{"provider":"p","model":"m"}`), says: "nodeId"},
-		"a further member":      {events: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"credentialRef":"secret:x",`, 1)), says: "credentialRef"},
+		"no type": {events: one("", usage), says: "preceding[0].type"},
+		"twice": {
+			events: []*acceptorv1.PrecedingEvent{
+				preceding(wire.EventProviderUsage, usage), preceding(wire.EventProviderUsage, usage),
+			},
+			says: "preceding[1].type",
+		},
+		"another node": {
+			events: one(wire.EventProviderUsage, strings.Replace(usage, `"ask"`, `"other"`, 1)),
+			says:   "nodeId",
+		},
+		"no node": {events: one(wire.EventProviderUsage, `{"provider":"p","model":"m"}`), says: "nodeId"},
+		"a further member": {
+			events: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"credentialRef":"secret:x",`, 1)),
+			says:   "credentialRef",
+		},
 		"a member of the other": {events: one(wire.EventEnvelopeRecovery, usage), says: "preceding[0].payload"},
-		"a text of the answer":  {events: one(wire.EventEnvelopeRecovery, strings.Replace(recovery, "{", `{"text":"hi",`, 1)), says: "text"},
-		"a number as text":      {events: one(wire.EventProviderUsage, strings.Replace(usage, `:1,`, `:"one",`, 1)), says: "inputTokens"},
-		"a member twice":        {events: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"model":"x",`, 1)), says: "model"},
-		"no object":             {events: one(wire.EventProviderUsage, `[]`), says: "preceding[0].payload"},
-		"null":                  {events: one(wire.EventProviderUsage, `null`), says: "preceding[0].payload"},
-		"nothing":               {events: one(wire.EventProviderUsage, ``), says: "preceding[0].payload"},
-		"nested":                {events: one(wire.EventProviderUsage, strings.Replace(usage, `"mini"`, `["mini"]`, 1)), says: "preceding[0].payload"},
-		"too much":              {events: one(wire.EventProviderUsage, strings.Replace(usage, "mini", strings.Repeat("m", 4096), 1)), says: "preceding[0].payload"},
-		"no trust":              {events: withTrust, says: "preceding[0].content_trust"},
-		"no head":               {events: one(wire.EventProviderUsage, usage), change: func(r *acceptorv1.AcceptRequest) { r.Head = nil }, says: "needs head"},
+		"a text of the answer": {
+			events: one(wire.EventEnvelopeRecovery, strings.Replace(recovery, "{", `{"text":"hi",`, 1)),
+			says:   "text",
+		},
+		"a number as text": {
+			events: one(wire.EventProviderUsage, strings.Replace(usage, `:1,`, `:"one",`, 1)),
+			says:   "inputTokens",
+		},
+		"a member twice": {
+			events: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"model":"x",`, 1)),
+			says:   "model",
+		},
+		"no object": {events: one(wire.EventProviderUsage, `[]`), says: "preceding[0].payload"},
+		"null":      {events: one(wire.EventProviderUsage, `null`), says: "preceding[0].payload"},
+		"nothing":   {events: one(wire.EventProviderUsage, ``), says: "preceding[0].payload"},
+		"nested": {
+			events: one(wire.EventProviderUsage, strings.Replace(usage, `"mini"`, `["mini"]`, 1)),
+			says:   "preceding[0].payload",
+		},
+		"too much": {
+			events: one(wire.EventProviderUsage, strings.Replace(usage, "mini", strings.Repeat("m", 4096), 1)),
+			says:   "preceding[0].payload",
+		},
+		"no trust": {events: withTrust, says: "preceding[0].content_trust"},
+		"no head": {
+			events: one(wire.EventProviderUsage, usage),
+			change: func(r *acceptorv1.AcceptRequest) { r.Head = nil },
+			says:   "needs head",
+		},
 	}
 	for _, typ := range wire.EventTypes() {
 		if typ.MayPrecede() {

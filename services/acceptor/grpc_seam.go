@@ -48,8 +48,13 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 	}
 	for _, s := range spans {
 		doc, err := json.Marshal(map[string]any{
-			"spanId": runspan.AcceptSpan(s.RunID, fmt.Sprint("test-", s.Index)).String(), "name": s.Name, "attributes": s.Attributes,
-			"events": []any{}, "runId": s.RunID, "envelopeId": s.EnvelopeID, "timestamp": wire.FormatTime(s.At),
+			"spanId":     runspan.AcceptSpan(s.RunID, fmt.Sprint("test-", s.Index)).String(),
+			"name":       s.Name,
+			"attributes": s.Attributes,
+			"events":     []any{},
+			"runId":      s.RunID,
+			"envelopeId": s.EnvelopeID,
+			"timestamp":  wire.FormatTime(s.At),
 		})
 		if err != nil {
 			return nil, err
@@ -70,7 +75,10 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 		return nil, err
 	}
 	events, err := h.s.seamState.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
-		Type: wire.EventType(req.GetType()), Payload: payload.Documents[0], NodeID: req.GetNodeId(), CausationID: req.GetCorrelationId(),
+		Type:        wire.EventType(req.GetType()),
+		Payload:     payload.Documents[0],
+		NodeID:      req.GetNodeId(),
+		CausationID: req.GetCorrelationId(),
 	}})
 	if err != nil {
 		return nil, err

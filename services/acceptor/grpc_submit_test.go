@@ -60,7 +60,11 @@ func TestCheckSubmit_LimitsTheProblems(t *testing.T) {
 	for i := range 5_000 {
 		fmt.Fprintf(&values, `,"m%d":1`, i)
 	}
-	res, err := h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{"why":"x"` + values.String() + `}`)})
+	res, err := h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{
+		Run:           externalRun,
+		CorrelationId: "form",
+		Values:        []byte(`{"why":"x"` + values.String() + `}`),
+	})
 	require.NoError(t, err)
 	require.Len(t, res.GetProblems(), 32)
 	require.Equal(t, "trusted", res.GetContentTrust())
@@ -73,7 +77,11 @@ func TestCheckSubmit_ShowsNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	h.register(t, externalRun.GetRunId(), "k", canary)
 	h.anywhere(t, []byte(form))
-	req := &acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{"why":"` + canary + `","` + canary + `":1}`)}
+	req := &acceptorv1.CheckSubmitRequest{
+		Run:           externalRun,
+		CorrelationId: "form",
+		Values:        []byte(`{"why":"` + canary + `","` + canary + `":1}`),
+	}
 	res, err := h.CheckSubmit(t.Context(), req)
 	require.NoError(t, err)
 	require.NotContains(t, res.String(), canary)
@@ -94,18 +102,42 @@ func TestCheckSubmit_RefusesInvalidRequests(t *testing.T) {
 		req  *acceptorv1.CheckSubmitRequest
 		code fault.Code
 	}{
-		"nothing recorded":   {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "x", Values: []byte(`{}`)}, fault.NotFound},
-		"no surface":         {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "c1", Values: []byte(`{}`)}, fault.NotFound},
-		"another tenant's":   {&acceptorv1.CheckSubmitRequest{Run: theirs, CorrelationId: "form", Values: []byte(`{}`)}, fault.RunNotFound},
-		"no run":             {&acceptorv1.CheckSubmitRequest{CorrelationId: "form"}, fault.ValidationError},
-		"an unusable schema": {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{"why":"x"}`), ResumeSchema: []byte(`{"type":7}`)}, fault.ValidationError},
-		"too much":           {&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: make([]byte, 2<<20)}, fault.PayloadTooLarge},
+		"nothing recorded": {
+			&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "x", Values: []byte(`{}`)},
+			fault.NotFound,
+		},
+		"no surface": {
+			&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "c1", Values: []byte(`{}`)},
+			fault.NotFound,
+		},
+		"another tenant's": {
+			&acceptorv1.CheckSubmitRequest{Run: theirs, CorrelationId: "form", Values: []byte(`{}`)},
+			fault.RunNotFound,
+		},
+		"no run": {&acceptorv1.CheckSubmitRequest{CorrelationId: "form"}, fault.ValidationError},
+		"an unusable schema": {
+			&acceptorv1.CheckSubmitRequest{
+				Run:           externalRun,
+				CorrelationId: "form",
+				Values:        []byte(`{"why":"x"}`),
+				ResumeSchema:  []byte(`{"type":7}`),
+			},
+			fault.ValidationError,
+		},
+		"too much": {
+			&acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: make([]byte, 2<<20)},
+			fault.PayloadTooLarge,
+		},
 	} {
 		_, err := h.CheckSubmit(t.Context(), tc.req)
 		require.Equal(t, tc.code, fault.CodeOf(err), "%s: %v", name, err)
 	}
 	_, err := h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "completed"})
 	require.NoError(t, err)
-	_, err = h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: externalRun, CorrelationId: "form", Values: []byte(`{}`)})
+	_, err = h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{
+		Run:           externalRun,
+		CorrelationId: "form",
+		Values:        []byte(`{}`),
+	})
 	require.Equal(t, fault.RunTerminal, fault.CodeOf(err), "the run has ended")
 }

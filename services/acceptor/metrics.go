@@ -27,7 +27,10 @@ func newMetrics() metrics {
 			Help: "Envelopes by outcome: accepted, invalid, gated, breached, or recalled (recorded by an earlier request).",
 		}, []string{"outcome"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "errors_total", Help: "Envelopes that failed without an outcome, by error code.",
+			Namespace: namespace,
+			Subsystem: subsystem,
+			Name:      "errors_total",
+			Help:      "Envelopes that failed without an outcome, by error code.",
 		}, []string{"code"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "accept_seconds", Help: "Duration of accepts, including errors.",

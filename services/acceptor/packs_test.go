@@ -44,7 +44,11 @@ func TestPacks_KindsAreListedAndValidatePayloads(t *testing.T) {
 	require.Contains(t, versions, note, "kinds of the folder are there as well")
 
 	h.open(t, externalRun, "")
-	for payload, want := range map[string]string{`{"title":"x"}`: "accepted", `{"title":7}`: "envelope_invalid", `{"title":"x","more":1}`: "envelope_invalid"} {
+	for payload, want := range map[string]string{
+		`{"title":"x"}`:          "accepted",
+		`{"title":7}`:            "envelope_invalid",
+		`{"title":"x","more":1}`: "envelope_invalid",
+	} {
 		envelope := `{"type":"vendor.acme.memo","schemaVersion":4,"envelopeId":"e","correlationId":` + strconv.Quote(payload) + `,"payload":` + payload +
 			`,"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`
 		require.Contains(t, string(h.anywhere(t, []byte(envelope)).GetOutcome()), want, payload)

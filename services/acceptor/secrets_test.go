@@ -22,7 +22,8 @@ import (
 func (h *host) register(t *testing.T, runID, id, value string) {
 	t.Helper()
 	_, err := h.redactor.Register(t.Context(), &redactorv1.RegisterRequest{
-		Scope: &redactorv1.Scope{Tenant: externalRun.GetTenant(), RunId: runID}, Secrets: []*redactorv1.Secret{{Id: id, Value: value}},
+		Scope:   &redactorv1.Scope{Tenant: externalRun.GetTenant(), RunId: runID},
+		Secrets: []*redactorv1.Secret{{Id: id, Value: value}},
 	})
 	require.NoError(t, err)
 }
@@ -66,7 +67,10 @@ func atNoHead(_ *host, _ *testing.T, envelope []byte) *acceptorv1.AcceptRequest 
 }
 
 // ways are the two ways in which an external executor submits an envelope.
-var ways = map[string]func(*host, *testing.T, []byte) *acceptorv1.AcceptRequest{"at no head": atNoHead, "at a head": (*host).atHead}
+var ways = map[string]func(*host, *testing.T, []byte) *acceptorv1.AcceptRequest{
+	"at no head": atNoHead,
+	"at a head":  (*host).atHead,
+}
 
 const tenantCanary = "sk-canary-of-the-tenant"
 
@@ -133,7 +137,12 @@ func TestAccept_ForwardsRegistrationsToTheRedactor(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.Equal(t, []string{"run:b"}, h.redactor.named)
-			_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "cancelled", Message: "enough", Registrations: []string{"run:c"}})
+			_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{
+				Run:           externalRun,
+				Status:        "cancelled",
+				Message:       "enough",
+				Registrations: []string{"run:c"},
+			})
 			require.NoError(t, err)
 			require.Equal(t, []string{"run:c"}, h.redactor.named)
 		})
@@ -216,16 +225,21 @@ var late = map[string]struct {
 	outcome  string
 }{
 	"fragment": {
-		[]byte(strings.Replace(string(saying("c2", canary)), `"payload":`, `"partial":{"isPartial":true,"index":0,"total":-1},"payload":`, 1)), fault.RunTerminal, "",
+		[]byte(strings.Replace(string(saying("c2", canary)), `"payload":`, `"partial":{"isPartial":true,"index":0,"total":-1},"payload":`, 1)),
+		fault.RunTerminal, "",
 	},
-	"envelope":                {saying("c2", canary), fault.RunTerminal, ""},
-	"unknown type":            {[]byte(strings.Replace(string(numbered("c2")), "vendor.acme.note", "vendor.acme."+canary, 1)), fault.RunTerminal, ""},
+	"envelope": {saying("c2", canary), fault.RunTerminal, ""},
+	"unknown type": {
+		[]byte(strings.Replace(string(numbered("c2")), "vendor.acme.note", "vendor.acme."+canary, 1)),
+		fault.RunTerminal, "",
+	},
 	"secret in an id":         {saying(canary, "x"), fault.RunTerminal, ""},
 	"no envelope":             {[]byte(`{"` + canary + `":`), fault.RunTerminal, ""},
 	"recorded before":         {numbered("c1"), "", `"status":"accepted"`},
 	"recorded, now otherwise": {saying("c1", canary), "", `"status":"accepted"`},
 	"recorded as another type": {
-		[]byte(strings.Replace(string(numbered("c1")), "vendor.acme.note", "vendor.acme."+canary, 1)), "", `"envelope_correlation_conflict: `,
+		[]byte(strings.Replace(string(numbered("c1")), "vendor.acme.note", "vendor.acme."+canary, 1)),
+		"", `"envelope_correlation_conflict: `,
 	},
 }
 
@@ -240,9 +254,15 @@ func TestAccept_ShowsNothingOfAnEnvelopeWhoseRunHasEnded(t *testing.T) {
 				// then changes the redactor's registrations after the end.
 				then func(*host, *testing.T)
 			}{
-				"forgotten":        {&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true}, func(*host, *testing.T) {}},
-				"without secrets":  {&acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true}, func(*host, *testing.T) {}},
-				"registered again": {&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true}, func(h *host, t *testing.T) { h.register(t, externalRun.GetRunId(), "o", "another-secret") }},
+				"forgotten": {
+					&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true},
+					func(*host, *testing.T) {},
+				},
+				"without secrets": {&acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true}, func(*host, *testing.T) {}},
+				"registered again": {
+					&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true},
+					func(h *host, t *testing.T) { h.register(t, externalRun.GetRunId(), "o", "another-secret") },
+				},
 			} {
 				t.Run(name+" "+way+" "+state, func(t *testing.T) {
 					t.Parallel()
@@ -265,7 +285,12 @@ func TestAccept_ShowsNothingOfAnEnvelopeWhoseRunHasEnded(t *testing.T) {
 						require.Equal(t, recorded.GetEvents(), res.GetEvents())
 					}
 					require.Len(t, h.frames(t), 4)
-					for where, shown := range map[string]string{"answer": res.String(), "error": errorText(err), "log": h.lines.String(), "spans": h.spans.String()} {
+					for where, shown := range map[string]string{
+						"answer": res.String(),
+						"error":  errorText(err),
+						"log":    h.lines.String(),
+						"spans":  h.spans.String(),
+					} {
 						require.NotContains(t, shown, canary, where)
 					}
 				})
@@ -303,7 +328,12 @@ func TestAccept_ShowsNothingToACallerWithAHeadBeforeTheEnd(t *testing.T) {
 			res, err := h.Accept(t.Context(), req)
 			require.Equal(t, code, fault.CodeOf(err), "%v", err)
 			require.Contains(t, string(res.GetOutcome()), tc.outcome)
-			for where, shown := range map[string]string{"answer": res.String(), "error": errorText(err), "log": h.lines.String(), "spans": h.spans.String()} {
+			for where, shown := range map[string]string{
+				"answer": res.String(),
+				"error":  errorText(err),
+				"log":    h.lines.String(),
+				"spans":  h.spans.String(),
+			} {
 				require.NotContains(t, shown, canary, where)
 			}
 		})

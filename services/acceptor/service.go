@@ -166,7 +166,11 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, err
 	}
 	r := redactorClient{client: d.Redactor}
-	policy := accept.Policy{Strict: cfg.Strictness == StrictnessStrict, MaxInlineBytes: cfg.MaxInlineBytes, MaxMediaBytes: cfg.MaxMediaBytes}
+	policy := accept.Policy{
+		Strict:         cfg.Strictness == StrictnessStrict,
+		MaxInlineBytes: cfg.MaxInlineBytes,
+		MaxMediaBytes:  cfg.MaxMediaBytes,
+	}
 	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
 		cfg:      cfg,

@@ -8,12 +8,14 @@ import (
 	"waybill.dev/waybill/services/dispatcher"
 )
 
-// OpenWOP envelope contract §14.3: what a host may choose, and what it chooses.
+// The host's choices, OpenWOP envelope contract §14.3.
 func TestConfig_KeepsTheBudgetsWithinTheProtocolsBounds(t *testing.T) {
 	t.Parallel()
 	def := dispatcher.DefaultConfig()
 	require.NoError(t, def.Validate())
-	require.Equal(t, []int{3, 2, 4000}, []int{def.Completion.MaxAttempts, def.Completion.Multiplier, def.Completion.Defaults.MaxTokens})
+	require.Equal(t, []int{3, 2, 4000}, []int{
+		def.Completion.MaxAttempts, def.Completion.Multiplier, def.Completion.Defaults.MaxTokens,
+	})
 	for _, tc := range []struct {
 		attempts, multiplier int
 		says                 string
@@ -35,8 +37,7 @@ func TestConfig_KeepsTheBudgetsWithinTheProtocolsBounds(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.7: what a host says that its runtime provides has the form of
-// what a node may require.
+// OpenWOP host contract §5.7: the runtime's capabilities have the form of a node's requirements.
 func TestConfig_TakesIdsOfRuntimeCapabilitiesOnly(t *testing.T) {
 	t.Parallel()
 	c := dispatcher.DefaultConfig()

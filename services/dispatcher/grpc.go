@@ -29,16 +29,31 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 	}
 	defer leave()
 	c, err := s.starter.Start(ctx, create.Request{
-		Tenant: req.GetTenant(), Principal: req.GetPrincipal(), WorkflowID: req.GetWorkflowId(), RunID: req.GetRunId(),
-		Digest: req.GetRequestDigest(), Inputs: req.GetInputs(), Configurable: req.GetConfigurable(), Metadata: req.GetMetadata(),
-		Tags: req.GetTags(), ScopeID: req.GetScopeId(), CallbackURL: req.GetCallbackUrl(), Transport: req.GetTransport(),
-		Dedup: req.GetDedup(), TestKey: req.GetTestKey(), Traceparent: req.GetTraceparent(),
+		Tenant:       req.GetTenant(),
+		Principal:    req.GetPrincipal(),
+		WorkflowID:   req.GetWorkflowId(),
+		RunID:        req.GetRunId(),
+		Digest:       req.GetRequestDigest(),
+		Inputs:       req.GetInputs(),
+		Configurable: req.GetConfigurable(),
+		Metadata:     req.GetMetadata(),
+		Tags:         req.GetTags(),
+		ScopeID:      req.GetScopeId(),
+		CallbackURL:  req.GetCallbackUrl(),
+		Transport:    req.GetTransport(),
+		Dedup:        req.GetDedup(),
+		TestKey:      req.GetTestKey(),
+		Traceparent:  req.GetTraceparent(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &dispatcherv1.StartRunResponse{
-		RunId: c.RunID, WorkflowId: c.WorkflowID, Status: string(wire.StatusPending), Replayed: c.Replayed, BeginDelayMs: s.beginDelay(),
+		RunId:        c.RunID,
+		WorkflowId:   c.WorkflowID,
+		Status:       string(wire.StatusPending),
+		Replayed:     c.Replayed,
+		BeginDelayMs: s.beginDelay(),
 	}, nil
 }
 
@@ -126,7 +141,12 @@ func votes(p *interrupt.Progress) *dispatcherv1.Votes {
 }
 
 func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
-	return interrupt.Responder{Principal: req.GetPrincipal(), User: req.GetUser(), Groups: req.GetGroups(), Roles: req.GetRoles()}
+	return interrupt.Responder{
+		Principal: req.GetPrincipal(),
+		User:      req.GetUser(),
+		Groups:    req.GetGroups(),
+		Roles:     req.GetRoles(),
+	}
 }
 
 // GetInterrupt returns the open or latest interrupt of a node.
@@ -137,7 +157,11 @@ func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterru
 	}
 	payload, err := json.Marshal(q.Request)
 	out := &dispatcherv1.GetInterruptResponse{
-		Payload: payload, InterruptId: q.InterruptID, RequestedAt: q.RequestedAt, Resolved: q.Resolved, Gone: ended && !q.Resolved,
+		Payload:     payload,
+		InterruptId: q.InterruptID,
+		RequestedAt: q.RequestedAt,
+		Resolved:    q.Resolved,
+		Gone:        ended && !q.Resolved,
 	}
 	if e := q.Escalated; e != nil {
 		out.Level, out.EscalatedAt = int32(e.Level), e.At //nolint:gosec // G115: a few levels
@@ -207,9 +231,7 @@ func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) e
 	if tenant == "" {
 		tenant = sharedScope
 	}
-	if s.cfg.TestSeams {
-		raw = withoutPlantedSecret(raw)
-	}
+	raw = s.deps.Seams.WithoutPlantedSecret(raw)
 	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
@@ -270,7 +292,11 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 // Describe returns what this dispatcher can execute.
 func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
 	out := &dispatcherv1.DescribeResponse{
-		Providers: s.deps.Providers.IDs(), Byok: s.byok(), ReasoningDirective: string(s.cfg.Completion.Directive), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
+		Providers:            s.deps.Providers.IDs(),
+		Byok:                 s.byok(),
+		ReasoningDirective:   string(s.cfg.Completion.Directive),
+		SelfHosted:           s.cfg.SelfHosted,
+		MockProviders:        s.deps.Seams.MockProviders(),
 		MaxNodeExecutions:    int32(s.cfg.Limits.MaxNodeExecutions), //nolint:gosec // G115: a small limit
 		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16

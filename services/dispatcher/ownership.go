@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/engine"
 )
@@ -122,7 +123,11 @@ func (s successor) Orphaned(ctx context.Context, process string) error {
 		g.SetLimit(requeueParallelism)
 		for _, r := range runs {
 			g.Go(func() error {
-				if err := s.executor.Requeue(gctx, r.Run, r.Since); err != nil {
+				if err := s.executor.Requeue(gctx, r.Run, frame.Ownership{
+					Owner: process,
+					Epoch: r.Epoch,
+					Since: r.Since,
+				}); err != nil {
 					return fmt.Errorf("requeue run %s: %w", r.Run.RunID, err)
 				}
 				return nil

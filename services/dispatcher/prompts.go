@@ -19,26 +19,16 @@ type PromptConfig struct {
 	Library *prompt.Library
 	// Observability is how much of a composition its event contains; empty means hashes.
 	Observability prompt.Observability
-	// TestSecrets are the test seams' secrets by id, the only ones for templates. They must be
-	// registered with the redactor.
-	TestSecrets map[string]string
 }
 
-// prompts returns the templates, including those of the test seams if served.
-func (c Config) prompts(redactor clients.Redactor) (model.Prompts, error) {
-	p := model.Prompts{
-		Library: c.Prompts.Library, Observability: cmp.Or(c.Prompts.Observability, prompt.Hashed), Redact: redactor.Redact,
-	}
-	if !c.TestSeams {
-		return p, nil
-	}
-	var err error
-	p.Library, err = p.Library.With(prompt.Conformance()...)
-	p.Secret = func(id string) (string, bool) {
-		value, ok := c.Prompts.TestSecrets[id]
-		return value, ok
-	}
-	return p, err
+// openPrompts sets the templates, including those of the test seams if served.
+func (s *Service) openPrompts(redactor clients.Redactor) (err error) {
+	s.prompts, err = s.deps.Seams.Prompts(model.Prompts{
+		Library:       s.cfg.Prompts.Library,
+		Observability: cmp.Or(s.cfg.Prompts.Observability, prompt.Hashed),
+		Redact:        redactor.Redact,
+	})
+	return err
 }
 
 // promptSupport describes the templates. Secrets are a source only if tenants' keys are supported
@@ -46,9 +36,10 @@ func (c Config) prompts(redactor clients.Redactor) (model.Prompts, error) {
 func (s *Service) promptSupport() *dispatcherv1.PromptSupport {
 	out := &dispatcherv1.PromptSupport{
 		VariableSources:  []string{string(prompt.FromInput), string(prompt.FromVariable), string(prompt.FromContext)},
-		MaxTemplateBytes: prompt.MaxTemplateBytes, Observability: string(s.prompts.Observability),
+		MaxTemplateBytes: prompt.MaxTemplateBytes,
+		Observability:    string(s.prompts.Observability),
 	}
-	if len(s.cfg.Prompts.TestSecrets) > 0 && s.cfg.TestSeams && len(s.byok()) > 0 {
+	if s.deps.Seams.HasSecrets() && len(s.byok()) > 0 {
 		out.VariableSources = append(out.VariableSources, string(prompt.FromSecret))
 	}
 	for _, k := range prompt.Kinds() {
@@ -59,7 +50,7 @@ func (s *Service) promptSupport() *dispatcherv1.PromptSupport {
 
 // ComposePrompt renders a template (OpenWOP envelope contract §23.4).
 func (s *Service) ComposePrompt(ctx context.Context, req *dispatcherv1.ComposePromptRequest) (*dispatcherv1.ComposePromptResponse, error) {
-	if err := s.checkSeams(req.GetTenant()); err != nil {
+	if err := s.deps.Seams.Check(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	level := cmp.Or(prompt.Observability(req.GetObservability()), s.prompts.Observability)
@@ -77,7 +68,12 @@ func (s *Service) ComposePrompt(ctx context.Context, req *dispatcherv1.ComposePr
 	for _, name := range req.GetUntrusted() {
 		scope.Untrusted[name] = true
 	}
-	c, ferr := prompt.Compose([]prompt.Part{{Template: t}}, prompt.Bindings{Input: scope, Variable: scope, Context: scope, Secret: s.prompts.Secret})
+	c, ferr := prompt.Compose([]prompt.Part{{Template: t}}, prompt.Bindings{
+		Input:    scope,
+		Variable: scope,
+		Context:  scope,
+		Secret:   s.prompts.Secret,
+	})
 	if ferr != nil {
 		return nil, ferr
 	}

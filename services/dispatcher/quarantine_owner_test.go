@@ -36,12 +36,16 @@ func (m readModel) ListOwnedRuns(_ context.Context, r *eventlogv1.ListOwnedRunsR
 		owner = owner.After(f)
 	}
 	if owner.Owner == r.GetProcess() && r.GetAfter().GetRunId() == "" {
-		out.Runs = append(out.Runs, &eventlogv1.OwnedRun{Tenant: lostRun.Tenant, WorkflowId: lostRun.WorkflowID, RunId: lostRun.RunID})
+		out.Runs = append(out.Runs, &eventlogv1.OwnedRun{
+			Tenant:     lostRun.Tenant,
+			WorkflowId: lostRun.WorkflowID,
+			RunId:      lostRun.RunID,
+		})
 	}
 	return out, nil
 }
 
-// fleet is what dispatchers share.
+// fleet are the stores that dispatchers share.
 type fleet struct {
 	log                *memory.Log
 	leases, quarantine kv.Store
@@ -53,8 +57,18 @@ func (f fleet) begin(t *testing.T) (s *dispatcher.Service, kill func()) {
 	providers, err := provider.NewRegistry()
 	require.NoError(t, err)
 	s, err = dispatcher.New(dispatcher.DefaultConfig(), dispatcher.Deps{
-		Log: f.log, Queue: f.log, Workflows: kvmemory.New(), Claims: kvmemory.New(), Quarantine: f.quarantine, Leases: f.leases,
-		Redactor: noSecrets{}, EventLog: readModel{log: f.log}, Providers: providers, Clock: time.Now, Logger: slog.Default(),
+		Storage: dispatcher.Storage{
+			Log:        f.log,
+			Workflows:  kvmemory.New(),
+			Claims:     kvmemory.New(),
+			Quarantine: f.quarantine,
+			Leases:     f.leases,
+		},
+		Queueing: dispatcher.Queueing{Queue: f.log},
+		Services: dispatcher.Services{Redactor: noSecrets{}, EventLog: readModel{log: f.log}},
+		Calls:    dispatcher.Calls{Providers: providers},
+		Clock:    time.Now,
+		Logger:   slog.Default(),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +156,11 @@ func TestQuarantine_OutlivesTheDispatcherThatOwnedTheRun(t *testing.T) {
 				if c.damaged {
 					f.log.Damage(2) // it is whole again
 				}
-				res, err := other.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{Tenant: "acme", RunId: "run_1", EndedBy: "ops"})
+				res, err := other.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{
+					Tenant:  "acme",
+					RunId:   "run_1",
+					EndedBy: "ops",
+				})
 				require.NoError(t, err)
 				require.Equal(t, "cancelled", res.GetStatus())
 				require.Empty(t, list(other))

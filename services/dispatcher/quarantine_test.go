@@ -45,8 +45,18 @@ func dispatcherOver(t *testing.T, log *memory.Log, leases kv.Store) *dispatcher.
 	providers, err := provider.NewRegistry()
 	require.NoError(t, err)
 	s, err := dispatcher.New(dispatcher.DefaultConfig(), dispatcher.Deps{
-		Log: log, Queue: log, Workflows: kvmemory.New(), Claims: kvmemory.New(), Quarantine: kvmemory.New(), Leases: leases,
-		Redactor: noSecrets{}, EventLog: noTimers{}, Providers: providers, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Storage: dispatcher.Storage{
+			Log:        log,
+			Workflows:  kvmemory.New(),
+			Claims:     kvmemory.New(),
+			Quarantine: kvmemory.New(),
+			Leases:     leases,
+		},
+		Queueing: dispatcher.Queueing{Queue: log},
+		Services: dispatcher.Services{Redactor: noSecrets{}, EventLog: noTimers{}},
+		Calls:    dispatcher.Calls{Providers: providers},
+		Clock:    time.Now,
+		Logger:   slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	return s
@@ -68,11 +78,16 @@ func service(t *testing.T, log *memory.Log) *dispatcher.Service {
 
 var lostRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
 
-// startLost appends the start of a run whose definition is not there.
+// startLost appends the start of a run without a definition.
 func startLost(t *testing.T, log *memory.Log) {
 	t.Helper()
 	rec, err := json.Marshal(&wire.RunRecord{
-		RunID: "run_1", WorkflowID: "wf", WorkflowDigest: "sha256:00", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CreatedAt: wire.FormatTime(time.Now()),
+		RunID:          "run_1",
+		WorkflowID:     "wf",
+		WorkflowDigest: "sha256:00",
+		Owner:          wire.Owner{Tenant: "acme"},
+		EngineVersion:  1,
+		CreatedAt:      wire.FormatTime(time.Now()),
 	})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), frame.NewStart(lostRun, rec), 0)
@@ -101,7 +116,11 @@ func TestQuarantine_ARunWithoutItsDefinitionIsListedAndEnded(t *testing.T) {
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
 	_, err = s.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{Tenant: "other", RunId: "run_1"})
 	require.Equal(t, fault.NotQuarantined, fault.CodeOf(err))
-	res, err := s.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{Tenant: "acme", RunId: "run_1", EndedBy: "ops"})
+	res, err := s.EndQuarantinedRun(t.Context(), &dispatcherv1.EndQuarantinedRunRequest{
+		Tenant:  "acme",
+		RunId:   "run_1",
+		EndedBy: "ops",
+	})
 	require.NoError(t, err)
 	require.Equal(t, "cancelled", res.GetStatus())
 	require.Empty(t, list("acme"))
@@ -115,7 +134,13 @@ func TestGetOwnership_NamesTheOwnerToTheRunsTenantOnly(t *testing.T) {
 	log, leases := memory.New(), kvmemory.New()
 	startLost(t, log)
 	now := time.Now()
-	value, err := json.Marshal(lease.Record{Process: "P1", Host: "pod-1", State: lease.Held, Renewed: now, DurationMs: 60_000})
+	value, err := json.Marshal(lease.Record{
+		Process:    "P1",
+		Host:       "pod-1",
+		State:      lease.Held,
+		Renewed:    now,
+		DurationMs: 60_000,
+	})
 	require.NoError(t, err)
 	revision, err := leases.Update(t.Context(), "dispatcher.P1", value, 0)
 	require.NoError(t, err)

@@ -8,10 +8,8 @@ package dispatcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"slices"
 	"time"
@@ -20,22 +18,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
-	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
-	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
-	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/pack"
-	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
-	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/lease"
@@ -45,11 +35,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
-	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/queue"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
@@ -74,8 +62,6 @@ type Config struct {
 	Keyed []string
 	// SelfHosted are the ids of providers on the operator's own servers.
 	SelfHosted []string
-	// TestSeams lets test keys script the mock provider.
-	TestSeams bool
 	// Packs add node types. They were loaded for the host's types.
 	Packs []*pack.Pack
 	// RuntimeCapabilities are the runtime capabilities that nodes may require.
@@ -87,13 +73,19 @@ type Config struct {
 // DefaultConfig suits one process on a small machine.
 func DefaultConfig() Config {
 	return Config{
-		Limits:  machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
-		MaxRuns: 1024, MaxBatch: 64, MaxDepth: 8,
-		Intake: queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
-		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
+		Limits:   machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
+		MaxRuns:  1024,
+		MaxBatch: 64,
+		MaxDepth: 8,
+		Intake:   queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
+		Lease:    lease.Config{Duration: 10 * time.Second},
+		AckWait:  runlog.AckWait,
 		Completion: model.Config{
-			MaxAttempts: 3, Multiplier: 2, Timeout: provider.DefaultTimeouts().Call, Directive: model.Advisory,
-			Defaults: model.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
+			MaxAttempts: 3,
+			Multiplier:  2,
+			Timeout:     provider.DefaultTimeouts().Call,
+			Directive:   model.Advisory,
+			Defaults:    model.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
 		},
 	}
 }
@@ -149,48 +141,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Deps are the collaborators; the caller owns and closes them.
-type Deps struct {
-	Log       runlog.Log
-	Queue     runlog.Queue
-	Workflows kv.Store
-	Claims    kv.Store
-	// Quarantine keeps the records of quarantined runs.
-	Quarantine kv.Store
-	// Leases keeps which dispatchers are alive.
-	Leases kv.Store
-	// Peers connects other dispatchers; nil if there are none.
-	Peers Peers
-	// Waiting stores runs that wait for a slot or a limit, and Rates the starts of rate limits. If
-	// nil, runs are executed in queue order without limits.
-	Waiting, Rates kv.Store
-	// TenantLimits are the limits and shares of tenants; nil for none.
-	TenantLimits *tenantlimit.Source
-	Acceptor     acceptorv1.AcceptorClient
-	Redactor     redactorv1.RedactorClient
-	EventLog     eventlogv1.EventLogClient
-	Providers    *provider.Registry
-	// Credentials are tenants' own keys; nil disables them.
-	Credentials *credential.Store
-	// Policies restricts tenants to models; nil allows all.
-	Policies *model.Policies
-	// Catalogue describes models; nil uses the built-in one.
-	Catalogue *catalogue.Catalogue
-	// Tools are the runners of nodes that call external peers; empty without configured peers.
-	Tools tool.Runners
-	// Cleartext stores the clear values of runs with a masked log. If nil, workflows with sensitive
-	// values are rejected.
-	Cleartext *cleartext.Store
-	// Snapshots stores folded states of long runs; nil folds every run from its log.
-	Snapshots *snapshot.Store
-	// Scripts are the scripts of the mock provider; nil without test seams.
-	Scripts mock.Scripts
-	Clock   func() time.Time
-	Logger  *slog.Logger
-	// Spans exports the spans of runs; nil disables it.
-	Spans engine.Spans
-}
-
 // Service is the dispatcher.
 type Service struct {
 	dispatcherv1.UnimplementedDispatcherServer
@@ -233,62 +183,129 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows),
-		metrics: metrics.New(), begins: queuetime.New(beginWindow), intake: queue.NewGuard(cfg.Intake, d.Clock),
-		ready: make(chan struct{}), executing: make(chan struct{}),
+		cfg:         cfg,
+		deps:        d,
+		types:       d.Seams.Types(node.Builtin().And(d.Tools.Types()...)).With(cfg.Packs),
+		definitions: definition.New(d.Workflows),
+		metrics:     metrics.New(),
+		begins:      queuetime.New(beginWindow),
+		intake:      queue.NewGuard(cfg.Intake, d.Clock),
+		ready:       make(chan struct{}),
+		executing:   make(chan struct{}),
 	}
-	if cfg.TestSeams {
-		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
-	}
-	s.types = s.types.With(cfg.Packs)
 	registrations := clients.NewRegistrations(d.Redactor)
 	s.credentials = clients.Secrets{Registrations: registrations, Store: d.Credentials, Logger: d.Logger}
-	redactor := clients.Redactor{Client: d.Redactor, Registrations: registrations}
-	s.redactor = redactor
-	var err error
-	if s.prompts, err = cfg.prompts(redactor); err != nil {
+	s.redactor = clients.Redactor{Client: d.Redactor, Registrations: registrations}
+	if err := s.openPrompts(s.redactor); err != nil {
 		return nil, err
 	}
 	sweep := timers.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}
 	s.watch = timers.New(sweep, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
-	secrets := s.secrets()
-	cfg.Completion.BYOK = s.byok()
-	s.openLimiter()
-	s.loop = model.New(cfg.Completion, model.Deps{
-		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Clock: d.Clock,
-		Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber, Prompts: s.prompts,
-		Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Limiter: s.limiter,
-		OnCall: s.metrics.Called, OnRefused: s.metrics.NoCapacity,
-	})
-	s.starter = create.New(create.Deps{
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Secrets: secrets, Cleartext: d.recordStore(), Clock: d.Clock,
-		CheckModel: s.loop.Check, Policy: s.loop.Policy, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), Types: s.types, Prompts: s.prompts.Library,
-		MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth,
-		Created: s.metrics.Created,
-	})
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{
-		Log: d.Log, Store: d.Snapshots, Logger: d.Logger,
-		Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) },
+		Log:    d.Log,
+		Store:  d.Snapshots,
+		Logger: d.Logger,
+		Done:   func(r snapshot.Result) { s.metrics.Snapshot(string(r)) },
 	})
-	s.executor = engine.New(engine.Config{
-		Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxBatch: cfg.MaxBatch,
-	}, engine.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Cleartext: d.cleartextStore(), Clock: d.Clock, Logger: d.Logger,
-		Acceptor:    clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
-		Definitions: s.definitions, Types: s.types, Capabilities: cfg.RuntimeCapabilities,
-		Models: tool.Router{Runners: s.runners(), Models: s.loop}, Gate: s.loop.Gate, NodeSecrets: s.loop.Secrets, Policy: s.loop.Policy,
-		Wait: s.watch.Schedule, Forget: s.watch.Cancel, Spans: d.Spans, Metrics: s.metrics, FirstAppend: s.begins, Children: s.starter,
-		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
-	})
+	s.openLimiter()
+	s.loop = s.newLoop()
+	s.starter = s.newStarter()
+	s.executor = s.newExecutor(registrations)
 	s.leases.CountRuns(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
 	s.watch.Bind(s.executor)
 	s.quarantine.Bind(s.executor)
 	s.openQueue()
 	return s, nil
+}
+
+// newLoop returns the loop that calls models.
+func (s *Service) newLoop() *model.Loop {
+	d, cfg := s.deps, s.cfg.Completion
+	cfg.BYOK = s.byok()
+	return model.New(cfg, model.Deps{
+		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Clock: d.Clock,
+		Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: s.redactor.Scrubber, Prompts: s.prompts,
+		Canned: d.Seams.Canned(), Keys: s.keys(), Policies: d.Policies, Limiter: s.limiter,
+		OnCall: s.metrics.Called, OnRefused: s.metrics.NoCapacity,
+	})
+}
+
+// newStarter returns the starter of runs.
+func (s *Service) newStarter() *create.Starter {
+	d := s.deps
+	return create.New(create.Deps{
+		Storage: create.Storage{
+			Log:         d.Log,
+			Claims:      d.Claims,
+			Definitions: s.definitions,
+			Cleartext:   d.recordStore(),
+		},
+		Redaction: create.Redaction{Redactor: s.redactor, Secrets: s.secrets()},
+		Checks: create.Checks{
+			Types:      s.types,
+			CheckModel: s.loop.Check,
+			Policy:     s.loop.Policy,
+			Prompts:    s.prompts.Library,
+		},
+		Models: create.Models{
+			Providers:       d.Providers.IDs(),
+			BYOK:            s.byok(),
+			DefaultProvider: s.cfg.Completion.Defaults.Provider,
+			MockProviders:   d.Seams.MockProviders(),
+		},
+		Limits: create.Limits{
+			MaxDuration:   s.cfg.Limits.MaxDuration,
+			MaxExecutions: s.cfg.Limits.MaxNodeExecutions,
+			MaxDepth:      s.cfg.MaxDepth,
+		},
+		Clock:   d.Clock,
+		Created: s.metrics.Created,
+	})
+}
+
+// newExecutor returns the executor of runs.
+func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Executor {
+	d := s.deps
+	return engine.New(engine.Config{
+		Limits:      s.cfg.Limits,
+		AckWait:     s.cfg.AckWait,
+		HoldResults: holdResults,
+		MaxBatch:    s.cfg.MaxBatch,
+	}, engine.Deps{
+		Storage: engine.Storage{
+			Log:         d.Log,
+			Definitions: s.definitions,
+			Cleartext:   d.cleartextStore(),
+			Snapshots:   s.snapshots,
+			Quarantine:  s.quarantine,
+		},
+		Services: engine.Services{
+			Redactor: s.redactor,
+			Secrets:  s.secrets(),
+			Acceptor: clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
+			Models:   tool.Router{Runners: d.Seams.Runners(d.Tools), Models: s.loop},
+			Children: s.starter,
+		},
+		Rules: engine.Rules{
+			Types:        s.types,
+			Gate:         s.loop.Gate,
+			NodeSecrets:  s.loop.Secrets,
+			Policy:       s.loop.Policy,
+			Capabilities: s.cfg.RuntimeCapabilities,
+		},
+		Processes: engine.Processes{Leases: s.leases, Peers: s.peers(), Backlog: s.intake.Backlog},
+		Timers:    engine.Timers{Wait: s.watch.Schedule, Forget: s.watch.Cancel},
+		Telemetry: engine.Telemetry{
+			Logger:      d.Logger,
+			Spans:       d.Spans,
+			Metrics:     s.metrics,
+			FirstAppend: s.begins,
+		},
+		Clock: d.Clock,
+	})
 }
 
 // secrets returns a nil interface without a store of keys.
@@ -299,52 +316,12 @@ func (s *Service) secrets() engine.Secrets {
 	return s.credentials
 }
 
-// cleartextStore and recordStore return nil without a store: a nil *cleartext.Store in an interface is
-// not nil.
-func (d Deps) cleartextStore() engine.CleartextStore {
-	if d.Cleartext == nil {
-		return nil
-	}
-	return d.Cleartext
-}
-
-func (d Deps) recordStore() create.CleartextStore {
-	if d.Cleartext == nil {
-		return nil
-	}
-	return d.Cleartext
-}
-
 // keys returns a nil interface without a store of keys.
 func (s *Service) keys() model.Keys {
 	if s.deps.Credentials == nil {
 		return nil
 	}
 	return s.credentials
-}
-
-// canned returns the constructor of configurable.mockProvider's providers; nil without test seams.
-func (s *Service) canned() func(json.RawMessage) (provider.Provider, error) {
-	if !s.cfg.TestSeams {
-		return nil
-	}
-	return func(spec json.RawMessage) (provider.Provider, error) {
-		var m struct {
-			ID     string          `json:"id"`
-			Config json.RawMessage `json:"config"`
-		}
-		if err := strictjson.Read(spec, &m); err != nil {
-			return nil, fmt.Errorf("want {id, config?}: %w", err)
-		}
-		return mock.Canned(m.ID, m.Config)
-	}
-}
-
-func (s *Service) mockProviders() []string {
-	if !s.cfg.TestSeams {
-		return nil
-	}
-	return mock.CannedIDs()
 }
 
 // Collectors returns the service's metrics.

@@ -44,5 +44,9 @@ func (s *Service) unmaskable(def *workflow.Definition) []workflow.Problem {
 	if i := slices.IndexFunc(def.Nodes, func(n workflow.Node) bool { return n.ID == f.Details["nodeId"] }); i >= 0 {
 		path = fmt.Sprintf("/nodes/%d/typeId", i)
 	}
-	return []workflow.Problem{{Path: path, Rule: workflow.RuleCapability, Message: "no run of it can be created: " + f.Message}}
+	return []workflow.Problem{{
+		Path:    path,
+		Rule:    workflow.RuleCapability,
+		Message: "no run of it can be created: " + f.Message,
+	}}
 }

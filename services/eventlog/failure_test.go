@@ -139,7 +139,10 @@ func reads(r *rig, ctx context.Context) []struct {
 			return err
 		}},
 		{"ListSubstitutions", "Substitutions", func() error {
-			_, err := r.ListSubstitutions(ctx, &eventlogv1.ListSubstitutionsRequest{Tenant: logtest.Tenant, Since: wire.FormatTime(logtest.Epoch)})
+			_, err := r.ListSubstitutions(ctx, &eventlogv1.ListSubstitutionsRequest{
+				Tenant: logtest.Tenant,
+				Since:  wire.FormatTime(logtest.Epoch),
+			})
 			return err
 		}},
 		{"ListOwnedRuns", "Owned", func() error {

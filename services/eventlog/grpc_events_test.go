@@ -25,7 +25,14 @@ func TestReadEvents_GivesTheEventsAfterTheCursor(t *testing.T) {
 	w.Wake()
 	w.End(logtest.RunCompleted) // events 0 to 11
 	for _, tt := range []struct{ after, limit, from, count int32 }{
-		{-1, 0, 0, 12}, {-5, 0, 0, 12}, {0, 0, 1, 11}, {3, 2, 4, 2}, {4, 3, 5, 3}, {10, 9, 11, 1}, {11, 0, 0, 0}, {500, 0, 0, 0},
+		{-1, 0, 0, 12},
+		{-5, 0, 0, 12},
+		{0, 0, 1, 11},
+		{3, 2, 4, 2},
+		{4, 3, 5, 3},
+		{10, 9, 11, 1},
+		{11, 0, 0, 0},
+		{500, 0, 0, 0},
 	} {
 		got := r.read(t, "run-1", tt.after, tt.limit)
 		require.Equal(t, "completed", got.GetStatus())
@@ -97,8 +104,16 @@ func TestReadEvents_DoesNotWait(t *testing.T) {
 		events int
 	}{
 		{"when events are there", func(w *logtest.Writer) { w.Step(logtest.RunStarted) }, -1, wire.StatusRunning, 1},
-		{"when the run has ended", func(w *logtest.Writer) { w.End(logtest.RunStarted, logtest.RunCompleted) }, 1, wire.StatusCompleted, 0},
-		{"when the run is paused", func(w *logtest.Writer) { w.Step(logtest.RunStarted, logtest.RunPaused) }, 1, wire.StatusPaused, 0},
+		{
+			"when the run has ended",
+			func(w *logtest.Writer) { w.End(logtest.RunStarted, logtest.RunCompleted) },
+			1, wire.StatusCompleted, 0,
+		},
+		{
+			"when the run is paused",
+			func(w *logtest.Writer) { w.Step(logtest.RunStarted, logtest.RunPaused) },
+			1, wire.StatusPaused, 0,
+		},
 		{"beyond the head", func(w *logtest.Writer) { w.Step(logtest.RunStarted) }, 1, wire.StatusRunning, 0},
 		{"beyond the head of a run without events", func(*logtest.Writer) {}, 0, wire.StatusPending, 0},
 	} {
@@ -170,7 +185,12 @@ func TestReadEvents_EndsWithItsCallerAndWithTheService(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := r.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{Tenant: logtest.Tenant, RunId: "run-1", After: -1, WaitMs: 60_000})
+		_, err := r.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
+			Tenant: logtest.Tenant,
+			RunId:  "run-1",
+			After:  -1,
+			WaitMs: 60_000,
+		})
 		gone <- err
 	}()
 	r.followed(t, 1)

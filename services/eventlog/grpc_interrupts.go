@@ -13,7 +13,10 @@ import (
 // question asked before the call.
 func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterruptsRequest) (*eventlogv1.ListInterruptsResponse, error) {
 	q := store.Query{
-		Tenant: req.GetTenant(), WorkflowID: req.GetWorkflowId(), Asking: true, Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
+		Tenant:     req.GetTenant(),
+		WorkflowID: req.GetWorkflowId(),
+		Asking:     true,
+		Limit:      pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
 	var err error
 	if q.After, err = after(req.GetCursor()); err != nil {
@@ -53,7 +56,12 @@ func (s *Service) askedBy(ctx context.Context, r store.Run, kind string, to *eve
 		if err != nil {
 			return s.failure(r.Key, err)
 		}
-		to.Interrupts = append(to.Interrupts, &eventlogv1.OpenInterrupt{RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(status), Interrupt: doc})
+		to.Interrupts = append(to.Interrupts, &eventlogv1.OpenInterrupt{
+			RunId:      r.RunID,
+			WorkflowId: r.WorkflowID,
+			Status:     string(status),
+			Interrupt:  doc,
+		})
 	}
 	return nil
 }

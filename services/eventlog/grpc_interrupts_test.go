@@ -21,14 +21,22 @@ func asks(t *testing.T, runID, nodeID string) []wire.Draft {
 	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(`{"title":"T","actions":["accept"]}`))
 	require.Empty(t, wrong)
 	_, events := interrupt.Open(at, r, logtest.Epoch, "")
-	started := wire.Draft{Type: wire.EventNodeStarted, NodeID: nodeID, Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","typeId":"core.approvalGate","attempt":0}`)}
+	started := wire.Draft{
+		Type:    wire.EventNodeStarted,
+		NodeID:  nodeID,
+		Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","typeId":"core.approvalGate","attempt":0}`),
+	}
 	return append([]wire.Draft{started}, events...)
 }
 
 // answered are the events of its answer.
 func answered(runID, nodeID string) wire.Draft {
 	id := interrupt.Origin{RunID: runID, NodeID: nodeID}.InterruptID()
-	return wire.Draft{Type: wire.EventInterruptResolved, NodeID: nodeID, Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","interruptId":"` + id + `","resumeValue":{}}`)}
+	return wire.Draft{
+		Type:    wire.EventInterruptResolved,
+		NodeID:  nodeID,
+		Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","interruptId":"` + id + `","resumeValue":{}}`),
+	}
 }
 
 // open lists all pages as "run node".
@@ -63,7 +71,10 @@ func TestListInterrupts_SeesWhatWaits(t *testing.T) {
 	one.Step(append([]wire.Draft{logtest.RunStarted}, asks(t, "run-1", "a")...)...)
 	require.Equal(t, []string{"run-1 a"}, all())
 	two := created(t, r, "run-2", 2, func(*wire.RunRecord) {})
-	two.Step(append([]wire.Draft{logtest.RunStarted, {Type: wire.EventNodeStarted, NodeID: "busy", Payload: json.RawMessage(`{"nodeId":"busy","typeId":"x"}`)}}, append(asks(t, "run-2", "a"), asks(t, "run-2", "b")...)...)...)
+	two.Step(append([]wire.Draft{
+		logtest.RunStarted,
+		{Type: wire.EventNodeStarted, NodeID: "busy", Payload: json.RawMessage(`{"nodeId":"busy","typeId":"x"}`)},
+	}, append(asks(t, "run-2", "a"), asks(t, "run-2", "b")...)...)...)
 	require.Equal(t, []string{"run-2 a", "run-2 b", "run-1 a"}, all(), "also of a run that is running")
 	require.Empty(t, open(t, r, &eventlogv1.ListInterruptsRequest{Tenant: "other"}))
 
@@ -91,8 +102,16 @@ func TestListInterrupts_PagesByRuns(t *testing.T) {
 	resp, err := r.ListInterrupts(within(t), &eventlogv1.ListInterruptsRequest{Tenant: logtest.Tenant, Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, resp.GetInterrupts(), 2, "those of one run are together")
-	require.Empty(t, open(t, r, &eventlogv1.ListInterruptsRequest{Tenant: logtest.Tenant, Kind: "clarification", Limit: 2}))
-	require.Equal(t, want, open(t, r, &eventlogv1.ListInterruptsRequest{Tenant: logtest.Tenant, Kind: "approval", WorkflowId: "flow"}))
+	require.Empty(t, open(t, r, &eventlogv1.ListInterruptsRequest{
+		Tenant: logtest.Tenant,
+		Kind:   "clarification",
+		Limit:  2,
+	}))
+	require.Equal(t, want, open(t, r, &eventlogv1.ListInterruptsRequest{
+		Tenant:     logtest.Tenant,
+		Kind:       "approval",
+		WorkflowId: "flow",
+	}))
 	require.Empty(t, open(t, r, &eventlogv1.ListInterruptsRequest{Tenant: logtest.Tenant, WorkflowId: "flow-2"}))
 	_, err = r.ListInterrupts(within(t), &eventlogv1.ListInterruptsRequest{Tenant: logtest.Tenant, Cursor: "?"})
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))

@@ -32,7 +32,12 @@ func (s *Service) ListOwnedRuns(ctx context.Context, req *eventlogv1.ListOwnedRu
 	// The position is reset before the store is emptied.
 	resp := &eventlogv1.ListOwnedRunsResponse{Position: min(position, s.ingest.Applied())}
 	for _, r := range rows {
-		resp.Runs = append(resp.Runs, &eventlogv1.OwnedRun{Tenant: r.Tenant, WorkflowId: r.WorkflowID, RunId: r.RunID, Owner: owner(r.Owner)})
+		resp.Runs = append(resp.Runs, &eventlogv1.OwnedRun{
+			Tenant:     r.Tenant,
+			WorkflowId: r.WorkflowID,
+			RunId:      r.RunID,
+			Owner:      owner(r.Owner),
+		})
 	}
 	return resp, nil
 }

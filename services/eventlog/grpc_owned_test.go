@@ -34,7 +34,12 @@ func TestListOwnedRuns_FollowsTheLog(t *testing.T) {
 		t.Helper()
 		end, err := r.log.End(t.Context())
 		require.NoError(t, err)
-		resp, err := r.ListOwnedRuns(within(t), &eventlogv1.ListOwnedRunsRequest{Process: process, After: after, Limit: limit, AtLeast: end})
+		resp, err := r.ListOwnedRuns(within(t), &eventlogv1.ListOwnedRunsRequest{
+			Process: process,
+			After:   after,
+			Limit:   limit,
+			AtLeast: end,
+		})
 		require.NoError(t, err)
 		require.Equal(t, end, resp.GetPosition())
 		return resp.GetRuns()

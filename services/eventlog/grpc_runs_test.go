@@ -193,7 +193,10 @@ func TestListDueTimers_NamesRunsUntilTheyMoveOn(t *testing.T) {
 	_, err := r.get(t, "soon") // waits for the read model
 	require.NoError(t, err)
 	due := func(before time.Time, limit int32) []*eventlogv1.DueTimer {
-		resp, err := r.ListDueTimers(within(t), &eventlogv1.ListDueTimersRequest{BeforeUnixMs: before.UnixMilli(), Limit: limit})
+		resp, err := r.ListDueTimers(within(t), &eventlogv1.ListDueTimersRequest{
+			BeforeUnixMs: before.UnixMilli(),
+			Limit:        limit,
+		})
 		require.NoError(t, err)
 		return resp.GetTimers()
 	}
@@ -206,7 +209,10 @@ func TestListDueTimers_NamesRunsUntilTheyMoveOn(t *testing.T) {
 	require.Equal(t, logtest.Epoch.Add(time.Minute+2*time.Millisecond).UnixMilli(), got[0].GetDueUnixMs())
 	require.Len(t, due(logtest.Epoch.Add(2*time.Hour), 1), 1)
 	for i, behind := range [][]*eventlogv1.DueTimer{got[1:], nil} {
-		resp, err := r.ListDueTimers(within(t), &eventlogv1.ListDueTimersRequest{BeforeUnixMs: logtest.Epoch.Add(2 * time.Hour).UnixMilli(), After: got[i]})
+		resp, err := r.ListDueTimers(within(t), &eventlogv1.ListDueTimersRequest{
+			BeforeUnixMs: logtest.Epoch.Add(2 * time.Hour).UnixMilli(),
+			After:        got[i],
+		})
 		require.NoError(t, err)
 		require.Len(t, resp.GetTimers(), len(behind))
 		for k, timer := range resp.GetTimers() {
@@ -227,7 +233,11 @@ func TestListRuns_FindsRunsByKindAndProvider(t *testing.T) {
 	w := r.begin(t, "run-1")
 	r.begin(t, "run-2")
 	usage := wire.Draft{Type: wire.EventProviderUsage, Payload: json.RawMessage(`{"provider":"openai"}`)}
-	artifact := wire.Draft{Type: wire.EventArtifactCreated, CausationID: "c", Payload: json.RawMessage(`{"artifactType":"media.image","payload":{}}`)}
+	artifact := wire.Draft{
+		Type:        wire.EventArtifactCreated,
+		CausationID: "c",
+		Payload:     json.RawMessage(`{"artifactType":"media.image","payload":{}}`),
+	}
 	for _, tt := range []struct {
 		write wire.Draft
 		asked *eventlogv1.ListRunsRequest

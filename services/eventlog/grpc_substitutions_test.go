@@ -16,8 +16,11 @@ import (
 
 // instead is an event of a model gate that calls a model instead of house/small.
 func instead(model string) wire.Draft {
-	return wire.Draft{Type: wire.EventModelSubstituted, Payload: json.RawMessage(`{"nodeId":"n","originalProvider":"house","originalModel":"small",
-		"fallbackProvider":"openai","fallbackModel":"` + model + `","missingCapabilities":["reasoning"]}`)}
+	return wire.Draft{
+		Type: wire.EventModelSubstituted,
+		Payload: json.RawMessage(`{"nodeId":"n","originalProvider":"house","originalModel":"small",
+		"fallbackProvider":"openai","fallbackModel":"` + model + `","missingCapabilities":["reasoning"]}`),
+	}
 }
 
 func TestListSubstitutions_CountsByPairsOfModels(t *testing.T) {
@@ -30,8 +33,15 @@ func TestListSubstitutions_CountsByPairsOfModels(t *testing.T) {
 	at := func(seq int) string { return wire.FormatTime(logtest.Epoch.Add(time.Duration(seq) * time.Millisecond)) }
 	pair := func(model string, count, runs int32, seq int, ids ...string) *eventlogv1.Substitution {
 		return &eventlogv1.Substitution{
-			OriginalProvider: "house", OriginalModel: "small", FallbackProvider: "openai", FallbackModel: model, Missing: []string{"reasoning"},
-			Count: count, Runs: runs, LastAt: at(seq), RunIds: ids,
+			OriginalProvider: "house",
+			OriginalModel:    "small",
+			FallbackProvider: "openai",
+			FallbackModel:    model,
+			Missing:          []string{"reasoning"},
+			Count:            count,
+			Runs:             runs,
+			LastAt:           at(seq),
+			RunIds:           ids,
 		}
 	}
 	latest := []string{"run-6", "run-5", "run-4", "run-3", "run-2"}
@@ -40,8 +50,14 @@ func TestListSubstitutions_CountsByPairsOfModels(t *testing.T) {
 		since  string
 		want   []*eventlogv1.Substitution
 	}{
-		{logtest.Tenant, at(0), []*eventlogv1.Substitution{pair("larger", 1, 1, 3, "run-9"), pair("large", 14, 7, 2, latest...)}},
-		{logtest.Tenant, at(2), []*eventlogv1.Substitution{pair("larger", 1, 1, 3, "run-9"), pair("large", 7, 7, 2, latest...)}},
+		{
+			logtest.Tenant, at(0),
+			[]*eventlogv1.Substitution{pair("larger", 1, 1, 3, "run-9"), pair("large", 14, 7, 2, latest...)},
+		},
+		{
+			logtest.Tenant, at(2),
+			[]*eventlogv1.Substitution{pair("larger", 1, 1, 3, "run-9"), pair("large", 7, 7, 2, latest...)},
+		},
 		{logtest.Tenant, at(4), nil},
 		{"other", at(0), nil},
 	} {
@@ -64,7 +80,10 @@ func TestListSubstitutions_CountsTheLatestOfTooMany(t *testing.T) {
 		drafts = append(drafts, instead("large"))
 	}
 	w.Step(drafts...)
-	got, err := r.ListSubstitutions(within(t), &eventlogv1.ListSubstitutionsRequest{Tenant: logtest.Tenant, Since: wire.FormatTime(logtest.Epoch)})
+	got, err := r.ListSubstitutions(within(t), &eventlogv1.ListSubstitutionsRequest{
+		Tenant: logtest.Tenant,
+		Since:  wire.FormatTime(logtest.Epoch),
+	})
 	require.NoError(t, err)
 	require.Equal(t, wire.FormatTime(logtest.Epoch.Add(1001*time.Millisecond)), got.GetSince())
 	require.Equal(t, int32(5000), got.GetSubstitutions()[0].GetCount())

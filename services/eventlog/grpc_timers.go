@@ -17,7 +17,11 @@ const (
 // without an owner. It may lag behind the log; the run's own log decides whether the timer is still
 // set.
 func (s *Service) ListDueTimers(ctx context.Context, req *eventlogv1.ListDueTimersRequest) (*eventlogv1.ListDueTimersResponse, error) {
-	after := store.Timer{DueMs: req.GetAfter().GetDueUnixMs(), Tenant: req.GetAfter().GetTenant(), RunID: req.GetAfter().GetRunId()}
+	after := store.Timer{
+		DueMs:  req.GetAfter().GetDueUnixMs(),
+		Tenant: req.GetAfter().GetTenant(),
+		RunID:  req.GetAfter().GetRunId(),
+	}
 	rows, err := s.store.Due(ctx, req.GetBeforeUnixMs(), after, pageSize(req.GetLimit(), defaultTimers, maxTimers))
 	if err != nil {
 		return nil, s.failure(store.Key{}, err)

@@ -6,11 +6,21 @@ import "github.com/prometheus/client_golang/prometheus"
 // between scrapes.
 func (s *Service) Collectors() []prometheus.Collector {
 	counter := func(name, help string, value func() int64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "waybill", Subsystem: "eventlog", Name: name, Help: help},
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "waybill",
+			Subsystem: "eventlog",
+			Name:      name,
+			Help:      help,
+		},
 			func() float64 { return float64(value()) })
 	}
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "waybill", Subsystem: "eventlog", Name: name, Help: help}, value)
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "waybill",
+			Subsystem: "eventlog",
+			Name:      name,
+			Help:      help,
+		}, value)
 	}
 	return []prometheus.Collector{
 		counter("frames_total", "Frames of the run log applied to the read model.", func() int64 { return s.ingest.Stats().Frames }),

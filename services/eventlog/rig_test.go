@@ -73,7 +73,14 @@ func newStoppedRig(t testing.TB, log *memory.Log, path string, cfg eventlog.Conf
 	srv := rpc.NewServer(quiet, nil, nil)
 	svc.Register(srv)
 	conn, stopServer := rpctest.Serve(t, srv)
-	return &rig{EventLogClient: eventlogv1.NewEventLogClient(conn), log: log, svc: svc, store: faulty, path: path, stopServer: stopServer}
+	return &rig{
+		EventLogClient: eventlogv1.NewEventLogClient(conn),
+		log:            log,
+		svc:            svc,
+		store:          faulty,
+		path:           path,
+		stopServer:     stopServer,
+	}
 }
 
 func within(t testing.TB) context.Context {
@@ -90,7 +97,12 @@ func (r *rig) get(t testing.TB, runID string) (*eventlogv1.GetRunResponse, error
 
 func (r *rig) read(t testing.TB, runID string, after, limit int32) *eventlogv1.ReadEventsResponse {
 	t.Helper()
-	resp, err := r.ReadEvents(within(t), &eventlogv1.ReadEventsRequest{Tenant: logtest.Tenant, RunId: runID, After: after, Limit: limit})
+	resp, err := r.ReadEvents(within(t), &eventlogv1.ReadEventsRequest{
+		Tenant: logtest.Tenant,
+		RunId:  runID,
+		After:  after,
+		Limit:  limit,
+	})
 	require.NoError(t, err)
 	return resp
 }
@@ -104,7 +116,12 @@ func (r *rig) begin(t testing.TB, runID string) *logtest.Writer {
 // follow opens a stream.
 func (r *rig) follow(t testing.TB, ctx context.Context, runID string, after int32, snapshots bool) grpc.ServerStreamingClient[eventlogv1.FollowResponse] {
 	t.Helper()
-	s, err := r.Follow(ctx, &eventlogv1.FollowRequest{Tenant: logtest.Tenant, RunId: runID, After: after, Snapshots: snapshots})
+	s, err := r.Follow(ctx, &eventlogv1.FollowRequest{
+		Tenant:    logtest.Tenant,
+		RunId:     runID,
+		After:     after,
+		Snapshots: snapshots,
+	})
 	require.NoError(t, err)
 	return s
 }

@@ -145,6 +145,14 @@ func (w *view) advance(ctx context.Context, frames project.Frames, row store.Run
 	if err != nil {
 		return err
 	}
-	w.snap = snapshot{doc: w.run.State.SnapshotJSON(), head: row.Head, pos: row.Pos, status: w.run.State.Status, waits: w.run.Waits(), heard: w.run.LastEventAt(), owner: w.run.Owner()}
+	w.snap = snapshot{
+		doc:    w.run.State.SnapshotJSON(),
+		head:   row.Head,
+		pos:    row.Pos,
+		status: w.run.State.Status,
+		waits:  w.run.Waits(),
+		heard:  w.run.LastEventAt(),
+		owner:  w.run.Owner(),
+	}
 	return nil
 }

@@ -109,21 +109,10 @@ func (c Config) Validate() error {
 
 // Deps are the collaborators; the caller owns and closes them.
 type Deps struct {
-	Dispatcher dispatcherv1.DispatcherClient
-	EventLog   eventlogv1.EventLogClient
-	Acceptor   acceptorv1.AcceptorClient
-	// Redactor redacts errors and debug bundles.
-	Redactor redactorv1.RedactorClient
-	// Annotations stores annotations of runs, and Notices notifies followers of them; nil
-	// disables annotations.
-	Annotations kv.Store
-	Notices     *notify.Hub
-	// Audit is the audit log; nil disables it. AuditKeys stores which keys the log has
-	// entries about.
-	Audit     *audit.Log
-	AuditKeys kv.Store
-	// Records stores idempotency records for a day.
-	Records kv.Store
+	Clients
+	Stores
+	// Audit is the audit log; nil disables it.
+	Audit *audit.Log
 	// Webhooks delivers events; nil disables webhooks.
 	Webhooks *webhook.Service
 	// Spans receives the spans of calls; nil disables them.
@@ -132,6 +121,27 @@ type Deps struct {
 	Ready  func() error
 	Clock  func() time.Time
 	Logger *slog.Logger
+}
+
+// Clients call the other services.
+type Clients struct {
+	Dispatcher dispatcherv1.DispatcherClient
+	EventLog   eventlogv1.EventLogClient
+	Acceptor   acceptorv1.AcceptorClient
+	// Redactor redacts errors and debug bundles.
+	Redactor redactorv1.RedactorClient
+}
+
+// Stores keep the records of the gateway.
+type Stores struct {
+	// Annotations stores annotations of runs, and Notices notifies followers of them; nil
+	// disables annotations.
+	Annotations kv.Store
+	Notices     *notify.Hub
+	// AuditKeys stores which keys the audit log has entries about.
+	AuditKeys kv.Store
+	// Records stores idempotency records for a day.
+	Records kv.Store
 }
 
 // Service is the gateway.
@@ -168,34 +178,70 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	described := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
+	described := discovery.Config{
+		MaxBodyBytes: cfg.REST.MaxBodyBytes,
+		GRPCEndpoint: cfg.GRPCEndpoint,
+		TestSeams:    cfg.TestSeams,
+		Webhooks:     d.Webhooks != nil,
+	}
 	gate := admission.NewGate(cfg.Admission, d.Clock, keys.Tenant)
 	public := engine.Deps{
-		Dispatcher: gate.ObserveStarts(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
-		Bundles:     redaction.BundleExporter{EventLog: d.EventLog, Redactor: d.Redactor},
-		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock, StalledAfter: cfg.StalledAfter,
-		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: redaction.TenantTexts(d.Redactor),
+		Clients: engine.Clients{
+			Dispatcher: gate.ObserveStarts(d.Dispatcher),
+			EventLog:   d.EventLog,
+			Acceptor:   d.Acceptor,
+		},
+		Redaction: engine.Redaction{
+			Texts:   redaction.TenantTexts(d.Redactor),
+			Bundles: redaction.BundleExporter{EventLog: d.EventLog, Redactor: d.Redactor},
+		},
+		Idempotency: idempotency.New(d.Records, d.Clock),
+		Tokens:      tokens,
+		Webhooks:    d.Webhooks,
+		Clock:       d.Clock,
 	}
 	var usage *audit.Usage
 	if d.Audit != nil {
 		profile := d.Audit.Profile()
-		described.Audit, public.Audit, public.Recorder = &profile, d.Audit, d.Audit
+		described.Audit, public.AuditLog, public.Recorder = &profile, d.Audit, d.Audit
 		usage = audit.NewUsage(d.Audit.Once(), d.Clock, d.Logger)
 		keys.Used = func(p *auth.Principal, s auth.Scope, granted bool) { usage.Note(p.Tenant, p.KeyID, string(s), granted) }
 	}
 	if d.Annotations != nil {
 		described.Annotations = true
-		public.Annotations = &engine.AnnotationStore{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Redact: redaction.RunTexts(d.Dispatcher)}
+		public.Annotations = &engine.AnnotationStore{
+			Store:  d.Annotations,
+			Hub:    d.Notices,
+			Clock:  d.Clock,
+			Redact: redaction.RunTexts(d.Dispatcher),
+		}
 	}
 	public.Discovery = discovery.New(described, d.Dispatcher, d.Acceptor, d.Clock)
 	svc := &Service{
-		answers: &redaction.AnswerRedactor{Redactor: d.Redactor},
-		cfg:     cfg, deps: d, keys: keys, closing: make(chan struct{}), gate: gate,
-		calls:  &tracing.Calls{Exporter: d.Spans, Roots: true},
-		engine: engine.New(public), usage: usage, sessions: sessions, health: health.NewServer(),
+		cfg:      cfg,
+		deps:     d,
+		keys:     keys,
+		gate:     gate,
+		answers:  &redaction.AnswerRedactor{Redactor: d.Redactor},
+		engine:   engine.New(cfg.engine(), public),
+		calls:    &tracing.Calls{Exporter: d.Spans, Roots: true},
+		usage:    usage,
+		sessions: sessions,
+		health:   health.NewServer(),
+		closing:  make(chan struct{}),
 	}
 	svc.SetServing(true)
 	return svc, nil
+}
+
+// engine returns the configuration of the API.
+func (c Config) engine() engine.Config {
+	return engine.Config{
+		RunKey:       c.RunKey,
+		BaseURL:      c.BaseURL,
+		StalledAfter: c.StalledAfter,
+		MaxStreams:   c.MaxStreams,
+	}
 }
 
 // sessions makes the keeper of the console's sessions; nil without a console.
@@ -279,17 +325,24 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.failStream,
 		Logger: s.deps.Logger, Closing: s.closing,
 	}
-	d := rest.Deps{
-		Conn: conn, Keys: s.keys, Gate: s.gate, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
-		Events: streams, Watch: http.HandlerFunc(streams.ServeWatch),
+	handlers := rest.Handlers{
+		Events:  streams,
+		Watch:   http.HandlerFunc(streams.ServeWatch),
+		OpenAPI: description,
+		Assets:  &rest.Assets{Acceptor: s.deps.Acceptor},
 	}
-	d.Clean = s.answers.RedactError
-	d.Assets = &rest.Assets{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
-		d.Seams = &seam.Handler{
-			Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock,
-			Clean: s.answers.RedactError, Redact: s.answers.RedactDocument, Bundles: redaction.BundleExporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
-		}
+		handlers.Seams = s.seams()
+	}
+	d := rest.Deps{
+		Conn:     conn,
+		Keys:     s.keys,
+		Gate:     s.gate,
+		Handlers: handlers,
+		Clean:    s.answers.RedactError,
+		Ready:    s.deps.Ready,
+		Clock:    s.deps.Clock,
+		Logger:   s.deps.Logger,
 	}
 	api, err := rest.New(ctx, s.cfg.REST, d)
 	if err != nil {
@@ -306,6 +359,20 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		site.Admit, site.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, site.Fail)
 	}
 	return site, nil
+}
+
+// seams makes the handler of the test seams.
+func (s *Service) seams() http.Handler {
+	return &seam.Handler{
+		Dispatcher: s.deps.Dispatcher,
+		EventLog:   s.deps.EventLog,
+		Acceptor:   s.deps.Acceptor,
+		Bundles:    redaction.BundleExporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
+		Logger:     s.deps.Logger,
+		Clock:      s.deps.Clock,
+		Clean:      s.answers.RedactError,
+		Redact:     s.answers.RedactDocument,
+	}
 }
 
 // Drain ends all event streams so that the HTTP server can stop. Clients resume on another

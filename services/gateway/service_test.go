@@ -13,7 +13,11 @@ import (
 
 func sound() gateway.Config {
 	return gateway.Config{
-		Keys: []auth.Spec{{Key: "k", Tenant: "acme", All: true}}, REST: rest.Config{MaxBodyBytes: 1}, MaxStreams: 1, RunKey: make([]byte, 32), InterruptKeys: token.Keys{1: make([]byte, 32)},
+		Keys:          []auth.Spec{{Key: "k", Tenant: "acme", All: true}},
+		REST:          rest.Config{MaxBodyBytes: 1},
+		MaxStreams:    1,
+		RunKey:        make([]byte, 32),
+		InterruptKeys: token.Keys{1: make([]byte, 32)},
 	}
 }
 

@@ -80,7 +80,9 @@ func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
 		return nil, err
 	}
 	return h.s.registry.Scrubber(at, secrets.Required{
-		Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered(), Registrations: scope.GetRegistrations(),
+		Run:           scope.GetRequireRegistered(),
+		Tenant:        scope.GetRequireTenantRegistered(),
+		Registrations: scope.GetRegistrations(),
 	})
 }
 

@@ -46,7 +46,10 @@ func run(id string) *redactorv1.Scope { return &redactorv1.Scope{Tenant: "acme",
 func TestRedact_RedactsDocumentsAndTextsInOrder(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
-	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1"), Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}}})
+	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{
+		Scope:   run("1"),
+		Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}},
+	})
 	require.NoError(t, err)
 	req := &redactorv1.RedactRequest{
 		Scope: run("1"), Documents: [][]byte{[]byte(`{"a":"run-secret-value"}`), []byte(`7`)},
@@ -73,12 +76,24 @@ func TestRedact_RefusesUnusableRequests(t *testing.T) {
 		req  *redactorv1.RedactRequest
 		code fault.Code
 	}{
-		"no scope":   {&redactorv1.RedactRequest{Texts: []string{"x"}}, fault.ValidationError},
-		"too many":   {&redactorv1.RedactRequest{Scope: run("1"), Texts: []string{"x", "y", "z"}}, fault.PayloadTooLarge},
-		"too large":  {&redactorv1.RedactRequest{Scope: run("1"), Texts: []string{strings.Repeat("x", 65)}}, fault.PayloadTooLarge},
-		"not JSON":   {&redactorv1.RedactRequest{Scope: run("1"), Documents: [][]byte{[]byte(`{"leaked":`)}}, fault.ValidationError},
-		"too deep":   {&redactorv1.RedactRequest{Scope: run("1"), Documents: [][]byte{[]byte(`[[[[]]]]`)}}, fault.ValidationError},
-		"duplicates": {&redactorv1.RedactRequest{Scope: run("1"), Documents: [][]byte{[]byte(`{"leaked":1,"leaked":2}`)}}, fault.ValidationError},
+		"no scope": {&redactorv1.RedactRequest{Texts: []string{"x"}}, fault.ValidationError},
+		"too many": {&redactorv1.RedactRequest{Scope: run("1"), Texts: []string{"x", "y", "z"}}, fault.PayloadTooLarge},
+		"too large": {
+			&redactorv1.RedactRequest{Scope: run("1"), Texts: []string{strings.Repeat("x", 65)}},
+			fault.PayloadTooLarge,
+		},
+		"not JSON": {
+			&redactorv1.RedactRequest{Scope: run("1"), Documents: [][]byte{[]byte(`{"leaked":`)}},
+			fault.ValidationError,
+		},
+		"too deep": {
+			&redactorv1.RedactRequest{Scope: run("1"), Documents: [][]byte{[]byte(`[[[[]]]]`)}},
+			fault.ValidationError,
+		},
+		"duplicates": {
+			&redactorv1.RedactRequest{Scope: run("1"), Documents: [][]byte{[]byte(`{"leaked":1,"leaked":2}`)}},
+			fault.ValidationError,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +168,11 @@ func TestRegister_RefusesWithoutShowingTheValue(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
 	for name, req := range map[string]*redactorv1.RegisterRequest{
-		"no tenant": {Scope: &redactorv1.Scope{RunId: "1"}, Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}}},
-		"bad id":    {Scope: run("1"), Secrets: []*redactorv1.Secret{{Id: "run-secret-value", Value: "run-secret-value"}}},
+		"no tenant": {
+			Scope:   &redactorv1.Scope{RunId: "1"},
+			Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}},
+		},
+		"bad id": {Scope: run("1"), Secrets: []*redactorv1.Secret{{Id: "run-secret-value", Value: "run-secret-value"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.Register(t.Context(), req)
@@ -216,7 +234,10 @@ func TestConfig_ValidateReportsEveryProblem(t *testing.T) {
 	bad := redactor.Config{HostSecrets: []redact.Secret{{Value: "host-secret-value"}}}
 	_, err := redactor.New(bad)
 	require.Error(t, err)
-	for _, part := range []string{"max_items", "max_bytes", "max_depth", "limits.scopes", "limits.secrets", "limits.value_bytes", "limits.scope_bytes", "host_secrets[0]"} {
+	for _, part := range []string{
+		"max_items", "max_bytes", "max_depth", "limits.scopes", "limits.secrets", "limits.value_bytes",
+		"limits.scope_bytes", "host_secrets[0]",
+	} {
 		require.Contains(t, err.Error(), part)
 	}
 	require.NotContains(t, err.Error(), "host-secret-value")
@@ -256,7 +277,10 @@ func TestRedactStream_RunsConcurrently(t *testing.T) {
 // streamed sends a secret of the run byte by byte.
 func streamed(ctx context.Context, c redactorv1.RedactorClient, id string) error {
 	own := "secret-of-" + id
-	if _, err := c.Register(ctx, &redactorv1.RegisterRequest{Scope: run(id), Secrets: []*redactorv1.Secret{{Id: "own", Value: own}}}); err != nil {
+	if _, err := c.Register(ctx, &redactorv1.RegisterRequest{
+		Scope:   run(id),
+		Secrets: []*redactorv1.Secret{{Id: "own", Value: own}},
+	}); err != nil {
 		return err
 	}
 	stream, err := c.RedactStream(ctx)
@@ -265,7 +289,11 @@ func streamed(ctx context.Context, c redactorv1.RedactorClient, id string) error
 	}
 	text, shown := "<"+own+"> <secret-of-nobody>", ""
 	for i := range len(text) {
-		if err := stream.Send(&redactorv1.RedactStreamRequest{Scope: run(id), Text: text[i : i+1], Last: i == len(text)-1}); err != nil {
+		if err := stream.Send(&redactorv1.RedactStreamRequest{
+			Scope: run(id),
+			Text:  text[i : i+1],
+			Last:  i == len(text)-1,
+		}); err != nil {
 			return err
 		}
 		resp, err := stream.Recv()
@@ -297,13 +325,20 @@ func TestRedactStream_EndsWithTheClient(t *testing.T) {
 func TestRedactStream_KeepsTheScopeOfTheFirstPiece(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
-	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1"), Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}}})
+	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{
+		Scope:   run("1"),
+		Secrets: []*redactorv1.Secret{{Id: "k", Value: "run-secret-value"}},
+	})
 	require.NoError(t, err)
 	stream, err := c.RedactStream(t.Context())
 	require.NoError(t, err)
 	shown := ""
 	for i, scope := range []*redactorv1.Scope{run("1"), run("2"), nil} {
-		require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{Scope: scope, Text: "run-secret-value ", Last: i == 2}))
+		require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{
+			Scope: scope,
+			Text:  "run-secret-value ",
+			Last:  i == 2,
+		}))
 		resp, err := stream.Recv()
 		require.NoError(t, err)
 		shown += resp.GetText()
@@ -359,7 +394,11 @@ func TestRedactStream_ShowsNoPartOfALongToken(t *testing.T) {
 	shown, count := "", int32(0)
 	for rest := text; rest != ""; {
 		n := min(16, len(rest))
-		require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{Scope: run("1"), Text: rest[:n], Last: n == len(rest)}))
+		require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{
+			Scope: run("1"),
+			Text:  rest[:n],
+			Last:  n == len(rest),
+		}))
 		resp, err := stream.Recv()
 		require.NoError(t, err)
 		shown, count, rest = shown+resp.GetText(), count+resp.GetCount(), rest[n:]

@@ -79,7 +79,7 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 			again.Fork = &wire.Fork{SourceRunID: rec.RunID, Mode: wire.ForkReplay, Head: len(source)}
 			var log []wire.Event
 			for now := time.Unix(2_000_000_000, 0); ; {
-				m := machine.New(plan, limits, runstate.Fold(&again, log)).WithReplayHistory(machine.NewHistory(*again.Fork, source, log))
+				m := machine.NewReplay(plan, limits, runstate.Fold(&again, log), machine.NewHistory(*again.Fork, source, log))
 				require.Empty(t, m.Advance(now), "a replay makes no calls")
 				events, _ := m.Pending()
 				if rec.Masking != "" { // as the appender does

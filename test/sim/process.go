@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
+	"waybill.dev/waybill/services/dispatcher/seam"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
@@ -75,12 +76,16 @@ func (w *World) boot(slot, life int) *process {
 }
 
 func (p *process) becomeDispatcher() error {
-	cfg, tools := dispatcher.DefaultConfig(), tool.Runners(nil)
+	cfg := dispatcher.DefaultConfig()
+	var (
+		tools tool.Runners
+		seams *seam.Seams
+	)
 	providers, err := provider.NewRegistry(modelPort{p})
 	if p.w.scenario.Story != nil {
 		providers, err = provider.NewRegistry(modelPort{p}, scriptedPort{p}, sample.New(0))
 		tools = tool.Runners{node.TypeMCPCallTool: toolPort{p}}
-		cfg.TestSeams, cfg.Prompts.TestSecrets = true, map[string]string{SecretID: canary}
+		seams = &seam.Seams{Secrets: map[string]string{SecretID: canary}}
 	}
 	if err != nil {
 		return err
@@ -100,10 +105,24 @@ func (p *process) becomeDispatcher() error {
 		p.leases = kvmemory.New()
 	}
 	deps := dispatcher.Deps{
-		Log: logPort{p}, Queue: &queuePort{p: p, want: 1}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p}, Quarantine: recordsPort{p.w.records, p},
-		Leases: recordsPort{p.leases, p}, Peers: peersPort{p},
-		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
-		Providers: providers, Tools: tools, Clock: p.now, Logger: p.logger(),
+		Storage: dispatcher.Storage{
+			Log:        logPort{p},
+			Workflows:  recordsPort{p.w.records, p},
+			Claims:     recordsPort{p.w.records, p},
+			Quarantine: recordsPort{p.w.records, p},
+			Leases:     recordsPort{p.leases, p},
+		},
+		Queueing: dispatcher.Queueing{Queue: &queuePort{p: p, want: 1}},
+		Services: dispatcher.Services{
+			Peers:    peersPort{p},
+			Acceptor: acceptorPort{p: p},
+			Redactor: redactorPort{p: p},
+			EventLog: timersPort{p: p},
+		},
+		Calls:  dispatcher.Calls{Providers: providers, Tools: tools},
+		Seams:  seams,
+		Clock:  p.now,
+		Logger: p.logger(),
 	}
 	if err := p.setUpDesk(&deps); err != nil {
 		return err

@@ -90,7 +90,12 @@ func appendFrom(url, name string) error {
 
 func serve(t *testing.T, dir string) *natsd.Server {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Addr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(natsd.Config{
+		Dir:  dir,
+		Sync: true,
+		Addr: "127.0.0.1:0",
+		Log:  slog.New(slog.DiscardHandler),
+	}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	return srv
@@ -243,7 +248,12 @@ func BenchmarkRecord(b *testing.B) {
 	require.NoError(b, err)
 	log, _, err := newLog(b.Context(), nc, key)
 	require.NoError(b, err)
-	e := audit.Entry{Action: "run.cancelled", Actor: "key_1", Target: "runs/run_1", Details: map[string]any{"status": "cancelled"}}
+	e := audit.Entry{
+		Action:  "run.cancelled",
+		Actor:   "key_1",
+		Target:  "runs/run_1",
+		Details: map[string]any{"status": "cancelled"},
+	}
 	b.Run("alone", func(b *testing.B) {
 		for b.Loop() {
 			require.NoError(b, log.Record(b.Context(), "acme", e))

@@ -19,7 +19,10 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		t.Parallel()
 		s := open(t)
 		for name, data := range map[string][]byte{
-			"small": []byte("x"), "empty": {}, "large": bytes.Repeat([]byte("0123456789abcdef"), 1<<16), "acme/with a slash": {0, 0xff},
+			"small":             []byte("x"),
+			"empty":             {},
+			"large":             bytes.Repeat([]byte("0123456789abcdef"), 1<<16),
+			"acme/with a slash": {0, 0xff},
 		} {
 			want := blob.Blob{Data: data, Meta: map[string]string{"type": "image/png"}}
 			require.NoError(t, s.Put(t.Context(), name, want))

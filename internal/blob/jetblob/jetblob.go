@@ -44,8 +44,14 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	}
 	// As the client makes a bucket, but for what is read directly.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
-		Name: Stream(cfg.Bucket), Description: cfg.Description, Subjects: []string{"$O." + cfg.Bucket + ".C.>", "$O." + cfg.Bucket + ".M.>"},
-		MaxBytes: -1, Storage: js.FileStorage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true,
+		Name:        Stream(cfg.Bucket),
+		Description: cfg.Description,
+		Subjects:    []string{"$O." + cfg.Bucket + ".C.>", "$O." + cfg.Bucket + ".M.>"},
+		MaxBytes:    -1,
+		Storage:     js.FileStorage,
+		Replicas:    cfg.Replicas,
+		Discard:     js.DiscardNew,
+		AllowRollup: true,
 	}); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}

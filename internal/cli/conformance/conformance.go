@@ -103,7 +103,9 @@ func conform(cmd *cobra.Command, s *session.Session, o flags) error {
 // all carries out every check.
 func (p *probe) all(ctx context.Context) ([]verdict.Check, error) {
 	var out []verdict.Check
-	for _, group := range []func(context.Context) ([]verdict.Check, error){p.table(ofHost()), p.table(ofStart()), p.events, p.table(ofReading())} {
+	for _, group := range []func(context.Context) ([]verdict.Check, error){
+		p.table(ofHost()), p.table(ofStart()), p.events, p.table(ofReading()),
+	} {
 		checks, err := group(ctx)
 		if err != nil {
 			return nil, err

@@ -49,9 +49,12 @@ func TestChecks_KeepTheirIDs(t *testing.T) {
 		ids = append(ids, c.id)
 	}
 	require.Equal(t, []string{
-		"discovery.public", "discovery.schema", "discovery.version", "discovery.kinds", "discovery.etag", "discovery.schemas", "discovery.openapi",
-		"auth.required", "auth.unknown-key", "errors.unknown-run", "errors.unknown-path", "http.traceparent",
+		"discovery.public", "discovery.schema", "discovery.version", "discovery.kinds", "discovery.etag",
+		"discovery.schemas", "discovery.openapi",
+		"auth.required", "auth.unknown-key", "errors.unknown-run", "errors.unknown-path",
+		"http.traceparent",
 		"runs.created", "idempotency.same-request", "idempotency.other-request", "runs.conditional",
-		"poll.repeats", "poll.beyond", "poll.cursor", "stream.whole", "stream.resume", "stream.mode", "stream.json", "bundle.events",
+		"poll.repeats", "poll.beyond", "poll.cursor", "stream.whole", "stream.resume", "stream.mode",
+		"stream.json", "bundle.events",
 	}, ids)
 }

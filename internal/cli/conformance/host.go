@@ -33,10 +33,17 @@ var discoverySchema = sync.OnceValue(func() *schema.Schema {
 // ofHost are the checks that need no run.
 func ofHost() []check {
 	return []check{
-		{"discovery.public", "the discovery document needs no credential, and says how long it may be kept", "host core 1.1", discoveryPublic},
+		{
+			"discovery.public",
+			"the discovery document needs no credential, and says how long it may be kept", "host core 1.1",
+			discoveryPublic,
+		},
 		{"discovery.schema", "it has what every host advertises, each in its form", "host core 1.3", discoveryForm},
 		{"discovery.version", "the version of the protocol is 1.x, in two numbers", "host core 1.3", discoveryVersion},
-		{"discovery.kinds", "the universal kinds are among those it takes, and each kind has a version", "host core 1.3", discoveryKinds},
+		{
+			"discovery.kinds", "the universal kinds are among those it takes, and each kind has a version",
+			"host core 1.3", discoveryKinds,
+		},
 		{"discovery.etag", "who has the document is not sent it again", "host core 1.1", discoveryTag},
 		{"discovery.schemas", "the schema of each kind is served", "host core 1.5", kindSchemas},
 		{"discovery.openapi", "the API describes itself", "host core 2.2", openAPI},

@@ -55,7 +55,10 @@ func created(_ context.Context, p *probe, f *findings) error {
 		f.add("POST /v1/runs: %v", err)
 		return nil
 	}
-	open := []wire.Status{wire.StatusPending, wire.StatusRunning, wire.StatusWaitingApproval, wire.StatusWaitingInput, wire.StatusWaitingExternal}
+	open := []wire.Status{
+		wire.StatusPending, wire.StatusRunning, wire.StatusWaitingApproval, wire.StatusWaitingInput,
+		wire.StatusWaitingExternal,
+	}
 	if !slices.Contains(open, began.Status) {
 		f.add("its status is %q", began.Status)
 	}
@@ -116,7 +119,12 @@ func otherRequest(ctx context.Context, p *probe, f *findings) error {
 
 // events are the checks of `waybill run verify`, and that there is something to check.
 func (p *probe) events(ctx context.Context) ([]verdict.Check, error) {
-	polled := verdict.Check{Name: "events.poll", Status: verdict.OK, Detail: "the events of a run can be polled", Section: "host core 4.7"}
+	polled := verdict.Check{
+		Name:    "events.poll",
+		Status:  verdict.OK,
+		Detail:  "the events of a run can be polled",
+		Section: "host core 4.7",
+	}
 	r, why := p.started()
 	if why != nil {
 		polled.Status, polled.Detail = verdict.Skipped, why.Error()
@@ -153,7 +161,12 @@ const unpolled skipped = "the events of the run cannot be polled"
 func unverified(why error) []verdict.Check {
 	var checks []verdict.Check
 	for _, row := range runcheck.Rows() {
-		checks = append(checks, verdict.Check{Name: ofEvents + string(row.Rule), Status: verdict.Skipped, Detail: why.Error(), Section: row.Section})
+		checks = append(checks, verdict.Check{
+			Name:    ofEvents + string(row.Rule),
+			Status:  verdict.Skipped,
+			Detail:  why.Error(),
+			Section: row.Section,
+		})
 	}
 	return checks
 }

@@ -23,7 +23,10 @@ func TestDev_EndsAtOnceWhenTheModelsCannotBeLoaded(t *testing.T) {
 // Nothing is opened before the packs are read: no port, no data.
 func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
 	t.Parallel()
-	dir, data := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds}), filepath.Join(t.TempDir(), "data")
+	dir, data := clitest.Folder(t, map[string]string{
+		"notes/pack.json":    clitest.NotePack,
+		"notes/waybill.json": clitest.NoteKinds,
+	}), filepath.Join(t.TempDir(), "data")
 	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", data, "--packs", dir)
 	require.ErrorIs(t, err, exit.ErrUsage)
 	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes): waybill.json at \"/envelopeKinds/0/schemaRef\": schemas/note.json: the pack has no such file")
@@ -34,7 +37,10 @@ func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
 // Each file is named that holds no kind, and they are errors of the command line.
 func TestDev_NamesEachKindThatCannotBeLoaded(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"vendor.acme.note.schema.json": `{"type":7}`, "vendor.acme.memo.schema.json": `{`})
+	dir := clitest.Folder(t, map[string]string{
+		"vendor.acme.note.schema.json": `{"type":7}`,
+		"vendor.acme.memo.schema.json": `{`,
+	})
 	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data"), "--kinds", dir)
 	require.ErrorIs(t, err, exit.ErrUsage)
 	require.ErrorContains(t, err, "vendor.acme.note.schema.json: validation_error: kind vendor.acme.note: not a usable JSON Schema")

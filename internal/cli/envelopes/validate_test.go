@@ -14,7 +14,11 @@ import (
 
 func TestEnvelopeLint_KnowsTheKindsOfPacks(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object","required":["text"]}`})
+	dir := clitest.Folder(t, map[string]string{
+		"notes/pack.json":         clitest.NotePack,
+		"notes/waybill.json":      clitest.NoteKinds,
+		"notes/schemas/note.json": `{"type":"object","required":["text"]}`,
+	})
 	for payload, ok := range map[string]bool{`{"text":"x"}`: true, `{}`: false} {
 		out, err := command(t, envelopeOf(t, "vendor.acme.note", 2, payload), "envelope", "lint", "-", "--packs", dir)
 		require.Equal(t, ok, err == nil, "%s %v", out, err)
@@ -47,9 +51,19 @@ func TestEnvelopeLint_SaysWhatWouldHappen(t *testing.T) {
 	}{
 		"accepted":         {sound, nil, []string{"accepted: error, version 1"}, nil},
 		"accepted as JSON": {sound, []string{"-o", "json"}, []string{`"status": "accepted"`}, nil},
-		"a wrong payload":  {note, []string{"--kinds", dir}, []string{"invalid: envelope_invalid: ", "  /payload: required member missing: text (required)"}, errRefused},
-		"an unknown kind":  {note, nil, []string{"gated: unknown_envelope_kind: ", "accepted here: media.image"}, errRefused},
-		"a contract":       {note, []string{"--kinds", dir, "--accepts", "vendor.acme.other"}, []string{"invalid: envelope_invalid"}, errRefused},
+		"a wrong payload": {
+			note,
+			[]string{"--kinds", dir},
+			[]string{"invalid: envelope_invalid: ", "  /payload: required member missing: text (required)"},
+			errRefused,
+		},
+		"an unknown kind": {note, nil, []string{"gated: unknown_envelope_kind: ", "accepted here: media.image"}, errRefused},
+		"a contract": {
+			note,
+			[]string{"--kinds", dir, "--accepts", "vendor.acme.other"},
+			[]string{"invalid: envelope_invalid"},
+			errRefused,
+		},
 		"below the version": {
 			`{"type":"error","envelopeId":"e1","correlationId":"c1","payload":{"code":"x","message":"m"},"meta":{"source":"user","ts":"2026-01-31T12:00:00Z"}}`,
 			nil,

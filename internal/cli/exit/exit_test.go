@@ -45,7 +45,11 @@ func TestStatus_IsThatOfTheKindOfFailure(t *testing.T) {
 		{"away", fmt.Errorf("%w: x", client.ErrUnreachable), exit.Unreachable},
 		{"late", context.DeadlineExceeded, exit.Unreachable},
 		{"another server", &client.ForeignError{Status: 200}, exit.Refused},
-		{"a proxy without its host", fmt.Errorf("%w: %w", client.ErrUnreachable, &client.ForeignError{Status: 502}), exit.Unreachable},
+		{
+			"a proxy without its host",
+			fmt.Errorf("%w: %w", client.ErrUnreachable, &client.ForeignError{Status: 502}),
+			exit.Unreachable,
+		},
 		{"no run", client.ErrNoRuns, exit.NotFound},
 		{"Ctrl-C", context.Canceled, exit.Interrupted},
 		{"a code of runs", fault.New(fault.CapBreached, "x"), exit.Failed},
@@ -64,7 +68,12 @@ func TestReport_SaysCodeSentenceAndNextStep(t *testing.T) {
 	exit.Report(&doc, err, true)
 	var v map[string]any
 	require.NoError(t, json.Unmarshal(doc.Bytes(), &v))
-	require.Equal(t, map[string]any{"error": "run_not_found", "message": "because", "hint": fault.Lookup(fault.RunNotFound).Next, "exit": 5.0}, v)
+	require.Equal(t, map[string]any{
+		"error":   "run_not_found",
+		"message": "because",
+		"hint":    fault.Lookup(fault.RunNotFound).Next,
+		"exit":    5.0,
+	}, v)
 }
 
 // A code stands before each sentence of the command line's own, too, and once.
@@ -104,26 +113,48 @@ func TestReport_TellsEachFaultOfAFile(t *testing.T) {
 		text string
 		doc  map[string]any
 	}{
-		{exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one, two))), "error: usage: --packs p: validation_error: pack a: x\n  host_capability_missing: pack b: y\n", map[string]any{
-			"error": "usage", "exit": 2.0, "message": "--packs p: validation_error: pack a: x\nhost_capability_missing: pack b: y",
-			"details": map[string]any{"problems": []any{
-				map[string]any{"error": "validation_error", "message": "pack a: x", "details": map[string]any{"path": "/name"}},
-				map[string]any{"error": "host_capability_missing", "message": "pack b: y"},
-			}},
-		}},
-		{exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one))), "error: validation_error: pack a: x\n", map[string]any{
-			"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
-		}},
+		{
+			exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one, two))),
+			"error: usage: --packs p: validation_error: pack a: x\n  host_capability_missing: pack b: y\n",
+			map[string]any{
+				"error":   "usage",
+				"exit":    2.0,
+				"message": "--packs p: validation_error: pack a: x\nhost_capability_missing: pack b: y",
+				"details": map[string]any{"problems": []any{
+					map[string]any{"error": "validation_error", "message": "pack a: x", "details": map[string]any{"path": "/name"}},
+					map[string]any{"error": "host_capability_missing", "message": "pack b: y"},
+				}},
+			},
+		},
+		{
+			exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one))),
+			"error: validation_error: pack a: x\n",
+			map[string]any{
+				"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
+			},
+		},
 		// What is wrong beside it is no less wrong.
-		{fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), errors.Join(fmt.Errorf("a.json: %w", one), errors.New("open b.json: denied"))), "error: usage: a.json: validation_error: pack a: x\n  open b.json: denied\n", map[string]any{
-			"error": "usage", "exit": 2.0, "message": "a.json: validation_error: pack a: x\nopen b.json: denied",
-		}},
-		{errors.Join(one, errors.New("x did not stop")), "error: validation_error: pack a: x\n  x did not stop\n", map[string]any{
-			"error": "failed", "exit": 6.0, "message": "validation_error: pack a: x\nx did not stop",
-		}},
-		{fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), one), "error: validation_error: pack a: x\n", map[string]any{
-			"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
-		}},
+		{
+			fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), errors.Join(fmt.Errorf("a.json: %w", one), errors.New("open b.json: denied"))),
+			"error: usage: a.json: validation_error: pack a: x\n  open b.json: denied\n",
+			map[string]any{
+				"error": "usage", "exit": 2.0, "message": "a.json: validation_error: pack a: x\nopen b.json: denied",
+			},
+		},
+		{
+			errors.Join(one, errors.New("x did not stop")),
+			"error: validation_error: pack a: x\n  x did not stop\n",
+			map[string]any{
+				"error": "failed", "exit": 6.0, "message": "validation_error: pack a: x\nx did not stop",
+			},
+		},
+		{
+			fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), one),
+			"error: validation_error: pack a: x\n",
+			map[string]any{
+				"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
+			},
+		},
 	} {
 		var text, doc bytes.Buffer
 		exit.Report(&text, tc.err, false)

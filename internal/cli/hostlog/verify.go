@@ -175,7 +175,12 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 	if err != nil {
 		return natsstore.ReadError(err)
 	}
-	log := audit.New(audit.DefaultConfig(), audit.Deps{Store: store, Key: key, Clock: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	log := audit.New(audit.DefaultConfig(), audit.Deps{
+		Store:  store,
+		Key:    key,
+		Clock:  time.Now,
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	for tenant := range tenants {
 		if r.audits[tenant], err = log.Verify(ctx, tenant, audit.Window{}); err != nil {
 			return natsstore.ReadError(err)
@@ -218,8 +223,16 @@ func (r *verifiedLog) checks() []verdict.Check {
 		}
 		out = append(out, c)
 	}
-	chain := verdict.Check{Name: "audit-chain", Status: verdict.OK, Detail: "each entry of the audit log holds the hash of the one before"}
-	marks := verdict.Check{Name: "audit-checkpoints", Status: verdict.OK, Detail: "each checkpoint is signed, and is that of the entries"}
+	chain := verdict.Check{
+		Name:   "audit-chain",
+		Status: verdict.OK,
+		Detail: "each entry of the audit log holds the hash of the one before",
+	}
+	marks := verdict.Check{
+		Name:   "audit-checkpoints",
+		Status: verdict.OK,
+		Detail: "each checkpoint is signed, and is that of the entries",
+	}
 	if r.unaudited != "" {
 		chain.Status, chain.Detail, marks.Status, marks.Detail = verdict.Skipped, r.unaudited, verdict.Skipped, r.unaudited
 	}

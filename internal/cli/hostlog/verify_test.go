@@ -58,7 +58,14 @@ func TestLogVerify_ReadsTheLogOfANATSServer(t *testing.T) {
 		}
 		return got
 	}
-	require.Equal(t, map[string]string{"frames": "ok", "chain": "ok", "end": "ok", "events": "ok", "audit-chain": "skipped", "audit-checkpoints": "skipped"}, statuses())
+	require.Equal(t, map[string]string{
+		"frames":            "ok",
+		"chain":             "ok",
+		"end":               "ok",
+		"events":            "ok",
+		"audit-chain":       "skipped",
+		"audit-checkpoints": "skipped",
+	}, statuses())
 
 	_, err = auditstore.Open(t.Context(), nc, 1, nil)
 	require.NoError(t, err)

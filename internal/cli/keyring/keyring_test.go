@@ -21,7 +21,10 @@ func TestKeyring_KeepsACredentialForItsContextAndURL(t *testing.T) {
 	got, err := keyring.Get(ctx, prod)
 	require.NoError(t, err)
 	require.Equal(t, "secret", got)
-	for _, other := range []keyring.Entry{{Context: "prod", URL: "https://b.example"}, {Context: "test", URL: "https://a.example"}} {
+	for _, other := range []keyring.Entry{
+		{Context: "prod", URL: "https://b.example"},
+		{Context: "test", URL: "https://a.example"},
+	} {
 		_, err := keyring.Get(ctx, other)
 		require.ErrorIs(t, err, keyring.ErrNone)
 		require.NoError(t, keyring.Delete(ctx, other), "there is nothing to forget")

@@ -273,7 +273,11 @@ func (n *node) adds(c *Call, x Envelope) {
 }
 
 // limits are the caps that an envelope is counted against.
-var limits = map[string]string{"envelopes": "envelopes of the turn", "schema": "rounds for the schema", "clarification": "questions of the node"}
+var limits = map[string]string{
+	"envelopes":     "envelopes of the turn",
+	"schema":        "rounds for the schema",
+	"clarification": "questions of the node",
+}
 
 func (n *node) breached(e wire.Event, p document) {
 	counted, ok := limits[p.Kind]

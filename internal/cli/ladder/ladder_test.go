@@ -42,7 +42,12 @@ func only(t *testing.T, name string) *ladder.Execution {
 // picture is an execution in a few lines: each call's attempt, cause and end, and the
 // gates of each document.
 func picture(x *ladder.Execution) []string {
-	marks := map[ladder.State]string{ladder.Passed: "+", ladder.Refused: "x", ladder.NotReached: ".", ladder.NotApplicable: " "}
+	marks := map[ladder.State]string{
+		ladder.Passed:        "+",
+		ladder.Refused:       "x",
+		ladder.NotReached:    ".",
+		ladder.NotApplicable: " ",
+	}
 	var out []string
 	for _, c := range x.Calls {
 		parts := []string{fmt.Sprint(c.Attempt), c.Cause, c.End(x.Result == "open")}
@@ -68,20 +73,76 @@ func TestRead_DrawsWhatTheConsoleDraws(t *testing.T) {
 	}{
 		{"contract", []string{"1 | first | refused | +++x...."}, "Stopped at gate 4 of 8, contract: media.image"},
 		{"discard", []string{"1 | first | accepted | +++x.... | ++++++++"}, "Taken at once"},
-		{"corrected", []string{"1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | accepted | ++++++++"}, "Taken on attempt 3 after two schema violations"},
-		{"exhausted", []string{"1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....", "3 | retry | schema violation | ++x....."}, "Given up after three attempts: three schema violations"},
-		{"truncated", []string{"1 | first | truncated", "2 | retry | accepted | ++++++++"}, "Taken on attempt 2 after one truncation"},
-		{"truncated-out", []string{"1 | first | truncated", "2 | retry | truncated", "3 | retry | truncated"}, "Given up after three attempts: three truncations"},
+		{
+			"corrected",
+			[]string{
+				"1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....",
+				"3 | retry | accepted | ++++++++",
+			},
+			"Taken on attempt 3 after two schema violations",
+		},
+		{
+			"exhausted",
+			[]string{
+				"1 | first | schema violation | ++x.....", "2 | retry | schema violation | ++x.....",
+				"3 | retry | schema violation | ++x.....",
+			},
+			"Given up after three attempts: three schema violations",
+		},
+		{
+			"truncated",
+			[]string{"1 | first | truncated", "2 | retry | accepted | ++++++++"},
+			"Taken on attempt 2 after one truncation",
+		},
+		{
+			"truncated-out",
+			[]string{"1 | first | truncated", "2 | retry | truncated", "3 | retry | truncated"},
+			"Given up after three attempts: three truncations",
+		},
 		{"refusal", []string{"1 | first | declined"}, "The model declined, which is final"},
-		{"unknown-kind", []string{"1 | first | wrong kind or version | +x......", "2 | retry | accepted | ++++++++"}, "Taken on attempt 2 after one wrong kind or version"},
-		{"shape", []string{"1 | first | schema violation | x.......", "2 | retry | schema violation | x.......", "3 | retry | accepted | ++++++++"}, "Taken on attempt 3 after two schema violations"},
-		{"version", []string{"1 | first | wrong kind or version | ++x.....", "2 | retry | accepted | ++++++++"}, "Taken on attempt 2 after one wrong kind or version"},
-		{"dedup", []string{"1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"}, "Taken on attempt 2 after one schema violation"},
-		{"limits", []string{"1 | first | refused | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++x..."}, "Stopped at gate 5 of 8, limits"},
-		{"cantsay", []string{"1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | accepted | ++++++++"}, "Put into the schema by one further call after three answers without JSON"},
+		{
+			"unknown-kind",
+			[]string{"1 | first | wrong kind or version | +x......", "2 | retry | accepted | ++++++++"},
+			"Taken on attempt 2 after one wrong kind or version",
+		},
+		{
+			"shape",
+			[]string{
+				"1 | first | schema violation | x.......", "2 | retry | schema violation | x.......",
+				"3 | retry | accepted | ++++++++",
+			},
+			"Taken on attempt 3 after two schema violations",
+		},
+		{
+			"version",
+			[]string{"1 | first | wrong kind or version | ++x.....", "2 | retry | accepted | ++++++++"},
+			"Taken on attempt 2 after one wrong kind or version",
+		},
+		{
+			"dedup",
+			[]string{"1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"},
+			"Taken on attempt 2 after one schema violation",
+		},
+		{
+			"limits",
+			[]string{"1 | first | refused | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++++++ | ++++x..."},
+			"Stopped at gate 5 of 8, limits",
+		},
+		{
+			"cantsay",
+			[]string{
+				"1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON",
+				"4 | prose-fallback | accepted | ++++++++",
+			},
+			"Put into the schema by one further call after three answers without JSON",
+		},
 		{"fence", []string{"1 | first | accepted | ++++++++"}, "Taken at once"},
 		{"clarify", []string{"1 | first | accepted | ++++++++"}, "Waiting for an answer to the model's question"},
-		{"schema-request", []string{"1 | first | accepted | ++++++++", "2 | next-turn | accepted | ++++++++"}, "Taken on attempt 2"},
+		{
+			"schema-request",
+			[]string{"1 | first | accepted | ++++++++", "2 | next-turn | accepted | ++++++++"},
+			"Taken on attempt 2",
+		},
 	} {
 		t.Run(tc.log, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +176,11 @@ func TestRead_NamesThePlacesOfAViolation(t *testing.T) {
 	x := only(t, "corrected")
 	require.Equal(t, []ladder.Problem{
 		{Message: "required member missing: summary", SchemaPointer: "/required", InstancePointer: "/summary"},
-		{Message: "want type null or string", SchemaPointer: "/properties/action/anyOf/0/properties/orderId/type", InstancePointer: "/action/orderId"},
+		{
+			Message:         "want type null or string",
+			SchemaPointer:   "/properties/action/anyOf/0/properties/orderId/type",
+			InstancePointer: "/action/orderId",
+		},
 	}, x.Calls[1].Envelopes[0].Stop().Problems)
 }
 
@@ -157,7 +222,9 @@ func TestFind_KnowsAnEnvelopeByEachOfItsNames(t *testing.T) {
 	require.NotEmpty(t, all)
 	x := all[0]
 	e := x.Calls[0].Envelopes[0]
-	for _, name := range []string{e.Key, e.EnvelopeID, e.CorrelationID, e.Events[0].EventID, fmt.Sprint(e.Events[0].Sequence)} {
+	for _, name := range []string{
+		e.Key, e.EnvelopeID, e.CorrelationID, e.Events[0].EventID, fmt.Sprint(e.Events[0].Sequence),
+	} {
 		found := ladder.Find(all, name)
 		require.Len(t, found, 1, name)
 		require.Equal(t, e, found[0].Calls[0].Envelopes[0], name)

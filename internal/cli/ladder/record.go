@@ -16,7 +16,11 @@ func (n *node) records(e wire.Event, p document) {
 			Gate: "contract", Code: fault.EnvelopeContractViolation, Reason: p.Message,
 			RefusedKind: p.Fields.Kind, AcceptedKinds: p.Fields.AllowedKinds,
 		}
-		n.refuses(n.last(), gate, Envelope{Outcome: OutcomeDiscarded, Events: []Event{named(e)}, CorrelationID: e.CausationID})
+		n.refuses(n.last(), gate, Envelope{
+			Outcome:       OutcomeDiscarded,
+			Events:        []Event{named(e)},
+			CorrelationID: e.CausationID,
+		})
 		return
 	}
 	r, ok := recordedBy(e, p)
@@ -33,9 +37,15 @@ func (n *node) records(e wire.Event, p document) {
 	c := n.call(func(*Call) bool { return n.handedIn }, cause)
 	n.repeats(c, r.Answer.With)
 	x := &Envelope{
-		Key: r.EnvelopeID, Outcome: OutcomeAccepted, Kind: r.EnvelopeType, EnvelopeID: r.EnvelopeID, CorrelationID: e.CausationID,
-		Version: r.Version, Trust: string(e.ContentTrust), Events: []Event{named(e)},
-		Rungs: passed(map[Gate]string{"redaction": redaction(r.Payload, e.ContentTrust), "routing": string(e.Type)}),
+		Key:           r.EnvelopeID,
+		Outcome:       OutcomeAccepted,
+		Kind:          r.EnvelopeType,
+		EnvelopeID:    r.EnvelopeID,
+		CorrelationID: e.CausationID,
+		Version:       r.Version,
+		Trust:         string(e.ContentTrust),
+		Events:        []Event{named(e)},
+		Rungs:         passed(map[Gate]string{"redaction": redaction(r.Payload, e.ContentTrust), "routing": string(e.Type)}),
 	}
 	c.Envelopes = append(c.Envelopes, x)
 	n.recorded[e.Sequence] = recording{c, x}
@@ -66,7 +76,10 @@ func (n *node) repeats(c *Call, sequences []int) {
 		}
 		x := *before.envelope
 		x.Key, x.Outcome = fmt.Sprintf("%s~%d", x.Key, c.Ordinal), OutcomeCached
-		x.Rungs = passed(map[Gate]string{"dedup": fmt.Sprintf("the outcome of attempt %d, event %d", before.call.Attempt, seq), "routing": "no new events"})
+		x.Rungs = passed(map[Gate]string{
+			"dedup":   fmt.Sprintf("the outcome of attempt %d, event %d", before.call.Attempt, seq),
+			"routing": "no new events",
+		})
 		c.Envelopes = append(c.Envelopes, &x)
 	}
 }
@@ -94,7 +107,12 @@ func (n *node) completed(e wire.Event, p document) {
 	}
 	_, envelopes := p.Outputs["envelopes"]
 	if len(x.Calls) > 0 && !envelopes && len(x.Calls[len(x.Calls)-1].Envelopes) == 0 {
-		n.adds(x.Calls[len(x.Calls)-1], Envelope{Value: true, Outcome: OutcomeAccepted, Rungs: ofValue(nil), Events: []Event{named(e)}})
+		n.adds(x.Calls[len(x.Calls)-1], Envelope{
+			Value:   true,
+			Outcome: OutcomeAccepted,
+			Rungs:   ofValue(nil),
+			Events:  []Event{named(e)},
+		})
 		for _, c := range x.Calls { // a node that gives a value had values refused, too
 			for _, v := range c.Envelopes {
 				if stop := v.Stop(); !v.Value && stop != nil {

@@ -107,20 +107,36 @@ const envelopeMembers = "allowed: correlationId, envelopeId, meta, nodeId, parti
 
 // misshapen are the beginnings of what only the shape gate says.
 var misshapen = []string{
-	"the object has two members of this name", "must be an ISO 8601", "it is a fragment of an envelope", "it is not a valid envelope",
+	"the object has two members of this name", "must be an ISO 8601",
+	"it is a fragment of an envelope", "it is not a valid envelope",
 }
 
 // gateOf is the gate at which an answer failed that was asked for again. The event has
 // the validator's words and no code: they tell which gate spoke.
 func gateOf(f Failure) Rung {
 	if kinds, ok := strings.CutPrefix(f.Detail, "its type is not one of "); ok {
-		return Rung{Gate: "kind", Code: fault.UnknownEnvelopeKind, Reason: "this host does not advertise the kind", AcceptedKinds: strings.Split(kinds, ", ")}
+		return Rung{
+			Gate:          "kind",
+			Code:          fault.UnknownEnvelopeKind,
+			Reason:        "this host does not advertise the kind",
+			AcceptedKinds: strings.Split(kinds, ", "),
+		}
 	}
 	if strings.HasPrefix(f.Detail, "schemaVersion is ") {
-		return Rung{Gate: "payload", Code: fault.UnknownSchemaVersion, Reason: strings.TrimSuffix(f.Detail, " (/schemaVersions)"), Problems: problems(f.Detail)}
+		return Rung{
+			Gate:     "payload",
+			Code:     fault.UnknownSchemaVersion,
+			Reason:   strings.TrimSuffix(f.Detail, " (/schemaVersions)"),
+			Problems: problems(f.Detail),
+		}
 	}
 	if strings.Contains(f.Detail, envelopeMembers) || slices.ContainsFunc(misshapen, func(p string) bool { return strings.HasPrefix(f.Detail, p) }) {
-		return Rung{Gate: "shape", Code: fault.InvalidEnvelopeShape, Reason: "the document is not an AI envelope", Problems: problems(f.Detail)}
+		return Rung{
+			Gate:     "shape",
+			Code:     fault.InvalidEnvelopeShape,
+			Reason:   "the document is not an AI envelope",
+			Problems: problems(f.Detail),
+		}
 	}
 	reason := "the payload does not satisfy the schema"
 	if f.Reason == "type-mismatch" {

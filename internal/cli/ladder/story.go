@@ -78,7 +78,10 @@ func (e *Envelope) Story(within *Call) Story {
 	case stop == nil:
 		return Story{Headline: fmt.Sprintf("Accepted on attempt %d: all eight gates passed", within.Attempt)}
 	}
-	s := Story{Headline: fmt.Sprintf("Stopped at gate %d of %d, %s", slices.Index(Gates, stop.Gate)+1, len(Gates), stop.Gate), Code: stop.Code}
+	s := Story{
+		Headline: fmt.Sprintf("Stopped at gate %d of %d, %s", slices.Index(Gates, stop.Gate)+1, len(Gates), stop.Gate),
+		Code:     stop.Code,
+	}
 	if e.Kind != "" {
 		s.Headline += ": " + e.Kind
 	}
@@ -106,7 +109,11 @@ func (x *Execution) Story() Story {
 	}
 	switch {
 	case last.Refusal != nil:
-		return Story{Headline: "The model declined, which is final", Code: fault.EnvelopeRefusal, Detail: "One attempt. A refusal is not retried, by any layer."}
+		return Story{
+			Headline: "The model declined, which is final",
+			Code:     fault.EnvelopeRefusal,
+			Detail:   "One attempt. A refusal is not retried, by any layer.",
+		}
 	case x.Exhausted > 0:
 		s := Story{Headline: fmt.Sprintf("Given up after %s: %s", plural(x.Exhausted, "attempt", "attempts"), before)}
 		if x.Error != nil {

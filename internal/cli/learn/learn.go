@@ -223,7 +223,10 @@ func Version(s *session.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := build{version.Name, version.Version, wire.ProtocolVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			v := build{
+				version.Name, version.Version, wire.ProtocolVersion, runtime.Version(),
+				runtime.GOOS + "/" + runtime.GOARCH,
+			}
 			return p.Value(v, v.Version, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s %s (OpenWOP %s, %s, %s)\n", v.Product, v.Version, v.Protocol, v.Go, v.Platform)
 				return err

@@ -18,7 +18,11 @@ import (
 
 func TestSchemaLint_TakesAPack(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
+	dir := clitest.Folder(t, map[string]string{
+		"pack.json":         clitest.NotePack,
+		"waybill.json":      clitest.NoteKinds,
+		"schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`,
+	})
 	out, err := command(t, "", "schema", "lint", "-o", "json", dir)
 	require.ErrorIs(t, err, errFindings)
 	var found []finding
@@ -27,13 +31,20 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "schemas", "note.json"), found[0].File)
 	require.Equal(t, "/properties/a/oneOf", found[0].Path)
 
-	dir = clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": strings.Replace(clitest.NoteKinds, "vendor.acme.note\"", "note\"", 1)})
+	dir = clitest.Folder(t, map[string]string{
+		"pack.json":    clitest.NotePack,
+		"waybill.json": strings.Replace(clitest.NoteKinds, "vendor.acme.note\"", "note\"", 1),
+	})
 	out, err = command(t, "", "schema", "lint", dir)
 	require.ErrorIs(t, err, errFindings)
 	require.Contains(t, out, "waybill.json: /envelopeKinds/0/kind: not-a-pack: ")
 	require.Contains(t, out, "vendor.<host>.<kind>")
 
-	dir = clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds, "schemas/note.json": `{"type":"object"}`})
+	dir = clitest.Folder(t, map[string]string{
+		"pack.json":         clitest.NotePack,
+		"waybill.json":      clitest.NoteKinds,
+		"schemas/note.json": `{"type":"object"}`,
+	})
 	out, err = command(t, "", "schema", "lint", dir)
 	require.NoError(t, err)
 	require.Empty(t, out)
@@ -43,7 +54,11 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	t.Parallel()
 	needy := strings.Replace(clitest.NotePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
-	dir := clitest.Folder(t, map[string]string{"notes/pack.json": needy, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`})
+	dir := clitest.Folder(t, map[string]string{
+		"notes/pack.json":         needy,
+		"notes/waybill.json":      clitest.NoteKinds,
+		"notes/schemas/note.json": `{"type":"object"}`,
+	})
 	_, err := command(t, "", "schema", "lint", filepath.Join(dir, "notes"))
 	require.NoError(t, err)
 	_, err = packs.Load(dir, packs.HostOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1"), slog.New(slog.DiscardHandler))
@@ -63,7 +78,12 @@ const clerk = `{"templateId":"clerk","version":"1.0.0","kind":"system","text":"Y
 
 func TestSchemaLint_JudgesThePromptTemplatesOfAPack(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"pack.json": clitest.NotePack, "waybill.json": `{"prompts":["good.json","bad.json"]}`, "good.json": clerk, "bad.json": `{"templateId":"b","version":"1.0.0","kind":"user"}`})
+	dir := clitest.Folder(t, map[string]string{
+		"pack.json":    clitest.NotePack,
+		"waybill.json": `{"prompts":["good.json","bad.json"]}`,
+		"good.json":    clerk,
+		"bad.json":     `{"templateId":"b","version":"1.0.0","kind":"user"}`,
+	})
 	found, err := lintPack(dir, lint{})
 	require.NoError(t, err)
 	b, err := json.Marshal(found)

@@ -23,10 +23,18 @@ func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 		"sound":            {nil, `{"type":"object","additionalProperties":false}`, nil},
 		"a property named": {nil, `{"type":"object","properties":{"not":{"type":"string"},"oneOf":{"type":"string"}}}`, nil},
 		"variants without a discriminator": {nil, variants, []string{
-			"-: /properties/a/anyOf/0: variant-discriminator: the branch needs", "-: /properties/a/anyOf/1: variant-discriminator: the branch needs",
+			"-: /properties/a/anyOf/0: variant-discriminator: the branch needs",
+			"-: /properties/a/anyOf/1: variant-discriminator: the branch needs",
 		}},
-		"a forbidden keyword": {nil, `{"oneOf":[{"type":"string"}]}`, []string{"-: /oneOf: forbidden-keyword [openai, anthropic, gemini]: the keyword oneOf"}},
-		"strict only":         {[]string{"--level", "strict"}, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string","maxLength":3}}}`, []string{"-: /properties/a/maxLength: no-string-constraint [openai, anthropic]"}},
+		"a forbidden keyword": {
+			nil, `{"oneOf":[{"type":"string"}]}`,
+			[]string{"-: /oneOf: forbidden-keyword [openai, anthropic, gemini]: the keyword oneOf"},
+		},
+		"strict only": {
+			[]string{"--level", "strict"},
+			`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string","maxLength":3}}}`,
+			[]string{"-: /properties/a/maxLength: no-string-constraint [openai, anthropic]"},
+		},
 		"a recursion that one vendor refuses": {nil, recursive, []string{
 			"-: /properties/parts/items: no-recursive-ref [anthropic]: the reference leads back to itself; unroll",
 		}},
@@ -37,7 +45,10 @@ func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 		"an open object is no finding": {nil, `{"type":"object"}`, nil},
 		"no JSON":                      {nil, `{`, []string{"-: (root): not-a-schema: "}},
 		"no schema":                    {nil, `{"type":"thing"}`, []string{"-: (root): not-a-schema: "}},
-		"a reference outside":          {nil, `{"$ref":"https://schemas.example/x.json"}`, []string{"-: (root): not-a-schema: "}},
+		"a reference outside": {
+			nil, `{"$ref":"https://schemas.example/x.json"}`,
+			[]string{"-: (root): not-a-schema: "},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +88,10 @@ func TestSchemaLint_ReadsSeveralFilesAndWritesJSON(t *testing.T) {
 func TestSchemaLint_NamesAWrongCommandLine(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"level": {"--level", "lax", "-"}, "output": {"-o", "xml", "-"}, "file": {"no-such-file.json"}, "vendor": {"--vendor", "acme", "-"},
+		"level":  {"--level", "lax", "-"},
+		"output": {"-o", "xml", "-"},
+		"file":   {"no-such-file.json"},
+		"vendor": {"--vendor", "acme", "-"},
 	} {
 		_, err := command(t, "{}", append([]string{"schema", "lint"}, args...)...)
 		require.Equal(t, exit.Usage, exit.Status(err), "%s: %v", name, err)

@@ -42,7 +42,9 @@ func TestModelList_ShowsWhatIsKnown(t *testing.T) {
 	require.NoError(t, err)
 	rows := strings.Split(out, "\n")
 	require.Equal(t, []string{"lab/house-7b", "8000", "-", "-", "0.25", "-", "reasoning"}, strings.Fields(rows[1]))
-	require.Equal(t, []string{"shed-*", "lab", "function-calling", "vision-input"}, strings.Fields(rows[4]), "rules of the file come first")
+	require.Equal(t, []string{
+		"shed-*", "lab", "function-calling", "vision-input",
+	}, strings.Fields(rows[4]), "rules of the file come first")
 	require.NotContains(t, out, "sample/")
 	require.Contains(t, out, "gpt-oss*", "a provider that is not listed is spoken for by rules")
 }
@@ -157,12 +159,18 @@ func TestModel_NamesAWrongCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"form":           {[]string{"list", "-o", "xml"}, `--output "xml": want table, wide, json, jsonl, yaml, name`},
-		"no model":       {[]string{"show", "openai"}, `"openai": want PROVIDER/MODEL`},
-		"half a model":   {[]string{"show", "openai/"}, `want PROVIDER/MODEL`},
-		"no such file":   {[]string{"list", "--models", "no-such.json"}, "--models no-such.json: no such file or directory; give a JSON file of models"},
-		"a folder":       {[]string{"diff", t.TempDir()}, "is a directory; give a JSON file of models"},
-		"no catalogue":   {[]string{"show", "lab/a", "--models", bad}, "--models " + bad + " is no model catalogue:\nat \"/models/0/prices/input\": "},
+		"form":         {[]string{"list", "-o", "xml"}, `--output "xml": want table, wide, json, jsonl, yaml, name`},
+		"no model":     {[]string{"show", "openai"}, `"openai": want PROVIDER/MODEL`},
+		"half a model": {[]string{"show", "openai/"}, `want PROVIDER/MODEL`},
+		"no such file": {
+			[]string{"list", "--models", "no-such.json"},
+			"--models no-such.json: no such file or directory; give a JSON file of models",
+		},
+		"a folder": {[]string{"diff", t.TempDir()}, "is a directory; give a JSON file of models"},
+		"no catalogue": {
+			[]string{"show", "lab/a", "--models", bad},
+			"--models " + bad + " is no model catalogue:\nat \"/models/0/prices/input\": ",
+		},
 		"all its faults": {[]string{"diff", bad}, "at \"/models/0/prices/output\": "},
 		"three files":    {[]string{"diff", good, "--models", good, good}, "two files are compared as they stand"},
 	} {

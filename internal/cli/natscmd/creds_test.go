@@ -103,7 +103,9 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 	}
 
 	for _, r := range []struct{ seed, user, tenant, consumer string }{
-		{acme, "acme-billing", "acme", "billing"}, {acme, "acme-billing", "acme", "audit"}, {beta, "beta", "beta", subject.DefaultConsumer},
+		{acme, "acme-billing", "acme", "billing"},
+		{acme, "acme-billing", "acme", "audit"},
+		{beta, "beta", "beta", subject.DefaultConsumer},
 	} {
 		makes(t, r.tenant, r.consumer, asHost(url)...)
 		sub, err := subscribe.Open(t.Context(), asReader(t, url, r.seed, r.user), subscribe.Config{Tenant: r.tenant, Consumer: r.consumer})
@@ -131,7 +133,9 @@ func asHost(url string) []string {
 // makes makes a tenant's consumer with the command.
 func makes(t *testing.T, tenant, name string, flags ...string) {
 	t.Helper()
-	_, err := command(t, "", append([]string{"nats", "consumer", "create", "--tenant", tenant, "--name", name}, flags...)...)
+	_, err := command(t, "", append([]string{
+		"nats", "consumer", "create", "--tenant", tenant, "--name", name,
+	}, flags...)...)
 	require.NoError(t, err)
 }
 
@@ -240,14 +244,25 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 	require.Equal(t, cfg, is.CachedInfo().Config, "it stays as it is")
 
 	// One that pushes was not made here: it stays what it is until somebody deletes it.
-	_, err = api.CreatePushConsumer(t.Context(), subject.Stream, js.ConsumerConfig{Durable: "acme=pushed", FilterSubject: subject.Tenant("acme"), DeliverSubject: "anywhere"})
+	_, err = api.CreatePushConsumer(t.Context(), subject.Stream, js.ConsumerConfig{
+		Durable:        "acme=pushed",
+		FilterSubject:  subject.Tenant("acme"),
+		DeliverSubject: "anywhere",
+	})
 	require.NoError(t, err)
-	_, err = api.CreateConsumer(t.Context(), subject.Stream, js.ConsumerConfig{Durable: "acme=wide", AckPolicy: js.AckExplicitPolicy})
+	_, err = api.CreateConsumer(t.Context(), subject.Stream, js.ConsumerConfig{
+		Durable:   "acme=wide",
+		AckPolicy: js.AckExplicitPolicy,
+	})
 	require.NoError(t, err)
 	for _, name := range []string{"pushed", "wide"} {
-		_, err = command(t, "", append([]string{"nats", "consumer", "create", "--tenant", "acme", "--name", name}, host...)...)
+		_, err = command(t, "", append([]string{
+			"nats", "consumer", "create", "--tenant", "acme", "--name", name,
+		}, host...)...)
 		require.Equal(t, exit.Refused, exit.Status(err), "%s: %v", name, err)
-		_, err = command(t, "", append([]string{"nats", "consumer", "delete", "--tenant", "acme", "--name", name}, host...)...)
+		_, err = command(t, "", append([]string{
+			"nats", "consumer", "delete", "--tenant", "acme", "--name", name,
+		}, host...)...)
 		require.NoError(t, err)
 		makes(t, "acme", name, host...)
 	}

@@ -54,10 +54,20 @@ func TestRedactTest_NamesRuleLayerAndPlace(t *testing.T) {
 			[]find{{"shape.anthropic-key", "shape", "/0", 2}},
 			`["[REDACTED:shape.anthropic-key] [REDACTED:shape.anthropic-key]"]`,
 		},
-		"a document read as a text": {`{"password":"S3cr3t-value-77"}`, []string{"--as", "text"}, asText, []find{{"shape.assignment", "shape", "line 1, column 14", 1}}, `"{\"password\":\"[REDACTED:shape.assignment]\"}"`},
-		"a marker that was there":   {"[REDACTED:shape.openai-key] stays", nil, asText, []find{}, `"[REDACTED:shape.openai-key] stays"`},
-		"known values alone":        {anthropicKey, []string{"--redact-shapes=false"}, asText, []find{}, `"` + anthropicKey + `"`},
-		"nothing":                   {"", nil, asText, []find{}, `""`},
+		"a document read as a text": {
+			`{"password":"S3cr3t-value-77"}`,
+			[]string{"--as", "text"},
+			asText,
+			[]find{{"shape.assignment", "shape", "line 1, column 14", 1}},
+			`"{\"password\":\"[REDACTED:shape.assignment]\"}"`,
+		},
+		"a marker that was there": {
+			"[REDACTED:shape.openai-key] stays", nil, asText,
+			[]find{},
+			`"[REDACTED:shape.openai-key] stays"`,
+		},
+		"known values alone": {anthropicKey, []string{"--redact-shapes=false"}, asText, []find{}, `"` + anthropicKey + `"`},
+		"nothing":            {"", nil, asText, []find{}, `""`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

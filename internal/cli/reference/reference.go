@@ -32,7 +32,12 @@ func Command() *cobra.Command {
 				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 			}
 			epoch := time.Unix(0, 0).UTC() // the same build gives the same pages
-			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: version.Name + " " + version.Version, Manual: "Waybill", Date: &epoch}, args[0])
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{
+				Section: "1",
+				Source:  version.Name + " " + version.Version,
+				Manual:  "Waybill",
+				Date:    &epoch,
+			}, args[0])
 		},
 	}, &cobra.Command{
 		Use:   "markdown",

@@ -41,15 +41,27 @@ func TestRows_AreWrittenInEachFormat(t *testing.T) {
 		p    render.Printer
 		want string
 	}{
-		"table":   {render.Printer{Format: render.Table}, "NAME  STATUS  LONG\na     failed  " + things[0].long + "\nbcd   ok      \\u001b[2J\n"},
-		"cut":     {render.Printer{Format: render.Table, Width: 30}, "NAME  STATUS  LONG\na     failed  xxxxxxxxxxxxxxx…\nbcd   ok      \\u001b[2J\n"},
-		"colored": {render.Printer{Format: render.Table, Color: true, Columns: []string{"status"}}, "STATUS\n\x1b[31mfailed\x1b[0m\n\x1b[32mok\x1b[0m\n"},
-		"wide":    {render.Printer{Format: render.Wide, Columns: []string{"more", "NAME"}}, "MORE  NAME\nm     a\nm     bcd\n"},
-		"json":    {render.Printer{Format: render.JSON}, "{\n  \"things\": [\n    {\n      \"n\": 9007199254740993\n    },\n    {\n      \"n\": 2\n    }\n  ]\n}\n"},
-		"jsonl":   {render.Printer{Format: render.JSONL}, "{\"name\":\"a\"}\n{\"name\":\"bcd\"}\n"},
-		"yaml":    {render.Printer{Format: render.YAML}, "things:\n  - n: 9007199254740993\n  - n: 2\n"},
-		"name":    {render.Printer{Format: render.Name}, "a\nbcd\n"},
-		"query":   {render.Printer{Format: render.JSONL, Query: query}, "9007199254740993\n2\n"},
+		"table": {
+			render.Printer{Format: render.Table},
+			"NAME  STATUS  LONG\na     failed  " + things[0].long + "\nbcd   ok      \\u001b[2J\n",
+		},
+		"cut": {
+			render.Printer{Format: render.Table, Width: 30},
+			"NAME  STATUS  LONG\na     failed  xxxxxxxxxxxxxxx…\nbcd   ok      \\u001b[2J\n",
+		},
+		"colored": {
+			render.Printer{Format: render.Table, Color: true, Columns: []string{"status"}},
+			"STATUS\n\x1b[31mfailed\x1b[0m\n\x1b[32mok\x1b[0m\n",
+		},
+		"wide": {render.Printer{Format: render.Wide, Columns: []string{"more", "NAME"}}, "MORE  NAME\nm     a\nm     bcd\n"},
+		"json": {
+			render.Printer{Format: render.JSON},
+			"{\n  \"things\": [\n    {\n      \"n\": 9007199254740993\n    },\n    {\n      \"n\": 2\n    }\n  ]\n}\n",
+		},
+		"jsonl": {render.Printer{Format: render.JSONL}, "{\"name\":\"a\"}\n{\"name\":\"bcd\"}\n"},
+		"yaml":  {render.Printer{Format: render.YAML}, "things:\n  - n: 9007199254740993\n  - n: 2\n"},
+		"name":  {render.Printer{Format: render.Name}, "a\nbcd\n"},
+		"query": {render.Printer{Format: render.JSONL, Query: query}, "9007199254740993\n2\n"},
 	} {
 		got, err := rows(t, tc.p)
 		require.NoError(t, err, name)

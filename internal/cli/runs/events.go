@@ -100,7 +100,11 @@ func eventColumns() []render.Column[client.Event] {
 	return []render.Column[client.Event]{
 		{Name: "SEQ", Value: func(e client.Event) string { return strconv.Itoa(e.Sequence) }},
 		{Name: "TIME", Value: func(e client.Event) string { return show.Clock(e.Timestamp) }},
-		{Name: "TYPE", Word: func(e client.Event) string { return word(e.Type) }, Value: func(e client.Event) string { return string(e.Type) }},
+		{
+			Name:  "TYPE",
+			Word:  func(e client.Event) string { return word(e.Type) },
+			Value: func(e client.Event) string { return string(e.Type) },
+		},
 		{Name: "NODE", Flex: true, Value: func(e client.Event) string { return e.NodeID }},
 		{Name: "DETAIL", Flex: true, Value: func(e client.Event) string { return show.Detail(e.Event) }},
 		{Name: "CAUSE", Wide: true, Value: func(e client.Event) string { return e.CausationID }},

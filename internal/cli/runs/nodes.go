@@ -36,7 +36,11 @@ func (o *one) nodes(w io.Writer, r *client.Run) error {
 	table.Out, table.Columns, table.Format = w, nil, render.Table
 	return render.Rows(&table, nil, rows, nil, nil, []render.Column[node]{
 		{Name: "NODE", Flex: true, Value: func(n node) string { return n.id }},
-		{Name: "STATUS", Word: func(n node) string { return string(n.Status) }, Value: func(n node) string { return string(n.Status) }},
+		{
+			Name:  "STATUS",
+			Word:  func(n node) string { return string(n.Status) },
+			Value: func(n node) string { return string(n.Status) },
+		},
 		{Name: "TYPE", Flex: true, Value: func(n node) string { return n.TypeID }},
 		{Name: "TRIES", Value: func(n node) string {
 			if n.Attempts == 0 {

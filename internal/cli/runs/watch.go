@@ -76,7 +76,13 @@ func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error 
 	case screen:
 		show = newDrawing(o.print, s, o.id)
 	case o.print.Format.ForPeople() && o.print.Query == nil:
-		show = &lines{print: o.print, chunks: f.chunks, chart: waterfall.New(o.id), now: s.Now, talk: func(text string) { session.Talk(cmd, "%s", text) }}
+		show = &lines{
+			print:  o.print,
+			chunks: f.chunks,
+			chart:  waterfall.New(o.id),
+			now:    s.Now,
+			talk:   func(text string) { session.Talk(cmd, "%s", text) },
+		}
 	default:
 		show = &documents{print: o.print, runID: o.id}
 	}

@@ -35,7 +35,10 @@ func TestServeAcceptor_NeverRepeatsThePasswordOfNATS(t *testing.T) {
 
 func TestServeAcceptor_ReadsPacks(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": strings.Replace(clitest.NoteKinds, "vendor.acme.note\"", "note\"", 1)})
+	dir := clitest.Folder(t, map[string]string{
+		"notes/pack.json":    clitest.NotePack,
+		"notes/waybill.json": strings.Replace(clitest.NoteKinds, "vendor.acme.note\"", "note\"", 1),
+	})
 	_, err := command(t, "", "serve", "acceptor", "--grpc-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--packs", dir)
 	require.ErrorIs(t, err, exit.ErrUsage)
 	require.ErrorContains(t, err, "waybill.json at \"/envelopeKinds/0/kind\"")

@@ -15,7 +15,11 @@ const drainTimeout = 30 * time.Second
 
 func dispatcherCommand() *cobra.Command {
 	var log hostflags.Log
-	o := host.DispatcherProcess{Process: host.DefaultProcess("127.0.0.1:9094"), NATS: natsstore.DefaultAddress(), Execution: host.DefaultExecution()}
+	o := host.DispatcherProcess{
+		Process:   host.DefaultProcess("127.0.0.1:9094"),
+		NATS:      natsstore.DefaultAddress(),
+		Execution: host.DefaultExecution(),
+	}
 	c := &cobra.Command{
 		Use:   "dispatcher",
 		Short: "Execute runs",

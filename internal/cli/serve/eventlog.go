@@ -10,7 +10,11 @@ import (
 
 func eventLogCommand() *cobra.Command {
 	var log hostflags.Log
-	o := host.EventLogProcess{Process: host.DefaultProcess("127.0.0.1:9093"), NATS: natsstore.DefaultAddress(), Model: host.DefaultReadModel()}
+	o := host.EventLogProcess{
+		Process: host.DefaultProcess("127.0.0.1:9093"),
+		NATS:    natsstore.DefaultAddress(),
+		Model:   host.DefaultReadModel(),
+	}
 	c := &cobra.Command{
 		Use:   "eventlog",
 		Short: "Serve the read model: snapshots, events, lists, streams",

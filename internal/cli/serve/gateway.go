@@ -10,7 +10,12 @@ import (
 
 func gatewayCommand() *cobra.Command {
 	var log hostflags.Log
-	o := host.GatewayProcess{Public: host.DefaultPublic(), Secrets: host.DefaultSecrets(), Tracing: host.DefaultTracing(), NATS: natsstore.DefaultAddress()}
+	o := host.GatewayProcess{
+		Public:  host.DefaultPublic(),
+		Secrets: host.DefaultSecrets(),
+		Tracing: host.DefaultTracing(),
+		NATS:    natsstore.DefaultAddress(),
+	}
 	c := &cobra.Command{
 		Use:   "gateway",
 		Short: "Serve the public API: REST, gRPC, event streams, webhooks",

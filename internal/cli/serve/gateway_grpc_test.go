@@ -34,8 +34,14 @@ func selfSigned(t *testing.T) (cert, key string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "gateway"},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	require.NoError(t, err)
@@ -54,7 +60,11 @@ func selfSigned(t *testing.T) (cert, key string) {
 // probes say; all of it over TLS.
 func TestGateway_ServesHealthAndReflectionOverTLS(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(natsd.Config{
+		Dir:  t.TempDir(),
+		Addr: "127.0.0.1:0",
+		Log:  slog.New(slog.DiscardHandler),
+	}, "secret")
 	require.NoError(t, err)
 	cert, key := selfSigned(t)
 	addrs := map[bool]string{false: freeAddr(t), true: freeAddr(t)}

@@ -38,8 +38,11 @@ func startGateway(t *testing.T, at, grpcAddr, broker string, more ...string) (en
 	ended := make(chan error, 1)
 	c := Command()
 	c.SetArgs(append([]string{
-		"gateway", "--http-addr", at, "--grpc-addr", grpcAddr, "--nats", "nats://" + natsd.HostUser + ":secret@" + broker, "--host-key-file", key, "--audit=false", "--api-key", "dev-key=acme:*",
-		"--redactor", "127.0.0.1:1", "--acceptor", "127.0.0.1:1", "--dispatcher", "127.0.0.1:1", "--eventlog", "127.0.0.1:1",
+		"gateway", "--http-addr", at, "--grpc-addr", grpcAddr, "--nats",
+		"nats://" + natsd.HostUser + ":secret@" + broker,
+		"--host-key-file", key, "--audit=false", "--api-key", "dev-key=acme:*",
+		"--redactor", "127.0.0.1:1", "--acceptor", "127.0.0.1:1", "--dispatcher", "127.0.0.1:1",
+		"--eventlog", "127.0.0.1:1",
 	}, more...))
 	c.SetErr(io.Discard)
 	go func() { ended <- c.ExecuteContext(ctx) }()

@@ -152,7 +152,11 @@ func (s *Session) Resolve(cmd *cobra.Command) (Target, error) {
 		}
 	}
 	of := "context " + t.Context.Value
-	t.URL = s.first(Setting{Name: "url", Value: defaultURL, Source: "default"}, flag("--url", s.url), s.env("WAYBILL_URL"), source{at.URL, of})
+	t.URL = s.first(Setting{
+		Name:   "url",
+		Value:  defaultURL,
+		Source: "default",
+	}, flag("--url", s.url), s.env("WAYBILL_URL"), source{at.URL, of})
 	t.CA = s.first(t.CA, flag("--ca", s.ca), s.env("WAYBILL_CA"), source{at.CA, of})
 	t.Token, err = s.token(cmd, t.URL.Value, t.Context.Value, at)
 	return t, err

@@ -30,19 +30,48 @@ func TestDetail_IsWhatOneMostWantsToKnow(t *testing.T) {
 		{"node.started", `{"typeId":"core.noop","attempt":0}`, "core.noop"},
 		{"node.started", `{"typeId":"core.noop","attempt":2}`, "core.noop, attempt 3"},
 		{"node.failed", `{"error":{"code":"boom","message":"m"},"attempts":3}`, "boom: m (after 3 attempts)"},
-		{"node.retried", `{"attempt":1,"delayMs":10,"lastError":{"code":"boom","message":"m"}}`, "attempt 2 follows in 10 ms, after boom: m"},
-		{"provider.usage", `{"provider":"p","model":"m","inputTokens":10,"outputTokens":2,"costEstimateUsd":0.0001}`, "p/m, 10 tokens in, 2 out, 0.0001 USD (estimate)"},
+		{
+			"node.retried", `{"attempt":1,"delayMs":10,"lastError":{"code":"boom","message":"m"}}`,
+			"attempt 2 follows in 10 ms, after boom: m",
+		},
+		{
+			"provider.usage",
+			`{"provider":"p","model":"m","inputTokens":10,"outputTokens":2,"costEstimateUsd":0.0001}`,
+			"p/m, 10 tokens in, 2 out, 0.0001 USD (estimate)",
+		},
 		{"provider.usage", `{"provider":"p","model":"m","inputTokens":10,"outputTokens":2}`, "p/m, 10 tokens in, 2 out"},
-		{"envelope.truncated", `{"provider":"p","model":"m","stopReason":"length","outputTokenCount":50}`, "p/m was cut off after 50 tokens by length"},
+		{
+			"envelope.truncated", `{"provider":"p","model":"m","stopReason":"length","outputTokenCount":50}`,
+			"p/m was cut off after 50 tokens by length",
+		},
 		{"envelope.truncated", `{"provider":"p","model":"m","stopReason":"length"}`, "p/m was cut off by length"},
 		{"envelope.refusal", `{"provider":"p","model":"m"}`, "p/m refused: text withheld by policy"},
-		{"envelope.retry.attempted", `{"attempt":2,"reason":"schema-violation","previousError":"x"}`, "attempt 2, schema-violation: x"},
-		{"model.capability.substituted", `{"originalProvider":"a","originalModel":"b","fallbackProvider":"c","fallbackModel":"d","missingCapabilities":["x"]}`, "a/b lacks x, so c/d is asked"},
+		{
+			"envelope.retry.attempted", `{"attempt":2,"reason":"schema-violation","previousError":"x"}`,
+			"attempt 2, schema-violation: x",
+		},
+		{
+			"model.capability.substituted",
+			`{"originalProvider":"a","originalModel":"b","fallbackProvider":"c","fallbackModel":"d","missingCapabilities":["x"]}`,
+			"a/b lacks x, so c/d is asked",
+		},
 		{"cap.breached", `{"kind":"envelopes","limit":5,"observed":6}`, "envelopes: 6 of at most 5"},
-		{"interrupt.requested", `{"kind":"approval","data":{"title":"Pay?","actions":["accept","reject"]}}`, "Pay? (accept, reject)"},
-		{"interrupt.requested", `{"kind":"clarification","data":{"questions":[{"id":"q","question":"Which?"},{"id":"r","question":"Why?"}]}}`, "Which? (and 1 more)"},
+		{
+			"interrupt.requested",
+			`{"kind":"approval","data":{"title":"Pay?","actions":["accept","reject"]}}`,
+			"Pay? (accept, reject)",
+		},
+		{
+			"interrupt.requested",
+			`{"kind":"clarification","data":{"questions":[{"id":"q","question":"Which?"},{"id":"r","question":"Why?"}]}}`,
+			"Which? (and 1 more)",
+		},
 		{"interrupt.requested", `{"kind":"external-event","data":{"eventType":"paid"}}`, "event paid"},
-		{"interrupt.resolved", `{"kind":"approval","resumeValue":{"action":"accept"},"resolvedBy":"key_1"}`, "approval accept by key_1"},
+		{
+			"interrupt.resolved",
+			`{"kind":"approval","resumeValue":{"action":"accept"},"resolvedBy":"key_1"}`,
+			"approval accept by key_1",
+		},
 		{"approval.received", `{"action":"reject","decidedBy":"key_1","feedback":"no"}`, "reject by key_1 - no"},
 		{"artifact.created", `{"artifactType":"media.image","artifactId":"env_1"}`, "media.image env_1"},
 		{"variable.changed", `{"name":"n","next":9007199254740993}`, "n = 9007199254740993"},
@@ -53,9 +82,16 @@ func TestDetail_IsWhatOneMostWantsToKnow(t *testing.T) {
 		{"run.failed", `"not an object"`, ""},
 		{"log.appended", `{"level":"info","message":"\u001b[31mred\u202e\nline"}`, `info: \u001b[31mred\u202e line`},
 	} {
-		require.Equal(t, tc.want, show.Detail(wire.Event{Type: tc.typ, Payload: json.RawMessage(tc.payload)}), "%s %s", tc.typ, tc.payload)
+		require.Equal(t, tc.want, show.Detail(wire.Event{
+			Type:    tc.typ,
+			Payload: json.RawMessage(tc.payload),
+		}), "%s %s", tc.typ, tc.payload)
 	}
-	untrusted := wire.Event{Type: "log.appended", Payload: json.RawMessage(`{"level":"info","message":"m"}`), ContentTrust: wire.Untrusted}
+	untrusted := wire.Event{
+		Type:         "log.appended",
+		Payload:      json.RawMessage(`{"level":"info","message":"m"}`),
+		ContentTrust: wire.Untrusted,
+	}
 	require.Equal(t, "info: m (untrusted)", show.Detail(untrusted))
 }
 
@@ -65,7 +101,13 @@ func TestDetail_OfTheCorpusIsALine(t *testing.T) {
 	files, err := filepath.Glob("../../../test/golden/corpus/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	silent := map[wire.EventType]bool{"run.completed": true, "run.resumed": true, "node.completed": true, "node.resumed": true, "run.cancelled": true}
+	silent := map[wire.EventType]bool{
+		"run.completed":  true,
+		"run.resumed":    true,
+		"node.completed": true,
+		"node.resumed":   true,
+		"run.cancelled":  true,
+	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -91,7 +133,11 @@ func FuzzDetail(f *testing.F) {
 
 func TestWho_NamesWhoeverHasToAct(t *testing.T) {
 	t.Parallel()
-	ask := &runstate.OpenInterrupt{NodeID: "gate", Kind: interrupt.Approval, Payload: interrupt.Request{Data: json.RawMessage(`{"title":"Pay?"}`)}}
+	ask := &runstate.OpenInterrupt{
+		NodeID:  "gate",
+		Kind:    interrupt.Approval,
+		Payload: interrupt.Request{Data: json.RawMessage(`{"title":"Pay?"}`)},
+	}
 	for want, r := range map[string]runstate.Snapshot{
 		"waits for somebody to answer gate (approval): Pay?":     {Status: wire.StatusWaitingApproval, Interrupt: ask},
 		"waits for somebody to answer gate":                      {Status: wire.StatusWaitingApproval, CurrentNodeID: "gate"},
@@ -119,8 +165,14 @@ func TestQuestion_OfAFormIsItsHeading(t *testing.T) {
 func TestDuration_HasTwoUnitsAtMost(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0ms", 999 * time.Millisecond: "999ms", 1500 * time.Millisecond: "1.5s", 42 * time.Second: "42s", 61 * time.Second: "1m1s",
-		3*time.Hour + 5*time.Minute: "3h5m", 72 * time.Hour: "3d", -time.Second: "0ms",
+		0:                           "0ms",
+		999 * time.Millisecond:      "999ms",
+		1500 * time.Millisecond:     "1.5s",
+		42 * time.Second:            "42s",
+		61 * time.Second:            "1m1s",
+		3*time.Hour + 5*time.Minute: "3h5m",
+		72 * time.Hour:              "3d",
+		-time.Second:                "0ms",
 	} {
 		require.Equal(t, want, show.Duration(d))
 	}
@@ -133,6 +185,10 @@ func TestDuration_HasTwoUnitsAtMost(t *testing.T) {
 func TestCost_TellsUnknownFromNothing(t *testing.T) {
 	t.Parallel()
 	none := 0.0
-	require.Equal(t, "p/m, 5 tokens in, 2 out, cost unknown", show.Cost(&runstate.Metrics{Cost: runstate.CostRollup{Provider: "p", Model: "m", Tokens: runstate.CostTokens{Input: 5, Output: 2}}}))
+	require.Equal(t, "p/m, 5 tokens in, 2 out, cost unknown", show.Cost(&runstate.Metrics{Cost: runstate.CostRollup{
+		Provider: "p",
+		Model:    "m",
+		Tokens:   runstate.CostTokens{Input: 5, Output: 2},
+	}}))
 	require.Contains(t, show.Cost(&runstate.Metrics{Cost: runstate.CostRollup{USD: &none}}), "0 USD (estimate)")
 }

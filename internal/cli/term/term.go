@@ -108,12 +108,29 @@ func Paint(text, word string) string {
 
 // paints are the colors of words. None is told by its color alone.
 var paints = map[string]string{
-	"completed": "32", "ok": "32", "accepted": "32", "passed": "32",
-	"failed": "31", "fail": "31", "refused": "31", "stopped": "31",
-	"running": "34", "pending": "90", "skipped": "90", "cancelled": "90", "cancelling": "90", "not reached": "90",
-	"waiting-approval": "33", "waiting-input": "33", "waiting-external": "33", "warn": "33", "suspended": "33", "retrying": "33",
-	"paused": "35",
-	"dim":    "90", "bold": "1",
+	"completed":        "32",
+	"ok":               "32",
+	"accepted":         "32",
+	"passed":           "32",
+	"failed":           "31",
+	"fail":             "31",
+	"refused":          "31",
+	"stopped":          "31",
+	"running":          "34",
+	"pending":          "90",
+	"skipped":          "90",
+	"cancelled":        "90",
+	"cancelling":       "90",
+	"not reached":      "90",
+	"waiting-approval": "33",
+	"waiting-input":    "33",
+	"waiting-external": "33",
+	"warn":             "33",
+	"suspended":        "33",
+	"retrying":         "33",
+	"paused":           "35",
+	"dim":              "90",
+	"bold":             "1",
 }
 
 // Glyph is the sign before the word of a status.
@@ -125,6 +142,18 @@ func Glyph(status string) string {
 }
 
 var glyphs = map[string]string{
-	"pending": "·", "running": "▶", "waiting-approval": "?", "waiting-input": "?", "waiting-external": "⇄", "suspended": "?",
-	"paused": "‖", "cancelling": "⊘", "cancelled": "⊘", "completed": "✓", "failed": "✕", "skipped": "-", "retrying": "↻", "stopped": "‖",
+	"pending":          "·",
+	"running":          "▶",
+	"waiting-approval": "?",
+	"waiting-input":    "?",
+	"waiting-external": "⇄",
+	"suspended":        "?",
+	"paused":           "‖",
+	"cancelling":       "⊘",
+	"cancelled":        "⊘",
+	"completed":        "✓",
+	"failed":           "✕",
+	"skipped":          "-",
+	"retrying":         "↻",
+	"stopped":          "‖",
 }

@@ -71,7 +71,11 @@ func Write(p *render.Printer, about map[string]any, checks []Check) error {
 	}
 	err = render.Rows(p, doc, checks, row, func(c Check) string { return c.Name }, []render.Column[Check]{
 		{Name: "CHECK", Value: func(c Check) string { return c.Name }},
-		{Name: "STATUS", Word: func(c Check) string { return string(c.Status) }, Value: func(c Check) string { return string(c.Status) }},
+		{
+			Name:  "STATUS",
+			Word:  func(c Check) string { return string(c.Status) },
+			Value: func(c Check) string { return string(c.Status) },
+		},
 		{Name: "DETAIL", Flex: true, Value: func(c Check) string { return c.Detail }},
 		{Name: "SECTION", Wide: true, Value: func(c Check) string { return c.Section }},
 	})

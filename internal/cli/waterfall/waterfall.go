@@ -74,8 +74,12 @@ var ends = map[wire.EventType]string{
 
 // statuses are what a run has come to by an event.
 var statuses = map[wire.EventType]string{
-	wire.EventRunStarted: "running", wire.EventRunCompleted: "completed", wire.EventRunFailed: "failed", wire.EventRunCancelled: "cancelled",
-	wire.EventRunPaused: "paused", "run.resumed": "running",
+	wire.EventRunStarted:   "running",
+	wire.EventRunCompleted: "completed",
+	wire.EventRunFailed:    "failed",
+	wire.EventRunCancelled: "cancelled",
+	wire.EventRunPaused:    "paused",
+	"run.resumed":          "running",
 }
 
 // Add takes the next event.

@@ -24,7 +24,13 @@ func chart(lines ...string) *waterfall.Chart {
 		if err != nil {
 			panic(err)
 		}
-		c.Add(wire.Event{Sequence: i, Type: wire.EventType(f[1]), NodeID: f[2], Payload: json.RawMessage(`{}`), Timestamp: wire.FormatTime(began.Add(s))})
+		c.Add(wire.Event{
+			Sequence:  i,
+			Type:      wire.EventType(f[1]),
+			NodeID:    f[2],
+			Payload:   json.RawMessage(`{}`),
+			Timestamp: wire.FormatTime(began.Add(s)),
+		})
 	}
 	return c
 }
@@ -53,7 +59,13 @@ func TestLines_GrowWhileARunGoesOn(t *testing.T) {
 func TestLines_SayWhoHasToAct(t *testing.T) {
 	t.Parallel()
 	asked := func(c *waterfall.Chart, node, payload string) {
-		c.Add(wire.Event{Sequence: 9, Type: "interrupt.requested", NodeID: node, Payload: json.RawMessage(payload), Timestamp: wire.FormatTime(began.Add(time.Second))})
+		c.Add(wire.Event{
+			Sequence:  9,
+			Type:      "interrupt.requested",
+			NodeID:    node,
+			Payload:   json.RawMessage(payload),
+			Timestamp: wire.FormatTime(began.Add(time.Second)),
+		})
 	}
 	c := chart("0 run.started", "0 node.started gate", "1 node.suspended gate")
 	asked(c, "gate", `{"kind":"approval","data":{"title":"Pay?","actions":["accept"]}}`)
@@ -64,11 +76,26 @@ func TestLines_SayWhoHasToAct(t *testing.T) {
 	}, c.Lines(began.Add(5*time.Second), 79, 0, false)[1:])
 	require.Len(t, c.Lines(began.Add(5*time.Second), 79, 4, false), 4)
 
-	c.Add(wire.Event{Type: "node.started", NodeID: "other", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	c.Add(wire.Event{
+		Type:      "node.started",
+		NodeID:    "other",
+		Timestamp: wire.FormatTime(began),
+		Payload:   json.RawMessage(`{}`),
+	})
 	require.Empty(t, c.Awaits(), "another node is at work")
-	c.Add(wire.Event{Type: "node.completed", NodeID: "other", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	c.Add(wire.Event{
+		Type:      "node.completed",
+		NodeID:    "other",
+		Timestamp: wire.FormatTime(began),
+		Payload:   json.RawMessage(`{}`),
+	})
 	require.NotEmpty(t, c.Awaits())
-	c.Add(wire.Event{Type: "interrupt.resolved", NodeID: "gate", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	c.Add(wire.Event{
+		Type:      "interrupt.resolved",
+		NodeID:    "gate",
+		Timestamp: wire.FormatTime(began),
+		Payload:   json.RawMessage(`{}`),
+	})
 	require.Empty(t, c.Awaits(), "it was answered")
 	asked(c, "gate", `[]`)
 	require.Len(t, c.Awaits(), 2, "a question that cannot be read is one")

@@ -21,7 +21,11 @@ import (
 func noKeys(t *testing.T) {
 	t.Helper()
 	for _, v := range vendors {
-		for _, name := range []string{v.keyEnv, "WAYBILL_PROVIDER_" + tools.EnvID(v.id) + "_KEY", "WAYBILL_PROVIDER_" + tools.EnvID(v.id) + "_KEY_FILE"} {
+		for _, name := range []string{
+			v.keyEnv,
+			"WAYBILL_PROVIDER_" + tools.EnvID(v.id) + "_KEY",
+			"WAYBILL_PROVIDER_" + tools.EnvID(v.id) + "_KEY_FILE",
+		} {
 			t.Setenv(name, "")
 		}
 	}
@@ -41,14 +45,42 @@ func TestVendors_AreThereWhenTheirKeyIs(t *testing.T) { //nolint:paralleltest //
 		model   string
 		secrets []string
 	}{
-		"no key":                {nil, nil, []string{"sample"}, "sample/sample-1", nil},
-		"the vendor's variable": {map[string]string{"ANTHROPIC_API_KEY": "sk-ant-0001"}, nil, []string{"sample", "anthropic"}, "anthropic/claude-sonnet-5-5", []string{"sk-ant-0001"}},
-		"our variable first": {
-			map[string]string{"OPENAI_API_KEY": "sk-theirs-1", "WAYBILL_PROVIDER_OPENAI_KEY": "sk-ours-001"}, nil, []string{"sample", "openai"}, "openai/gpt-6.1-terra", []string{"sk-ours-001"},
+		"no key": {nil, nil, []string{"sample"}, "sample/sample-1", nil},
+		"the vendor's variable": {
+			map[string]string{"ANTHROPIC_API_KEY": "sk-ant-0001"},
+			nil,
+			[]string{"sample", "anthropic"},
+			"anthropic/claude-sonnet-5-5",
+			[]string{"sk-ant-0001"},
 		},
-		"a file":             {map[string]string{"WAYBILL_PROVIDER_GEMINI_KEY_FILE": file}, nil, []string{"sample", "gemini"}, "gemini/gemini-3.8-flash", []string{"sk-of-a-file"}},
-		"an address as well": {map[string]string{"OPENAI_API_KEY": "sk-theirs-1"}, []string{"openai=http://127.0.0.1:9/v1"}, []string{"sample", "openai"}, "openai/gpt-6.1-terra", []string{"sk-theirs-1"}},
-		"a server":           {map[string]string{"WAYBILL_PROVIDER_MY_BOX_KEY": "sk-box-0001"}, []string{"my-box=http://127.0.0.1:9/v1"}, []string{"sample", "my-box"}, "sample/sample-1", []string{"sk-box-0001"}},
+		"our variable first": {
+			map[string]string{"OPENAI_API_KEY": "sk-theirs-1", "WAYBILL_PROVIDER_OPENAI_KEY": "sk-ours-001"},
+			nil,
+			[]string{"sample", "openai"},
+			"openai/gpt-6.1-terra",
+			[]string{"sk-ours-001"},
+		},
+		"a file": {
+			map[string]string{"WAYBILL_PROVIDER_GEMINI_KEY_FILE": file},
+			nil,
+			[]string{"sample", "gemini"},
+			"gemini/gemini-3.8-flash",
+			[]string{"sk-of-a-file"},
+		},
+		"an address as well": {
+			map[string]string{"OPENAI_API_KEY": "sk-theirs-1"},
+			[]string{"openai=http://127.0.0.1:9/v1"},
+			[]string{"sample", "openai"},
+			"openai/gpt-6.1-terra",
+			[]string{"sk-theirs-1"},
+		},
+		"a server": {
+			map[string]string{"WAYBILL_PROVIDER_MY_BOX_KEY": "sk-box-0001"},
+			[]string{"my-box=http://127.0.0.1:9/v1"},
+			[]string{"sample", "my-box"},
+			"sample/sample-1",
+			[]string{"sk-box-0001"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noKeys(t)
@@ -78,10 +110,26 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 		flags []string
 		says  string
 	}{
-		"a server without an address": {nil, []string{"my-box"}, `--provider "my-box": want ID=URL, or one of openai, anthropic and gemini`},
-		"a vendor without a key":      {nil, []string{"openai"}, "--provider openai: there is no key; set OPENAI_API_KEY, WAYBILL_PROVIDER_OPENAI_KEY or WAYBILL_PROVIDER_OPENAI_KEY_FILE, or "},
-		"two keys":                    {map[string]string{"WAYBILL_PROVIDER_X_KEY": "sk-hush", "WAYBILL_PROVIDER_X_KEY_FILE": "/none"}, []string{"x=http://h/v1"}, "are both set; keep one of the two"},
-		"a file that is away":         {map[string]string{"WAYBILL_PROVIDER_X_KEY_FILE": "/none"}, []string{"x=http://h/v1"}, "WAYBILL_PROVIDER_X_KEY_FILE: want the path of a file"},
+		"a server without an address": {
+			nil,
+			[]string{"my-box"},
+			`--provider "my-box": want ID=URL, or one of openai, anthropic and gemini`,
+		},
+		"a vendor without a key": {
+			nil,
+			[]string{"openai"},
+			"--provider openai: there is no key; set OPENAI_API_KEY, WAYBILL_PROVIDER_OPENAI_KEY or WAYBILL_PROVIDER_OPENAI_KEY_FILE, or ",
+		},
+		"two keys": {
+			map[string]string{"WAYBILL_PROVIDER_X_KEY": "sk-hush", "WAYBILL_PROVIDER_X_KEY_FILE": "/none"},
+			[]string{"x=http://h/v1"},
+			"are both set; keep one of the two",
+		},
+		"a file that is away": {
+			map[string]string{"WAYBILL_PROVIDER_X_KEY_FILE": "/none"},
+			[]string{"x=http://h/v1"},
+			"WAYBILL_PROVIDER_X_KEY_FILE: want the path of a file",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noKeys(t)
@@ -149,7 +197,11 @@ func TestProviders_CloseTheirConnections(t *testing.T) { //nolint:paralleltest /
 	require.Len(t, closers, 2, "the server's and the vendor's")
 	p, ok := reg.Lookup("box")
 	require.True(t, ok)
-	_, err = p.Call(t.Context(), provider.Request{Model: "m", MaxTokens: 1, Messages: []provider.Message{{Role: "user", Content: []byte(`"x"`)}}}, nil)
+	_, err = p.Call(t.Context(), provider.Request{
+		Model:     "m",
+		MaxTokens: 1,
+		Messages:  []provider.Message{{Role: "user", Content: []byte(`"x"`)}},
+	}, nil)
 	require.Error(t, err)
 	<-idle
 	for _, f := range closers {

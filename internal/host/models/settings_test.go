@@ -67,10 +67,16 @@ func TestDocs_ShowModelsThatAreTaken(t *testing.T) {
 func TestProviderSettings(t *testing.T) { //nolint:paralleltest // sets the environment
 	noKeys(t)
 	for name, tc := range map[string]struct{ doc, wrong string }{
-		"whole":            {`{"providers":{"box":{"maxConcurrent":4,"timeouts":{"callMs":3600000}},"*":{"requestsPerMinute":60}}}`, ""},
-		"unknown provider": {`{"providers":{"bax":{}}}`, `at "/providers/bax": no such provider; there are [sample box mock], and * for all others`},
-		"unknown member":   {`{"providers":{"box":{"maxCalls":4}}}`, `at "/providers/box/maxCalls": unknown member`},
-		"no JSON":          {`{`, "--provider-settings "},
+		"whole": {
+			`{"providers":{"box":{"maxConcurrent":4,"timeouts":{"callMs":3600000}},"*":{"requestsPerMinute":60}}}`,
+			"",
+		},
+		"unknown provider": {
+			`{"providers":{"bax":{}}}`,
+			`at "/providers/bax": no such provider; there are [sample box mock], and * for all others`,
+		},
+		"unknown member": {`{"providers":{"box":{"maxCalls":4}}}`, `at "/providers/box/maxCalls": unknown member`},
+		"no JSON":        {`{`, "--provider-settings "},
 	} {
 		file := filepath.Join(t.TempDir(), "settings.json")
 		require.NoError(t, os.WriteFile(file, []byte(tc.doc), 0o600))

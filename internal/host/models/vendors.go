@@ -26,7 +26,13 @@ type vendor struct {
 
 var vendors = []vendor{
 	{"openai", "OPENAI_API_KEY", "gpt-6.1-terra", func(g configured) (provider.Provider, error) {
-		return compat.New(compat.Config{Dialect: compat.DialectOpenAI, ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})
+		return compat.New(compat.Config{
+			Dialect: compat.DialectOpenAI,
+			ID:      g.id,
+			BaseURL: g.url,
+			APIKey:  g.key,
+			KeyName: g.keyName,
+		})
 	}},
 	{anthropic.DefaultID, "ANTHROPIC_API_KEY", "claude-sonnet-5-5", func(g configured) (provider.Provider, error) {
 		return anthropic.New(anthropic.Config{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})

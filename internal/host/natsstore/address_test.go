@@ -17,7 +17,8 @@ import (
 func TestCheckNATS_TakesWhatTheClientTakes(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
-		"nats://127.0.0.1:4222", "127.0.0.1", "nats:4222", "tls://u:p%23@nats.example:4222", "nats://token@h, nats://[::1]:4223", "wss://nats.example",
+		"nats://127.0.0.1:4222", "127.0.0.1", "nats:4222", "tls://u:p%23@nats.example:4222",
+		"nats://token@h, nats://[::1]:4223", "wss://nats.example",
 	} {
 		require.NoError(t, checkNATS(value), value)
 	}

@@ -28,7 +28,12 @@ const (
 
 // SeamBucket keeps the state of the test seams.
 func SeamBucket(replicas int) jetkv.Config {
-	return jetkv.Config{Bucket: "waybill_seams", Description: "state of the test seams", Replicas: replicas, TTL: seamStateTTL}
+	return jetkv.Config{
+		Bucket:      "waybill_seams",
+		Description: "state of the test seams",
+		Replicas:    replicas,
+		TTL:         seamStateTTL,
+	}
 }
 
 // ForSeams opens the buckets of the test seams.
@@ -41,7 +46,11 @@ func ForSeams(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) e
 		return err
 	}
 	scripts, err := jetkv.Open(ctx, conn, jetkv.Config{
-		Bucket: "waybill_seam_scripts", Description: "what the mock provider says", Replicas: cfg.Replicas, TTL: seamScriptTTL, InMemory: true,
+		Bucket:      "waybill_seam_scripts",
+		Description: "what the mock provider says",
+		Replicas:    cfg.Replicas,
+		TTL:         seamScriptTTL,
+		InMemory:    true,
 	})
 	if err != nil {
 		return err

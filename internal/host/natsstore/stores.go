@@ -150,10 +150,35 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 		ctx, conn, cfg,
 		bucket{&s.Workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
 		bucket{&s.Claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
-		bucket{&s.Quarantine, jetkv.Config{Bucket: "waybill_quarantine", Description: "runs whose log was found damaged", MarkerTTL: quarantineMarkerTTL}},
-		bucket{&s.Leases, jetkv.Config{Bucket: "waybill_leases", Description: "dispatchers that are alive", MarkerTTL: leaseMarkerTTL}},
-		bucket{&s.Sealed, jetkv.Config{Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", TTL: sealedTTL}},
-		bucket{&s.Snapshots, jetkv.Config{Bucket: "waybill_snapshots", Description: "folded states of long runs", TTL: snapshotTTL, MarkerTTL: time.Hour}},
+		bucket{
+			&s.Quarantine,
+			jetkv.Config{
+				Bucket:      "waybill_quarantine",
+				Description: "runs whose log was found damaged",
+				MarkerTTL:   quarantineMarkerTTL,
+			},
+		},
+		bucket{
+			&s.Leases,
+			jetkv.Config{Bucket: "waybill_leases", Description: "dispatchers that are alive", MarkerTTL: leaseMarkerTTL},
+		},
+		bucket{
+			&s.Sealed,
+			jetkv.Config{
+				Bucket:      "waybill_sealed",
+				Description: "sealed clear values of runs whose log is masked",
+				TTL:         sealedTTL,
+			},
+		},
+		bucket{
+			&s.Snapshots,
+			jetkv.Config{
+				Bucket:      "waybill_snapshots",
+				Description: "folded states of long runs",
+				TTL:         snapshotTTL,
+				MarkerTTL:   time.Hour,
+			},
+		},
 	)
 }
 
@@ -192,7 +217,14 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 		ctx, conn, cfg,
 		bucket{&s.AuditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "names of keys in the audit log"}},
 		bucket{&s.Annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs"}},
-		bucket{&s.Records, jetkv.Config{Bucket: "waybill_idempotency", Description: "answers to keyed requests", TTL: discovery.RetentionSeconds * time.Second}},
+		bucket{
+			&s.Records,
+			jetkv.Config{
+				Bucket:      "waybill_idempotency",
+				Description: "answers to keyed requests",
+				TTL:         discovery.RetentionSeconds * time.Second,
+			},
+		},
 	); err != nil {
 		return err
 	}

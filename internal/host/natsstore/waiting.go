@@ -23,8 +23,18 @@ const waitingMarkerTTL = time.Second
 func (s *Stores) openWaiting(ctx context.Context, conn *nats.Conn, cfg jetstream.Config) error {
 	if err := s.openBuckets(
 		ctx, conn, cfg,
-		bucket{&s.Waiting, jetkv.Config{Bucket: queue.Bucket, Description: "runs that wait for a slot or a limit", MarkerTTL: waitingMarkerTTL}},
-		bucket{&s.Rates, jetkv.Config{Bucket: queue.RateBucket, Description: "starts of runs under a rate limit", TTL: workflow.MaxPeriod + time.Hour}},
+		bucket{
+			&s.Waiting,
+			jetkv.Config{Bucket: queue.Bucket, Description: "runs that wait for a slot or a limit", MarkerTTL: waitingMarkerTTL},
+		},
+		bucket{
+			&s.Rates,
+			jetkv.Config{
+				Bucket:      queue.RateBucket,
+				Description: "starts of runs under a rate limit",
+				TTL:         workflow.MaxPeriod + time.Hour,
+			},
+		},
 	); err != nil {
 		return err
 	}

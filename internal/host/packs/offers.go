@@ -16,7 +16,10 @@ import (
 // AcceptorOffers are the capabilities of an acceptor without a host.
 func AcceptorOffers() pack.Host {
 	return pack.Host{
-		Protocol: wire.ProtocolVersion, InRange: inRange, Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}, Types: node.Builtin().IDs(),
+		Protocol:     wire.ProtocolVersion,
+		InRange:      inRange,
+		Capabilities: []string{"aiEnvelope", "host.aiEnvelope"},
+		Types:        node.Builtin().IDs(),
 	}
 }
 

@@ -22,7 +22,11 @@ import (
 func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
-		"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`, "README.md": "of people", ".git/config": "of git",
+		"notes/pack.json":         clitest.NotePack,
+		"notes/waybill.json":      clitest.NoteKinds,
+		"notes/schemas/note.json": `{"type":"object"}`,
+		"README.md":               "of people",
+		".git/config":             "of git",
 	})
 	require.NoError(t, os.Symlink("note.json", filepath.Join(dir, "notes", "schemas", "same.json")))
 	var logged bytes.Buffer
@@ -40,7 +44,11 @@ func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 // A link must not leave its pack, not even into a sibling pack.
 func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 	t.Parallel()
-	outside := clitest.Folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": clitest.NotePack, "waybill.json": clitest.NoteKinds})
+	outside := clitest.Folder(t, map[string]string{
+		"note.json":    `{"type":"object","title":"SECRET"}`,
+		"pack.json":    clitest.NotePack,
+		"waybill.json": clitest.NoteKinds,
+	})
 	for name, link := range map[string]struct{ at, to string }{
 		"a file outside, absolute":  {"notes/schemas/note.json", filepath.Join(outside, "note.json")},
 		"a file of another pack":    {"notes/schemas/note.json", "../../other/schemas/note.json"},
@@ -52,7 +60,10 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := clitest.Folder(t, map[string]string{
-				"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds, "other/pack.json": strings.Replace(clitest.NotePack, "acme.notes", "other.notes", 1), "other/waybill.json": strings.Replace(clitest.NoteKinds, "acme.note\"", "other.note\"", 1),
+				"notes/pack.json":         clitest.NotePack,
+				"notes/waybill.json":      clitest.NoteKinds,
+				"other/pack.json":         strings.Replace(clitest.NotePack, "acme.notes", "other.notes", 1),
+				"other/waybill.json":      strings.Replace(clitest.NoteKinds, "acme.note\"", "other.note\"", 1),
 				"other/schemas/note.json": `{"type":"object"}`,
 			})
 			at := filepath.Join(dir, link.at)
@@ -81,7 +92,10 @@ func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
 // The test process would hang if the pipe were opened.
 func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"notes/pack.json": clitest.NotePack, "notes/waybill.json": clitest.NoteKinds})
+	dir := clitest.Folder(t, map[string]string{
+		"notes/pack.json":    clitest.NotePack,
+		"notes/waybill.json": clitest.NoteKinds,
+	})
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "notes", "schemas"), 0o700))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "notes", "schemas", "note.json"), 0o600))
 	_, err := Load(dir, sampleOffers(), slog.New(slog.DiscardHandler))
@@ -119,7 +133,11 @@ func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {
 
 func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
 	t.Parallel()
-	dir := clitest.Folder(t, map[string]string{"notes/pack.json": strings.Replace(clitest.NotePack, ">=1.0", ">=2.0", 1), "notes/waybill.json": clitest.NoteKinds, "notes/schemas/note.json": `{"type":"object"}`})
+	dir := clitest.Folder(t, map[string]string{
+		"notes/pack.json":         strings.Replace(clitest.NotePack, ">=1.0", ">=2.0", 1),
+		"notes/waybill.json":      clitest.NoteKinds,
+		"notes/schemas/note.json": `{"type":"object"}`,
+	})
 	_, err := Load(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, `pack.json at "/engines/openwop": this host speaks OpenWOP 1.1`)
 }

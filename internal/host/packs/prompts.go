@@ -34,8 +34,8 @@ func (o *PromptOptions) Validate() (errs []error) {
 }
 
 // Config reads the templates of the folder and of the packs. Its error names all that is wrong
-// with any of them. canary is the value of the test seams' secret; empty without them.
-func (o *PromptOptions) Config(packs []*pack.Pack, canary string, log *slog.Logger) (dispatcher.PromptConfig, error) {
+// with any of them.
+func (o *PromptOptions) Config(packs []*pack.Pack, log *slog.Logger) (dispatcher.PromptConfig, error) {
 	l := templateLoader{log: log}
 	if err := l.folder(o.Dir); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("--prompts %s: %w", o.Dir, err))
@@ -49,11 +49,16 @@ func (o *PromptOptions) Config(packs []*pack.Pack, canary string, log *slog.Logg
 	if err := errors.Join(append(l.errs, err)...); err != nil {
 		return dispatcher.PromptConfig{}, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	cfg := dispatcher.PromptConfig{Library: library, Observability: prompt.Observability(o.Observability)}
-	if canary != "" {
-		cfg.TestSecrets = map[string]string{CanarySecret: canary}
+	return dispatcher.PromptConfig{Library: library, Observability: prompt.Observability(o.Observability)}, nil
+}
+
+// TestSecrets returns the secrets of the test seams by id. canary is the value of the only one;
+// empty without test seams.
+func TestSecrets(canary string) map[string]string {
+	if canary == "" {
+		return nil
 	}
-	return cfg, nil
+	return map[string]string{CanarySecret: canary}
 }
 
 // templateLoader collects templates and errors.

@@ -54,7 +54,11 @@ func TestDial_SpeaksTLSToOtherMachinesUnlessToldNotTo(t *testing.T) {
 	}
 	require.True(t, Address{Addr: "redactor:9092"}.tls(), "a name may be that of any machine")
 	require.False(t, Address{Addr: "localhost:9092"}.tls())
-	require.True(t, Address{Addr: "localhost:9092", Cert: "cert.pem", Key: "key.pem"}.tls(), "a certificate is shown within TLS")
+	require.True(t, Address{
+		Addr: "localhost:9092",
+		Cert: "cert.pem",
+		Key:  "key.pem",
+	}.tls(), "a certificate is shown within TLS")
 }
 
 func TestDial_RefusesWhatCannotBeMeant(t *testing.T) {

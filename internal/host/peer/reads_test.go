@@ -41,7 +41,11 @@ func TestEither_AsksAReplicaThatLacksSomethingForReadsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reads := &answers{}
-			require.Equal(t, c.want, either{&answers{err: c.first}, reads, []string{"/s/Get"}}.Invoke(t.Context(), c.method, nil, nil))
+			require.Equal(t, c.want, either{
+				&answers{err: c.first},
+				reads,
+				[]string{"/s/Get"},
+			}.Invoke(t.Context(), c.method, nil, nil))
 			require.Equal(t, c.reads, reads.calls)
 		})
 	}

@@ -79,7 +79,10 @@ func twoRedactors(t *testing.T) *redactors {
 // holds tells whose the tenant is; empty while nobody answers.
 func (r *redactors) holds(t *testing.T) string {
 	t.Helper()
-	res, err := r.client.Redact(t.Context(), &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: r.tenant}, Texts: []string{whose}})
+	res, err := r.client.Redact(t.Context(), &redactorv1.RedactRequest{
+		Scope: &redactorv1.Scope{Tenant: r.tenant},
+		Texts: []string{whose},
+	})
 	if err != nil {
 		return ""
 	}
@@ -152,7 +155,10 @@ func TestRedactors_ThatGetATenantBackLetNoLaterSecretThrough(t *testing.T) {
 		r.moved(t)
 		r.move(t, "second")
 		scope := &redactorv1.Scope{Tenant: r.tenant, RunId: aRun}
-		res, err := r.client.Register(t.Context(), &redactorv1.RegisterRequest{Scope: scope, Secrets: []*redactorv1.Secret{{Id: "p.key", Value: "secret-of-tuesday"}}})
+		res, err := r.client.Register(t.Context(), &redactorv1.RegisterRequest{
+			Scope:   scope,
+			Secrets: []*redactorv1.Secret{{Id: "p.key", Value: "secret-of-tuesday"}},
+		})
 		require.NoError(t, err)
 		scope.RequireRegistered, scope.Registrations = true, []string{res.GetRegistration()}
 		r.move(t, "first")

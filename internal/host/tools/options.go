@@ -114,7 +114,9 @@ func checkToken(name, token string) error {
 
 // inherited are the variables that every command gets. The rest of the host's environment, such as
 // keys of other services, stays hidden from tools.
-var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"}
+var inherited = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE",
+}
 
 // commandEnv is the environment of a server that is a command.
 func commandEnv(id string, environ []string) []string {

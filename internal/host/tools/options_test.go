@@ -18,7 +18,8 @@ func TestToolOptions_TellAllThatIsWrong(t *testing.T) { //nolint:paralleltest //
 	}
 	err := o.Validate()
 	for _, want := range []string{
-		"WAYBILL_MCP_FILES_TOKEN: has a space", "WAYBILL_MCP_LOCAL_TOKEN: a command takes no bearer token; give it a variable with WAYBILL_MCP_LOCAL_ENV_NAME",
+		"WAYBILL_MCP_FILES_TOKEN: has a space",
+		"WAYBILL_MCP_LOCAL_TOKEN: a command takes no bearer token; give it a variable with WAYBILL_MCP_LOCAL_ENV_NAME",
 		`--mcp-server: id "Big"`, "--a2a-agent: agent desk: want http(s)", "give the token apart",
 	} {
 		require.ErrorContains(t, err, want)
@@ -36,7 +37,11 @@ func TestToolOptions_KnowTheirSecrets(t *testing.T) { //nolint:paralleltest // s
 		require.NoError(t, s.Validate())
 		got[s.ID] = s.Value.Reveal()
 	}
-	require.Equal(t, map[string]string{"mcp-my-files": "token-of-files", "mcp-2-env-1": "key-of-local", "a2a-desk": "token-of-desk"}, got)
+	require.Equal(t, map[string]string{
+		"mcp-my-files": "token-of-files",
+		"mcp-2-env-1":  "key-of-local",
+		"a2a-desk":     "token-of-desk",
+	}, got)
 }
 
 func TestToolOptions_MakeTheTypesOfWhatIsNamed(t *testing.T) {
@@ -69,7 +74,8 @@ func TestToolOptions_MakeTheTypesOfWhatIsNamed(t *testing.T) {
 func TestCommandEnv_GivesAToolItsOwnAlone(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"PATH=/bin", "KEY=1=2"}, commandEnv("my-files", []string{
-		"PATH=/bin", "OPENAI_API_KEY=x", "WAYBILL_MCP_MY_FILES_ENV_KEY=1=2", "WAYBILL_MCP_OTHER_ENV_KEY=3", "WAYBILL_API_KEY=k", "PATHS=no",
+		"PATH=/bin", "OPENAI_API_KEY=x", "WAYBILL_MCP_MY_FILES_ENV_KEY=1=2",
+		"WAYBILL_MCP_OTHER_ENV_KEY=3", "WAYBILL_API_KEY=k", "PATHS=no",
 	}))
 }
 

@@ -28,7 +28,10 @@ func TestToolOptions_HideOnlyVariablesThatAreSecrets(t *testing.T) { //nolint:pa
 
 	servers, err := o.mcpConfigs()
 	require.NoError(t, err)
-	for _, want := range []string{"PGUSER=postgres", "NODE_ENV=production", "PGPASSWORD=hunter2-hunter2", "DATABASE_URL=postgres://u:hunter2@h"} {
+	for _, want := range []string{
+		"PGUSER=postgres", "NODE_ENV=production", "PGPASSWORD=hunter2-hunter2",
+		"DATABASE_URL=postgres://u:hunter2@h",
+	} {
 		require.Contains(t, servers[1].Env, want)
 	}
 }
@@ -36,7 +39,8 @@ func TestToolOptions_HideOnlyVariablesThatAreSecrets(t *testing.T) { //nolint:pa
 func TestHasSecretName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"TOKEN", "github_token", "API_KEY", "ApiKey", "CLIENT_SECRET", "PGPASSWORD", "DB_PASSWD", "AWS_CREDENTIALS", "PAT", "GITHUB_PAT", "SENTRY_DSN",
+		"TOKEN", "github_token", "API_KEY", "ApiKey", "CLIENT_SECRET", "PGPASSWORD", "DB_PASSWD",
+		"AWS_CREDENTIALS", "PAT", "GITHUB_PAT", "SENTRY_DSN",
 	} {
 		require.True(t, hasSecretName(name), name)
 	}
@@ -53,10 +57,14 @@ func TestToolOptions_NameTheVariableThatIsWrong(t *testing.T) { //nolint:paralle
 	t.Setenv("WAYBILL_MCP_LOCAL_SECRET_URL", "other-value")
 	t.Setenv("WAYBILL_MCP_LOCAL_SECRET_PIN", "1234")
 	t.Setenv("WAYBILL_A2A_MY_FAVOURITE_TOKEN", "favourite")
-	o := Options{MCPServers: []string{"my-favourite=http://h", "local=stdio:server"}, A2AAgents: []string{"my-favourite=http://h"}}
+	o := Options{
+		MCPServers: []string{"my-favourite=http://h", "local=stdio:server"},
+		A2AAgents:  []string{"my-favourite=http://h"},
+	}
 	err := o.Validate()
 	for _, want := range []string{
-		"WAYBILL_MCP_MY_FAVOURITE_TOKEN: its value is a part of the id", "WAYBILL_A2A_MY_FAVOURITE_TOKEN: its value is a part of the id",
+		"WAYBILL_MCP_MY_FAVOURITE_TOKEN: its value is a part of the id",
+		"WAYBILL_A2A_MY_FAVOURITE_TOKEN: its value is a part of the id",
 		"WAYBILL_MCP_LOCAL_ENV_KEY: its value is a part of the id",
 		"WAYBILL_MCP_LOCAL_ENV_URL and WAYBILL_MCP_LOCAL_SECRET_URL are both set; keep one of the two",
 		"WAYBILL_MCP_LOCAL_SECRET_PIN: a secret of less than 8 bytes cannot be hidden",

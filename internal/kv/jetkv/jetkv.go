@@ -65,7 +65,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{kv: b, link: natslink.Watch(nc), marker: cfg.MarkerTTL, stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
+	return &Store{
+		kv:     b,
+		link:   natslink.Watch(nc),
+		marker: cfg.MarkerTTL,
+		stream: Stream(cfg.Bucket),
+		onDisk: cfg.OnDisk,
+	}, nil
 }
 
 // dedupWindow is how long the server remembers message ids. Records have none. The server limits it

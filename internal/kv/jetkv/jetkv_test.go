@@ -44,7 +44,10 @@ func TestStore_WaitsForNothingThatWentDownWithItsConnection(t *testing.T) {
 		write bool
 	}{
 		"get": {func(ctx context.Context, s *jetkv.Store) error { _, err := s.Get(ctx, "key"); return err }, false},
-		"put": {func(ctx context.Context, s *jetkv.Store) error { _, err := s.Put(ctx, "key", []byte("v")); return err }, true},
+		"put": {
+			func(ctx context.Context, s *jetkv.Store) error { _, err := s.Put(ctx, "key", []byte("v")); return err },
+			true,
+		},
 		"create": {func(ctx context.Context, s *jetkv.Store) error {
 			_, err := s.Update(ctx, "new", []byte("v"), 0)
 			return err

@@ -138,22 +138,32 @@ func (f fence) requests() map[string]request {
 		return strings.Join(append([]string{"$JS.API." + call, subject.Stream}, rest...), ".")
 	}
 	out := map[string]request{
-		"reading from another's consumer":      {api("CONSUMER.MSG.NEXT", other), "1"},
-		"reading from the host's":              {api("CONSUMER.MSG.NEXT", worker), "1"},
-		"asking about another's consumer":      {api("CONSUMER.INFO", other), ""},
-		"deleting its consumer":                {api("CONSUMER.DELETE", own), ""},
-		"deleting another's":                   {api("CONSUMER.DELETE", other), ""},
-		"pausing the host's":                   {api("CONSUMER.PAUSE", worker), `{"pause_until":"2100-01-01T00:00:00Z"}`},
-		"the names of everybody's consumers":   {api("CONSUMER.NAMES"), "{}"},
-		"the names of everybody's runs":        {api("STREAM.INFO"), `{"subjects_filter":">"}`},
-		"a message by its position":            {api("STREAM.MSG.GET"), `{"seq":1}`},
-		"a message, directly":                  {api("DIRECT.GET"), `{"seq":1}`},
-		"a tenant's last message":              {api("DIRECT.GET", subject.Run{Tenant: f.other, WorkflowID: "w", RunID: "r"}.Frame(subject.Start)), ""},
-		"writing":                              {subject.Run{Tenant: f.r.Tenant, WorkflowID: "w", RunID: "r"}.Frame(subject.Start), "{}"},
-		"writing into another's log":           {subject.Run{Tenant: f.other, WorkflowID: "w", RunID: "r"}.Frame(subject.Start), "{}"},
-		"deleting the log":                     {api("STREAM.DELETE"), ""},
-		"emptying the log":                     {api("STREAM.PURGE"), ""},
-		"a stream of its own over the log":     {"$JS.API.STREAM.CREATE.MINE", `{"name":"MINE","subjects":["mine.>"],"sources":[{"name":"` + subject.Stream + `"}]}`},
+		"reading from another's consumer":    {api("CONSUMER.MSG.NEXT", other), "1"},
+		"reading from the host's":            {api("CONSUMER.MSG.NEXT", worker), "1"},
+		"asking about another's consumer":    {api("CONSUMER.INFO", other), ""},
+		"deleting its consumer":              {api("CONSUMER.DELETE", own), ""},
+		"deleting another's":                 {api("CONSUMER.DELETE", other), ""},
+		"pausing the host's":                 {api("CONSUMER.PAUSE", worker), `{"pause_until":"2100-01-01T00:00:00Z"}`},
+		"the names of everybody's consumers": {api("CONSUMER.NAMES"), "{}"},
+		"the names of everybody's runs":      {api("STREAM.INFO"), `{"subjects_filter":">"}`},
+		"a message by its position":          {api("STREAM.MSG.GET"), `{"seq":1}`},
+		"a message, directly":                {api("DIRECT.GET"), `{"seq":1}`},
+		"a tenant's last message": {
+			api("DIRECT.GET", subject.Run{Tenant: f.other, WorkflowID: "w", RunID: "r"}.Frame(subject.Start)),
+			"",
+		},
+		"writing": {
+			subject.Run{Tenant: f.r.Tenant, WorkflowID: "w", RunID: "r"}.Frame(subject.Start), "{}",
+		},
+		"writing into another's log": {
+			subject.Run{Tenant: f.other, WorkflowID: "w", RunID: "r"}.Frame(subject.Start), "{}",
+		},
+		"deleting the log": {api("STREAM.DELETE"), ""},
+		"emptying the log": {api("STREAM.PURGE"), ""},
+		"a stream of its own over the log": {
+			"$JS.API.STREAM.CREATE.MINE",
+			`{"name":"MINE","subjects":["mine.>"],"sources":[{"name":"` + subject.Stream + `"}]}`,
+		},
 		"acknowledging for another":            {"$JS.ACK." + subject.Stream + "." + other + ".1.1.1.1.0", "+ACK"},
 		"giving back what another is to read":  {"$JS.ACK." + subject.Stream + "." + worker + ".1.1.1.1.0", "+TERM"},
 		"deleting a message":                   {api("STREAM.MSG.DELETE"), `{"seq":1}`},
@@ -171,10 +181,14 @@ func (f fence) requests() map[string]request {
 	} {
 		for what, deliver := range f.elsewhere() {
 			for _, action := range []string{"", "create", "update"} {
-				out[fmt.Sprintf("%s (%q), pushed to %s", form.subject, action, what)] = request{form.subject, consumer(form.name, subject.Tenant(f.r.Tenant), action, deliver)}
+				out[fmt.Sprintf("%s (%q), pushed to %s", form.subject, action, what)] = request{
+					form.subject, consumer(form.name, subject.Tenant(f.r.Tenant), action, deliver),
+				}
 			}
 		}
-		out[form.subject+", of another tenant's events"] = request{form.subject, consumer(form.name, subject.Tenant(f.other), "", "")}
+		out[form.subject+", of another tenant's events"] = request{
+			form.subject, consumer(form.name, subject.Tenant(f.other), "", ""),
+		}
 	}
 	return out
 }
@@ -222,7 +236,9 @@ func (f fence) asks() {
 func (f fence) listens() {
 	f.t.Helper()
 	for _, at := range []string{
-		subject.Tenant(f.other), subject.All, ">", "*.>", "_INBOX_" + f.other + ".>", "_INBOX.>", subject.Tenant(f.r.Tenant), "$KV.>", "$JS.>", "$SYS.>",
+		subject.Tenant(f.other), subject.All, ">", "*.>",
+		"_INBOX_" + f.other + ".>",
+		"_INBOX.>", subject.Tenant(f.r.Tenant), "$KV.>", "$JS.>", "$SYS.>",
 	} {
 		sub, err := f.nc.SubscribeSync(at)
 		require.NoError(f.t, err)

@@ -68,7 +68,12 @@ func costOf(p event) map[string]any {
 	if total == 0 {
 		total = p.InputTokens + p.OutputTokens
 	}
-	a := map[string]any{cost.Input: p.InputTokens, cost.Output: p.OutputTokens, cost.Total: total, cost.Provider: p.Provider}
+	a := map[string]any{
+		cost.Input:    p.InputTokens,
+		cost.Output:   p.OutputTokens,
+		cost.Total:    total,
+		cost.Provider: p.Provider,
+	}
 	if p.CostEstimateUSD != nil {
 		a[cost.USD], a[cost.Estimated] = *p.CostEstimateUSD, true
 	}

@@ -39,11 +39,23 @@ type node struct {
 // in
 // the queue.
 func New(rec *wire.RunRecord) *Fold {
-	f := &Fold{rec: rec, nodes: map[string]*node{}, open: map[string]question{}, asked: map[string]int{}, accepted: map[string]*Span{}}
+	f := &Fold{
+		rec:      rec,
+		nodes:    map[string]*node{},
+		open:     map[string]question{},
+		asked:    map[string]int{},
+		accepted: map[string]*Span{},
+	}
 	var parent SpanID
 	f.trace, parent = TraceOf(rec.RunID, rec.Traceparent)
 	f.run = &Span{
-		Name: NameRun, Trace: f.trace, ID: RunSpan(rec.RunID), Parent: parent, Kind: KindInternal, Code: Unset, Start: parse(rec.CreatedAt),
+		Name:   NameRun,
+		Trace:  f.trace,
+		ID:     RunSpan(rec.RunID),
+		Parent: parent,
+		Kind:   KindInternal,
+		Code:   Unset,
+		Start:  parse(rec.CreatedAt),
 		Attributes: map[string]any{
 			"openwop.run_id": rec.RunID, "openwop.workflow_id": rec.WorkflowID,
 			"openwop.protocol_version": wire.ProtocolVersion, "openwop.tenant_id": rec.Owner.Tenant,
@@ -184,7 +196,11 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 	case wire.EventReplayDiverged:
 		f.diverged(e)
 	case wire.EventCapBreached:
-		f.addEvent(p.NodeID, e.Type, at, map[string]any{"openwop.cap_kind": p.Kind, "openwop.cap_limit": p.Limit, "openwop.cap_observed": p.Observed})
+		f.addEvent(p.NodeID, e.Type, at, map[string]any{
+			"openwop.cap_kind":     p.Kind,
+			"openwop.cap_limit":    p.Limit,
+			"openwop.cap_observed": p.Observed,
+		})
 	default:
 		if a := reliability(e.Type, p); a != nil {
 			f.addEvent(p.NodeID, e.Type, at, a)
@@ -279,8 +295,13 @@ func (f *Fold) addCall(p event, at time.Time) {
 	attributes := map[string]any{"openwop.run_id": f.rec.RunID, "openwop.node_id": p.NodeID}
 	addCost(attributes, callCost)
 	s := &Span{
-		Name: NameCall + p.Provider, Trace: f.trace, ID: CallSpan(f.rec.RunID, p.NodeID, n.number, n.calls), Parent: n.attempt.ID,
-		Kind: KindClient, Start: n.since, Attributes: attributes,
+		Name:       NameCall + p.Provider,
+		Trace:      f.trace,
+		ID:         CallSpan(f.rec.RunID, p.NodeID, n.number, n.calls),
+		Parent:     n.attempt.ID,
+		Kind:       KindClient,
+		Start:      n.since,
+		Attributes: attributes,
 	}
 	n.calls++
 	f.finish(s, at, OK, "")
@@ -314,10 +335,22 @@ func (f *Fold) accept(e wire.Event, p event, at time.Time) {
 		return
 	}
 	s := &Span{
-		Name: NameAccept, Trace: f.trace, ID: AcceptSpan(f.rec.RunID, e.CausationID), Parent: f.run.ID, Kind: KindServer, Code: OK, Start: at, End: at,
+		Name:   NameAccept,
+		Trace:  f.trace,
+		ID:     AcceptSpan(f.rec.RunID, e.CausationID),
+		Parent: f.run.ID,
+		Kind:   KindServer,
+		Code:   OK,
+		Start:  at,
+		End:    at,
 		Attributes: map[string]any{
-			"openwop.run_id": f.rec.RunID, "openwop.node_id": e.NodeID, "openwop.envelope_kind": kind, "openwop.envelope_id": id,
-			"envelope_correlation_id": e.CausationID, "envelope_outcome": "accepted", "envelope_content_trust": string(e.ContentTrust.Meet(wire.Trusted)),
+			"openwop.run_id":          f.rec.RunID,
+			"openwop.node_id":         e.NodeID,
+			"openwop.envelope_kind":   kind,
+			"openwop.envelope_id":     id,
+			"envelope_correlation_id": e.CausationID,
+			"envelope_outcome":        "accepted",
+			"envelope_content_trust":  string(e.ContentTrust.Meet(wire.Trusted)),
 		},
 	}
 	if n := f.nodes[e.NodeID]; n != nil && n.attempt != nil {
@@ -333,10 +366,18 @@ func (f *Fold) Append(events []wire.Event, start, end time.Time) *Span {
 		types = append(types, string(e.Type))
 	}
 	return &Span{
-		Name: NameAppend, Trace: f.trace, ID: AppendSpan(f.rec.RunID, events[0].Sequence), Parent: f.run.ID, Kind: KindInternal, Code: OK,
-		Start: start, End: end,
+		Name:   NameAppend,
+		Trace:  f.trace,
+		ID:     AppendSpan(f.rec.RunID, events[0].Sequence),
+		Parent: f.run.ID,
+		Kind:   KindInternal,
+		Code:   OK,
+		Start:  start,
+		End:    end,
 		Attributes: map[string]any{
-			"openwop.run_id": f.rec.RunID, "openwop.event_type": strings.Join(types, ","), "openwop.event_seq": int64(events[0].Sequence),
+			"openwop.run_id":     f.rec.RunID,
+			"openwop.event_type": strings.Join(types, ","),
+			"openwop.event_seq":  int64(events[0].Sequence),
 		},
 	}
 }

@@ -18,7 +18,12 @@ var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func record() *wire.RunRecord {
 	return &wire.RunRecord{
-		RunID: "r1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(began), Tags: []string{"a", "b"}, ScopeID: "s",
+		RunID:       "r1",
+		WorkflowID:  "wf",
+		Owner:       wire.Owner{Tenant: "acme"},
+		CreatedAt:   wire.FormatTime(began),
+		Tags:        []string{"a", "b"},
+		ScopeID:     "s",
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 }
@@ -93,7 +98,10 @@ func TestFold_BuildsATreeUnderTheRequest(t *testing.T) {
 	require.Equal(t, "provider_unavailable", tries[0].Message)
 	require.Equal(t, runspan.OK, tries[1].Code)
 	require.Equal(t, "envelope.retry.attempted", tries[0].Events[0].Name)
-	require.Equal(t, map[string]any{"openwop.envelope.retry.attempt": int64(2), "openwop.envelope.retry.reason": "schema-violation"}, tries[0].Events[0].Attributes)
+	require.Equal(t, map[string]any{
+		"openwop.envelope.retry.attempt": int64(2),
+		"openwop.envelope.retry.reason":  "schema-violation",
+	}, tries[0].Events[0].Attributes)
 
 	calls := spans["openwop.activity.mock"]
 	require.Len(t, calls, 2)
@@ -113,8 +121,13 @@ func TestFold_SumsCostsOfModelCalls(t *testing.T) {
 	f := runspan.New(record())
 	feed(f, retriedRun...)
 	want := map[string]any{
-		"openwop.cost.tokens.input": int64(20), "openwop.cost.tokens.output": int64(10), "openwop.cost.tokens.total": int64(30),
-		"openwop.cost.usd": 0.75, "openwop.cost.currency": "USD", "openwop.cost.estimated": true, "openwop.cost.provider": "mock",
+		"openwop.cost.tokens.input":  int64(20),
+		"openwop.cost.tokens.output": int64(10),
+		"openwop.cost.tokens.total":  int64(30),
+		"openwop.cost.usd":           0.75,
+		"openwop.cost.currency":      "USD",
+		"openwop.cost.estimated":     true,
+		"openwop.cost.provider":      "mock",
 	}
 	for name, v := range byName(t, f.All())["openwop.run"][0].Attributes {
 		if w, ok := want[name]; ok {

@@ -12,7 +12,12 @@ import (
 // forked returns a fork of another run.
 func forked(mode wire.ForkMode, from int) *wire.RunRecord {
 	r := record()
-	r.Fork = &wire.Fork{SourceRunID: "r0", Mode: mode, FromSeq: from, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+	r.Fork = &wire.Fork{
+		SourceRunID: "r0",
+		Mode:        mode,
+		FromSeq:     from,
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	}
 	return r
 }
 

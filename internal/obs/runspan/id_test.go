@@ -47,7 +47,9 @@ func TestContext_UsesTheTraceOfTheRun(t *testing.T) {
 	rec := &wire.RunRecord{RunID: "r", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"}
 	c := runspan.ContextOf(rec, true)
 	for parent, got := range map[runspan.SpanID]string{
-		runspan.RunSpan("r"): c.Run(), runspan.AttemptSpan("r", "n", 1): c.Attempt("n", 1), runspan.CallSpan("r", "n", 1, 2): c.Call("n", 1, 2),
+		runspan.RunSpan("r"):             c.Run(),
+		runspan.AttemptSpan("r", "n", 1): c.Attempt("n", 1),
+		runspan.CallSpan("r", "n", 1, 2): c.Call("n", 1, 2),
 	} {
 		if want := "00-4bf92f3577b34da6a3ce929d0e0e4736-" + parent.String() + "-01"; got != want || !wire.ValidTraceparent(got) || !runspan.Sampled(got) {
 			t.Errorf("got %s, want %s", got, want)

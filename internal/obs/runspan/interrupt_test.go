@@ -60,9 +60,17 @@ func TestInterrupt_EndsWithTheWait(t *testing.T) {
 		code    runspan.Code
 		message string
 	}{
-		"nobody answers":        {`{"type":"interrupt.resolved","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","outcome":"rejected","reason":"timeout"}}`, runspan.Error, "timeout"},
-		"its node is cancelled": {`{"type":"node.cancelled","nodeId":"g","payload":{"nodeId":"g"}}`, runspan.Error, "cancelled"},
-		"its run fails":         {`{"type":"run.failed","payload":{"error":{"code":"run_timeout","message":"words"}}}`, runspan.Error, "run_timeout"},
+		"nobody answers": {
+			`{"type":"interrupt.resolved","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","outcome":"rejected","reason":"timeout"}}`,
+			runspan.Error, "timeout",
+		},
+		"its node is cancelled": {
+			`{"type":"node.cancelled","nodeId":"g","payload":{"nodeId":"g"}}`, runspan.Error, "cancelled",
+		},
+		"its run fails": {
+			`{"type":"run.failed","payload":{"error":{"code":"run_timeout","message":"words"}}}`,
+			runspan.Error, "run_timeout",
+		},
 	} {
 		f := runspan.New(record())
 		feed(f, resumed(tc.end, `{"type":"run.cancelled","payload":{}}`)...)

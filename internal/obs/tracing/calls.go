@@ -67,7 +67,10 @@ func (c *Calls) startSpan(ctx context.Context, method string) (_ context.Context
 	if parent != "" {
 		id, span := runspan.TraceOf("", parent)
 		above = trace.ContextWithRemoteSpanContext(above, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: trace.TraceID(id), SpanID: trace.SpanID(span), TraceFlags: trace.TraceFlags(0).WithSampled(runspan.Sampled(parent)), Remote: true,
+			TraceID:    trace.TraceID(id),
+			SpanID:     trace.SpanID(span),
+			TraceFlags: trace.TraceFlags(0).WithSampled(runspan.Sampled(parent)),
+			Remote:     true,
 		}))
 	}
 	_, span := c.Exporter.tracer.Start(above, service+"/"+name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(

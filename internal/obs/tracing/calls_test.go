@@ -97,7 +97,12 @@ func TestCalls_MakeASpanPerCallWithoutContent(t *testing.T) {
 			require.Len(t, spans, 2)
 			require.Equal(t, "00-"+callTrace+"-"+spans[0].SpanID+"-01", inner, "whom it calls is under it")
 			for i, method := range []string{"Redact", "RedactStream"} {
-				want := map[string]any{"rpc.system": "grpc", "rpc.service": "waybill.redactor.v1.Redactor", "rpc.method": method, "rpc.grpc.status_code": tc.status}
+				want := map[string]any{
+					"rpc.system":           "grpc",
+					"rpc.service":          "waybill.redactor.v1.Redactor",
+					"rpc.method":           method,
+					"rpc.grpc.status_code": tc.status,
+				}
 				if tc.code != "" {
 					want["error.type"] = tc.code
 				}
@@ -119,10 +124,25 @@ func TestCalls_StartTracesOnlyWithRoots(t *testing.T) {
 		ctx   func(context.Context) context.Context
 		spans int
 	}{
-		"in no trace":                 {tracing.Calls{}, 1, func(ctx context.Context) context.Context { return ctx }, 0},
-		"in no trace, where they do":  {tracing.Calls{Roots: true}, 1, func(ctx context.Context) context.Context { return ctx }, 1},
-		"by the ratio":                {tracing.Calls{Roots: true}, 0, func(ctx context.Context) context.Context { return ctx }, 0},
-		"in a trace that is left out": {tracing.Calls{Roots: true}, 1, func(ctx context.Context) context.Context { return within(ctx, "00") }, 0},
+		"in no trace": {tracing.Calls{}, 1, func(ctx context.Context) context.Context { return ctx }, 0},
+		"in no trace, where they do": {
+			tracing.Calls{Roots: true},
+			1,
+			func(ctx context.Context) context.Context { return ctx },
+			1,
+		},
+		"by the ratio": {
+			tracing.Calls{Roots: true},
+			0,
+			func(ctx context.Context) context.Context { return ctx },
+			0,
+		},
+		"in a trace that is left out": {
+			tracing.Calls{Roots: true},
+			1,
+			func(ctx context.Context) context.Context { return within(ctx, "00") },
+			0,
+		},
 		"in one that is not well-made": {tracing.Calls{}, 1, func(ctx context.Context) context.Context {
 			return metadata.AppendToOutgoingContext(ctx, "traceparent", "00-x")
 		}, 0},
@@ -149,7 +169,10 @@ func TestCalls_MakeNoSpanOfUnknownMethods(t *testing.T) {
 	s := called{in: make(chan string, 1)}
 	redactorv1.RegisterRedactorServer(srv, s)
 	conn, _ := rpctest.Serve(t, srv)
-	for _, method := range []string{"/waybill.redactor.v1.Redactor/swordfish", "/swordfish/Redact", "/a/swordfish/b", "/waybill.redactor.v1/Redactor", "/waybill.redactor.v1.Redact/Request"} {
+	for _, method := range []string{
+		"/waybill.redactor.v1.Redactor/swordfish", "/swordfish/Redact", "/a/swordfish/b",
+		"/waybill.redactor.v1/Redactor", "/waybill.redactor.v1.Redact/Request",
+	} {
 		err := conn.Invoke(within(t.Context(), "01"), method, &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{})
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), method)
 	}

@@ -125,7 +125,10 @@ func (e *Exporter) export(s *runspan.Span, sampled bool) {
 	if s.Parent != (runspan.SpanID{}) {
 		var flags trace.TraceFlags
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: trace.TraceID(s.Trace), SpanID: trace.SpanID(s.Parent), TraceFlags: flags.WithSampled(sampled), Remote: true,
+			TraceID:    trace.TraceID(s.Trace),
+			SpanID:     trace.SpanID(s.Parent),
+			TraceFlags: flags.WithSampled(sampled),
+			Remote:     true,
 		}))
 	}
 	_, span := e.tracer.Start(ctx, validUTF8(s.Name),
@@ -158,7 +161,9 @@ func links(s *runspan.Span) []trace.Link {
 }
 
 var kinds = map[runspan.Kind]trace.SpanKind{
-	runspan.KindInternal: trace.SpanKindInternal, runspan.KindServer: trace.SpanKindServer, runspan.KindClient: trace.SpanKindClient,
+	runspan.KindInternal: trace.SpanKindInternal,
+	runspan.KindServer:   trace.SpanKindServer,
+	runspan.KindClient:   trace.SpanKindClient,
 }
 
 var statuses = map[runspan.Code]codes.Code{runspan.Unset: codes.Unset, runspan.OK: codes.Ok, runspan.Error: codes.Error}

@@ -20,7 +20,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func exporter(t *testing.T, endpoint, protocol string, ratio float64) *tracing.Exporter {
 	t.Helper()
-	x, err := tracing.New(t.Context(), tracing.Config{Endpoint: endpoint, Protocol: protocol, Ratio: ratio, Service: "test"}, slog.New(slog.DiscardHandler))
+	x, err := tracing.New(t.Context(), tracing.Config{
+		Endpoint: endpoint,
+		Protocol: protocol,
+		Ratio:    ratio,
+		Service:  "test",
+	}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return x
 }
@@ -42,12 +47,32 @@ func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 		trace, _ := runspan.TraceOf("r", "")
 		x.Ended([]*runspan.Span{
 			{
-				Name: "openwop.run", Trace: trace, ID: runspan.RunSpan("r"), Kind: runspan.KindInternal, Code: runspan.Error, Message: "run_timeout",
-				Start: start, End: start.Add(time.Second),
-				Attributes: map[string]any{"s": "x", "i": int64(7), "f": 0.5, "b": true, "list": []string{"a"}, "unknown": struct{}{}},
-				Events:     []runspan.Moment{{Name: "cap.breached", At: start, Attributes: map[string]any{"i": int64(1)}}},
+				Name:    "openwop.run",
+				Trace:   trace,
+				ID:      runspan.RunSpan("r"),
+				Kind:    runspan.KindInternal,
+				Code:    runspan.Error,
+				Message: "run_timeout",
+				Start:   start,
+				End:     start.Add(time.Second),
+				Attributes: map[string]any{
+					"s":       "x",
+					"i":       int64(7),
+					"f":       0.5,
+					"b":       true,
+					"list":    []string{"a"},
+					"unknown": struct{}{},
+				},
+				Events: []runspan.Moment{{Name: "cap.breached", At: start, Attributes: map[string]any{"i": int64(1)}}},
 			},
-			{Name: "child", Trace: trace, ID: runspan.NodeSpan("r", "n"), Parent: runspan.RunSpan("r"), Start: start.Add(time.Second), End: start},
+			{
+				Name:   "child",
+				Trace:  trace,
+				ID:     runspan.NodeSpan("r", "n"),
+				Parent: runspan.RunSpan("r"),
+				Start:  start.Add(time.Second),
+				End:    start,
+			},
 		})
 		flush(t, x)
 		require.Empty(t, c.Refused())
@@ -59,7 +84,12 @@ func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 		require.Equal(t, 2, spans[0].Code)
 		require.Equal(t, "run_timeout", spans[0].Message)
 		require.Equal(t, uint64(start.UnixNano()), spans[0].Start) //nolint:gosec // G115: long after 1970
-		require.Equal(t, map[string]any{"s": "x", "i": int64(7), "f": 0.5, "b": true}, spans[0].Attributes, "a list is none of what the double reads")
+		require.Equal(t, map[string]any{
+			"s": "x",
+			"i": int64(7),
+			"f": 0.5,
+			"b": true,
+		}, spans[0].Attributes, "a list is none of what the double reads")
 		require.Equal(t, []string{"cap.breached"}, spans[0].Events)
 		require.Equal(t, runspan.RunSpan("r").String(), spans[1].ParentID)
 		require.Equal(t, spans[1].Start, spans[1].End, "clocks may disagree; a span never ends before it began")
@@ -77,7 +107,16 @@ func TestExporter_ReplacesInvalidUTF8(t *testing.T) {
 		trace, _ := runspan.TraceOf("r", "")
 		broken := "a\xc3"
 		x.Ended([]*runspan.Span{
-			{Name: broken, Trace: trace, ID: runspan.RunSpan("r"), Start: time.Now(), End: time.Now(), Code: runspan.Error, Message: broken, Attributes: map[string]any{"s": broken, "l": []string{broken}}},
+			{
+				Name:       broken,
+				Trace:      trace,
+				ID:         runspan.RunSpan("r"),
+				Start:      time.Now(),
+				End:        time.Now(),
+				Code:       runspan.Error,
+				Message:    broken,
+				Attributes: map[string]any{"s": broken, "l": []string{broken}},
+			},
 			{Name: "other", Trace: trace, ID: runspan.RunSpan("q"), Start: time.Now(), End: time.Now()},
 		})
 		flush(t, x)
@@ -100,7 +139,13 @@ func TestWants_FollowsTheRequestElseTheRatio(t *testing.T) {
 	require.False(t, all.Wants(rec))
 
 	x := exporter(t, c.URL(), tracing.HTTPProtobuf, 0)
-	x.Accepted(&runspan.Span{Name: "a", Trace: runspan.TraceID{1}, Parent: runspan.SpanID{1}, Start: time.Now(), End: time.Now()}, false)
+	x.Accepted(&runspan.Span{
+		Name:   "a",
+		Trace:  runspan.TraceID{1},
+		Parent: runspan.SpanID{1},
+		Start:  time.Now(),
+		End:    time.Now(),
+	}, false)
 	flush(t, x)
 	require.Empty(t, c.Spans(), "an accept of a trace that is not sampled")
 }

@@ -118,7 +118,11 @@ func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 
-	start := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "queued"}, bytes.Repeat([]byte("x"), large))
+	start := frame.NewStart(subject.Run{
+		Tenant:     "acme",
+		WorkflowID: "wf",
+		RunID:      "queued",
+	}, bytes.Repeat([]byte("x"), large))
 	_, err = log.Append(ctx, start, 0)
 	require.NoError(t, err)
 	long := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "long"}
@@ -126,7 +130,10 @@ func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	require.NoError(t, (&runlogtest.Writer{Log: full{Log: log}, Run: long, Name: "w"}).Add(ctx, some))
 	last, err := log.Last(ctx, long)
 	require.NoError(t, err)
-	e := wire.Draft{Type: wire.EventLogAppended, Payload: []byte(`{"level":"info","message":"` + strings.Repeat("x", large) + `"}`)}
+	e := wire.Draft{
+		Type:    wire.EventLogAppended,
+		Payload: []byte(`{"level":"info","message":"` + strings.Repeat("x", large) + `"}`),
+	}
 	_, err = log.Append(ctx, frame.New(long, subject.Step, last.Head(), []wire.Event{e.Place(long.RunID, last.Head().Next, time.Now())}), last.Pos)
 	require.NoError(t, err)
 

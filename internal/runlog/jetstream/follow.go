@@ -52,7 +52,12 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
 	defer run.Stop()
-	d := drain{next: pos + 1, free: room.Release, damaged: damaged, missing: func(from, to uint64) error { return l.missing(ctx, from, to) }}
+	d := drain{
+		next:    pos + 1,
+		free:    room.Release,
+		damaged: damaged,
+		missing: func(from, to uint64) error { return l.missing(ctx, from, to) },
+	}
 	return d.run(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
 		end := batch[len(batch)-1].Pos
 		if err := errors.Join(l.settled(ctx, end), l.join(ctx, end)); err != nil {

@@ -119,7 +119,11 @@ func losing(t *testing.T) (*Log, js.Stream) {
 	nc := natsdtest.Connect(t)
 	api, err := js.New(nc)
 	require.NoError(t, err)
-	stream, err := api.CreateStream(t.Context(), js.StreamConfig{Name: subject.Stream, Subjects: []string{subject.All}, AllowDirect: true})
+	stream, err := api.CreateStream(t.Context(), js.StreamConfig{
+		Name:        subject.Stream,
+		Subjects:    []string{subject.All},
+		AllowDirect: true,
+	})
 	require.NoError(t, err)
 	l, err := Attach(t.Context(), nc)
 	require.NoError(t, err)
@@ -131,7 +135,11 @@ func copied(t *testing.T, lost ...uint64) *Log {
 	t.Helper()
 	l, stream := losing(t)
 	for i := range 10 {
-		_, err := l.Append(t.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: fmt.Sprint("r", i)}, []byte(`{}`)), 0)
+		_, err := l.Append(t.Context(), frame.NewStart(subject.Run{
+			Tenant:     "acme",
+			WorkflowID: "w",
+			RunID:      fmt.Sprint("r", i),
+		}, []byte(`{}`)), 0)
 		require.NoError(t, err)
 	}
 	for _, pos := range lost {

@@ -38,7 +38,12 @@ func TestRun_IsReadOfTheLeaderWhereAServerLacksSome(t *testing.T) {
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	for _, frames := range []int{10, 100} { // fewer than a page has, and more
 		last := uint64(frames)
-		for name, lost := range map[string][]uint64{"nothing": nil, "its last": {last}, "its last two": {last - 1, last}, "one amid it": {last - 5}} {
+		for name, lost := range map[string][]uint64{
+			"nothing":      nil,
+			"its last":     {last},
+			"its last two": {last - 1, last},
+			"one amid it":  {last - 5},
+		} {
 			t.Run(fmt.Sprint(name, " of ", frames), func(t *testing.T) {
 				t.Parallel()
 				l := copyOf(t, run, frames, lost...)

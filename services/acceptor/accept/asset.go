@@ -97,7 +97,10 @@ func (e *execution) checkMedia() *Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	if refusal := e.checkDataURL(m.URL); refusal != nil || m.Base64 == nil {
+	if m.Base64 == nil && m.URL == "" {
+		return mediaMismatch("", "required", "must have url or base64")
+	}
+	if refusal := e.checkURL(m.URL); refusal != nil || m.Base64 == nil {
 		return refusal
 	}
 	if declared, ok := integerOf(m.Bytes); !ok || declared != int64(len(data)) {
@@ -160,6 +163,24 @@ func (e *execution) checkDataURL(address string) *Refusal {
 	return nil
 }
 
+// checkURL refuses addresses that no consumer should open, such as javascript: and file:, and data:
+// URLs that are too long.
+func (e *execution) checkURL(address string) *Refusal {
+	if refusal := e.checkDataURL(address); refusal != nil || address == "" || e.dataURLBytes != nil {
+		return refusal
+	}
+	switch u, err := url.Parse(address); {
+	case err != nil:
+	case u.Scheme == "https" || u.Scheme == "http":
+		if u.Host != "" {
+			return nil
+		}
+	case strings.EqualFold(u.Scheme, "data"): // of no bytes
+		return nil
+	}
+	return mediaMismatch("url", "format", "must be an https:, http: or data: URL")
+}
+
 // decodeDataURL decodes a data: URL (RFC 2397) after its scheme. It is lenient, since
 // other readers may accept a malformed URL.
 func decodeDataURL(rest string) []byte {
@@ -212,7 +233,12 @@ func mediaTooLarge(member, message string) *Refusal {
 func refuseMedia(reason, member, keyword, message string) *Refusal {
 	return &Refusal{
 		Status: Invalid, Code: fault.EnvelopeInvalid, Message: reason,
-		Details: []Detail{{InstancePath: "/payload/" + member, SchemaPath: "/properties/" + member, Keyword: keyword, Message: message}},
+		Details: []Detail{{
+			InstancePath: strings.TrimSuffix("/payload/"+member, "/"),
+			SchemaPath:   "/properties/" + member,
+			Keyword:      keyword,
+			Message:      message,
+		}},
 	}
 }
 

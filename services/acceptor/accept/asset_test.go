@@ -40,7 +40,14 @@ func TestAsset_MustMatchItsDescription(t *testing.T) {
 		"without padding":      {fmt.Sprintf(`{"base64":%q,"bytes":5}`, strings.TrimRight(base64Of(5), "=")), ""},
 		"empty":                {`{"base64":"","bytes":0}`, ""},
 		"a url alone":          {`{"url":"https://x.example/a","bytes":99}`, ""},
-		"neither":              {`{"bytes":99}`, ""},
+		"neither":              {`{"bytes":99}`, "/payload"},
+		"a script":             {`{"url":"javascript:alert(1)","bytes":9}`, "/payload/url"},
+		"a script in capitals": {`{"url":"JavaScript:alert(1)","bytes":9}`, "/payload/url"},
+		"a local file":         {`{"url":"file:///etc/passwd","bytes":9}`, "/payload/url"},
+		"a blob":               {`{"url":"blob:https://x.example/1","bytes":9}`, "/payload/url"},
+		"no host":              {`{"url":"https:///a","bytes":9}`, "/payload/url"},
+		"a data: URL":          {`{"url":"data:image/png;base64,AAAA","bytes":3}`, ""},
+		"an empty data: URL":   {`{"url":"data:,","bytes":0}`, ""},
 		"too few bytes":        {fmt.Sprintf(`{"base64":%q,"bytes":4}`, base64Of(5)), "/payload/bytes"},
 		"too many":             {fmt.Sprintf(`{"base64":%q,"bytes":600000000000000000000}`, base64Of(5)), "/payload/bytes"},
 		"no base64":            {`{"base64":"%%%","bytes":1}`, "/payload/base64"},
@@ -99,14 +106,32 @@ func TestAsset_HasItsOwnLimit(t *testing.T) {
 		doc, path, says string
 		code            fault.Code
 	}{
-		"at the limit":           {doc: image(most, most/4*3, "")},
-		"above it":               {image(most+4, most/4*3+3, ""), "/payload/base64", "has 4194308 characters, the limit is 4194304", fault.EnvelopeInvalid},
-		"far above it":           {image(4*most, 3*most, ""), "/payload/base64", "has 16777216 characters, the limit is 4194304", fault.EnvelopeInvalid},
-		"an alt text of a MiB":   {image(most, most/4*3, `,"alt":"`+text(accept.MaxPayloadBytes)+`"`), "/payload", "must have at most 1048576 bytes", fault.InvalidEnvelopeShape},
-		"base64 in another kind": {doc(note, `{"text":"x","more":{"base64":"`+text(2<<20)+`"}}`), "", "limit is", fault.InvalidEnvelopeShape},
-		"base64 of the envelope": {`{"base64":"` + text(2<<20) + `",` + strings.TrimPrefix(image(4, 3, ""), "{"), "", "limit is", fault.InvalidEnvelopeShape},
-		"a data: URL":            {doc(accept.KindImage, `{"url":"data:image/png;base64,`+text(accept.DefaultMaxInlineBytes*4/3)+`","bytes":1}`), "/payload/url", "put an asset of more than 262144 bytes into base64", fault.EnvelopeInvalid},
-		"a small data: URL":      {doc: doc(accept.KindImage, `{"url":"data:image/png;base64,AAAA","bytes":3}`)},
+		"at the limit": {doc: image(most, most/4*3, "")},
+		"above it": {
+			image(most+4, most/4*3+3, ""),
+			"/payload/base64", "has 4194308 characters, the limit is 4194304", fault.EnvelopeInvalid,
+		},
+		"far above it": {
+			image(4*most, 3*most, ""),
+			"/payload/base64", "has 16777216 characters, the limit is 4194304", fault.EnvelopeInvalid,
+		},
+		"an alt text of a MiB": {
+			image(most, most/4*3, `,"alt":"`+text(accept.MaxPayloadBytes)+`"`),
+			"/payload", "must have at most 1048576 bytes", fault.InvalidEnvelopeShape,
+		},
+		"base64 in another kind": {
+			doc(note, `{"text":"x","more":{"base64":"`+text(2<<20)+`"}}`),
+			"", "limit is", fault.InvalidEnvelopeShape,
+		},
+		"base64 of the envelope": {
+			`{"base64":"` + text(2<<20) + `",` + strings.TrimPrefix(image(4, 3, ""), "{"),
+			"", "limit is", fault.InvalidEnvelopeShape,
+		},
+		"a data: URL": {
+			doc(accept.KindImage, `{"url":"data:image/png;base64,`+text(accept.DefaultMaxInlineBytes*4/3)+`","bytes":1}`),
+			"/payload/url", "put an asset of more than 262144 bytes into base64", fault.EnvelopeInvalid,
+		},
+		"a small data: URL": {doc: doc(accept.KindImage, `{"url":"data:image/png;base64,AAAA","bytes":3}`)},
 	} {
 		f, s := newFixture(t), &shelf{}
 		f.assets, f.policy.MaxMediaBytes = s, most
@@ -174,13 +199,19 @@ func TestAsset_WithASecretIsRecordedAsTheMarker(t *testing.T) {
 func TestAsset_WithASecretInItsURLIsRecordedAsTheMarker(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ url, want string }{
-		"base64":                    {"data:text/plain;base64," + base64.StdEncoding.EncodeToString([]byte("x "+canary)), marker},
+		"base64": {
+			"data:text/plain;base64," + base64.StdEncoding.EncodeToString([]byte("x "+canary)),
+			marker,
+		},
 		"base64url without padding": {"data:;base64," + base64.RawURLEncoding.EncodeToString([]byte("\xff "+canary)), marker},
 		"in capitals":               {"DATA:text/plain;BASE64," + base64.StdEncoding.EncodeToString([]byte(canary)), marker},
 		"percent":                   {"data:,x%20" + strings.ReplaceAll(canary, "-", "%2D"), marker},
-		"percent in base64":         {"data:;base64," + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(canary)), "=", "%3D"), marker},
-		"none":                      {"data:,harmless", "data:,harmless"},
-		"a malformed URL":           {"data:;base64,*%zz", "data:;base64,*%zz"},
+		"percent in base64": {
+			"data:;base64," + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(canary)), "=", "%3D"),
+			marker,
+		},
+		"none":            {"data:,harmless", "data:,harmless"},
+		"a malformed URL": {"data:;base64,*%zz", "data:;base64,*%zz"},
 	} {
 		f := newFixture(t)
 		f.policy.MaxInlineBytes = 1000

@@ -16,12 +16,16 @@ func TestContract_GatesKindsThatTheNodeDoesNotAccept(t *testing.T) {
 		contract      *accept.Contract
 		ok            bool
 	}{
-		"no contract":                  {note, goodNote, nil, true},
-		"accepted":                     {note, goodNote, &accept.Contract{Accepts: []string{note}}, true},
-		"not accepted":                 {note, goodNote, &accept.Contract{Accepts: []string{"vendor.acme.x"}}, false},
-		"accepts nothing":              {note, goodNote, &accept.Contract{}, false},
-		"universal always":             {"error", `{"code":"x","message":"y"}`, &accept.Contract{}, true},
-		"universal kind listed (16)":   {"error", `{"code":"x","message":"y"}`, &accept.Contract{Accepts: []string{"error", "error"}}, true},
+		"no contract":      {note, goodNote, nil, true},
+		"accepted":         {note, goodNote, &accept.Contract{Accepts: []string{note}}, true},
+		"not accepted":     {note, goodNote, &accept.Contract{Accepts: []string{"vendor.acme.x"}}, false},
+		"accepts nothing":  {note, goodNote, &accept.Contract{}, false},
+		"universal always": {"error", `{"code":"x","message":"y"}`, &accept.Contract{}, true},
+		"universal kind listed (16)": {
+			"error", `{"code":"x","message":"y"}`,
+			&accept.Contract{Accepts: []string{"error", "error"}},
+			true,
+		},
 		"only a universal kind listed": {note, goodNote, &accept.Contract{Accepts: []string{"error"}}, false},
 	}
 	for name, tc := range tests {

@@ -78,7 +78,12 @@ func TestPipelineDoc_ShowsTheOutcomesOfItsExamples(t *testing.T) {
 			require.True(t, strings.HasPrefix(heading, string(accept.StatusOf(res.Outcome))+": "), "%s: %s", heading, res.Outcome)
 		})
 	}
-	require.Equal(t, map[accept.Status]bool{accept.Accepted: true, accept.Gated: true, accept.Invalid: true, accept.Breached: true}, statuses)
+	require.Equal(t, map[accept.Status]bool{
+		accept.Accepted: true,
+		accept.Gated:    true,
+		accept.Invalid:  true,
+		accept.Breached: true,
+	}, statuses)
 }
 
 // recorded renders events as the page does.
@@ -105,8 +110,10 @@ func TestPipelineDoc_ListsTheSteps(t *testing.T) {
 	table, _, _ := strings.Cut(string(page), "\n## ")
 	rest := table
 	for _, code := range []fault.Code{
-		fault.CapabilityRequired, fault.InvalidEnvelopeShape, fault.UnknownEnvelopeKind, fault.UnknownSchemaVersion, fault.EnvelopeInvalid,
-		fault.EnvelopeContractViolation, fault.CapBreached, fault.UntrustedBlocksApproval, fault.EnvelopeCorrelationClash,
+		fault.CapabilityRequired, fault.InvalidEnvelopeShape, fault.UnknownEnvelopeKind,
+		fault.UnknownSchemaVersion, fault.EnvelopeInvalid,
+		fault.EnvelopeContractViolation, fault.CapBreached, fault.UntrustedBlocksApproval,
+		fault.EnvelopeCorrelationClash,
 	} {
 		_, after, found := strings.Cut(rest, "`"+string(code)+"`")
 		require.True(t, found, "%s is not in the table after the codes before it", code)

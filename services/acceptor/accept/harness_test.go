@@ -98,8 +98,12 @@ func newFixture(t testing.TB) *fixture {
 func newFixtureWith(t testing.TB, registry *kinds.Registry) *fixture {
 	t.Helper()
 	f := &fixture{
-		t: t, kinds: registry, log: memory.New(), redactor: &redactor{}, policy: accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes},
-		clock: func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) },
+		t:        t,
+		kinds:    registry,
+		log:      memory.New(),
+		redactor: &redactor{},
+		policy:   accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes},
+		clock:    func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) },
 	}
 	f.append(frame.NewStart(theRun, []byte(`{"runId":"run-1"}`)), 0)
 	f.step(wire.Draft{Type: wire.EventRunStarted}, wire.Draft{Type: wire.EventNodeStarted, NodeID: nodeID})
@@ -176,8 +180,12 @@ func (f *fixture) nothingRecorded() {
 // doc makes an envelope. set sets members; a nil value removes one.
 func doc(kind, payload string, set ...map[string]any) string {
 	m := map[string]any{
-		"type": kind, "schemaVersion": 1, "envelopeId": "env-1", "correlationId": "corr-1", "payload": json.RawMessage(payload),
-		"meta": map[string]any{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z"},
+		"type":          kind,
+		"schemaVersion": 1,
+		"envelopeId":    "env-1",
+		"correlationId": "corr-1",
+		"payload":       json.RawMessage(payload),
+		"meta":          map[string]any{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z"},
 	}
 	if kind == note {
 		m["schemaVersion"] = version

@@ -16,7 +16,10 @@ import (
 )
 
 func place(run string, pos uint64) Target {
-	return Target{Run: subject.Run{Tenant: "t", WorkflowID: "w", RunID: run}, Head: frame.Head{Pos: pos, Hash: "h", Next: int(pos)}}
+	return Target{
+		Run:  subject.Run{Tenant: "t", WorkflowID: "w", RunID: run},
+		Head: frame.Head{Pos: pos, Hash: "h", Next: int(pos)},
+	}
 }
 
 // caused returns a frame with one event of a causationId.
@@ -122,27 +125,42 @@ func TestIDCache_ReportsADamagedFrame(t *testing.T) {
 	require.Error(t, newIDCache(2).put(place("r", 1), []*frame.Frame{f}))
 }
 
-func TestWithoutNull_DropsOneMemberAndKeepsAllOtherBytes(t *testing.T) {
+func TestWithoutNulls_DropsTheChosenMembersAndKeepsAllOtherBytes(t *testing.T) {
 	t.Parallel()
+	drop := func(path string) bool { return path == "/reasoning" || path == "/list/1/a" || path == "/o/x~1y" }
 	for in, want := range map[string]string{
 		`{"reasoning":null}`:                                           `{}`,
 		`{"a":1.0,"reasoning":null,"b":[ 1 ]}`:                         `{"a":1.0,"b":[ 1 ]}`,
 		`{"reasoning" : null , "a":{"reasoning":null}}`:                `{"a":{"reasoning":null}}`,
 		`{"\"q\"":"\u00e9","n":12345678901234567890,"reasoning":null}`: `{"\"q\"":"\u00e9","n":12345678901234567890}`,
+		`{"list":[{"a":null},{"a":null,"b":1.50},null]}`:               `{"list":[{"a":null},{"b":1.50},null]}`,
+		`{"o":{"x/y":null,"z":null}}`:                                  `{"o":{"z":null}}`,
 	} {
-		out, ok := withoutNull([]byte(in), "reasoning")
+		out, ok := withoutNulls([]byte(in), "", drop)
 		require.True(t, ok, in)
 		require.Equal(t, want, string(out))
 	}
-	for _, in := range []string{`{}`, `{"reasoning":"x"}`, `{"reasoning":{}}`, `{"other":null}`, `[]`, `null`, `"reasoning"`, `{"a":`, `{"a" 1}`, ``} {
-		_, ok := withoutNull([]byte(in), "reasoning")
+	for _, in := range []string{
+		`{}`, `{"reasoning":"x"}`, `{"reasoning":{}}`, `{"other":null}`, `[]`, `null`, `"reasoning"`,
+		`{"a":`, `{"a" 1}`, ``,
+	} {
+		_, ok := withoutNulls([]byte(in), "", drop)
 		require.False(t, ok, in)
 	}
 }
 
 func TestInteger_ReadsEveryIntegerOfJSONSchema(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]integer{"0": 0, "1": 1, "1.0": 1, "1e2": 100, "120e-1": 12, "9223372036854775807": math.MaxInt64, "9223372036854775808": math.MaxInt64, "1e30": math.MaxInt64} {
+	for in, want := range map[string]integer{
+		"0":                   0,
+		"1":                   1,
+		"1.0":                 1,
+		"1e2":                 100,
+		"120e-1":              12,
+		"9223372036854775807": math.MaxInt64,
+		"9223372036854775808": math.MaxInt64,
+		"1e30":                math.MaxInt64,
+	} {
 		var n integer
 		require.NoError(t, json.Unmarshal([]byte(in), &n), in)
 		require.Equal(t, want, n, in)
@@ -164,11 +182,21 @@ func TestRefusal_RendersTheOutcomeDocument(t *testing.T) {
 			`{"status":"invalid","reason":"envelope_invalid: m","details":[]}`,
 		},
 		"invalid, details": {
-			Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Details: []Detail{{InstancePath: "/a", SchemaPath: "/b", Keyword: "c"}, {Keyword: "d", Message: "e"}}},
+			Refusal{
+				Status:  Invalid,
+				Code:    fault.EnvelopeInvalid,
+				Details: []Detail{{InstancePath: "/a", SchemaPath: "/b", Keyword: "c"}, {Keyword: "d", Message: "e"}},
+			},
 			`{"status":"invalid","reason":"envelope_invalid","details":[{"instancePath":"/a","schemaPath":"/b","keyword":"c"},{"instancePath":"","schemaPath":"","keyword":"d","message":"e"}]}`,
 		},
 		"gated": {
-			Refusal{Status: Gated, Code: fault.UnknownEnvelopeKind, RefusedType: "x", AllowedKinds: []string{"error"}, Mode: FailNode},
+			Refusal{
+				Status:       Gated,
+				Code:         fault.UnknownEnvelopeKind,
+				RefusedType:  "x",
+				AllowedKinds: []string{"error"},
+				Mode:         FailNode,
+			},
 			`{"status":"gated","reason":"unknown_envelope_kind","allowedKinds":["error"],"gate":{"refusedType":"x","acceptedTypes":["error"],"refusalMode":"fail-node"}}`,
 		},
 		"breached": {
@@ -204,11 +232,22 @@ func TestParseRecorded_ReadsOnlyEventsOfAcceptedEnvelopes(t *testing.T) {
 	for typ, payload := range good {
 		s, ok := parseRecorded(wire.Event{Type: typ, Payload: json.RawMessage(payload)})
 		require.True(t, ok, typ)
-		require.Equal(t, recordedEnvelope{EnvelopeType: "k", EnvelopeID: "e", Outcome: Accepted, Payload: json.RawMessage(`{}`)}, s)
+		require.Equal(t, recordedEnvelope{
+			EnvelopeType: "k",
+			EnvelopeID:   "e",
+			Outcome:      Accepted,
+			Payload:      json.RawMessage(`{}`),
+		}, s)
 	}
 	bad := map[wire.EventType][]string{
-		wire.EventArtifactCreated:        {`{}`, `[]`, `{"artifactId":"e","artifactType":"k"}`, `{"artifactId":"","artifactType":"k","payload":1}`},
-		wire.EventLogAppended:            {`{}`, `{"fields":7}`, `{"fields":{"envelopeType":"k","envelopeId":"e","payload":{}}}`, `{"fields":{"envelopeType":"k","envelopeId":"e","outcome":"discarded","payload":{}}}`},
+		wire.EventArtifactCreated: {
+			`{}`, `[]`, `{"artifactId":"e","artifactType":"k"}`,
+			`{"artifactId":"","artifactType":"k","payload":1}`,
+		},
+		wire.EventLogAppended: {
+			`{}`, `{"fields":7}`, `{"fields":{"envelopeType":"k","envelopeId":"e","payload":{}}}`,
+			`{"fields":{"envelopeType":"k","envelopeId":"e","outcome":"discarded","payload":{}}}`,
+		},
 		wire.EventClarificationRequested: {`{"questions":[]}`, `{"envelope":"x"}`},
 		wire.EventNodeFailed:             {good[wire.EventLogAppended]},
 	}
@@ -227,7 +266,8 @@ func TestOrder_NamesEveryStepOnce(t *testing.T) {
 		names = append(names, s.name)
 	}
 	require.Equal(t, []string{
-		"capability", "shape", "kind", "version", "payload", "contract", "limits", "redact", "trust", "approval", "dedup", "asset", "route", "record",
+		"capability", "shape", "kind", "version", "payload", "contract", "limits", "redact", "trust",
+		"approval", "dedup", "asset", "route", "record",
 	}, names)
 }
 

@@ -107,9 +107,21 @@ func TestDedup_IgnoresExecutorEventsUnderTheSameID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.step(
-		wire.Draft{Type: wire.EventLogAppended, CausationID: "corr-1", Payload: []byte(`{"level":"warn","message":"discarded","fields":{"envelopeType":"x","envelopeId":"y","kind":"x"}}`)},
-		wire.Draft{Type: wire.EventCapBreached, CausationID: "corr-1", Payload: []byte(`{"kind":"schema","limit":1,"observed":2}`)},
-		wire.Draft{Type: wire.EventNodeFailed, CausationID: "corr-1", Payload: []byte(`{"nodeId":"ask","error":{"code":"envelope_invalid","message":"m"}}`)},
+		wire.Draft{
+			Type:        wire.EventLogAppended,
+			CausationID: "corr-1",
+			Payload:     []byte(`{"level":"warn","message":"discarded","fields":{"envelopeType":"x","envelopeId":"y","kind":"x"}}`),
+		},
+		wire.Draft{
+			Type:        wire.EventCapBreached,
+			CausationID: "corr-1",
+			Payload:     []byte(`{"kind":"schema","limit":1,"observed":2}`),
+		},
+		wire.Draft{
+			Type:        wire.EventNodeFailed,
+			CausationID: "corr-1",
+			Payload:     []byte(`{"nodeId":"ask","error":{"code":"envelope_invalid","message":"m"}}`),
+		},
 	)
 	f.step(wire.Draft{Type: wire.EventLogAppended, CausationID: "corr-1", Payload: []byte(`{"fields":[1]}`)},
 		wire.Draft{Type: wire.EventClarificationRequested, CausationID: "corr-1", Payload: []byte(`{"envelope":"x"}`)},
@@ -229,17 +241,26 @@ func TestLookup_FaultsOfTheLog(t *testing.T) {
 		spoil func(*fixture, *accept.Request)
 		code  fault.Code
 	}{
-		"unreachable":     {func(f *fixture, _ *accept.Request) { f.log.FailReads(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
-		"unknown run":     {func(_ *fixture, r *accept.Request) { r.Run.RunID = "unknown" }, fault.RunNotFound},
-		"log is behind":   {func(_ *fixture, r *accept.Request) { r.Head.Pos += 100 }, fault.ServiceUnavailable},
-		"not a frame":     {func(_ *fixture, r *accept.Request) { r.Head.Pos = 0 }, fault.ValidationError},
-		"other hash":      {func(_ *fixture, r *accept.Request) { r.Head.Hash = "x" }, fault.ValidationError},
-		"other sequence":  {func(_ *fixture, r *accept.Request) { r.Head.Next++ }, fault.ValidationError},
-		"foreign failure": {func(f *fixture, _ *accept.Request) { f.log.FailReads(errors.New("disk on fire")) }, fault.InternalError},
-		"append fails":    {func(f *fixture, _ *accept.Request) { f.log.FailNext(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
-		"run has ended":   {func(f *fixture, r *accept.Request) { f.end(); r.Head = f.head }, fault.RunTerminal},
-		"ended later":     {func(f *fixture, _ *accept.Request) { f.end() }, fault.Conflict},
-		"damaged frame":   {func(f *fixture, r *accept.Request) { f.rubbish(); r.Head = f.head }, fault.InternalError},
+		"unreachable": {
+			func(f *fixture, _ *accept.Request) { f.log.FailReads(runlog.ErrUnavailable) },
+			fault.ServiceUnavailable,
+		},
+		"unknown run":    {func(_ *fixture, r *accept.Request) { r.Run.RunID = "unknown" }, fault.RunNotFound},
+		"log is behind":  {func(_ *fixture, r *accept.Request) { r.Head.Pos += 100 }, fault.ServiceUnavailable},
+		"not a frame":    {func(_ *fixture, r *accept.Request) { r.Head.Pos = 0 }, fault.ValidationError},
+		"other hash":     {func(_ *fixture, r *accept.Request) { r.Head.Hash = "x" }, fault.ValidationError},
+		"other sequence": {func(_ *fixture, r *accept.Request) { r.Head.Next++ }, fault.ValidationError},
+		"foreign failure": {
+			func(f *fixture, _ *accept.Request) { f.log.FailReads(errors.New("disk on fire")) },
+			fault.InternalError,
+		},
+		"append fails": {
+			func(f *fixture, _ *accept.Request) { f.log.FailNext(runlog.ErrUnavailable) },
+			fault.ServiceUnavailable,
+		},
+		"run has ended": {func(f *fixture, r *accept.Request) { f.end(); r.Head = f.head }, fault.RunTerminal},
+		"ended later":   {func(f *fixture, _ *accept.Request) { f.end() }, fault.Conflict},
+		"damaged frame": {func(f *fixture, r *accept.Request) { f.rubbish(); r.Head = f.head }, fault.InternalError},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,16 +22,44 @@ func TestLimits_BreachBeforeAdmittingTheNext(t *testing.T) {
 		observed      int
 		reason        string
 	}{
-		"unlimited":                   {note, goodNote, accept.Counters{}, "", 0, 0, ""},
-		"below":                       {note, goodNote, accept.Counters{EnvelopesPerTurn: at(31, 32)}, "", 0, 0, ""},
-		"at the cap":                  {note, goodNote, accept.Counters{EnvelopesPerTurn: at(32, 32)}, "envelopes", 32, 33, "cap_breached: envelopesPerTurn limit of 32 is reached"},
-		"above the cap":               {note, goodNote, accept.Counters{EnvelopesPerTurn: at(40, 32)}, "envelopes", 32, 41, ""},
-		"cap 0 admits none (17)":      {note, goodNote, accept.Counters{EnvelopesPerTurn: at(0, 0)}, "envelopes", 0, 1, ""},
-		"clarification, own counter":  {"clarification.request", clarification, accept.Counters{ClarificationRounds: at(3, 3), EnvelopesPerTurn: at(9, 9)}, "clarification", 3, 4, "cap_breached: clarificationRounds limit of 3 is reached"},
-		"clarification counts as one": {"clarification.request", clarification, accept.Counters{ClarificationRounds: at(0, 3), EnvelopesPerTurn: at(9, 9)}, "envelopes", 9, 10, ""},
-		"schema.request":              {"schema.request", `{"envelopeType":"error"}`, accept.Counters{SchemaRounds: at(2, 2)}, "schema", 2, 3, ""},
-		"schema rounds bind no other": {note, goodNote, accept.Counters{SchemaRounds: at(2, 2), ClarificationRounds: at(3, 3)}, "", 0, 0, ""},
-		"schema.response counts":      {"schema.response", `{"envelopeType":"error","ack":true}`, accept.Counters{EnvelopesPerTurn: at(1, 1)}, "envelopes", 1, 2, ""},
+		"unlimited": {note, goodNote, accept.Counters{}, "", 0, 0, ""},
+		"below":     {note, goodNote, accept.Counters{EnvelopesPerTurn: at(31, 32)}, "", 0, 0, ""},
+		"at the cap": {
+			note, goodNote,
+			accept.Counters{EnvelopesPerTurn: at(32, 32)},
+			"envelopes", 32, 33, "cap_breached: envelopesPerTurn limit of 32 is reached",
+		},
+		"above the cap": {
+			note, goodNote,
+			accept.Counters{EnvelopesPerTurn: at(40, 32)},
+			"envelopes", 32, 41, "",
+		},
+		"cap 0 admits none (17)": {note, goodNote, accept.Counters{EnvelopesPerTurn: at(0, 0)}, "envelopes", 0, 1, ""},
+		"clarification, own counter": {
+			"clarification.request", clarification,
+			accept.Counters{ClarificationRounds: at(3, 3), EnvelopesPerTurn: at(9, 9)},
+			"clarification", 3, 4, "cap_breached: clarificationRounds limit of 3 is reached",
+		},
+		"clarification counts as one": {
+			"clarification.request", clarification,
+			accept.Counters{ClarificationRounds: at(0, 3), EnvelopesPerTurn: at(9, 9)},
+			"envelopes", 9, 10, "",
+		},
+		"schema.request": {
+			"schema.request", `{"envelopeType":"error"}`,
+			accept.Counters{SchemaRounds: at(2, 2)},
+			"schema", 2, 3, "",
+		},
+		"schema rounds bind no other": {
+			note, goodNote,
+			accept.Counters{SchemaRounds: at(2, 2), ClarificationRounds: at(3, 3)},
+			"", 0, 0, "",
+		},
+		"schema.response counts": {
+			"schema.response", `{"envelopeType":"error","ack":true}`,
+			accept.Counters{EnvelopesPerTurn: at(1, 1)},
+			"envelopes", 1, 2, "",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

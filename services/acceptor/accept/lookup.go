@@ -33,7 +33,14 @@ func (p *Pipeline) Lookup(ctx context.Context, req Request) (*Result, error) {
 		return lookupClash(attrs, r)
 	}
 	attrs.Kind, attrs.Outcome = r.Type, StatusOf(r.Outcome)
-	return &Result{Outcome: r.Outcome, Recalled: true, Payload: r.Payload, Events: r.Events, Head: r.Head, Attributes: attrs}, nil
+	return &Result{
+		Outcome:    r.Outcome,
+		Recalled:   true,
+		Payload:    r.Payload,
+		Events:     r.Events,
+		Head:       r.Head,
+		Attributes: attrs,
+	}, nil
 }
 
 // readIDs reads type and correlationId of a document, which may contain an asset.

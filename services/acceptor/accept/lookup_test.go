@@ -66,12 +66,20 @@ func TestLookup_FailsForUnrecordedEnvelopes(t *testing.T) {
 		spoil func(*fixture)
 		code  fault.Code
 	}{
-		"another envelope":          {fresh, func(*fixture) {}, fault.RunTerminal},
-		"invalid JSON":              {`{"type":`, func(*fixture) {}, fault.RunTerminal},
-		"no correlationId":          {`{"type":"x"}`, func(*fixture) {}, fault.RunTerminal},
-		"an asset above the limit":  {doc(accept.KindFile, `{"base64":"`+strings.Repeat("A", accept.DefaultMaxMediaBytes+4)+`"}`), func(*fixture) {}, fault.RunTerminal},
+		"another envelope": {fresh, func(*fixture) {}, fault.RunTerminal},
+		"invalid JSON":     {`{"type":`, func(*fixture) {}, fault.RunTerminal},
+		"no correlationId": {`{"type":"x"}`, func(*fixture) {}, fault.RunTerminal},
+		"an asset above the limit": {
+			doc(accept.KindFile, `{"base64":"`+strings.Repeat("A", accept.DefaultMaxMediaBytes+4)+`"}`),
+			func(*fixture) {},
+			fault.RunTerminal,
+		},
 		"a caller with an old head": {fresh, func(f *fixture) { f.head = f.log.Frames()[1].Head() }, fault.Conflict},
-		"an unavailable log":        {fresh, func(f *fixture) { f.log.FailReads(runlog.ErrUnavailable) }, fault.ServiceUnavailable},
+		"an unavailable log": {
+			fresh,
+			func(f *fixture) { f.log.FailReads(runlog.ErrUnavailable) },
+			fault.ServiceUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

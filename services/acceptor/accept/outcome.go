@@ -108,7 +108,12 @@ func NewAcceptance(envelopeID string, trust wire.Trust, events []wire.Event) Acc
 	for _, e := range events {
 		ids = append(ids, e.EventID)
 	}
-	return Acceptance{Status: Accepted, RecordedEventIDs: ids, EnvelopeID: envelopeID, NormalizedMeta: NormalizedMeta{ContentTrust: trust}}
+	return Acceptance{
+		Status:           Accepted,
+		RecordedEventIDs: ids,
+		EnvelopeID:       envelopeID,
+		NormalizedMeta:   NormalizedMeta{ContentTrust: trust},
+	}
 }
 
 // StatusOf reads the status of an EnvelopeOutcome document; empty if it has none.

@@ -1,9 +1,7 @@
 package accept
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -11,7 +9,6 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/protocol/wire"
 )
 
 // payload validates the payload against the schema of its kind, at the advertised
@@ -33,6 +30,9 @@ func payload(_ context.Context, e *execution) (*Refusal, error) {
 	if r := e.checkSurface(); r != nil {
 		return r, nil
 	}
+	if r := e.checkQuestions(); r != nil {
+		return r, nil
+	}
 	if e.env.Type == KindSchemaRequest && !e.policy.AnyRequestedKind {
 		return e.checkRequestedKind()
 	}
@@ -51,7 +51,12 @@ func (e *execution) refuseUnknownCatalogue() *Refusal {
 	const message = "this host does not have the catalogue version of the surface"
 	return &Refusal{
 		Status: Invalid, Code: fault.UnknownSchemaVersion, Message: message,
-		Details: []Detail{{InstancePath: "/payload/catalogVersion", SchemaPath: "/properties/catalogVersion/enum", Keyword: "enum", Message: message}},
+		Details: []Detail{{
+			InstancePath: "/payload/catalogVersion",
+			SchemaPath:   "/properties/catalogVersion/enum",
+			Keyword:      "enum",
+			Message:      message,
+		}},
 	}
 }
 
@@ -78,22 +83,15 @@ func (e *execution) checkSurface() *Refusal {
 	return r
 }
 
-// validatePayload applies the kind's schema. A null reasoning counts as absent,
-// since strict modes of providers write it so (OpenWOP envelope contract §5). It is
-// dropped if the schema does not allow null.
-func (e *execution) validatePayload() []schema.Violation {
+// validatePayload applies the kind's schema. Null members that the schema does not allow count as
+// absent.
+func (e *execution) validatePayload() (wrong []schema.Violation) {
 	if e.kind.Payload == nil {
 		return nil
 	}
-	wrong := e.kind.Payload.Validate(e.truncateAsset(e.env.Payload))
-	if len(wrong) == 0 {
-		return nil
-	}
-	if less, ok := withoutNull(e.env.Payload, "reasoning"); ok {
-		if wrong = e.kind.Payload.Validate(e.truncateAsset(less)); len(wrong) == 0 {
-			e.env.Payload = less
-		}
-	}
+	e.env.Payload, wrong = dropNulls(e.env.Payload, func(payload []byte) []schema.Violation {
+		return e.kind.Payload.Validate(e.truncateAsset(payload))
+	})
 	return wrong
 }
 
@@ -110,34 +108,4 @@ func (e *execution) checkRequestedKind() (*Refusal, error) {
 		return e.refuseUnknownKind(ask.EnvelopeType, "schema.request names a kind that this host does not advertise"), nil
 	}
 	return nil, nil
-}
-
-// withoutNull returns the object without the named member if that is null. All other
-// members keep their order and bytes.
-func withoutNull(object []byte, name string) ([]byte, bool) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	out, dropped := []byte("{"), false
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, false
-		}
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return nil, false
-		}
-		if key == name && string(raw) == "null" {
-			dropped = true
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		text, _ := key.(string)
-		out = append(append(wire.AppendString(out, text), ':'), raw...)
-	}
-	return append(out, '}'), dropped
 }

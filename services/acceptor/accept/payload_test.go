@@ -38,6 +38,43 @@ func TestPayload_NullReasoningIsAbsentReasoning(t *testing.T) {
 	refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
 }
 
+// A null that the schema does not allow counts as absent, at any depth.
+func TestPayload_NullIsAbsence(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ kind, in, want string }{
+		"details of an error": {
+			accept.KindError, `{"code":"x","message":"m","details":null}`, `{"code":"x","message":"m"}`,
+		},
+		"members of a question": {
+			accept.KindClarificationRequest,
+			`{"questions":[{"id":"a","question":"q","schema":null,"context":null}],"contextType":null}`,
+			`{"questions":[{"id":"a","question":"q"}]}`,
+		},
+		"a value inside a schema": {
+			accept.KindClarificationRequest,
+			`{"questions":[{"id":"a","question":"q","schema":{"const":null}}]}`,
+			`{"questions":[{"id":"a","question":"q","schema":{"const":null}}]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			res := f.accept(doc(tc.kind, tc.in))
+			accepted(t, res)
+			require.JSONEq(t, tc.want, string(res.Payload))
+		})
+	}
+	for name, in := range map[string]string{
+		"a required member": `{"code":null,"message":"m"}`,
+		"an item":           `{"code":"x","message":"m","details":[null]}`,
+	} {
+		f := newFixture(t)
+		res := f.accept(doc(accept.KindError, in))
+		require.NotNil(t, res.Refusal, name)
+		require.Equal(t, fault.EnvelopeInvalid, res.Refusal.Code, name)
+	}
+}
+
 // OpenWOP envelope contract §26 case 6.
 func TestPayload_NumbersAreRecordedUnchanged(t *testing.T) {
 	t.Parallel()

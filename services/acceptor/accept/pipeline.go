@@ -140,7 +140,12 @@ func (r *Result) Unrecorded() bool { return !r.Recalled && len(r.Events) == 0 }
 // request to find out.
 func (p *Pipeline) Run(ctx context.Context, req Request) (*Result, error) {
 	e := &execution{Pipeline: p, req: req}
-	e.attrs = Attributes{NodeID: req.NodeID, AdvertisedVersion: Unlisted, Trust: e.resolveTrust(), Traceparent: req.Traceparent}
+	e.attrs = Attributes{
+		NodeID:            req.NodeID,
+		AdvertisedVersion: Unlisted,
+		Trust:             e.resolveTrust(),
+		Traceparent:       req.Traceparent,
+	}
 	for i := 0; i < len(p.steps) && e.recorded == nil; i++ {
 		s := p.steps[i]
 		if s.skipFragments && e.env.Partial.IsPartial {

@@ -42,7 +42,9 @@ func TestPreceding_IsRecordedBeforeTheEnvelopesEventsInOneFrame(t *testing.T) {
 	require.Len(t, frames, before+1)
 	require.NoError(t, frame.VerifyChain(frames))
 	last := frames[before]
-	require.Equal(t, []wire.EventType{wire.EventProviderUsage, wire.EventEnvelopeRecovery, wire.EventArtifactCreated}, last.Types)
+	require.Equal(t, []wire.EventType{
+		wire.EventProviderUsage, wire.EventEnvelopeRecovery, wire.EventArtifactCreated,
+	}, last.Types)
 	require.Equal(t, last.Head(), res.Head)
 	events, err := last.Events()
 	require.NoError(t, err)
@@ -92,17 +94,25 @@ func TestPreceding_IsNotRecordedWithARefusedEnvelope(t *testing.T) {
 		change func(*accept.Request)
 		code   fault.Code
 	}{
-		"shape":    {doc: `{}`, code: fault.InvalidEnvelopeShape},
-		"kind":     {doc: doc("vendor.acme.memo", `{}`), code: fault.UnknownEnvelopeKind},
-		"version":  {doc: doc(note, goodNote, with("schemaVersion", version+1)), code: fault.UnknownSchemaVersion},
-		"payload":  {doc: doc(note, `{"text":7}`), code: fault.EnvelopeInvalid},
-		"contract": {doc: doc(note, goodNote), change: func(r *accept.Request) { r.Contract = &accept.Contract{} }, code: fault.EnvelopeContractViolation},
+		"shape":   {doc: `{}`, code: fault.InvalidEnvelopeShape},
+		"kind":    {doc: doc("vendor.acme.memo", `{}`), code: fault.UnknownEnvelopeKind},
+		"version": {doc: doc(note, goodNote, with("schemaVersion", version+1)), code: fault.UnknownSchemaVersion},
+		"payload": {doc: doc(note, `{"text":7}`), code: fault.EnvelopeInvalid},
+		"contract": {
+			doc:    doc(note, goodNote),
+			change: func(r *accept.Request) { r.Contract = &accept.Contract{} },
+			code:   fault.EnvelopeContractViolation,
+		},
 		"limits": {doc: doc(note, goodNote), change: func(r *accept.Request) {
 			r.Counters.EnvelopesPerTurn = &accept.Counter{Current: 1, Cap: 1}
 		}, code: fault.CapBreached},
-		"redact":   {doc: doc(note, goodNote, with("envelopeId", canary)), code: fault.InvalidEnvelopeShape},
-		"approval": {doc: doc(note, goodNote, meta("contentTrust", "untrusted")), change: func(r *accept.Request) { r.ApprovalContext = true }, code: fault.UntrustedBlocksApproval},
-		"dedup":    {doc: doc(note, goodNote), first: clashing, code: fault.EnvelopeCorrelationClash},
+		"redact": {doc: doc(note, goodNote, with("envelopeId", canary)), code: fault.InvalidEnvelopeShape},
+		"approval": {
+			doc:    doc(note, goodNote, meta("contentTrust", "untrusted")),
+			change: func(r *accept.Request) { r.ApprovalContext = true },
+			code:   fault.UntrustedBlocksApproval,
+		},
+		"dedup": {doc: doc(note, goodNote), first: clashing, code: fault.EnvelopeCorrelationClash},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

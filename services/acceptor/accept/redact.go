@@ -45,7 +45,11 @@ func redact(ctx context.Context, e *execution) (*Refusal, error) {
 	}
 	for i, id := range ids {
 		if out.Strings[i] != id.text {
-			return invalidShape("an id holds a secret", Detail{InstancePath: id.path, Keyword: "secret", Message: "must not hold a secret"}), nil
+			return invalidShape("an id holds a secret", Detail{
+				InstancePath: id.path,
+				Keyword:      "secret",
+				Message:      "must not hold a secret",
+			}), nil
 		}
 	}
 	e.redactions = count

@@ -64,14 +64,20 @@ func TestRedact_FailsClosedWhenTheRedactorLosesTexts(t *testing.T) {
 func TestRedact_RemovesSecretsFromEverythingRecorded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ kind, payload string }{
-		"note":          {note, `{"text":"a ` + canary + `","more":{"k":["` + canary + `"]}}`},
-		"key":           {note, `{"text":"x","more":{"` + canary + `":1}}`},
-		"reasoning":     {note, `{"text":"x","reasoning":"because ` + canary + `"}`},
-		"clarification": {"clarification.request", `{"questions":[{"id":"q","question":"` + canary + `?","context":{"c":"` + canary + `"}}]}`},
-		"error":         {"error", `{"code":"x","message":"failed with ` + canary + `","details":{"d":"` + canary + `"}}`},
-		"schema":        {"schema.request", `{"envelopeType":"error","reason":"` + canary + `"}`},
-		"surface": {"ui.a2ui-surface", `{"catalogVersion":"0.9.1","surface":{"title":"` + canary + `","components":[{"component":"field.select","id":"f",` +
-			`"label":"` + canary + `","options":[{"value":"` + canary + `","label":"` + canary + `"}]}]}}`},
+		"note":      {note, `{"text":"a ` + canary + `","more":{"k":["` + canary + `"]}}`},
+		"key":       {note, `{"text":"x","more":{"` + canary + `":1}}`},
+		"reasoning": {note, `{"text":"x","reasoning":"because ` + canary + `"}`},
+		"clarification": {
+			"clarification.request",
+			`{"questions":[{"id":"q","question":"` + canary + `?","context":{"c":"` + canary + `"}}]}`,
+		},
+		"error":  {"error", `{"code":"x","message":"failed with ` + canary + `","details":{"d":"` + canary + `"}}`},
+		"schema": {"schema.request", `{"envelopeType":"error","reason":"` + canary + `"}`},
+		"surface": {
+			"ui.a2ui-surface",
+			`{"catalogVersion":"0.9.1","surface":{"title":"` + canary + `","components":[{"component":"field.select","id":"f",` +
+				`"label":"` + canary + `","options":[{"value":"` + canary + `","label":"` + canary + `"}]}]}}`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

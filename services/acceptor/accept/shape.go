@@ -44,7 +44,9 @@ func shape(_ context.Context, e *execution) (*Refusal, error) {
 	e.setIDs(members)
 	if n := len(members["payload"]) - asset; n > MaxPayloadBytes {
 		return invalidShape("the payload is too large", Detail{
-			InstancePath: "/payload", Keyword: strictjson.RuleSize, Message: fmt.Sprintf("must have at most %d bytes", MaxPayloadBytes),
+			InstancePath: "/payload",
+			Keyword:      strictjson.RuleSize,
+			Message:      fmt.Sprintf("must have at most %d bytes", MaxPayloadBytes),
 		}), nil
 	}
 	rest := withoutPayload(doc, members)
@@ -135,7 +137,12 @@ func (e *execution) setIDs(members map[string]json.RawMessage) {
 func detailsOf(prefix string, wrong []schema.Violation) []Detail {
 	out := make([]Detail, 0, len(wrong))
 	for _, v := range wrong {
-		out = append(out, Detail{InstancePath: prefix + v.InstancePath, SchemaPath: v.SchemaPath, Keyword: v.Keyword, Message: v.Message})
+		out = append(out, Detail{
+			InstancePath: prefix + v.InstancePath,
+			SchemaPath:   v.SchemaPath,
+			Keyword:      v.Keyword,
+			Message:      v.Message,
+		})
 	}
 	return out
 }

@@ -32,32 +32,53 @@ func TestShape_RefusesDocumentsThatAreNotEnvelopes(t *testing.T) {
 		"missing correlationId": {doc(note, goodNote, with("correlationId", nil)), "", "required"},
 		"missing payload":       {doc(note, goodNote, with("payload", nil)), "", "required"},
 		"missing meta (C4)":     {doc(note, goodNote, with("meta", nil)), "", "required"},
-		"missing source":        {doc(note, goodNote, with("meta", map[string]any{"ts": "2026-01-31T12:00:00Z"})), "/meta", "required"},
-		"missing ts":            {doc(note, goodNote, with("meta", map[string]any{"source": "user"})), "/meta", "required"},
-		"unknown member":        {doc(note, goodNote, with("extra", 1)), "/extra", "additionalProperties"},
-		"wrong case":            {doc(note, goodNote, with("type", nil), with("Type", note)), "", "required"},
-		"vendor key in meta C2": {doc(note, goodNote, meta("acme.region", "eu")), "/meta/acme.region", "additionalProperties"},
-		"unknown display":       {doc(note, goodNote, meta("rendering", map[string]any{"display": "hologram"})), "/meta/rendering/display", "enum"},
-		"empty type":            {doc("", goodNote), "/type", "minLength"},
-		"long type":             {doc(strings.Repeat("x", 257), goodNote), "/type", "maxLength"},
-		"empty correlationId":   {doc(note, goodNote, with("correlationId", "")), "/correlationId", "minLength"},
-		"long envelopeId":       {doc(note, goodNote, with("envelopeId", long)), "/envelopeId", "maxLength"},
-		"long nodeId":           {doc(note, goodNote, with("nodeId", long)), "/nodeId", "maxLength"},
-		"negative version":      {doc(note, goodNote, with("schemaVersion", -1)), "/schemaVersion", "minimum"},
-		"fractional version":    {doc(note, goodNote, with("schemaVersion", 1.5)), "/schemaVersion", "type"},
-		"text version":          {doc(note, goodNote, with("schemaVersion", "1")), "/schemaVersion", "type"},
-		"enormous version":      {doc(note, goodNote, with("schemaVersion", json.Number("1e999999"))), "/schemaVersion", "number"},
+		"missing source": {
+			doc(note, goodNote, with("meta", map[string]any{"ts": "2026-01-31T12:00:00Z"})),
+			"/meta", "required",
+		},
+		"missing ts":     {doc(note, goodNote, with("meta", map[string]any{"source": "user"})), "/meta", "required"},
+		"unknown member": {doc(note, goodNote, with("extra", 1)), "/extra", "additionalProperties"},
+		"wrong case":     {doc(note, goodNote, with("type", nil), with("Type", note)), "", "required"},
+		"vendor key in meta C2": {
+			doc(note, goodNote, meta("acme.region", "eu")), "/meta/acme.region", "additionalProperties",
+		},
+		"unknown display": {
+			doc(note, goodNote, meta("rendering", map[string]any{"display": "hologram"})),
+			"/meta/rendering/display", "enum",
+		},
+		"empty type":          {doc("", goodNote), "/type", "minLength"},
+		"long type":           {doc(strings.Repeat("x", 257), goodNote), "/type", "maxLength"},
+		"empty correlationId": {doc(note, goodNote, with("correlationId", "")), "/correlationId", "minLength"},
+		"long envelopeId":     {doc(note, goodNote, with("envelopeId", long)), "/envelopeId", "maxLength"},
+		"long nodeId":         {doc(note, goodNote, with("nodeId", long)), "/nodeId", "maxLength"},
+		"negative version":    {doc(note, goodNote, with("schemaVersion", -1)), "/schemaVersion", "minimum"},
+		"fractional version":  {doc(note, goodNote, with("schemaVersion", 1.5)), "/schemaVersion", "type"},
+		"text version":        {doc(note, goodNote, with("schemaVersion", "1")), "/schemaVersion", "type"},
+		"enormous version": {
+			doc(note, goodNote, with("schemaVersion", json.Number("1e999999"))), "/schemaVersion", "number",
+		},
 		"unknown source":        {doc(note, goodNote, meta("source", "oracle")), "/meta/source", "enum"},
 		"unknown trust":         {doc(note, goodNote, meta("contentTrust", "maybe")), "/meta/contentTrust", "enum"},
 		"long label":            {doc(note, goodNote, meta("label", strings.Repeat("x", 257))), "/meta/label", "maxLength"},
 		"partial is no boolean": {doc(note, goodNote, with("partial", true)), "/partial", "type"},
-		"partial not whole":     {doc(note, goodNote, with("partial", map[string]any{"isPartial": true})), "/partial", "required"},
-		"partial total":         {doc(note, goodNote, with("partial", map[string]any{"isPartial": true, "index": 0, "total": -2})), "/partial/total", "minimum"},
+		"partial not whole": {
+			doc(note, goodNote, with("partial", map[string]any{"isPartial": true})),
+			"/partial", "required",
+		},
+		"partial total": {
+			doc(note, goodNote, with("partial", map[string]any{"isPartial": true, "index": 0, "total": -2})),
+			"/partial/total", "minimum",
+		},
 		// OpenWOP envelope contract §26 case 5.
-		"duplicate in payload": {strings.Replace(doc(note, `{"text":"x"}`), `"text":"x"`, `"text":"x","text":"y"`, 1), "/payload/text", "duplicate-member"},
-		"duplicate at the top": {strings.Replace(doc(note, goodNote), `{`, `{"type":"error",`, 1), "/type", "duplicate-member"},
-		"invalid UTF-8":        {strings.Replace(doc(note, goodNote), "hello", "\xff", 1), "/payload/text", "encoding"},
-		"lone surrogate":       {strings.Replace(doc(note, goodNote), "hello", `\ud800`, 1), "/payload/text", "encoding"},
+		"duplicate in payload": {
+			strings.Replace(doc(note, `{"text":"x"}`), `"text":"x"`, `"text":"x","text":"y"`, 1),
+			"/payload/text", "duplicate-member",
+		},
+		"duplicate at the top": {
+			strings.Replace(doc(note, goodNote), `{`, `{"type":"error",`, 1), "/type", "duplicate-member",
+		},
+		"invalid UTF-8":  {strings.Replace(doc(note, goodNote), "hello", "\xff", 1), "/payload/text", "encoding"},
+		"lone surrogate": {strings.Replace(doc(note, goodNote), "hello", `\ud800`, 1), "/payload/text", "encoding"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,9 +125,12 @@ func TestShape_TimeMustExist(t *testing.T) {
 		"2028-02-29T00:00:00Z", "2016-12-31T23:59:60Z", "2017-01-01T00:59:60+01:00", "2026-01-31t12:00:00z",
 	}
 	bad := []string{
-		"", "yesterday", "2026-02-30T00:00:00Z", "2027-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-31", "2026-01-31T12:00:00",
-		"2026-01-31 12:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T12:60:00Z", "2026-01-31T12:00:61Z", "2026-01-31T12:00:60Z",
-		"2026-01-31T12:00:00,5Z", "2026-1-31T12:00:00Z", "2026-01-31T1:00:00Z", "2026-01-31T12:00:00+24:00", "2026-01-31T12:00Z",
+		"", "yesterday", "2026-02-30T00:00:00Z", "2027-02-29T00:00:00Z", "2026-13-01T00:00:00Z",
+		"2026-01-31", "2026-01-31T12:00:00",
+		"2026-01-31 12:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T12:60:00Z", "2026-01-31T12:00:61Z",
+		"2026-01-31T12:00:60Z",
+		"2026-01-31T12:00:00,5Z", "2026-1-31T12:00:00Z", "2026-01-31T1:00:00Z",
+		"2026-01-31T12:00:00+24:00", "2026-01-31T12:00Z",
 		"20260131T120000Z", " 2026-01-31T12:00:00Z", "1769860800", "2026-W05-6",
 	}
 	for _, ts := range good {
@@ -135,7 +159,11 @@ func TestShape_AcceptsEveryOptionalMember(t *testing.T) {
 
 // drawEnvelope makes documents that are almost envelopes.
 func drawEnvelope(t *rapid.T) []byte {
-	anything := []string{`null`, `0`, `1.0`, `-1`, `1.5`, `"x"`, `""`, `true`, `[]`, `{}`, `"trusted"`, `"user"`, `"2026-01-31T12:00:00Z"`, `"card"`, fmt.Sprintf("%q", strings.Repeat("x", 129)), fmt.Sprintf("%q", strings.Repeat("é", 256)), fmt.Sprintf("%q", strings.Repeat("é", 257))}
+	anything := []string{
+		`null`, `0`, `1.0`, `-1`, `1.5`, `"x"`, `""`, `true`, `[]`, `{}`, `"trusted"`, `"user"`,
+		`"2026-01-31T12:00:00Z"`, `"card"`, fmt.Sprintf("%q", strings.Repeat("x", 129)),
+		fmt.Sprintf("%q", strings.Repeat("é", 256)), fmt.Sprintf("%q", strings.Repeat("é", 257)),
+	}
 	value := func(name string, good ...string) string {
 		if rapid.IntRange(0, 9).Draw(t, name+" good") > 0 {
 			return rapid.SampledFrom(good).Draw(t, name)
@@ -160,15 +188,35 @@ func drawEnvelope(t *rapid.T) []byte {
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	}
-	rendering := object(map[string]string{"display": value("display", `"card"`, `"file"`), "mimeType": value("mime", `"x"`), "lang": value("lang", `"go"`), "alt": value("alt", `""`), "title": value("title", `"t"`)})
+	rendering := object(map[string]string{
+		"display":  value("display", `"card"`, `"file"`),
+		"mimeType": value("mime", `"x"`),
+		"lang":     value("lang", `"go"`),
+		"alt":      value("alt", `""`),
+		"title":    value("title", `"t"`),
+	})
 	metaDoc := object(map[string]string{
-		"source": value("source", `"user"`, `"system"`, `"ai-generation"`), "ts": value("ts", `"2026-01-31T12:00:00Z"`),
-		"contentTrust": value("trust", `"trusted"`, `"untrusted"`), "traceparent": value("tp", `"x"`), "label": value("label", `"x"`), "rendering": value("rendering", rendering),
+		"source":       value("source", `"user"`, `"system"`, `"ai-generation"`),
+		"ts":           value("ts", `"2026-01-31T12:00:00Z"`),
+		"contentTrust": value("trust", `"trusted"`, `"untrusted"`),
+		"traceparent":  value("tp", `"x"`),
+		"label":        value("label", `"x"`),
+		"rendering":    value("rendering", rendering),
 	}, "source", "ts")
-	partialDoc := object(map[string]string{"isPartial": value("ip", "true", "false"), "index": value("index", "0", "2.0"), "total": value("total", "-1", "5")}, "isPartial", "index", "total")
+	partialDoc := object(map[string]string{
+		"isPartial": value("ip", "true", "false"),
+		"index":     value("index", "0", "2.0"),
+		"total":     value("total", "-1", "5"),
+	}, "isPartial", "index", "total")
 	return []byte(object(map[string]string{
-		"type": value("type", `"x"`), "schemaVersion": value("sv", "0", "7", "3.0"), "envelopeId": value("eid", `"e"`), "correlationId": value("cid", `"c"`),
-		"nodeId": value("nid", `"n"`), "payload": value("payload", anything...), "meta": value("meta", metaDoc), "partial": value("partial", partialDoc),
+		"type":          value("type", `"x"`),
+		"schemaVersion": value("sv", "0", "7", "3.0"),
+		"envelopeId":    value("eid", `"e"`),
+		"correlationId": value("cid", `"c"`),
+		"nodeId":        value("nid", `"n"`),
+		"payload":       value("payload", anything...),
+		"meta":          value("meta", metaDoc),
+		"partial":       value("partial", partialDoc),
 	}, "type", "envelopeId", "correlationId", "payload", "meta"))
 }
 

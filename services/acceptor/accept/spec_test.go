@@ -32,19 +32,84 @@ func TestPipelineTable_EveryRow(t *testing.T) {
 		code    fault.Code // empty: accepted
 		exactly bool       // the reason is the code and nothing else
 	}{
-		{row: "0 host capability", before: func(f *fixture) { f.policy.Disabled = true }, doc: doc(note, goodNote), status: accept.Invalid, code: fault.CapabilityRequired, exactly: true},
-		{row: "2 shape: not closed", doc: doc(note, goodNote, with("more", 1)), status: accept.Invalid, code: fault.InvalidEnvelopeShape},
-		{row: "2 shape: no time", doc: doc(note, goodNote, meta("ts", "noon")), status: accept.Invalid, code: fault.InvalidEnvelopeShape},
+		{
+			row:     "0 host capability",
+			before:  func(f *fixture) { f.policy.Disabled = true },
+			doc:     doc(note, goodNote),
+			status:  accept.Invalid,
+			code:    fault.CapabilityRequired,
+			exactly: true,
+		},
+		{
+			row:    "2 shape: not closed",
+			doc:    doc(note, goodNote, with("more", 1)),
+			status: accept.Invalid,
+			code:   fault.InvalidEnvelopeShape,
+		},
+		{
+			row:    "2 shape: no time",
+			doc:    doc(note, goodNote, meta("ts", "noon")),
+			status: accept.Invalid,
+			code:   fault.InvalidEnvelopeShape,
+		},
 		{row: "3 kind", doc: doc("vendor.acme.other", goodNote), status: accept.Gated, code: fault.UnknownEnvelopeKind},
-		{row: "4a version: higher", doc: doc(note, goodNote, with("schemaVersion", 3)), status: accept.Invalid, code: fault.UnknownSchemaVersion},
-		{row: "4a version: lower, strict", before: func(f *fixture) { f.policy.Strict = true }, doc: doc(note, goodNote, with("schemaVersion", 1)), status: accept.Invalid, code: fault.UnknownSchemaVersion},
+		{
+			row:    "4a version: higher",
+			doc:    doc(note, goodNote, with("schemaVersion", 3)),
+			status: accept.Invalid,
+			code:   fault.UnknownSchemaVersion,
+		},
+		{
+			row:    "4a version: lower, strict",
+			before: func(f *fixture) { f.policy.Strict = true },
+			doc:    doc(note, goodNote, with("schemaVersion", 1)),
+			status: accept.Invalid,
+			code:   fault.UnknownSchemaVersion,
+		},
 		{row: "4b payload", doc: doc(note, `{}`), status: accept.Invalid, code: fault.EnvelopeInvalid},
-		{row: "5 contract", doc: doc(note, goodNote), change: func(r *accept.Request) { r.Contract = &accept.Contract{} }, status: accept.Gated, code: fault.EnvelopeContractViolation},
-		{row: "6 limits: turn", doc: doc(note, goodNote), change: func(r *accept.Request) { r.Counters.EnvelopesPerTurn = one }, status: accept.Breached, code: fault.CapBreached},
-		{row: "6 limits: schema", doc: doc("schema.request", `{"envelopeType":"error"}`), change: func(r *accept.Request) { r.Counters.SchemaRounds = one }, status: accept.Breached, code: fault.CapBreached},
-		{row: "6 limits: clarification", doc: doc("clarification.request", clarification), change: func(r *accept.Request) { r.Counters.ClarificationRounds = one }, status: accept.Breached, code: fault.CapBreached},
-		{row: "8b approval context", doc: doc(note, goodNote, meta("contentTrust", "untrusted")), change: func(r *accept.Request) { r.ApprovalContext = true }, status: accept.Invalid, code: fault.UntrustedBlocksApproval, exactly: true},
-		{row: "9 dedup: other type", before: func(f *fixture) { f.head = f.accept(doc(note, goodNote)).Head }, doc: doc("error", `{"code":"x","message":"y"}`), status: accept.Invalid, code: fault.EnvelopeCorrelationClash},
+		{
+			row:    "5 contract",
+			doc:    doc(note, goodNote),
+			change: func(r *accept.Request) { r.Contract = &accept.Contract{} },
+			status: accept.Gated,
+			code:   fault.EnvelopeContractViolation,
+		},
+		{
+			row:    "6 limits: turn",
+			doc:    doc(note, goodNote),
+			change: func(r *accept.Request) { r.Counters.EnvelopesPerTurn = one },
+			status: accept.Breached,
+			code:   fault.CapBreached,
+		},
+		{
+			row:    "6 limits: schema",
+			doc:    doc("schema.request", `{"envelopeType":"error"}`),
+			change: func(r *accept.Request) { r.Counters.SchemaRounds = one },
+			status: accept.Breached,
+			code:   fault.CapBreached,
+		},
+		{
+			row:    "6 limits: clarification",
+			doc:    doc("clarification.request", clarification),
+			change: func(r *accept.Request) { r.Counters.ClarificationRounds = one },
+			status: accept.Breached,
+			code:   fault.CapBreached,
+		},
+		{
+			row:     "8b approval context",
+			doc:     doc(note, goodNote, meta("contentTrust", "untrusted")),
+			change:  func(r *accept.Request) { r.ApprovalContext = true },
+			status:  accept.Invalid,
+			code:    fault.UntrustedBlocksApproval,
+			exactly: true,
+		},
+		{
+			row:    "9 dedup: other type",
+			before: func(f *fixture) { f.head = f.accept(doc(note, goodNote)).Head },
+			doc:    doc("error", `{"code":"x","message":"y"}`),
+			status: accept.Invalid,
+			code:   fault.EnvelopeCorrelationClash,
+		},
 		{row: "12 accepted", doc: doc(note, goodNote), status: accept.Accepted},
 	}
 	for _, tc := range rows {
@@ -101,7 +166,9 @@ func TestPipelineTable_RowsThatAlwaysPass(t *testing.T) {
 		res := f.accept(doc("clarification.request", clarification))
 		frames := f.log.Frames()
 		last := frames[len(frames)-1]
-		require.Equal(t, []wire.EventType{wire.EventClarificationRequested, wire.EventInterruptRequested}, last.Types, "one batch")
+		require.Equal(t, []wire.EventType{
+			wire.EventClarificationRequested, wire.EventInterruptRequested,
+		}, last.Types, "one batch")
 		require.Equal(t, last.Head(), res.Head)
 		require.NoError(t, frame.VerifyChain(frames))
 	})
@@ -270,7 +337,11 @@ func drawDocument(t *rapid.T) string {
 	text := func(name string) string {
 		return rapid.SampledFrom([]string{"id-1", "id-1", "id-1", canary, "ü", "a:b:c"}).Draw(t, name)
 	}
-	set := map[string]any{"envelopeId": text("envelopeId"), "correlationId": text("correlationId"), "schemaVersion": rapid.IntRange(0, 3).Draw(t, "version")}
+	set := map[string]any{
+		"envelopeId":    text("envelopeId"),
+		"correlationId": text("correlationId"),
+		"schemaVersion": rapid.IntRange(0, 3).Draw(t, "version"),
+	}
 	if rapid.Bool().Draw(t, "partial") {
 		set["partial"] = map[string]any{"isPartial": rapid.Bool().Draw(t, "isPartial"), "index": 0, "total": -1}
 	}
@@ -294,5 +365,9 @@ func drawSurroundings(t *rapid.T, r *accept.Request) {
 		}
 		return &accept.Counter{Current: rapid.IntRange(0, 3).Draw(t, name), Cap: 3}
 	}
-	r.Counters = accept.Counters{EnvelopesPerTurn: counter("turn"), SchemaRounds: counter("schema"), ClarificationRounds: counter("clarification")}
+	r.Counters = accept.Counters{
+		EnvelopesPerTurn:    counter("turn"),
+		SchemaRounds:        counter("schema"),
+		ClarificationRounds: counter("clarification"),
+	}
 }

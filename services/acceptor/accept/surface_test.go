@@ -20,7 +20,10 @@ func surfaceWith(place, text string) string {
 		`{"component":"field.select","id":"choice","label":"l","options":[{"value":"{value}","label":"{option}"},{"value":"b","label":"b"}]},` +
 		`{"component":"action.button","id":"go","label":"{button}","action":{"target":"resume"}}]}}`
 	s = strings.ReplaceAll(s, "{"+place+"}", text)
-	for _, other := range []string{"reasoning", "title", "heading", "text", "id", "label", "placeholder", "value", "option", "button"} {
+	for _, other := range []string{
+		"reasoning", "title", "heading", "text", "id", "label", "placeholder", "value", "option",
+		"button",
+	} {
 		s = strings.ReplaceAll(s, "{"+other+"}", other)
 	}
 	return s
@@ -29,7 +32,10 @@ func surfaceWith(place, text string) string {
 // OpenWOP envelope contract §18, a2ui-surface-no-secret-rendering.
 func TestSurface_RendersNoSecret(t *testing.T) {
 	t.Parallel()
-	for _, place := range []string{"reasoning", "title", "heading", "text", "id", "label", "placeholder", "value", "option", "button"} {
+	for _, place := range []string{
+		"reasoning", "title", "heading", "text", "id", "label", "placeholder", "value", "option",
+		"button",
+	} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)

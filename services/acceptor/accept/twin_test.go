@@ -39,7 +39,10 @@ func newTwin(t testing.TB) twin {
 func (w twin) agree(t testing.TB, what string, doc []byte) bool {
 	t.Helper()
 	want := w.published.Validate(doc)
-	if len(want) == 0 && strictjson.Check(doc, strictjson.Limits{MaxBytes: accept.MaxPayloadBytes, MaxDepth: accept.MaxPayloadDepth}) != nil {
+	if len(want) == 0 && strictjson.Check(doc, strictjson.Limits{
+		MaxBytes: accept.MaxPayloadBytes,
+		MaxDepth: accept.MaxPayloadDepth,
+	}) != nil {
 		return true // too deep or too large for a host, of which a schema says nothing
 	}
 	if slices.ContainsFunc(want, func(v schema.Violation) bool {
@@ -80,7 +83,10 @@ func FuzzShape_AgreesWithThePublishedSchema(f *testing.F) {
 	for _, payload := range []string{`1e999999`, strings.Repeat("[", 70) + strings.Repeat("]", 70)} {
 		f.Add([]byte(doc(note, payload)))
 	}
-	for _, ts := range []string{"2016-12-31T23:59:60Z", "2017-01-01T00:59:60+01:00", "2026-01-31t12:00:00z", "0000-01-01T00:00:00Z", "2026-01-31T12:00:00.Z"} {
+	for _, ts := range []string{
+		"2016-12-31T23:59:60Z", "2017-01-01T00:59:60+01:00", "2026-01-31t12:00:00z",
+		"0000-01-01T00:00:00Z", "2026-01-31T12:00:00.Z",
+	} {
 		f.Add([]byte(doc(note, goodNote, meta("ts", ts))))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) { w.agree(t, "fuzzed", doc) })

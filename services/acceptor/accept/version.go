@@ -27,6 +27,11 @@ func version(_ context.Context, e *execution) (*Refusal, error) {
 func unknownVersion(message string) *Refusal {
 	return &Refusal{
 		Status: Invalid, Code: fault.UnknownSchemaVersion, Message: message,
-		Details: []Detail{{InstancePath: "/schemaVersion", SchemaPath: "/schemaVersions", Keyword: "schemaVersion", Message: message}},
+		Details: []Detail{{
+			InstancePath: "/schemaVersion",
+			SchemaPath:   "/schemaVersions",
+			Keyword:      "schemaVersion",
+			Message:      message,
+		}},
 	}
 }

@@ -110,7 +110,12 @@ func (s *Store) Load(ctx context.Context, text string) (accept.Asset, error) {
 		return accept.Asset{}, fault.New(fault.ServiceUnavailable, "the asset cannot be read now; try again").After(time.Second).Wrap(err)
 	}
 	name, _ := hex.DecodeString(b.Meta[metaName]) // absent means no name
-	return accept.Asset{Data: b.Data, MimeType: b.Meta[metaType], Name: string(name), Attachment: b.Meta[metaSave] == "true"}, nil
+	return accept.Asset{
+		Data:       b.Data,
+		MimeType:   b.Meta[metaType],
+		Name:       string(name),
+		Attachment: b.Meta[metaSave] == "true",
+	}, nil
 }
 
 // ErrNotFound reports an unknown asset.

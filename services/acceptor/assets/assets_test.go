@@ -75,8 +75,16 @@ func TestLoad_AcceptsOnlyItsOwnTokens(t *testing.T) {
 	theirs, err := foreign.Save(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
 	for name, bad := range map[string]string{
-		"empty": "", "no mac": body, "no body": "." + mac, "another tenant": changed + "." + mac, "another key": textOf(theirs),
-		"padded": body + "=." + mac, "longer": good + "A", "shorter": good[:len(good)-1], "huge": strings.Repeat("A", 5000) + "." + mac, "spaces": " " + good,
+		"empty":          "",
+		"no mac":         body,
+		"no body":        "." + mac,
+		"another tenant": changed + "." + mac,
+		"another key":    textOf(theirs),
+		"padded":         body + "=." + mac,
+		"longer":         good + "A",
+		"shorter":        good[:len(good)-1],
+		"huge":           strings.Repeat("A", 5000) + "." + mac,
+		"spaces":         " " + good,
 	} {
 		_, err := v.Load(t.Context(), bad)
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), name)

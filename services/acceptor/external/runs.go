@@ -131,7 +131,9 @@ func errEnded() error { return fault.New(fault.RunTerminal, "the run has ended; 
 // writeStarted appends run.started, the first event of every run.
 func (r *Runs) writeStarted(ctx context.Context, run subject.Run, o OpenOptions, head frame.Head) (frame.Head, error) {
 	payload, err := json.Marshal(map[string]any{
-		"workflowId": run.WorkflowID, "engineVersion": strconv.Itoa(wire.EngineVersion), "owner": wire.Owner{Tenant: run.Tenant},
+		"workflowId":    run.WorkflowID,
+		"engineVersion": strconv.Itoa(wire.EngineVersion),
+		"owner":         wire.Owner{Tenant: run.Tenant},
 	})
 	if err != nil {
 		return frame.Head{}, fmt.Errorf("render run.started: %w", err)

@@ -72,7 +72,10 @@ func TestAddPack_NamesTheOriginOfARegisteredKind(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.AddPack(packOf(t, "vendor.acme.notes", map[string]string{name: tierOne}))
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
-	for _, want := range []string{"pack vendor.acme.notes", `waybill.json at "/envelopeKinds/0"`, "from file vendor.acme.note.schema.json"} {
+	for _, want := range []string{
+		"pack vendor.acme.notes", `waybill.json at "/envelopeKinds/0"`,
+		"from file vendor.acme.note.schema.json",
+	} {
 		require.ErrorContains(t, err, want)
 	}
 
@@ -87,7 +90,10 @@ func TestAddPack_NamesTheOriginOfARegisteredKind(t *testing.T) {
 func TestAddPack_RegistersAllKindsOrNone(t *testing.T) {
 	t.Parallel()
 	r := registry(t, kinds.LintWarn)
-	_, err := r.AddPack(packOf(t, "vendor.acme.notes", map[string]string{name: tierOne, "vendor.acme.broken": `{"type":"objekt"}`}))
+	_, err := r.AddPack(packOf(t, "vendor.acme.notes", map[string]string{
+		name:                 tierOne,
+		"vendor.acme.broken": `{"type":"objekt"}`,
+	}))
 	require.ErrorContains(t, err, "schemas/vendor.acme.broken.json")
 	require.Len(t, r.Names(), protocolKinds)
 }

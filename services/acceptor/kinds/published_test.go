@@ -36,39 +36,66 @@ var payloads = map[string]struct{ good, bad []string }{
 			`{"reasoning":"","questions":[{"id":"q","question":"?","schema":{},"context":{"any":[1]}},{"id":"q","question":"?"}],"contextType":""}`,
 		},
 		bad: []string{
-			`{}`, `{"questions":[]}`, `{"questions":{}}`, `{"questions":[{"id":"q"}]}`, `{"questions":[{"question":"?"}]}`,
-			`{"questions":[{"id":"","question":"?"}]}`, `{"questions":[{"id":"q","question":""}]}`, `{"questions":[{"id":"q","question":"?","x":1}]}`,
-			`{"questions":[{"id":"q","question":"?","schema":true}]}`, `{"questions":[{"id":"q","question":"?","context":[]}]}`,
-			`{"questions":[{"id":"q","question":"?"}],"contextType":7}`, `{"questions":[{"id":"q","question":"?"}],"reasoning":null}`,
+			`{}`, `{"questions":[]}`, `{"questions":{}}`, `{"questions":[{"id":"q"}]}`,
+			`{"questions":[{"question":"?"}]}`,
+			`{"questions":[{"id":"","question":"?"}]}`, `{"questions":[{"id":"q","question":""}]}`,
+			`{"questions":[{"id":"q","question":"?","x":1}]}`,
+			`{"questions":[{"id":"q","question":"?","schema":true}]}`,
+			`{"questions":[{"id":"q","question":"?","context":[]}]}`,
+			`{"questions":[{"id":"q","question":"?"}],"contextType":7}`,
+			`{"questions":[{"id":"q","question":"?"}],"reasoning":null}`,
 			`{"questions":[{"id":"q","question":"?"}],"extra":1}`, `[]`, `null`, `"x"`,
 		},
 	},
 	accept.KindSchemaRequest: {
 		good: []string{`{"envelopeType":"x"}`, `{"envelopeType":"x","reason":"","reasoning":"y"}`},
-		bad:  []string{`{}`, `{"envelopeType":""}`, `{"envelopeType":7}`, `{"envelopeType":"x","reason":1}`, `{"envelopeType":"x","ack":true}`},
+		bad: []string{
+			`{}`, `{"envelopeType":""}`, `{"envelopeType":7}`, `{"envelopeType":"x","reason":1}`,
+			`{"envelopeType":"x","ack":true}`,
+		},
 	},
 	accept.KindSchemaResponse: {
 		good: []string{`{"envelopeType":"x","ack":true}`},
-		bad:  []string{`{"envelopeType":"x"}`, `{"ack":true}`, `{"envelopeType":"x","ack":false}`, `{"envelopeType":"x","ack":1}`, `{"envelopeType":"x","ack":"true"}`, `{"envelopeType":"x","ack":true,"reasoning":"r"}`},
+		bad: []string{
+			`{"envelopeType":"x"}`, `{"ack":true}`, `{"envelopeType":"x","ack":false}`,
+			`{"envelopeType":"x","ack":1}`, `{"envelopeType":"x","ack":"true"}`,
+			`{"envelopeType":"x","ack":true,"reasoning":"r"}`,
+		},
 	},
 	accept.KindError: {
 		good: []string{`{"code":"x","message":"y"}`, `{"code":"x","message":"y","details":{"a":[]},"reasoning":"r"}`},
-		bad:  []string{`{"code":"x"}`, `{"message":"y"}`, `{"code":"","message":"y"}`, `{"code":"x","message":""}`, `{"code":"x","message":"y","details":[]}`, `{"code":"x","message":"y","extra":1}`},
+		bad: []string{
+			`{"code":"x"}`, `{"message":"y"}`, `{"code":"","message":"y"}`, `{"code":"x","message":""}`,
+			`{"code":"x","message":"y","details":[]}`, `{"code":"x","message":"y","extra":1}`,
+		},
 	},
 	accept.KindImage: {
-		good: []string{`{"bytes":0}`, `{"url":"https://x.example/a","base64":"","bytes":12.0,"mimeType":"image/png","alt":""}`},
+		good: []string{
+			`{"bytes":0}`,
+			`{"url":"https://x.example/a","base64":"","bytes":12.0,"mimeType":"image/png","alt":""}`,
+		},
 		bad: []string{
-			`{}`, `{"bytes":-1}`, `{"bytes":1.5}`, `{"bytes":"1"}`, `{"bytes":1,"url":"not a uri"}`, `{"bytes":1,"url":"/relative"}`, `{"bytes":1,"alt":null}`,
+			`{}`, `{"bytes":-1}`, `{"bytes":1.5}`, `{"bytes":"1"}`, `{"bytes":1,"url":"not a uri"}`,
+			`{"bytes":1,"url":"/relative"}`, `{"bytes":1,"alt":null}`,
 			`{"bytes":1,"name":"a"}`, `{"bytes":1,"durationSeconds":1}`, `{"bytes":1,"reasoning":"r"}`, `[]`,
 		},
 	},
 	accept.KindAudio: {
-		good: []string{`{"bytes":1,"durationSeconds":0}`, `{"bytes":1,"durationSeconds":0.5,"base64":"AA==","url":"urn:x","mimeType":"","alt":"a"}`},
-		bad:  []string{`{"durationSeconds":1}`, `{"bytes":1,"durationSeconds":-0.1}`, `{"bytes":1,"durationSeconds":"1"}`, `{"bytes":1,"name":"a"}`},
+		good: []string{
+			`{"bytes":1,"durationSeconds":0}`,
+			`{"bytes":1,"durationSeconds":0.5,"base64":"AA==","url":"urn:x","mimeType":"","alt":"a"}`,
+		},
+		bad: []string{
+			`{"durationSeconds":1}`, `{"bytes":1,"durationSeconds":-0.1}`,
+			`{"bytes":1,"durationSeconds":"1"}`, `{"bytes":1,"name":"a"}`,
+		},
 	},
 	accept.KindFile: {
-		good: []string{`{"bytes":1,"name":""}`, `{"bytes":1,"name":"a.pdf","base64":"AA==","url":"urn:x","mimeType":"","alt":"a"}`},
-		bad:  []string{`{"name":"a"}`, `{"bytes":1,"name":1}`, `{"bytes":1,"durationSeconds":1}`},
+		good: []string{
+			`{"bytes":1,"name":""}`,
+			`{"bytes":1,"name":"a.pdf","base64":"AA==","url":"urn:x","mimeType":"","alt":"a"}`,
+		},
+		bad: []string{`{"name":"a"}`, `{"bytes":1,"name":1}`, `{"bytes":1,"durationSeconds":1}`},
 	},
 	accept.KindSurface: {
 		good: []string{
@@ -79,15 +106,24 @@ var payloads = map[string]struct{ good, bad []string }{
 				`{"component":"action.button","id":"b","label":"B","action":{"target":"resume"}}]}}`,
 		},
 		bad: []string{
-			`{"catalogVersion":"0.9.2","surface":{"components":[]}}`, `{"surface":{"components":[]}}`, `{"catalogVersion":"0.9.1"}`,
-			`{"catalogVersion":"0.9.1","surface":{}}`, `{"catalogVersion":"0.9.1","surface":{"components":[{}]}}`,
-			surface(`{"component":"script","text":"x"}`), surface(`{"component":"heading"}`), surface(`{"component":"heading","text":"h","level":0}`),
-			surface(`{"component":"heading","text":"h","level":7}`), surface(`{"component":"heading","text":"h","onClick":"x"}`),
-			surface(`{"component":"text","text":1}`), surface(`{"component":"field.text","id":"a"}`), surface(`{"component":"field.text","label":"a"}`),
-			surface(`{"component":"field.date","id":"a","label":"a","placeholder":"x"}`), surface(`{"component":"field.select","id":"a","label":"a","options":[]}`),
-			surface(`{"component":"field.select","id":"a","label":"a","options":[{"value":"x"}]}`), surface(`{"component":"field.select","id":"a","label":"a"}`),
-			surface(`{"component":"field.checkbox","id":"a","label":"a","default":"true"}`), surface(`{"component":"field.checkbox","id":"a","label":"a","required":true}`),
-			surface(`{"component":"action.button","id":"a","label":"a"}`), surface(`{"component":"action.button","id":"a","label":"a","action":{"target":"https://x.example"}}`),
+			`{"catalogVersion":"0.9.2","surface":{"components":[]}}`, `{"surface":{"components":[]}}`,
+			`{"catalogVersion":"0.9.1"}`,
+			`{"catalogVersion":"0.9.1","surface":{}}`,
+			`{"catalogVersion":"0.9.1","surface":{"components":[{}]}}`,
+			surface(`{"component":"script","text":"x"}`), surface(`{"component":"heading"}`),
+			surface(`{"component":"heading","text":"h","level":0}`),
+			surface(`{"component":"heading","text":"h","level":7}`),
+			surface(`{"component":"heading","text":"h","onClick":"x"}`),
+			surface(`{"component":"text","text":1}`), surface(`{"component":"field.text","id":"a"}`),
+			surface(`{"component":"field.text","label":"a"}`),
+			surface(`{"component":"field.date","id":"a","label":"a","placeholder":"x"}`),
+			surface(`{"component":"field.select","id":"a","label":"a","options":[]}`),
+			surface(`{"component":"field.select","id":"a","label":"a","options":[{"value":"x"}]}`),
+			surface(`{"component":"field.select","id":"a","label":"a"}`),
+			surface(`{"component":"field.checkbox","id":"a","label":"a","default":"true"}`),
+			surface(`{"component":"field.checkbox","id":"a","label":"a","required":true}`),
+			surface(`{"component":"action.button","id":"a","label":"a"}`),
+			surface(`{"component":"action.button","id":"a","label":"a","action":{"target":"https://x.example"}}`),
 			surface(`{"component":"action.button","id":"a","label":"a","action":{"target":"resume","url":"https://x.example"}}`),
 		},
 	},
@@ -137,7 +173,10 @@ func mutate(t *rapid.T, v any) any {
 			}
 		}
 		if rapid.IntRange(0, 9).Draw(t, "add") == 0 {
-			out[rapid.SampledFrom([]string{"extra", "reasoning", "context", "schema", "details", "reason", "contextType", "text", "options", "required", "url", "name", "level"}).Draw(t, "name")] = mutate(t, "x")
+			out[rapid.SampledFrom([]string{
+				"extra", "reasoning", "context", "schema", "details", "reason", "contextType", "text",
+				"options", "required", "url", "name", "level",
+			}).Draw(t, "name")] = mutate(t, "x")
 		}
 		return out
 	case []any:

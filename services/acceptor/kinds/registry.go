@@ -76,7 +76,12 @@ func New(lint Lint) (*Registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
 		}
-		r.kinds[name], err = compile(Kind{Name: name, Version: protocolVersion, Schema: doc, Universal: accept.IsUniversal(name)})
+		r.kinds[name], err = compile(Kind{
+			Name:      name,
+			Version:   protocolVersion,
+			Schema:    doc,
+			Universal: accept.IsUniversal(name),
+		})
 		if err != nil {
 			return nil, err
 		}

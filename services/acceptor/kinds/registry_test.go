@@ -146,7 +146,12 @@ func TestLoadDir_RegistersEveryKindOfAFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.Len(t, r.Names(), protocolKinds+5)
-	for kind, version := range map[string]int{"vendor.acme.note": 1, "vendor.acme.seven": 7, "vendor.acme.zero": 0, "vendor.acme.case": 1} {
+	for kind, version := range map[string]int{
+		"vendor.acme.note":  1,
+		"vendor.acme.seven": 7,
+		"vendor.acme.zero":  0,
+		"vendor.acme.case":  1,
+	} {
 		k, ok := r.Find(kind)
 		require.True(t, ok)
 		require.Equal(t, version, k.Version)
@@ -169,7 +174,10 @@ func TestLoadDir_ReportsEveryUnusableFile(t *testing.T) {
 		"clarification.request.schema.json": file(tierOne),
 	})
 	require.Error(t, err)
-	for _, name := range []string{"broken", "half", "minus", "huge", "monster", "words", "toobig", "media.image", "clarification.request"} {
+	for _, name := range []string{
+		"broken", "half", "minus", "huge", "monster", "words", "toobig", "media.image",
+		"clarification.request",
+	} {
 		require.Contains(t, err.Error(), name)
 	}
 	require.NotContains(t, err.Error(), "good")
@@ -202,7 +210,8 @@ func TestRegister_ReportsEveryFindingOfARefusedSchema(t *testing.T) {
 	_, err := registry(t, kinds.LintStrict).Register(name, 1, []byte(`{"type":"object","oneOf":[{"type":"string"}],"properties":{"a":{"type":"string","maxLength":3}}}`))
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 	for _, want := range []string{
-		`"/oneOf": forbidden-keyword (openai, anthropic, gemini)`, `"": additional-properties-false`, `"/properties/a/maxLength": no-string-constraint`,
+		`"/oneOf": forbidden-keyword (openai, anthropic, gemini)`, `"": additional-properties-false`,
+		`"/properties/a/maxLength": no-string-constraint`,
 		`"/properties/a": all-properties-required`,
 	} {
 		require.Contains(t, err.Error(), want)

@@ -33,7 +33,10 @@ func TestKinds_AgreeWithThePublishedOnesOnEverySingleMutation(t *testing.T) {
 			require.NoError(t, err)
 			found, ok := registry(t, kinds.LintOff).Find(k.Name)
 			require.True(t, ok)
-			w := schematest.Twins{Schemas: []any{schematest.Value(t, theirs), schematest.Value(t, k.Schema)}, Words: []string{"https://x.example/a"}}
+			w := schematest.Twins{
+				Schemas: []any{schematest.Value(t, theirs), schematest.Value(t, k.Schema)},
+				Words:   []string{"https://x.example/a"},
+			}
 			w.Compare(t, func(what string, doc []byte) bool { return agree(t, published, found.Payload, what, doc) })
 		})
 	}

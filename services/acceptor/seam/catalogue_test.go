@@ -42,11 +42,15 @@ func TestCatalogue_ReplacesKindsAndVersions(t *testing.T) {
 		version   int
 		judged    bool
 	}{
-		"host's own":                      {nil, nil, "vendor.own.kind", true, 4, true},
-		"unknown to the host":             {nil, nil, "vendor.x.y", false, 0, false},
-		"taken out":                       {list("vendor.x.y"), nil, "vendor.own.kind", false, 0, false},
-		"put in":                          {list("vendor.x.y"), nil, "vendor.x.y", true, accept.Unlisted, false},
-		"put in, with a version":          {list("vendor.x.y"), map[string]int{"vendor.x.y": 3}, "vendor.x.y", true, 3, false},
+		"host's own":          {nil, nil, "vendor.own.kind", true, 4, true},
+		"unknown to the host": {nil, nil, "vendor.x.y", false, 0, false},
+		"taken out":           {list("vendor.x.y"), nil, "vendor.own.kind", false, 0, false},
+		"put in":              {list("vendor.x.y"), nil, "vendor.x.y", true, accept.Unlisted, false},
+		"put in, with a version": {
+			list("vendor.x.y"),
+			map[string]int{"vendor.x.y": 3},
+			"vendor.x.y", true, 3, false,
+		},
 		"universal is never taken out":    {list(), nil, "error", true, 1, true},
 		"universal, other version":        {nil, map[string]int{"error": 7}, "error", true, 7, true},
 		"version of others only":          {nil, map[string]int{"x": 7}, "error", true, accept.Unlisted, true},

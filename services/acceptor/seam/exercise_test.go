@@ -1,171 +1,17 @@
 package seam_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/acceptor/accept"
-	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
-
-const (
-	tenant = "acme"
-	vendor = "vendor.acme.note"
-	canary = "sk-canary-0001"
-	good   = `{"questions":[{"id":"q","question":"?"}]}`
-)
-
-// vault is a redactor with the canaries of open scopes.
-type vault struct {
-	open map[string][]seam.Canary
-	down error
-	// lost: it forgets registrations immediately, like a redactor that restarts.
-	lost bool
-}
-
-func (v *vault) RegisterCanaries(_ context.Context, tenant string, canaries []seam.Canary) (seam.Scope, func(), error) {
-	if v.down != nil {
-		return seam.Scope{}, nil, v.down
-	}
-	id := fmt.Sprint("scope-", len(v.open))
-	if !v.lost {
-		v.open[id] = canaries
-	}
-	return seam.Scope{Run: subject.Run{Tenant: tenant, RunID: id}, Registrations: []string{id}}, func() { delete(v.open, id) }, nil
-}
-
-func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
-	if _, known := v.open[run.RunID]; in.Registration.Run && (!known || !slices.Equal(in.Registration.Told, []string{run.RunID})) {
-		return accept.Texts{}, 0, fault.New(fault.ServiceUnavailable, "not registered")
-	}
-	n := 0
-	scrub := func(s string) string {
-		for _, c := range v.open[run.RunID] {
-			n += strings.Count(s, c.Value)
-			s = strings.ReplaceAll(s, c.Value, "[REDACTED:"+c.SecretID+"]")
-		}
-		return s
-	}
-	var out accept.Texts
-	for _, d := range in.Documents {
-		out.Documents = append(out.Documents, json.RawMessage(scrub(string(d))))
-	}
-	for _, s := range in.Strings {
-		out.Strings = append(out.Strings, scrub(s))
-	}
-	return out, n, v.down
-}
-
-// memory is a store whose errors fail the test.
-type memory struct {
-	t *testing.T
-	*seam.Shared
-}
-
-func (m memory) events(tenant, run string) []wire.Event {
-	m.t.Helper()
-	events, err := m.Events(m.t.Context(), tenant, run)
-	require.NoError(m.t, err)
-	return events
-}
-
-func (m memory) spans(tenant, run string) []seam.Span {
-	m.t.Helper()
-	spans, err := m.Spans(m.t.Context(), tenant, run)
-	require.NoError(m.t, err)
-	return spans
-}
-
-func (m memory) set(name string, value *bool) {
-	m.t.Helper()
-	require.NoError(m.t, m.SetCapability(m.t.Context(), tenant, name, value))
-}
-
-type fixture struct {
-	t      *testing.T
-	memory memory
-	vault  *vault
-	x      *seam.Exerciser
-}
-
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	clock := func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
-	registry, err := kinds.New(kinds.LintOff)
-	require.NoError(t, err)
-	f := &fixture{t: t, memory: memory{t, seam.NewShared(kvmemory.New(), clock)}, vault: &vault{open: map[string][]seam.Canary{}}}
-	f.x = &seam.Exerciser{Kinds: registry, Redactor: f.vault, Canaries: f.vault, Store: f.memory.Shared, Log: f.memory.Shared, Clock: clock}
-	return f
-}
-
-type body map[string]any
-
-// envelope returns an envelope of a kind; set overwrites members.
-func envelope(kind, payload string, set ...any) map[string]any {
-	m := map[string]any{
-		"type": kind, "schemaVersion": 1, "envelopeId": "env-1", "correlationId": "corr-1", "payload": json.RawMessage(payload),
-		"meta": map[string]any{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z"},
-	}
-	for i := 0; i < len(set); i += 2 {
-		m[set[i].(string)] = set[i+1]
-	}
-	return m
-}
-
-// outcome returns the outcome of a request as a document.
-type outcome struct {
-	Status           string          `json:"status"`
-	Reason           string          `json:"reason"`
-	CapKind          string          `json:"capKind"`
-	AllowedKinds     []string        `json:"allowedKinds"`
-	RecordedEventIDs []string        `json:"recordedEventIds"`
-	EnvelopeID       string          `json:"envelopeId"`
-	RedactionCount   *int            `json:"redactionCount"`
-	RedactedPayload  json.RawMessage `json:"redactedPayload"`
-	NormalizedMeta   struct {
-		ContentTrust string `json:"contentTrust"`
-	} `json:"normalizedMeta"`
-}
-
-func (f *fixture) raw(b body) string {
-	f.t.Helper()
-	text, err := json.Marshal(b)
-	require.NoError(f.t, err)
-	out, err := f.x.Exercise(context.Background(), tenant, text)
-	require.NoError(f.t, err)
-	return string(out)
-}
-
-func (f *fixture) exercise(b body) outcome {
-	f.t.Helper()
-	var o outcome
-	require.NoError(f.t, json.Unmarshal([]byte(f.raw(b)), &o))
-	return o
-}
-
-func (f *fixture) types(run string) []string {
-	var out []string
-	for _, e := range f.memory.events(tenant, run) {
-		out = append(out, string(e.Type))
-	}
-	return out
-}
-
-func counter(current, limit int) map[string]any {
-	return map[string]any{"current": current, "cap": limit}
-}
 
 // The members of the request, one by one (OpenWOP envelope contract §23.1).
 func TestExercise_ContextComesFromTheRequest(t *testing.T) {
@@ -175,32 +21,99 @@ func TestExercise_ContextComesFromTheRequest(t *testing.T) {
 		body           body
 		status, reason string
 	}{
-		"plain":                                   {body{"envelope": clar}, "accepted", ""},
-		"document as it is, nothing synthesised":  {body{"envelope": map[string]any{"type": "error", "payload": 1}}, "invalid", "invalid_envelope_shape"},
-		"not an object":                           {body{"envelope": "text"}, "invalid", "invalid_envelope_shape"},
-		"null":                                    {body{"envelope": nil}, "invalid", "invalid_envelope_shape"},
-		"unknown to the host":                     {body{"envelope": envelope(vendor, `{}`)}, "gated", "unknown_envelope_kind"},
-		"made known":                              {body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{vendor}}, "accepted", ""},
-		"universal though not listed":             {body{"envelope": clar, "hostSupportedEnvelopes": []string{}}, "accepted", ""},
-		"schema.request, no catalogue (C6)":       {body{"envelope": envelope("schema.request", `{"envelopeType":"vendor.x.y"}`)}, "accepted", ""},
-		"schema.request, outside the catalogue":   {body{"envelope": envelope("schema.request", `{"envelopeType":"vendor.x.y"}`), "hostSupportedEnvelopes": []string{vendor}}, "gated", "unknown_envelope_kind"},
-		"contract refuses":                        {body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{vendor}, "nodeAllowedKinds": []string{}}, "gated", "envelope_contract_violation"},
-		"contract never refuses universals":       {body{"envelope": clar, "nodeAllowedKinds": []string{}}, "accepted", ""},
-		"host gate first":                         {body{"envelope": envelope(vendor, `{}`), "nodeAllowedKinds": []string{vendor}}, "gated", "unknown_envelope_kind"},
-		"floor above, warn":                       {body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 2}}, "accepted", ""},
-		"floor above, strict":                     {body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 2}, "envelopeStrictness": "strict"}, "invalid", "unknown_schema_version"},
-		"floor below":                             {body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 0}}, "invalid", "unknown_schema_version"},
-		"floor of others: version not listed":     {body{"envelope": envelope("clarification.request", good, "schemaVersion", 9), "schemaVersionFloor": map[string]int{"x": 1}}, "accepted", ""},
-		"floor of others: payload still judged":   {body{"envelope": envelope("clarification.request", `{}`), "schemaVersionFloor": map[string]int{"x": 1}}, "invalid", "envelope_invalid"},
-		"payload":                                 {body{"envelope": envelope("error", `{"code":"x"}`)}, "invalid", "envelope_invalid"},
-		"counter below":                           {body{"envelope": clar, "counters": body{"clarificationRounds": counter(2, 3)}}, "accepted", ""},
-		"counter at the cap":                      {body{"envelope": clar, "counters": body{"clarificationRounds": counter(3, 3)}}, "breached", "cap_breached"},
-		"envelopesPerTurn names limit and number": {body{"envelope": clar, "counters": body{"envelopesPerTurn": counter(32, 32)}}, "breached", "cap_breached: envelopesPerTurn limit of 32"},
-		"approval, trusted":                       {body{"envelope": clar, "approvalGateContext": true}, "accepted", ""},
-		"approval, untrusted run":                 {body{"envelope": clar, "approvalGateContext": true, "runTrustBoundary": "untrusted"}, "invalid", "untrusted_content_blocks_approval"},
-		"bound to an approval":                    {body{"envelope": clar, "boundInterruptKind": "approval", "runTrustBoundary": "untrusted"}, "invalid", "untrusted_content_blocks_approval"},
-		"bound to something else":                 {body{"envelope": clar, "boundInterruptKind": "clarification", "runTrustBoundary": "untrusted"}, "accepted", ""},
-		"members it does not know":                {body{"envelope": clar, "extra": 1}, "accepted", ""},
+		"plain": {body{"envelope": clar}, "accepted", ""},
+		"document as it is, nothing synthesised": {
+			body{"envelope": map[string]any{"type": "error", "payload": 1}},
+			"invalid", "invalid_envelope_shape",
+		},
+		"not an object": {body{"envelope": "text"}, "invalid", "invalid_envelope_shape"},
+		"null":          {body{"envelope": nil}, "invalid", "invalid_envelope_shape"},
+		"unknown to the host": {
+			body{"envelope": envelope(vendor, `{}`)},
+			"gated", "unknown_envelope_kind",
+		},
+		"made known": {
+			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{vendor}},
+			"accepted", "",
+		},
+		"universal though not listed": {
+			body{"envelope": clar, "hostSupportedEnvelopes": []string{}},
+			"accepted", "",
+		},
+		"schema.request, no catalogue (C6)": {
+			body{"envelope": envelope("schema.request", `{"envelopeType":"vendor.x.y"}`)},
+			"accepted", "",
+		},
+		"schema.request, outside the catalogue": {
+			body{
+				"envelope":               envelope("schema.request", `{"envelopeType":"vendor.x.y"}`),
+				"hostSupportedEnvelopes": []string{vendor},
+			},
+			"gated", "unknown_envelope_kind",
+		},
+		"contract refuses": {
+			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{vendor}, "nodeAllowedKinds": []string{}},
+			"gated", "envelope_contract_violation",
+		},
+		"contract never refuses universals": {body{"envelope": clar, "nodeAllowedKinds": []string{}}, "accepted", ""},
+		"host gate first": {
+			body{"envelope": envelope(vendor, `{}`), "nodeAllowedKinds": []string{vendor}},
+			"gated", "unknown_envelope_kind",
+		},
+		"floor above, warn": {
+			body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 2}},
+			"accepted", "",
+		},
+		"floor above, strict": {
+			body{
+				"envelope":           clar,
+				"schemaVersionFloor": map[string]int{"clarification.request": 2},
+				"envelopeStrictness": "strict",
+			},
+			"invalid", "unknown_schema_version",
+		},
+		"floor below": {
+			body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 0}},
+			"invalid", "unknown_schema_version",
+		},
+		"floor of others: version not listed": {
+			body{
+				"envelope":           envelope("clarification.request", good, "schemaVersion", 9),
+				"schemaVersionFloor": map[string]int{"x": 1},
+			},
+			"accepted", "",
+		},
+		"floor of others: payload still judged": {
+			body{"envelope": envelope("clarification.request", `{}`), "schemaVersionFloor": map[string]int{"x": 1}},
+			"invalid", "envelope_invalid",
+		},
+		"payload": {body{"envelope": envelope("error", `{"code":"x"}`)}, "invalid", "envelope_invalid"},
+		"counter below": {
+			body{"envelope": clar, "counters": body{"clarificationRounds": counter(2, 3)}},
+			"accepted", "",
+		},
+		"counter at the cap": {
+			body{"envelope": clar, "counters": body{"clarificationRounds": counter(3, 3)}},
+			"breached", "cap_breached",
+		},
+		"envelopesPerTurn names limit and number": {
+			body{"envelope": clar, "counters": body{"envelopesPerTurn": counter(32, 32)}},
+			"breached", "cap_breached: envelopesPerTurn limit of 32",
+		},
+		"approval, trusted": {body{"envelope": clar, "approvalGateContext": true}, "accepted", ""},
+		"approval, untrusted run": {
+			body{"envelope": clar, "approvalGateContext": true, "runTrustBoundary": "untrusted"},
+			"invalid", "untrusted_content_blocks_approval",
+		},
+		"bound to an approval": {
+			body{"envelope": clar, "boundInterruptKind": "approval", "runTrustBoundary": "untrusted"},
+			"invalid", "untrusted_content_blocks_approval",
+		},
+		"bound to something else": {
+			body{"envelope": clar, "boundInterruptKind": "clarification", "runTrustBoundary": "untrusted"},
+			"accepted", "",
+		},
+		"members it does not know": {body{"envelope": clar, "extra": 1}, "accepted", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +142,10 @@ func TestExercise_ReportsRedactionOnlyWhenCanariesAreGiven(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(f.memory.spans(tenant, "r")), canary)
 	require.Empty(t, f.vault.open, "canaries are forgotten")
 
-	o = f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "correlationId", "c2"), "byokCanaries": []seam.Canary{}})
+	o = f.exercise(body{
+		"envelope":     envelope("error", `{"code":"x","message":"y"}`, "correlationId", "c2"),
+		"byokCanaries": []seam.Canary{},
+	})
 	require.Equal(t, 0, *o.RedactionCount)
 	require.NotNil(t, o.RedactedPayload)
 	o = f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "correlationId", "c3")})
@@ -246,7 +162,11 @@ func TestExercise_RefusalsShowNoCanary(t *testing.T) {
 		"shape":    envelope("error", `{}`, "correlationId", canary, "extra", canary),
 	} {
 		f := newFixture(t)
-		text := f.raw(body{"envelope": e, "byokCanaries": []seam.Canary{{Value: canary, SecretID: "k"}}, "projectTo": body{"runId": "r"}})
+		text := f.raw(body{
+			"envelope":     e,
+			"byokCanaries": []seam.Canary{{Value: canary, SecretID: "k"}},
+			"projectTo":    body{"runId": "r"},
+		})
 		require.NotContains(t, text, canary, name)
 		for _, ev := range f.memory.events(tenant, "r") {
 			require.NotContains(t, string(ev.AppendJSON(nil)), canary, name)
@@ -296,7 +216,10 @@ func TestDedup_OwnStoreHasAcceptedOutcomes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first := f.raw(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}})
-	again := f.raw(body{"envelope": envelope("error", `{"code":"x","message":"other"}`, "envelopeId", "env-2"), "projectTo": body{"runId": "r"}})
+	again := f.raw(body{
+		"envelope":  envelope("error", `{"code":"x","message":"other"}`, "envelopeId", "env-2"),
+		"projectTo": body{"runId": "r"},
+	})
 	require.Equal(t, first, again)
 	require.Len(t, f.types("r"), 1, "a cached outcome projects nothing")
 	require.Len(t, f.memory.spans(tenant, "r"), 1)
@@ -323,21 +246,31 @@ func TestDedup_PriorsWinAndAreReturnedVerbatim(t *testing.T) {
 		`{"status":"breached","reason":"x","capKind":"schema"}`,
 	} {
 		got := f.raw(body{
-			"envelope":          envelope("error", `{"code":"x","message":"y"}`),
-			"priorCorrelations": []any{body{"correlationId": "other", "outcome": body{}, "envelopeType": "error"}, body{"correlationId": "corr-1", "outcome": json.RawMessage(prior), "envelopeType": "error"}},
-			"counters":          body{"envelopesPerTurn": counter(5, 5)},
-			"projectTo":         body{"runId": "r"},
+			"envelope": envelope("error", `{"code":"x","message":"y"}`),
+			"priorCorrelations": []any{
+				body{"correlationId": "other", "outcome": body{}, "envelopeType": "error"},
+				body{"correlationId": "corr-1", "outcome": json.RawMessage(prior), "envelopeType": "error"},
+			},
+			"counters":  body{"envelopesPerTurn": counter(5, 5)},
+			"projectTo": body{"runId": "r"},
 		})
 		require.Equal(t, prior, got)
 	}
 	require.Empty(t, f.types("r"))
 	o := f.exercise(body{
-		"envelope":          envelope("error", `{"code":"x","message":"y"}`),
-		"priorCorrelations": []any{body{"correlationId": "corr-1", "outcome": body{"status": "accepted"}, "envelopeType": "clarification.request"}},
+		"envelope": envelope("error", `{"code":"x","message":"y"}`),
+		"priorCorrelations": []any{body{
+			"correlationId": "corr-1",
+			"outcome":       body{"status": "accepted"},
+			"envelopeType":  "clarification.request",
+		}},
 	})
 	require.True(t, strings.HasPrefix(o.Reason, "envelope_correlation_conflict"), o.Reason)
 
-	text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "priorCorrelations": []any{body{"correlationId": "corr-1", "envelopeType": "error"}}})
+	text, err := json.Marshal(body{
+		"envelope":          envelope("error", `{"code":"x","message":"y"}`),
+		"priorCorrelations": []any{body{"correlationId": "corr-1", "envelopeType": "error"}},
+	})
 	require.NoError(t, err)
 	_, err = f.x.Exercise(t.Context(), tenant, text)
 	require.Equal(t, fault.InvalidArgument, fault.CodeOf(err))
@@ -373,8 +306,16 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 		types []string
 		last  string
 	}{
-		"clarification": {body{"envelope": envelope("clarification.request", good)}, []string{"clarification.requested", "interrupt.requested"}, ""},
-		"vendor":        {body{"envelope": envelope(vendor, `{"a":1}`), "hostSupportedEnvelopes": supported}, []string{"artifact.created"}, `{"artifactId":"env-1","artifactType":"vendor.acme.note","nodeId":"ask","version":"1","payload":{"a":1}}`},
+		"clarification": {
+			body{"envelope": envelope("clarification.request", good)},
+			[]string{"clarification.requested", "interrupt.requested"},
+			"",
+		},
+		"vendor": {
+			body{"envelope": envelope(vendor, `{"a":1}`), "hostSupportedEnvelopes": supported},
+			[]string{"artifact.created"},
+			`{"artifactId":"env-1","artifactType":"vendor.acme.note","nodeId":"ask","version":"1","payload":{"a":1}}`,
+		},
 		"gated by contract": {
 			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": supported, "nodeAllowedKinds": []string{}},
 			[]string{"node.failed"},
@@ -400,7 +341,14 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 			[]string{"cap.breached", "node.failed"},
 			`{"nodeId":"ask","error":{"code":"cap_breached","message":"cap_breached: clarificationRounds limit of 3 is reached","details":{"capKind":"clarification"}}}`,
 		},
-		"approval stays closed": {body{"envelope": envelope("clarification.request", good), "approvalGateContext": true, "runTrustBoundary": "untrusted"}, nil, ""},
+		"approval stays closed": {
+			body{
+				"envelope":            envelope("clarification.request", good),
+				"approvalGateContext": true,
+				"runTrustBoundary":    "untrusted",
+			},
+			nil, "",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -435,7 +383,11 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 func TestProject_BreachNamesLimitAndObserved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "nodeId", "from-envelope"), "counters": body{"envelopesPerTurn": counter(4, 4)}, "projectTo": body{"runId": "r"}})
+	f.exercise(body{
+		"envelope":  envelope("error", `{"code":"x","message":"y"}`, "nodeId", "from-envelope"),
+		"counters":  body{"envelopesPerTurn": counter(4, 4)},
+		"projectTo": body{"runId": "r"},
+	})
 	require.JSONEq(t, `{"kind":"envelopes","limit":4,"observed":5,"nodeId":"from-envelope"}`, string(f.memory.events(tenant, "r")[0].Payload))
 }
 

@@ -48,7 +48,10 @@ func TestParse_LeavesTheEnvelopeToThePipeline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, body := range []string{`{"envelope":` + doc + `}`, ` { "counters" : {} , "envelope" : ` + doc + ` , "nodeAllowedKinds" : ["x"] } `} {
+			for _, body := range []string{
+				`{"envelope":` + doc + `}`,
+				` { "counters" : {} , "envelope" : ` + doc + ` , "nodeAllowedKinds" : ["x"] } `,
+			} {
 				r, err := seam.Parse([]byte(body))
 				require.NoError(t, err)
 				require.Equal(t, doc, string(r.Envelope))

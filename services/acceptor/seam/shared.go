@@ -246,7 +246,11 @@ func (s *Shared) Events(ctx context.Context, tenant, runID string) ([]wire.Event
 // Trace adds a span to a run's test log.
 func (s *Shared) Trace(ctx context.Context, tenant, runID string, span Span) error {
 	span.RunID, span.At = runID, s.clock()
-	l := list{name: "span." + epoch.Token(runID) + ".", limit: maxRunSpans, count: func([]byte) (int, error) { return 1, nil }}
+	l := list{
+		name:  "span." + epoch.Token(runID) + ".",
+		limit: maxRunSpans,
+		count: func([]byte) (int, error) { return 1, nil },
+	}
 	return s.appendRecord(ctx, tenant, l, func(first int) ([]byte, int, error) {
 		span.Index = first
 		b, err := json.Marshal(span)

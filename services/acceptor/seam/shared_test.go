@@ -37,15 +37,28 @@ func processes(t *testing.T, n int) []*fixture {
 func TestShared_ASecondProcessSeesWhatTheFirstDecided(t *testing.T) {
 	t.Parallel()
 	p := processes(t, 2)
-	inRun := body{"envelope": envelope("clarification.request", good), "persistedDedup": body{"runId": "r1"}, "counters": body{"envelopesPerTurn": counter(1, 1)}, "projectTo": body{"runId": "r"}}
+	inRun := body{
+		"envelope":       envelope("clarification.request", good),
+		"persistedDedup": body{"runId": "r1"},
+		"counters":       body{"envelopesPerTurn": counter(1, 1)},
+		"projectTo":      body{"runId": "r"},
+	}
 	breached := p[0].raw(inRun)
 	require.Contains(t, breached, "breached")
 	delete(inRun, "counters")
 	require.Equal(t, breached, p[1].raw(inRun), "whatever the status")
 
-	accepted := p[1].raw(body{"envelope": envelope("error", `{"code":"x","message":"<y>"}`, "correlationId", "c2"), "projectTo": body{"runId": "r"}})
-	require.Equal(t, accepted, p[0].raw(body{"envelope": envelope("error", `{"code":"x","message":"other"}`, "correlationId", "c2"), "projectTo": body{"runId": "r"}}))
-	require.Equal(t, []string{"cap.breached", "node.failed", "log.appended"}, p[0].types("r"), "one log, in order, each outcome once")
+	accepted := p[1].raw(body{
+		"envelope":  envelope("error", `{"code":"x","message":"<y>"}`, "correlationId", "c2"),
+		"projectTo": body{"runId": "r"},
+	})
+	require.Equal(t, accepted, p[0].raw(body{
+		"envelope":  envelope("error", `{"code":"x","message":"other"}`, "correlationId", "c2"),
+		"projectTo": body{"runId": "r"},
+	}))
+	require.Equal(t, []string{
+		"cap.breached", "node.failed", "log.appended",
+	}, p[0].types("r"), "one log, in order, each outcome once")
 
 	off := false
 	p[0].memory.set(seam.CapabilityEnvelopes, &off)
@@ -59,7 +72,11 @@ func TestShared_ARaceHasOneOutcome(t *testing.T) {
 	t.Parallel()
 	p := processes(t, 4)
 	for round := range 10 {
-		text, err := json.Marshal(body{"envelope": envelope("clarification.request", good, "correlationId", fmt.Sprint("c-", round)), "persistedDedup": body{"runId": "r"}, "projectTo": body{"runId": "r"}})
+		text, err := json.Marshal(body{
+			"envelope":       envelope("clarification.request", good, "correlationId", fmt.Sprint("c-", round)),
+			"persistedDedup": body{"runId": "r"},
+			"projectTo":      body{"runId": "r"},
+		})
 		require.NoError(t, err)
 		var (
 			wg       sync.WaitGroup
@@ -121,7 +138,11 @@ func TestSave_KeepsTheFirstOutcome(t *testing.T) {
 func TestReset_DeletesTheStateOfOneTenant(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}, "persistedDedup": body{"runId": "r"}})
+	text, err := json.Marshal(body{
+		"envelope":       envelope("error", `{"code":"x","message":"y"}`),
+		"projectTo":      body{"runId": "r"},
+		"persistedDedup": body{"runId": "r"},
+	})
 	require.NoError(t, err)
 	off := false
 	for _, of := range []string{tenant, "globex"} {
@@ -181,7 +202,10 @@ func TestShared_IsBounded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Append(t.Context(), tenant, "long", make([]wire.Draft, 1))
 	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
-	_, err = s.Append(t.Context(), tenant, "large", []wire.Draft{{Type: wire.EventLogAppended, Payload: json.RawMessage(`"` + strings.Repeat("x", 3<<20) + `"`)}})
+	_, err = s.Append(t.Context(), tenant, "large", []wire.Draft{{
+		Type:    wire.EventLogAppended,
+		Payload: json.RawMessage(`"` + strings.Repeat("x", 3<<20) + `"`),
+	}})
 	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
 	require.Empty(t, memory{t, s}.events(tenant, "large"))
 
@@ -213,7 +237,10 @@ func TestShared_ReportsAnUnavailableStore(t *testing.T) {
 	_, events := s.Events(ctx, tenant, "r")
 	_, spans := s.Spans(ctx, tenant, "")
 	_, overlay := s.Overlay(ctx, tenant)
-	for _, err := range []error{load, save, log, once, events, spans, overlay, s.Reset(ctx, tenant), s.ResetOverlay(ctx, tenant), s.Trace(ctx, tenant, "r", seam.Span{})} {
+	for _, err := range []error{
+		load, save, log, once, events, spans, overlay, s.Reset(ctx, tenant), s.ResetOverlay(ctx, tenant),
+		s.Trace(ctx, tenant, "r", seam.Span{}),
+	} {
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 		require.ErrorIs(t, err, kv.ErrUnavailable)
 	}

@@ -68,7 +68,11 @@ func (f flaky) Trace(ctx context.Context, tenant, run string, span seam.Span) er
 
 func TestExercise_ReportsAStoreThatFails(t *testing.T) {
 	t.Parallel()
-	good := body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}, "persistedDedup": body{"runId": "r"}}
+	good := body{
+		"envelope":       envelope("error", `{"code":"x","message":"y"}`),
+		"projectTo":      body{"runId": "r"},
+		"persistedDedup": body{"runId": "r"},
+	}
 	bad := body{"envelope": envelope("error", `{}`), "projectTo": body{"runId": "r"}, "persistedDedup": body{"runId": "r"}}
 	for _, fails := range []string{"load", "save", "capability", "append", "trace"} {
 		for name, b := range map[string]body{"accepted": good, "refused": bad} {
@@ -105,9 +109,21 @@ func TestProject_EventsSatisfyThePublishedSchemas(t *testing.T) {
 		"misshapen": {"envelope": 7, "projectTo": to},
 		"gated":     {"envelope": envelope(vendor, `{}`), "projectTo": body{"runId": "r"}},
 		"discarded": {"envelope": envelope(vendor, `{}`), "projectTo": to},
-		"breached":  {"envelope": envelope("clarification.request", good), "counters": body{"clarificationRounds": counter(0, 0)}, "projectTo": to},
-		"schema":    {"envelope": envelope("schema.request", `{"envelopeType":"error"}`), "counters": body{"schemaRounds": counter(2, 2)}, "projectTo": to},
-		"turn":      {"envelope": envelope("error", `{"code":"x","message":"y"}`), "counters": body{"envelopesPerTurn": counter(2, 2)}, "projectTo": to},
+		"breached": {
+			"envelope":  envelope("clarification.request", good),
+			"counters":  body{"clarificationRounds": counter(0, 0)},
+			"projectTo": to,
+		},
+		"schema": {
+			"envelope":  envelope("schema.request", `{"envelopeType":"error"}`),
+			"counters":  body{"schemaRounds": counter(2, 2)},
+			"projectTo": to,
+		},
+		"turn": {
+			"envelope":  envelope("error", `{"code":"x","message":"y"}`),
+			"counters":  body{"envelopesPerTurn": counter(2, 2)},
+			"projectTo": to,
+		},
 	} {
 		f := newFixture(t)
 		f.exercise(b)
@@ -128,7 +144,11 @@ func TestProject_EventsSatisfyThePublishedSchemas(t *testing.T) {
 func TestProject_BreachFailsTheNodeOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	b := body{"envelope": envelope("clarification.request", good), "counters": body{"clarificationRounds": counter(3, 3), "envelopesPerTurn": counter(3, 3)}, "projectTo": body{"runId": "r"}}
+	b := body{
+		"envelope":  envelope("clarification.request", good),
+		"counters":  body{"clarificationRounds": counter(3, 3), "envelopesPerTurn": counter(3, 3)},
+		"projectTo": body{"runId": "r"},
+	}
 	f.exercise(b)
 	require.Equal(t, []string{"cap.breached", "node.failed"}, f.types("r"))
 	for _, e := range f.memory.events(tenant, "r") {
@@ -154,7 +174,11 @@ func TestProject_RefusalsCarryTheTrustOfTheEnvelope(t *testing.T) {
 func TestExercise_TenantsAreIsolated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}, "persistedDedup": body{"runId": "r"}})
+	text, err := json.Marshal(body{
+		"envelope":       envelope("error", `{"code":"x","message":"y"}`),
+		"projectTo":      body{"runId": "r"},
+		"persistedDedup": body{"runId": "r"},
+	})
 	require.NoError(t, err)
 	for _, tenant := range []string{"acme", "globex"} {
 		_, err := f.x.Exercise(t.Context(), tenant, text)

@@ -78,8 +78,7 @@ func TestBuiltin_EveryEntryIsPlausible(t *testing.T) {
 	}
 }
 
-// plausiblePrices holds prices against each other: a slip of the decimal point
-// shows.
+// plausiblePrices compares prices with each other, which finds a misplaced decimal point.
 func plausiblePrices(t *testing.T, c *catalogue.Catalogue, e catalogue.Entry) {
 	t.Helper()
 	if !slices.Contains(vendors, e.Provider) {
@@ -101,7 +100,10 @@ func plausiblePrices(t *testing.T, c *catalogue.Catalogue, e catalogue.Entry) {
 		if p.Long != nil {
 			require.Less(t, p.Long.Over, e.ContextTokens)
 			for _, pair := range [][2]*catalogue.Rate{
-				{p.Input, p.Long.Input}, {p.Output, p.Long.Output}, {p.CacheRead, p.Long.CacheRead}, {p.CacheWrite, p.Long.CacheWrite},
+				{p.Input, p.Long.Input},
+				{p.Output, p.Long.Output},
+				{p.CacheRead, p.Long.CacheRead},
+				{p.CacheWrite, p.Long.CacheWrite},
 			} {
 				if pair[1] != nil {
 					require.NotNil(t, pair[0])
@@ -116,9 +118,8 @@ func plausiblePrices(t *testing.T, c *catalogue.Catalogue, e catalogue.Entry) {
 	}
 }
 
-// Every provider that can be asked has something said of it (OpenWOP envelope contract
-// §16.3): the stand-in answers schemas, unions included, and a script answers to all
-// of the base capabilities.
+// The catalogue has an entry for each provider (OpenWOP envelope contract §16.3). The sample model
+// supports structured output, including unions; a script supports all base capabilities.
 func TestBuiltin_SpeaksForTheProvidersThatComeWithTheHost(t *testing.T) {
 	t.Parallel()
 	ids := append(catalogue.Capabilities(), "x-host-acme-dance")
@@ -138,8 +139,16 @@ func TestBuiltin_SpeaksForTheProvidersThatComeWithTheHost(t *testing.T) {
 func TestBuiltin_RulesSpeakForModelsThatPeopleServeThemselves(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]struct{ has, lacks, open string }{
-		"openai/gpt-oss-120b":                    {has: "reasoning function-calling", lacks: "vision-input", open: "structured-output long-context"},
-		"meta-llama/Llama-3.1-8B-Instruct":       {has: "function-calling", lacks: "vision-input audio-output", open: "structured-output reasoning"},
+		"openai/gpt-oss-120b": {
+			has:   "reasoning function-calling",
+			lacks: "vision-input",
+			open:  "structured-output long-context",
+		},
+		"meta-llama/Llama-3.1-8B-Instruct": {
+			has:   "function-calling",
+			lacks: "vision-input audio-output",
+			open:  "structured-output reasoning",
+		},
 		"llama3.3:70b":                           {has: "function-calling", lacks: "image-output", open: "long-context"},
 		"Llama-3.2-11B-Vision-Instruct":          {has: "vision-input", lacks: "audio-input", open: "function-calling"},
 		"meta-llama/Llama-Guard-4-12B":           {lacks: "audio-output", open: "function-calling vision-input"},
@@ -156,7 +165,11 @@ func TestBuiltin_RulesSpeakForModelsThatPeopleServeThemselves(t *testing.T) {
 		"Phi-4-mini-reasoning":                   {has: "reasoning"},
 	} {
 		m := modelgate.Model{Provider: "lab", Model: model}
-		for list, want := range map[string][2]bool{want.has: {true, true}, want.lacks: {false, true}, want.open: {false, false}} {
+		for list, want := range map[string][2]bool{
+			want.has:   {true, true},
+			want.lacks: {false, true},
+			want.open:  {false, false},
+		} {
 			for _, id := range strings.Fields(list) {
 				has, known := catalogue.Builtin().Has(m, id)
 				require.Equal(t, want, [2]bool{has, known}, "%s: %s", model, id)
@@ -165,8 +178,7 @@ func TestBuiltin_RulesSpeakForModelsThatPeopleServeThemselves(t *testing.T) {
 	}
 }
 
-// Whether a server holds an answer to a schema is the server's matter, and how much
-// it takes too: no rule promises it.
+// No rule promises structured output or a context size for a self-hosted server.
 func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 	t.Parallel()
 	for _, r := range catalogue.Builtin().Rules() {
@@ -177,17 +189,21 @@ func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 		require.Empty(t, r.StructuredOutput, r.Match)
 		require.Zero(t, r.ContextTokens, r.Match)
 		require.Nil(t, r.Prices, r.Match)
-		for _, id := range []modelgate.Capability{modelgate.StructuredOutput, modelgate.DiscriminatorEnum, modelgate.LongContext} {
+		for _, id := range []modelgate.Capability{
+			modelgate.StructuredOutput, modelgate.DiscriminatorEnum, modelgate.LongContext,
+		} {
 			require.NotContains(t, r.Capabilities, id, r.Match)
 		}
 	}
 }
 
-// The vendor names its models by what they make.
+// The vendor's model names contain what the models generate.
 func TestBuiltin_KnowsWhichModelsPaintAndSpeak(t *testing.T) {
 	t.Parallel()
 	for model, id := range map[string]modelgate.Capability{
-		"gemini-2.5-flash-image": modelgate.ImageOutput, "gemini-3-pro-image-preview": modelgate.ImageOutput, "gemini-2.5-pro-preview-tts": modelgate.AudioOutput,
+		"gemini-2.5-flash-image":     modelgate.ImageOutput,
+		"gemini-3-pro-image-preview": modelgate.ImageOutput,
+		"gemini-2.5-pro-preview-tts": modelgate.AudioOutput,
 	} {
 		has, known := catalogue.Builtin().Has(modelgate.Model{Provider: "gemini", Model: model}, id)
 		require.True(t, has && known, model)

@@ -23,7 +23,7 @@ func used(in, out, read, write int) provider.Usage {
 	return provider.Usage{InputTokens: in, OutputTokens: out, CacheReadTokens: read, CacheWriteTokens: write, Known: true}
 }
 
-// apart is the usage of a vendor that does not count the cache as input.
+// apart is the usage of a vendor that counts cached tokens separately from input.
 func apart(u provider.Usage) provider.Usage {
 	u.CacheApart = true
 	return u
@@ -38,28 +38,33 @@ func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 		usd    float64
 		ok     bool
 	}{
-		"input and output":             {full, used(100, 50, 0, 0), 0.0007, true},
-		"the cache is part of input":   {full, used(1000, 0, 600, 300), 0.00101, true},
-		"the cache apart from input":   {full, apart(used(100, 0, 600, 300)), 0.00101, true},
-		"a long call with its cache":   {`{"input":2,"long":{"over":1000,"input":4,"cacheRead":1}}`, apart(used(1, 0, 1000, 0)), 0.001004, true},
-		"all of it from the cache":     {full, used(1000, 0, 1000, 0), 0.0001, true},
-		"the longest short call":       {full, used(1000, 10, 0, 0), 0.0021, true},
-		"a long call, all of it":       {full, used(1001, 10, 0, 0), 0.004154, true},
-		"a long call's unknown rate":   {full, used(1001, 10, 1, 0), 0, false},
-		"nothing used":                 {full, used(0, 0, 0, 0), 0, true},
-		"free of charge":               {`{"input":0,"output":0}`, used(100, 100, 0, 0), 0, true},
-		"rounded up":                   {`{"input":0.5}`, used(1, 0, 0, 0), 0.000001, true},
-		"rounded down":                 {`{"input":0.499999}`, used(1, 0, 0, 0), 0, true},
-		"rounded once, not each":       {`{"input":0.3,"output":0.3}`, used(1, 1, 0, 0), 0.000001, true},
-		"a million at a third":         {`{"input":0.333333}`, used(1_000_000, 0, 0, 0), 0.333333, true},
-		"no rate for output":           {`{"input":1}`, used(1, 1, 0, 0), 0, false},
-		"no rate that is needed":       {`{"input":1}`, used(1, 0, 0, 0), 0.000001, true},
-		"no rate for cache reads":      {`{"input":1,"output":1,"cacheWrite":1}`, used(9, 0, 1, 0), 0, false},
-		"no rate for cache writes":     {`{"input":1,"output":1,"cacheRead":1}`, used(9, 0, 0, 1), 0, false},
-		"more cached than asked":       {full, used(1, 0, 2, 0), 0, false},
-		"fewer than none":              {full, used(1, -1, 0, 0), 0, false},
-		"usage that is unknown":        {full, provider.Usage{InputTokens: 1}, 0, false},
-		"more than a double can count": {`{"input":1000000}`, used(9_007_199_254_740_993, 0, 0, 0), 9_007_199_254_740_993, true},
+		"input and output":           {full, used(100, 50, 0, 0), 0.0007, true},
+		"the cache is part of input": {full, used(1000, 0, 600, 300), 0.00101, true},
+		"the cache apart from input": {full, apart(used(100, 0, 600, 300)), 0.00101, true},
+		"a long call with its cache": {
+			`{"input":2,"long":{"over":1000,"input":4,"cacheRead":1}}`, apart(used(1, 0, 1000, 0)), 0.001004,
+			true,
+		},
+		"all of it from the cache":   {full, used(1000, 0, 1000, 0), 0.0001, true},
+		"the longest short call":     {full, used(1000, 10, 0, 0), 0.0021, true},
+		"a long call, all of it":     {full, used(1001, 10, 0, 0), 0.004154, true},
+		"a long call's unknown rate": {full, used(1001, 10, 1, 0), 0, false},
+		"nothing used":               {full, used(0, 0, 0, 0), 0, true},
+		"free of charge":             {`{"input":0,"output":0}`, used(100, 100, 0, 0), 0, true},
+		"rounded up":                 {`{"input":0.5}`, used(1, 0, 0, 0), 0.000001, true},
+		"rounded down":               {`{"input":0.499999}`, used(1, 0, 0, 0), 0, true},
+		"rounded once, not each":     {`{"input":0.3,"output":0.3}`, used(1, 1, 0, 0), 0.000001, true},
+		"a million at a third":       {`{"input":0.333333}`, used(1_000_000, 0, 0, 0), 0.333333, true},
+		"no rate for output":         {`{"input":1}`, used(1, 1, 0, 0), 0, false},
+		"no rate that is needed":     {`{"input":1}`, used(1, 0, 0, 0), 0.000001, true},
+		"no rate for cache reads":    {`{"input":1,"output":1,"cacheWrite":1}`, used(9, 0, 1, 0), 0, false},
+		"no rate for cache writes":   {`{"input":1,"output":1,"cacheRead":1}`, used(9, 0, 0, 1), 0, false},
+		"more cached than asked":     {full, used(1, 0, 2, 0), 0, false},
+		"fewer than none":            {full, used(1, -1, 0, 0), 0, false},
+		"usage that is unknown":      {full, provider.Usage{InputTokens: 1}, 0, false},
+		"more than a double can count": {
+			`{"input":1000000}`, used(9_007_199_254_740_993, 0, 0, 0), 9_007_199_254_740_993, true,
+		},
 	} {
 		usd, ok := priced(t, tc.prices).Cost(tc.usage)
 		require.Equal(t, tc.ok, ok, name)
@@ -69,7 +74,7 @@ func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 	require.False(t, ok, "no prices at all")
 }
 
-// Whatever is used, the cost written with six decimals is that of exact arithmetic.
+// The cost, written with six decimals, equals that of exact arithmetic.
 func TestCost_IsExactToTheMicroDollar(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -117,7 +122,16 @@ func TestOn_ChoosesThePricesOfTheDay(t *testing.T) {
 
 func TestRate_StaysWhatWasWritten(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"1.25": "1.25", "10": "10", "10.0": "10", "0": "0", "0.000001": "0.000001", "1e-6": "0.000001", "1E2": "100", "0.10": "0.1"} {
+	for text, want := range map[string]string{
+		"1.25":     "1.25",
+		"10":       "10",
+		"10.0":     "10",
+		"0":        "0",
+		"0.000001": "0.000001",
+		"1e-6":     "0.000001",
+		"1E2":      "100",
+		"0.10":     "0.1",
+	} {
 		var r catalogue.Rate
 		require.NoError(t, json.Unmarshal([]byte(text), &r), text)
 		require.Equal(t, want, r.String())

@@ -49,7 +49,7 @@ func TestDiff_NamesWhatIsDifferent(t *testing.T) {
 	require.Empty(t, catalogue.Diff(catalogue.Builtin(), catalogue.Builtin()))
 }
 
-// drawn is a sound document of few names, so that two of them often meet.
+// drawn returns a random valid document. It uses few names, so that two documents often overlap.
 func drawn(r *rapid.T, label string) string {
 	few := func(ids ...string) []string {
 		return slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(rapid.SampledFrom(ids), 0, len(ids)).Draw(r, label))))
@@ -70,7 +70,12 @@ func drawn(r *rapid.T, label string) string {
 	for _, n := range rapid.Permutation(few("a*", "b*", "c*")).Draw(r, label+" rules") {
 		rules = append(rules, traits(map[string]any{"match": n}))
 	}
-	b, err := json.Marshal(map[string]any{"version": 1, "asOf": rapid.SampledFrom([]string{"2026-01-31", "2026-02-28"}).Draw(r, label+" day"), "models": models, "rules": rules})
+	b, err := json.Marshal(map[string]any{
+		"version": 1,
+		"asOf":    rapid.SampledFrom([]string{"2026-01-31", "2026-02-28"}).Draw(r, label+" day"),
+		"models":  models,
+		"rules":   rules,
+	})
 	require.NoError(r, err)
 	return string(b)
 }
@@ -109,8 +114,10 @@ func TestDigest_DoesNotDependOnHowItIsWritten(t *testing.T) {
 		require.Equal(t, want, parsed(t, same).Digest(), name)
 	}
 	for name, other := range map[string]string{
-		"price": strings.Replace(small, "1.25", "1.251", 1), "note": strings.Replace(small, `"note":"n"`, `"note":"m"`, 1),
-		"day": strings.Replace(small, "2026-01-31", "2026-01-30", 1), "left out": strings.Replace(small, `"sampling":false,`, "", 1),
+		"price":    strings.Replace(small, "1.25", "1.251", 1),
+		"note":     strings.Replace(small, `"note":"n"`, `"note":"m"`, 1),
+		"day":      strings.Replace(small, "2026-01-31", "2026-01-30", 1),
+		"left out": strings.Replace(small, `"sampling":false,`, "", 1),
 	} {
 		require.NotEqual(t, want, parsed(t, other).Digest(), name)
 	}
@@ -137,10 +144,12 @@ func TestNear_SuggestsWhatWasMeant(t *testing.T) {
 	require.Empty(t, c.Near("lab", "homegrown", 3))
 }
 
-// FuzzParse: what is taken can be written, read again and is the same; what is
-// refused says where.
+// An accepted document survives a round trip; the error of a rejected one names a path.
 func FuzzParse(f *testing.F) {
-	for _, doc := range []string{small, base, `{"version":1,"asOf":"2026-01-31"}`, `{}`, `[]`, "\xef\xbb\xbf{}", strings.Replace(small, "1.25", "1e-7", 1), strings.Replace(small, "1.25", "1e400", 1)} {
+	for _, doc := range []string{
+		small, base, `{"version":1,"asOf":"2026-01-31"}`, `{}`, `[]`, "\xef\xbb\xbf{}",
+		strings.Replace(small, "1.25", "1e-7", 1), strings.Replace(small, "1.25", "1e400", 1),
+	} {
 		f.Add([]byte(doc))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
@@ -153,7 +162,11 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		written, err := json.Marshal(map[string]any{
-			"version": catalogue.Version, "asOf": c.AsOf(), "providers": c.Providers(), "models": append([]catalogue.Entry{}, c.Entries()...), "rules": append([]catalogue.Rule{}, c.Rules()...),
+			"version":   catalogue.Version,
+			"asOf":      c.AsOf(),
+			"providers": c.Providers(),
+			"models":    append([]catalogue.Entry{}, c.Entries()...),
+			"rules":     append([]catalogue.Rule{}, c.Rules()...),
 		})
 		require.NoError(t, err)
 		written = bytes.Replace(written, []byte(`"providers":null`), []byte(`"providers":{}`), 1)

@@ -40,7 +40,15 @@ func TestWith_ReplacesAnEntryWhole(t *testing.T) {
 func TestWith_GivesTheOverrideTheNamesItClaims(t *testing.T) {
 	t.Parallel()
 	c := over(t, `"models":[{"provider":"acme","model":"large"},{"provider":"acme","model":"huge","aliases":["latest","gone"],"snapshots":["big-1"]}]`)
-	for n, want := range map[string]string{"large": "large", "latest": "huge", "big-1": "huge", "gone": "huge", "huge": "huge", "big": "big", "tiny": "tiny"} {
+	for n, want := range map[string]string{
+		"large":  "large",
+		"latest": "huge",
+		"big-1":  "huge",
+		"gone":   "huge",
+		"huge":   "huge",
+		"big":    "big",
+		"tiny":   "tiny",
+	} {
 		e, ok := c.Lookup("acme", n)
 		require.True(t, ok, n)
 		require.Equal(t, want, e.Model, n)

@@ -67,8 +67,11 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 		doc  string
 		want []catalogue.Problem
 	}{
-		"no JSON":                  {`{`, []catalogue.Problem{{"", "want"}}},
-		"a member twice":           {`{"version":1,"version":1,"asOf":"2026-01-31"}`, []catalogue.Problem{{"/version", "member"}}},
+		"no JSON": {`{`, []catalogue.Problem{{"", "want"}}},
+		"a member twice": {
+			`{"version":1,"version":1,"asOf":"2026-01-31"}`,
+			[]catalogue.Problem{{"/version", "member"}},
+		},
 		"no object":                {`[]`, []catalogue.Problem{{"", "object"}}},
 		"another form":             {`{"version":2,"asOf":"2026-01-31"}`, []catalogue.Problem{{"/version", "1"}}},
 		"no day":                   {`{"version":1}`, []catalogue.Problem{{"", "asOf"}}},
@@ -79,37 +82,89 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 			`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"big","rule":"x*"}]}`,
 			[]catalogue.Problem{{"/models/0/rule", "not allowed"}},
 		},
-		"an unknown capability": {model(`"capabilities":["structured-outputs"]`), []catalogue.Problem{{"/models/0/capabilities/0", "structured-output"}}},
-		"a capability twice":    {model(`"capabilities":["reasoning","reasoning"]`), []catalogue.Problem{{"/models/0/capabilities", ""}}},
-		"a provider's id":       {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"ACME","model":"big"}]}`, []catalogue.Problem{{"/models/0/provider", "match"}}},
-		"an empty name":         {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":""}]}`, []catalogue.Problem{{"/models/0/model", ""}}},
-		"null":                  {model(`"prices":null`), []catalogue.Problem{{"/models/0/prices", "object"}}},
-		"a negative price":      {model(`"prices":{"input":-1}`), []catalogue.Problem{{"/models/0/prices/input", "0"}}},
-		"a price too fine":      {model(`"prices":{"input":0.0000001}`), []catalogue.Problem{{"/models/0/prices/input", "1e-06"}}},
-		"several at once": {model(`"contextTokens":0,"sampling":"no","structuredOutput":"json","prices":{"output":"1"}`), []catalogue.Problem{
-			{"/models/0/contextTokens", "1"}, {"/models/0/prices/output", "number"}, {"/models/0/sampling", "boolean"}, {"/models/0/structuredOutput", "format"},
-		}},
+		"an unknown capability": {
+			model(`"capabilities":["structured-outputs"]`),
+			[]catalogue.Problem{{"/models/0/capabilities/0", "structured-output"}},
+		},
+		"a capability twice": {
+			model(`"capabilities":["reasoning","reasoning"]`),
+			[]catalogue.Problem{{"/models/0/capabilities", ""}},
+		},
+		"a provider's id": {
+			`{"version":1,"asOf":"2026-01-31","models":[{"provider":"ACME","model":"big"}]}`,
+			[]catalogue.Problem{{"/models/0/provider", "match"}},
+		},
+		"an empty name": {
+			`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":""}]}`,
+			[]catalogue.Problem{{"/models/0/model", ""}},
+		},
+		"null":             {model(`"prices":null`), []catalogue.Problem{{"/models/0/prices", "object"}}},
+		"a negative price": {model(`"prices":{"input":-1}`), []catalogue.Problem{{"/models/0/prices/input", "0"}}},
+		"a price too fine": {model(`"prices":{"input":0.0000001}`), []catalogue.Problem{{"/models/0/prices/input", "1e-06"}}},
+		"several at once": {
+			model(`"contextTokens":0,"sampling":"no","structuredOutput":"json","prices":{"output":"1"}`),
+			[]catalogue.Problem{
+				{"/models/0/contextTokens", "1"},
+				{"/models/0/prices/output", "number"},
+				{"/models/0/sampling", "boolean"},
+				{"/models/0/structuredOutput", "format"},
+			},
+		},
 		"a source that cannot be looked at": {
 			`{"version":1,"asOf":"2026-01-31","providers":{"acme":{"name":"Acme","source":["http://acme.example"]}}}`,
 			[]catalogue.Problem{{"/providers/acme/source/0", "https"}},
 		},
-		"then without until":      {model(`"prices":{"input":1,"then":{"input":2}}`), []catalogue.Problem{{"/models/0/prices", "until"}}},
-		"a long context that is":  {model(`"contextTokens":200000`), []catalogue.Problem{{"/models/0/contextTokens", "long-context"}}},
-		"a long context that isn": {model(`"contextTokens":199999,"capabilities":["long-context"]`), []catalogue.Problem{{"/models/0/contextTokens", "200000"}}},
+		"then without until": {
+			model(`"prices":{"input":1,"then":{"input":2}}`),
+			[]catalogue.Problem{{"/models/0/prices", "until"}},
+		},
+		"a long context that is": {
+			model(`"contextTokens":200000`),
+			[]catalogue.Problem{{"/models/0/contextTokens", "long-context"}},
+		},
+		"a long context that isn": {
+			model(`"contextTokens":199999,"capabilities":["long-context"]`),
+			[]catalogue.Problem{{"/models/0/contextTokens", "200000"}},
+		},
 		"a way without capability": {
 			model(`"structuredOutput":"format"`), []catalogue.Problem{{"/models/0/structuredOutput", "structured-output"}},
 		},
 		"a capability without a way": {
-			model(`"structuredOutput":"none","capabilities":["structured-output"]`), []catalogue.Problem{{"/models/0/structuredOutput", "structured-output"}},
+			model(`"structuredOutput":"none","capabilities":["structured-output"]`),
+			[]catalogue.Problem{{"/models/0/structuredOutput", "structured-output"}},
 		},
-		"an answer longer than all": {model(`"contextTokens":100,"outputTokens":101`), []catalogue.Problem{{"/models/0/outputTokens", "contextTokens"}}},
-		"prices that run backwards": {model(`"prices":{"until":"2026-06-30","then":{"until":"2026-06-30"}}`), []catalogue.Problem{{"/models/0/prices/then/until", "after 2026-06-30"}}},
-		"a capability unsure of":    {model(`"capabilities":["reasoning"],"unsure":["vision-input","reasoning"]`), []catalogue.Problem{{"/models/0/unsure/1", "one of the two"}}},
-		"a name that is an alias":   {model(`"aliases":["big"]`), []catalogue.Problem{{"/models/0/aliases/0", "a name is that of one model"}}},
-		"a rule that lacks its own": {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a","capabilities":["reasoning"],"lacks":["reasoning"]}]}`, []catalogue.Problem{{"/rules/0/lacks/0", "one of the two"}}},
-		"a pattern in upper case":   {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"A[bc]"}]}`, []catalogue.Problem{{"/rules/0/match", "match"}}},
-		"a rule that never speaks":  {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a*"},{"match":"a*","provider":"acme"},{"match":"a*"}]}`, []catalogue.Problem{{"/rules/2/match", "rule 0"}}},
-		"two models of one name":    {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"a"},{"provider":"b","model":"a"},{"provider":"acme","model":"c","snapshots":["a"]}]}`, []catalogue.Problem{{"/models/2/snapshots/0", "models/0"}}},
+		"an answer longer than all": {
+			model(`"contextTokens":100,"outputTokens":101`),
+			[]catalogue.Problem{{"/models/0/outputTokens", "contextTokens"}},
+		},
+		"prices that run backwards": {
+			model(`"prices":{"until":"2026-06-30","then":{"until":"2026-06-30"}}`),
+			[]catalogue.Problem{{"/models/0/prices/then/until", "after 2026-06-30"}},
+		},
+		"a capability unsure of": {
+			model(`"capabilities":["reasoning"],"unsure":["vision-input","reasoning"]`),
+			[]catalogue.Problem{{"/models/0/unsure/1", "one of the two"}},
+		},
+		"a name that is an alias": {
+			model(`"aliases":["big"]`),
+			[]catalogue.Problem{{"/models/0/aliases/0", "a name is that of one model"}},
+		},
+		"a rule that lacks its own": {
+			`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a","capabilities":["reasoning"],"lacks":["reasoning"]}]}`,
+			[]catalogue.Problem{{"/rules/0/lacks/0", "one of the two"}},
+		},
+		"a pattern in upper case": {
+			`{"version":1,"asOf":"2026-01-31","rules":[{"match":"A[bc]"}]}`,
+			[]catalogue.Problem{{"/rules/0/match", "match"}},
+		},
+		"a rule that never speaks": {
+			`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a*"},{"match":"a*","provider":"acme"},{"match":"a*"}]}`,
+			[]catalogue.Problem{{"/rules/2/match", "rule 0"}},
+		},
+		"two models of one name": {
+			`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"a"},{"provider":"b","model":"a"},{"provider":"acme","model":"c","snapshots":["a"]}]}`,
+			[]catalogue.Problem{{"/models/2/snapshots/0", "models/0"}},
+		},
 		"contradictions in well-formed parts": {
 			`{"version":1,"models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"},{"provider":"acme","model":"a","note":7},{"provider":"acme"},{"provider":"acme"},
 				{"provider":"acme","model":"b","contextTokens":5,"outputTokens":6}],"rules":[{"match":"y","provider":7},{"match":"y"},{"match":"y"}]}`,
@@ -124,8 +179,14 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 				{"/rules/2/match", "rule 1"},
 			},
 		},
-		"models in another case":     {`{"version":1,"asOf":"2026-01-31","Models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"}]}`, []catalogue.Problem{{"/Models", "allowed"}}},
-		"contradictions, all listed": {model(`"contextTokens":300000,"outputTokens":400000`), []catalogue.Problem{{"/models/0/contextTokens", ""}, {"/models/0/outputTokens", ""}}},
+		"models in another case": {
+			`{"version":1,"asOf":"2026-01-31","Models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"}]}`,
+			[]catalogue.Problem{{"/Models", "allowed"}},
+		},
+		"contradictions, all listed": {
+			model(`"contextTokens":300000,"outputTokens":400000`),
+			[]catalogue.Problem{{"/models/0/contextTokens", ""}, {"/models/0/outputTokens", ""}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,7 +31,10 @@ func TestGet_OpensWhatWasPutInItsPlaceOnly(t *testing.T) {
 	got, err := s.Get(t.Context(), ours, 3, "w-1")
 	require.NoError(t, err)
 	require.Equal(t, "clear", string(got))
-	for name, r := range map[string]subject.Run{"another tenant": {Tenant: "beta", RunID: "run_1"}, "another run": {Tenant: "acme", RunID: "run_2"}} {
+	for name, r := range map[string]subject.Run{
+		"another tenant": {Tenant: "beta", RunID: "run_1"},
+		"another run":    {Tenant: "acme", RunID: "run_2"},
+	} {
 		_, err := s.Get(t.Context(), r, 3, "w-1")
 		require.ErrorIs(t, err, cleartext.ErrGone, name)
 	}
@@ -60,7 +63,7 @@ func TestGet_NeedsTheKeyOfTheHost(t *testing.T) {
 	require.ErrorIs(t, err, cleartext.ErrGone)
 }
 
-// An entry moved to another place does not open there.
+// An entry cannot be decrypted under another key.
 func TestGet_KnowsWhereAnEntryBelongs(t *testing.T) {
 	t.Parallel()
 	store := memory.New()

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// answering is an acceptor with one answer; it notes what it is asked.
+// answering is an acceptor with one answer; it records its requests.
 type answering struct {
 	acceptorv1.AcceptorClient
 	res *acceptorv1.AcceptResponse
@@ -40,7 +40,10 @@ func accept(t *testing.T, res *acceptorv1.AcceptResponse) (*answering, engine.Ac
 	t.Helper()
 	client := &answering{res: res}
 	res.Outcome, res.Head = []byte(`{"status":"accepted"}`), &runlogv1.Head{Pos: 9, Next: 7}
-	got, err := clients.Acceptor{Client: client, Registrations: clients.NewRegistrations(nil)}.Accept(t.Context(), subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"},
+	got, err := clients.Acceptor{
+		Client:        client,
+		Registrations: clients.NewRegistrations(nil),
+	}.Accept(t.Context(), subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"},
 		frame.Head{Pos: 8, Next: 5}, wire.Trusted, model.AcceptRequest{NodeID: "n", Preceding: []wire.Draft{
 			{Type: wire.EventProviderUsage, NodeID: "n", Payload: json.RawMessage(`{"nodeId":"n"}`), Trust: wire.Untrusted},
 		}})
@@ -63,10 +66,12 @@ func TestAccept_HandsOnWhatPrecedesAndWhatWasRecordedOfIt(t *testing.T) {
 	require.Len(t, got.Events, 1)
 }
 
-// An acceptor of an older release ignores what it does not know.
+// An acceptor of an older release ignores unknown fields.
 func TestAccept_HearsThatNothingWasTakenAlong(t *testing.T) {
 	t.Parallel()
-	_, got, err := accept(t, &acceptorv1.AcceptResponse{Events: [][]byte{placed(t, wire.EventArtifactCreated, 5), placed(t, wire.EventLogAppended, 6)}})
+	_, got, err := accept(t, &acceptorv1.AcceptResponse{Events: [][]byte{
+		placed(t, wire.EventArtifactCreated, 5), placed(t, wire.EventLogAppended, 6),
+	}})
 	require.NoError(t, err)
 	require.Empty(t, got.Preceding)
 	require.Equal(t, 5, got.Outcome.Sequence)
@@ -74,6 +79,8 @@ func TestAccept_HearsThatNothingWasTakenAlong(t *testing.T) {
 
 func TestAccept_RefusesAnAnswerThatRecordsAPart(t *testing.T) {
 	t.Parallel()
-	_, _, err := accept(t, &acceptorv1.AcceptResponse{Preceding: [][]byte{placed(t, wire.EventProviderUsage, 5), placed(t, wire.EventProviderUsage, 6)}})
+	_, _, err := accept(t, &acceptorv1.AcceptResponse{Preceding: [][]byte{
+		placed(t, wire.EventProviderUsage, 5), placed(t, wire.EventProviderUsage, 6),
+	}})
 	require.ErrorContains(t, err, "sent 1 preceding events, and 2 were recorded")
 }

@@ -37,7 +37,10 @@ func (r Redactor) Redact(ctx context.Context, tenant, runID string, registered b
 	at := scope{tenant, runID}
 	var res *redactorv1.RedactResponse
 	if err := r.Registrations.retryUnregistered(ctx, at, func() (err error) {
-		res, err = r.Client.Redact(ctx, &redactorv1.RedactRequest{Scope: r.Registrations.scope(at, registered), Documents: docs})
+		res, err = r.Client.Redact(ctx, &redactorv1.RedactRequest{
+			Scope:     r.Registrations.scope(at, registered),
+			Documents: docs,
+		})
 		return err
 	}); err != nil {
 		return nil, false, fmt.Errorf("redactor: %w", err)
@@ -75,7 +78,11 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 		}
 	}
 	for _, d := range req.Preceding {
-		msg.Preceding = append(msg.Preceding, &acceptorv1.PrecedingEvent{Type: string(d.Type), Payload: d.Payload, ContentTrust: string(d.Trust)})
+		msg.Preceding = append(msg.Preceding, &acceptorv1.PrecedingEvent{
+			Type:         string(d.Type),
+			Payload:      d.Payload,
+			ContentTrust: string(d.Trust),
+		})
 	}
 	if req.Contract != nil {
 		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}
@@ -246,7 +253,10 @@ func (i Index) Due(ctx context.Context, before time.Time, after timers.DueRun, l
 	}
 	due := make([]timers.DueRun, len(res.GetTimers()))
 	for k, t := range res.GetTimers() {
-		due[k] = timers.DueRun{Run: subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()}, DueMs: t.GetDueUnixMs()}
+		due[k] = timers.DueRun{
+			Run:   subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()},
+			DueMs: t.GetDueUnixMs(),
+		}
 	}
 	return due, nil
 }

@@ -24,7 +24,8 @@ type timerIndex struct {
 func (e *timerIndex) ListDueTimers(_ context.Context, req *eventlogv1.ListDueTimersRequest, _ ...grpc.CallOption) (*eventlogv1.ListDueTimersResponse, error) {
 	e.asked = req
 	return &eventlogv1.ListDueTimersResponse{Timers: []*eventlogv1.DueTimer{
-		{Tenant: "acme", WorkflowId: "wf", RunId: "run_1", DueUnixMs: 7}, {Tenant: "beta", WorkflowId: "wf", RunId: "run_2", DueUnixMs: 8},
+		{Tenant: "acme", WorkflowId: "wf", RunId: "run_1", DueUnixMs: 7},
+		{Tenant: "beta", WorkflowId: "wf", RunId: "run_2", DueUnixMs: 8},
 	}}, nil
 }
 
@@ -32,7 +33,7 @@ func place(d *eventlogv1.DueTimer) string {
 	return fmt.Sprintf("%s %s %d", d.GetTenant(), d.GetRunId(), d.GetDueUnixMs())
 }
 
-// What the last answer ended with is where the next one goes on.
+// The next page starts after the last timer of the previous one.
 func TestDue_GoesOnBehindTheTimerThatWasReadLast(t *testing.T) {
 	t.Parallel()
 	log := &timerIndex{}
@@ -50,7 +51,7 @@ func TestDue_GoesOnBehindTheTimerThatWasReadLast(t *testing.T) {
 	require.Equal(t, "beta run_2 8", place(log.asked.GetAfter()))
 }
 
-// owned answers with two runs, and keeps what it was asked.
+// owned returns two runs and records the request.
 type owned struct {
 	eventlogv1.EventLogClient
 	asked *eventlogv1.ListOwnedRunsRequest

@@ -42,7 +42,10 @@ func NewRegistrations(client redactorv1.RedactorClient) *Registrations {
 
 // register registers secrets of a run; the list may be empty.
 func (t *Registrations) register(ctx context.Context, at scope, list ...*redactorv1.Secret) error {
-	res, err := t.client.Register(ctx, &redactorv1.RegisterRequest{Scope: &redactorv1.Scope{Tenant: at.tenant, RunId: at.run}, Secrets: list})
+	res, err := t.client.Register(ctx, &redactorv1.RegisterRequest{
+		Scope:   &redactorv1.Scope{Tenant: at.tenant, RunId: at.run},
+		Secrets: list,
+	})
 	if err != nil {
 		return fmt.Errorf("redactor: %w", err)
 	}

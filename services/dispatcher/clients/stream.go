@@ -69,7 +69,11 @@ func (s *scrub) Push(piece string, last bool) (string, error) {
 
 func (s *scrub) push(piece string, last bool) (string, error) {
 	// A failed stream returns its error from Recv.
-	_ = s.stream.Send(&redactorv1.RedactStreamRequest{Scope: s.redactor.Registrations.scope(s.at, s.registered), Text: piece, Last: last})
+	_ = s.stream.Send(&redactorv1.RedactStreamRequest{
+		Scope: s.redactor.Registrations.scope(s.at, s.registered),
+		Text:  piece,
+		Last:  last,
+	})
 	res, err := s.stream.Recv()
 	if err != nil {
 		return "", fmt.Errorf("redactor: %w", err)

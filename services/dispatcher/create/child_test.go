@@ -27,23 +27,48 @@ func childRig(t *testing.T, v *vault) (*create.Starter, *memory.Log) {
 	}
 	log := memory.New()
 	return create.New(create.Deps{
-		Log: log, Definitions: defs, Redactor: &redactor{}, Secrets: v, Types: node.Builtin(), Providers: []string{"openai", "sample"}, BYOK: []string{"openai"},
-		DefaultProvider: "sample", MockProviders: []string{"stream-text"}, MaxDuration: time.Hour, MaxDepth: 2, Clock: time.Now,
+		Storage:   create.Storage{Log: log, Definitions: defs},
+		Redaction: create.Redaction{Redactor: &redactor{}, Secrets: v},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models: create.Models{
+			Providers:       []string{"openai", "sample"},
+			BYOK:            []string{"openai"},
+			DefaultProvider: "sample",
+			MockProviders:   []string{"stream-text"},
+		},
+		Limits: create.Limits{MaxDuration: time.Hour, MaxDepth: 2},
+		Clock:  time.Now,
 	}), log
 }
 
 func parentRecord() *wire.RunRecord {
 	return &wire.RunRecord{
-		RunID: "run_p", WorkflowID: "parent", Owner: wire.Owner{Tenant: "acme", Workspace: "w", Principal: "ann"}, ScopeID: "scope", TestKey: true,
-		Tags: []string{"t"}, Metadata: json.RawMessage(`{"m":1}`), CallbackURL: "https://example.com", Transport: "rest", CredentialRef: "main",
-		Configurable: json.RawMessage(`{"ai.provider":"openai","ai.credentialRef":"main","mockProvider":{"id":"stream-text"},"recursionLimit":9,"runTimeoutMs":5000,"tone":"dry"}`),
+		RunID:         "run_p",
+		WorkflowID:    "parent",
+		Owner:         wire.Owner{Tenant: "acme", Workspace: "w", Principal: "ann"},
+		ScopeID:       "scope",
+		TestKey:       true,
+		Tags:          []string{"t"},
+		Metadata:      json.RawMessage(`{"m":1}`),
+		CallbackURL:   "https://example.com",
+		Transport:     "rest",
+		CredentialRef: "main",
+		Configurable:  json.RawMessage(`{"ai.provider":"openai","ai.credentialRef":"main","mockProvider":{"id":"stream-text"},"recursionLimit":9,"runTimeoutMs":5000,"tone":"dry"}`),
 	}
 }
 
 func wish(workflowID string) create.Child {
 	return create.Child{
-		RunID: "run_c", Parent: parentRecord(), NodeID: "call", Attempt: 1, WorkflowID: workflowID, Awaited: true, Cascade: true,
-		Inputs: map[string]json.RawMessage{"who": json.RawMessage(`"me"`)}, Trust: wire.Trusted, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		RunID:       "run_c",
+		Parent:      parentRecord(),
+		NodeID:      "call",
+		Attempt:     1,
+		WorkflowID:  workflowID,
+		Awaited:     true,
+		Cascade:     true,
+		Inputs:      map[string]json.RawMessage{"who": json.RawMessage(`"me"`)},
+		Trust:       wire.Trusted,
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 }
 
@@ -57,7 +82,7 @@ func recordOf(t *testing.T, log *memory.Log) *wire.RunRecord {
 	return rec
 }
 
-// What a child is asked with is its parent's; what says who asked for the parent is not.
+// A child inherits its parent's model settings, but not the identity of the parent's caller.
 func TestStartChild_InheritsWhatItWorksWith(t *testing.T) {
 	t.Parallel()
 	v := &vault{}
@@ -69,7 +94,15 @@ func TestStartChild_InheritsWhatItWorksWith(t *testing.T) {
 	require.Equal(t, "main", rec.CredentialRef)
 	require.True(t, rec.TestKey)
 	require.Equal(t, wish("").Traceparent, rec.Traceparent)
-	require.Equal(t, &wire.Parent{RunID: "run_p", WorkflowID: "parent", NodeID: "call", Attempt: 1, Depth: 1, Awaited: true, Cascade: true}, rec.Parent)
+	require.Equal(t, &wire.Parent{
+		RunID:      "run_p",
+		WorkflowID: "parent",
+		NodeID:     "call",
+		Attempt:    1,
+		Depth:      1,
+		Awaited:    true,
+		Cascade:    true,
+	}, rec.Parent)
 	require.JSONEq(t, `{"ai.provider":"openai","ai.credentialRef":"main","mockProvider":{"id":"stream-text"},"tone":"dry"}`, string(rec.Configurable),
 		"limits bound the run they were given for")
 	require.Empty(t, rec.TrustBoundary)
@@ -97,7 +130,7 @@ func TestStartChild_IsUntrustedAsWhatItIsGiven(t *testing.T) {
 	require.Equal(t, wire.Untrusted, recordOf(t, log).TrustBoundary)
 }
 
-// Whoever starts a child anew meets the first, whatever its workflow has become.
+// Starting a child again returns the first child, even if its workflow has changed.
 func TestStartChild_TwiceIsOnce(t *testing.T) {
 	t.Parallel()
 	s, log := childRig(t, &vault{})
@@ -117,8 +150,14 @@ func TestStartChild_RefusesWithTheReason(t *testing.T) {
 	}{
 		"no such workflow": {func(c *create.Child) { c.WorkflowID = "ghost" }, fault.WorkflowNotFound, "no such workflow"},
 		"itself":           {func(c *create.Child) { c.WorkflowID = "parent" }, fault.ValidationError, "cannot run itself"},
-		"too deep":         {func(c *create.Child) { c.Parent.Parent = &wire.Parent{Depth: 2} }, fault.RecursionLimit, "nested 2 deep"},
-		"wrong type":       {func(c *create.Child) { c.Inputs = map[string]json.RawMessage{"who": json.RawMessage(`7`)} }, fault.ValidationError, "/inputs/who"},
+		"too deep": {
+			func(c *create.Child) { c.Parent.Parent = &wire.Parent{Depth: 2} },
+			fault.RecursionLimit, "nested 2 deep",
+		},
+		"wrong type": {
+			func(c *create.Child) { c.Inputs = map[string]json.RawMessage{"who": json.RawMessage(`7`)} },
+			fault.ValidationError, "/inputs/who",
+		},
 		"nothing required": {func(c *create.Child) { c.WorkflowID = "needs" }, fault.ValidationError, "/inputs/mail"},
 		"cannot be run":    {func(c *create.Child) { c.WorkflowID = "foreign" }, fault.CapabilityRequired, "core.dispatch"},
 	} {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
@@ -21,7 +20,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
 // Request is an authenticated request for a run. JSON members are objects, or empty.
@@ -69,40 +67,6 @@ type Definitions interface {
 	Get(ctx context.Context, tenant, id string) (*definition.Entry, error)
 	// ByDigest finds the definition that a run is pinned to.
 	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
-}
-
-// Deps are the starter's collaborators.
-type Deps struct {
-	Log         runlog.Log
-	Claims      kv.Store // X-Dedup: the active run of a scope
-	Definitions Definitions
-	Redactor    Redactor
-	// Secrets is nil if tenants cannot bring keys.
-	Secrets Secrets
-	// Cleartext stores the clear values of masked runs; nil rejects workflows with sensitive
-	// values.
-	Cleartext CleartextStore
-	Types     node.Catalog
-	// CheckModel returns why a node's model call can never succeed; nil disables the check.
-	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
-	// Policy returns why a run may not call the model in its configurable; nil means no rules.
-	Policy func(rec *wire.RunRecord, in node.Input) *wire.NodeError
-	// Prompts is nil if there are no templates.
-	Prompts *prompt.Library
-	// Providers are the ids that a run may name. BYOK are those of them that accept a tenant's own
-	// key. DefaultProvider is used by runs that name none.
-	Providers, BYOK []string
-	DefaultProvider string
-	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
-	MockProviders []string
-	// MaxDuration and MaxExecutions are the host's limits on a run. MaxDepth is the maximum number
-	// of ancestors of a run.
-	MaxDuration   time.Duration
-	MaxExecutions int
-	MaxDepth      int
-	Clock         func() time.Time
-	// Created is called for each run that this process creates; nil disables it.
-	Created func(workflowID string)
 }
 
 // Starter creates runs. It is safe for concurrent use.
@@ -195,12 +159,27 @@ func (s *Starter) buildRecord(req Request, e *definition.Entry, ref string, inpu
 		delete(vars, name)
 	}
 	rec := &wire.RunRecord{
-		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
-		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
-		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
-		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
-		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
-		CredentialRef: ref, Schedule: e.Def.Schedule(inputs, vars),
+		RunID:           req.RunID,
+		WorkflowID:      e.Def.ID,
+		WorkflowDigest:  e.Digest,
+		WorkflowVersion: e.Def.Version,
+		Owner:           wire.Owner{Tenant: req.Tenant, Principal: req.Principal},
+		ScopeID:         req.ScopeID,
+		CallbackURL:     req.CallbackURL,
+		Inputs:          inputs,
+		Defaults:        vars,
+		Channels:        e.Def.PinnedChannels(),
+		Configurable:    req.Configurable,
+		Tags:            req.Tags,
+		Metadata:        req.Metadata,
+		Transport:       req.Transport,
+		RequestDigest:   req.Digest,
+		TestKey:         req.TestKey,
+		Traceparent:     req.Traceparent,
+		CreatedAt:       wire.FormatTime(s.deps.Clock()),
+		EngineVersion:   wire.EngineVersion,
+		CredentialRef:   ref,
+		Schedule:        e.Def.Schedule(inputs, vars),
 	}
 	s.applyLimits(rec, e.Def.Settings.TimeoutMillis)
 	return rec

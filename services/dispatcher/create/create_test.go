@@ -105,9 +105,12 @@ func newRig(t *testing.T) rig {
 	r := rig{log: memory.New(), red: &redactor{}, at: &atomic.Int64{}}
 	r.at.Store(1_700_000_000_000)
 	r.Starter = create.New(create.Deps{
-		Log: r.log, Claims: kvmemory.New(), Definitions: defs, Redactor: r.red, Types: node.Builtin(),
-		Providers: []string{"sample"}, MockProviders: []string{"stream-text"}, MaxDuration: time.Hour, MaxExecutions: 100,
-		Clock: func() time.Time { return time.UnixMilli(r.at.Load()) },
+		Storage:   create.Storage{Log: r.log, Claims: kvmemory.New(), Definitions: defs},
+		Redaction: create.Redaction{Redactor: r.red},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models:    create.Models{Providers: []string{"sample"}, MockProviders: []string{"stream-text"}},
+		Limits:    create.Limits{MaxDuration: time.Hour, MaxExecutions: 100},
+		Clock:     func() time.Time { return time.UnixMilli(r.at.Load()) },
 	})
 	return r
 }
@@ -142,8 +145,7 @@ func TestStart_WritesTheRecordAndNothingElse(t *testing.T) {
 	require.NotEmpty(t, rec.WorkflowDigest)
 }
 
-// What creation refuses: OpenWOP host contract §2.3, each with its code, and
-// nothing is written.
+// Rejected creations return their code and write nothing (OpenWOP host contract §2.3).
 func TestStart_RefusesBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	test := func(r *create.Request) { r.TestKey = true }
@@ -158,12 +160,22 @@ func TestStart_RefusesBeforeAnythingIsWritten(t *testing.T) {
 		{"a node type that is not there", request("foreign", "r"), fault.CapabilityRequired, "core.dispatch"},
 		{"a missing input", request("needs", "r"), fault.ValidationError, "/inputs/mail"},
 		{"an input of the wrong type", request("needs", "r", with(`{"mail":7}`, "")), fault.ValidationError, "/inputs/mail"},
-		{"configurable outside its schema", request("closed", "r", with("", `{"x":1}`)), fault.ValidationError, "/configurable"},
+		{
+			"configurable outside its schema", request("closed", "r", with("", `{"x":1}`)),
+			fault.ValidationError, "/configurable",
+		},
 		{"an unknown provider", request("plain", "r", with("", `{"ai.provider":"ghost"}`)), fault.ValidationError, "sample"},
-		{"an unknown provider, nested", request("plain", "r", with("", `{"ai":{"provider":"ghost"}}`)), fault.ValidationError, "sample"},
+		{
+			"an unknown provider, nested", request("plain", "r", with("", `{"ai":{"provider":"ghost"}}`)),
+			fault.ValidationError, "sample",
+		},
 		{"a credential", request("plain", "r", with("", `{"ai.credentialRef":"x"}`)), fault.CredentialForbidden, ""},
 		{"a mock provider without a test key", request("plain", "r", mock), fault.MockProviderForbidden, ""},
-		{"an unknown mock provider", request("plain", "r", test, with("", `{"mockProvider":{"id":"ghost"}}`)), fault.UnsupportedMockProvider, ""},
+		{
+			"an unknown mock provider",
+			request("plain", "r", test, with("", `{"mockProvider":{"id":"ghost"}}`)),
+			fault.UnsupportedMockProvider, "",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,7 +204,7 @@ func TestStart_SecretsNeverReachTheRecord(t *testing.T) {
 	require.Equal(t, 4, strings.Count(body, "[REDACTED:s]"))
 }
 
-// A URL with a marker in it would ask somebody else.
+// A placeholder in a URL could change the host that is called.
 func TestStart_RefusesACallbackURLThatWouldBeRedacted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -265,7 +277,7 @@ func TestStart_AnUnavailableLogIsToldAndARetryIsSafe(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What no log takes is not to be tried again: nothing was started.
+// A record that exceeds the log's limits is a final error, and no run is started.
 func TestStart_ARecordThatIsTooLargeIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
@@ -321,7 +333,7 @@ func TestDedup_AClaimWithoutARunLapses(t *testing.T) {
 	require.NoError(t, err, "no start frame came: the claim has lapsed")
 }
 
-// A repeated key is answered by the run it made, whatever has changed since.
+// A repeated key returns the run that it created, even if the workflow has changed.
 func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -342,14 +354,19 @@ func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
 
 func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
 	t.Parallel()
-	for configurable, want := range map[string]int64{``: 0, `{"runTimeoutMs":1500.9}`: 1500, `{"runTimeoutMs":1e300}`: 3_162_240_000_000, `{"runTimeoutMs":0.2}`: 1} {
+	for configurable, want := range map[string]int64{
+		``:                        0,
+		`{"runTimeoutMs":1500.9}`: 1500,
+		`{"runTimeoutMs":1e300}`:  3_162_240_000_000,
+		`{"runTimeoutMs":0.2}`:    1,
+	} {
 		r := newRig(t)
 		_, err := r.Start(t.Context(), request("plain", "run_1", with("", configurable)))
 		require.NoError(t, err)
 		rec, err := r.log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, want, rec.DurationMs, configurable)
-		require.EqualValues(t, 3_600_000, rec.WorkMs, "the host's limit stands beside it")
+		require.EqualValues(t, 3_600_000, rec.WorkMs, "the host's own limit is recorded separately")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// vault remembers whose keys it was told to register.
+// vault records the registered credentials.
 type vault struct {
 	opened []string
 	open   int
@@ -44,9 +44,20 @@ func withKeys(t *testing.T, v *vault) (*create.Starter, *memory.Log) {
 	require.Empty(t, problems)
 	log := memory.New()
 	return create.New(create.Deps{
-		Log: log, Claims: kvmemory.New(), Definitions: shelf{def.ID: &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
-		Redactor: &redactor{}, Secrets: v, Types: node.Builtin(), Providers: []string{"openai", "sample"}, BYOK: []string{"openai"}, DefaultProvider: "sample",
-		MaxDuration: time.Hour, Clock: time.Now,
+		Storage: create.Storage{
+			Log:         log,
+			Claims:      kvmemory.New(),
+			Definitions: shelf{def.ID: &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+		},
+		Redaction: create.Redaction{Redactor: &redactor{}, Secrets: v},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Models: create.Models{
+			Providers:       []string{"openai", "sample"},
+			BYOK:            []string{"openai"},
+			DefaultProvider: "sample",
+		},
+		Limits: create.Limits{MaxDuration: time.Hour},
+		Clock:  time.Now,
 	}), log
 }
 
@@ -54,13 +65,16 @@ func withKeys(t *testing.T, v *vault) (*create.Starter, *memory.Log) {
 // keys, registered before anything of the run is recorded.
 func TestStart_RecordsTheNameOfTheTenantsKey(t *testing.T) {
 	t.Parallel()
-	for _, configurable := range []string{`{"ai.provider":"openai","ai.credentialRef":"main"}`, `{"ai":{"provider":"openai","credentialRef":"main"}}`} {
+	for _, configurable := range []string{
+		`{"ai.provider":"openai","ai.credentialRef":"main"}`,
+		`{"ai":{"provider":"openai","credentialRef":"main"}}`,
+	} {
 		v := &vault{}
 		s, log := withKeys(t, v)
 		_, err := s.Start(t.Context(), request("plain", "r", with("", configurable)))
 		require.NoError(t, err)
 		require.Equal(t, []string{"acme r main"}, v.opened)
-		require.Zero(t, v.open, "whoever executes the run registers it")
+		require.Zero(t, v.open, "the executing dispatcher registers it")
 		rec, err := log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, "main", rec.CredentialRef)
@@ -83,11 +97,20 @@ func TestStart_RefusesCredentialsItCannotUse(t *testing.T) {
 		vault        error
 		code         fault.Code
 	}{
-		"a provider that takes none":    {`{"ai.provider":"sample","ai.credentialRef":"main"}`, nil, fault.CredentialForbidden},
+		"a provider that takes none": {
+			`{"ai.provider":"sample","ai.credentialRef":"main"}`, nil, fault.CredentialForbidden,
+		},
 		"the default, which takes none": {`{"ai.credentialRef":"main"}`, nil, fault.CredentialForbidden},
-		"a way out":                     {`{"ai.provider":"openai","ai.credentialRef":"../main"}`, nil, fault.ValidationError},
-		"a key in place of its name":    {`{"ai.provider":"openai","ai.credentialRef":"hunter2-hunter2"}`, nil, fault.ValidationError},
-		"a redactor that is away":       {`{"ai.provider":"openai","ai.credentialRef":"main"}`, errors.New("away"), fault.ServiceUnavailable},
+		"a way out": {
+			`{"ai.provider":"openai","ai.credentialRef":"../main"}`, nil, fault.ValidationError,
+		},
+		"a key in place of its name": {
+			`{"ai.provider":"openai","ai.credentialRef":"hunter2-hunter2"}`, nil, fault.ValidationError,
+		},
+		"a redactor that is away": {
+			`{"ai.provider":"openai","ai.credentialRef":"main"}`, errors.New("away"),
+			fault.ServiceUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +125,7 @@ func TestStart_RefusesCredentialsItCannotUse(t *testing.T) {
 	}
 }
 
-// Starts that come to nothing leave nothing with the redactor, whose memory is bounded.
+// A rejected start leaves no registration in the redactor, whose memory is limited.
 func TestStart_LeavesNoSecretsOfRunsThatAreNotMade(t *testing.T) {
 	t.Parallel()
 	v := &vault{}

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reserved keys of configurable are told apart by case; a key that is not one
-// passes through (OpenWOP host contract §2.3).
+// Reserved keys of configurable are case-sensitive; other keys pass through (OpenWOP host contract
+// §2.3).
 func TestStart_ReadsReservedKeysThatAreSpelledExactlySo(t *testing.T) {
 	t.Parallel()
 	for _, configurable := range []string{

@@ -173,7 +173,13 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wi
 	rec := *source.RunRecord
 	rec.RunID, rec.RequestDigest, rec.Traceparent = req.RunID, req.Digest, req.Traceparent
 	rec.CreatedAt, rec.Parent = wire.FormatTime(s.deps.Clock()), nil
-	rec.Fork = &wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq, Head: source.head, Traceparent: source.Traceparent}
+	rec.Fork = &wire.Fork{
+		SourceRunID: req.SourceRunID,
+		Mode:        req.Mode,
+		FromSeq:     req.FromSeq,
+		Head:        source.head,
+		Traceparent: source.Traceparent,
+	}
 	var err error
 	if rec.Fork.Said, err = s.openGateNotes(ctx, source, rec.Fork.Ends()); err != nil {
 		return nil, nil, err
@@ -208,7 +214,11 @@ func (s *Starter) openGateNotes(ctx context.Context, source *source, count int) 
 	if source.ended && count == source.head || !s.hasGates(ctx, source.RunRecord) {
 		return nil, nil
 	}
-	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: source.Owner.Tenant, WorkflowID: source.WorkflowID, RunID: source.RunID})
+	frames, err := s.deps.Log.Run(ctx, subject.Run{
+		Tenant:     source.Owner.Tenant,
+		WorkflowID: source.WorkflowID,
+		RunID:      source.RunID,
+	})
 	if err != nil {
 		return nil, readError(err)
 	}
@@ -260,7 +270,11 @@ func (s *Starter) applyOverlay(rec *wire.RunRecord, req Fork, e *definition.Entr
 		return err
 	}
 	rec.TestKey = req.TestKey
-	rec.CredentialRef, err = s.checkConfigurable(Request{Tenant: rec.Owner.Tenant, Configurable: rec.Configurable, TestKey: req.TestKey}, e.Def)
+	rec.CredentialRef, err = s.checkConfigurable(Request{
+		Tenant:       rec.Owner.Tenant,
+		Configurable: rec.Configurable,
+		TestKey:      req.TestKey,
+	}, e.Def)
 	s.applyLimits(rec, e.Def.Settings.TimeoutMillis)
 	return err
 }

@@ -22,7 +22,7 @@ import (
 
 var forkSource = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
 
-// recorded puts a run with some events into the log, of which the last may end it.
+// recorded appends a run with events; the last one may end it.
 func recorded(t *testing.T, r rig, kind subject.Kind, rec wire.RunRecord, events int) {
 	t.Helper()
 	rec.RunID, rec.WorkflowID, rec.Owner = "run_1", "wf", wire.Owner{Tenant: "acme", Principal: "key_0"}
@@ -47,14 +47,20 @@ func forkRequest(mode wire.ForkMode, from int) create.Fork {
 	return create.Fork{Tenant: "acme", SourceRunID: "run_1", RunID: "run_2", Mode: mode, FromSeq: from}
 }
 
-// A replay is its source's, reaches nobody and pays for nothing.
+// A replay has its source's owner, notifies no callback and has no credentials.
 func TestFork_AReplayIsItsSources(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	recorded(t, r, subject.End, wire.RunRecord{
-		WorkflowDigest: "sha256:gone", Inputs: map[string]json.RawMessage{"a": json.RawMessage(`1`)}, Tags: []string{"t"}, Transport: "rest",
-		CallbackURL: "https://example.org/x", CredentialRef: "main", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		Parent: &wire.Parent{RunID: "run_0"}, ScopeID: "s",
+		WorkflowDigest: "sha256:gone",
+		Inputs:         map[string]json.RawMessage{"a": json.RawMessage(`1`)},
+		Tags:           []string{"t"},
+		Transport:      "rest",
+		CallbackURL:    "https://example.org/x",
+		CredentialRef:  "main",
+		Traceparent:    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Parent:         &wire.Parent{RunID: "run_0"},
+		ScopeID:        "s",
 	}, 4)
 	got, err := r.Fork(t.Context(), forkRequest(wire.ForkReplay, 3))
 	require.NoError(t, err)
@@ -63,7 +69,13 @@ func TestFork_AReplayIsItsSources(t *testing.T) {
 	require.NoError(t, err)
 	rec, err := first.Record()
 	require.NoError(t, err)
-	require.Equal(t, &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, FromSeq: 3, Head: 4, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, rec.Fork)
+	require.Equal(t, &wire.Fork{
+		SourceRunID: "run_1",
+		Mode:        wire.ForkReplay,
+		FromSeq:     3,
+		Head:        4,
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	}, rec.Fork)
 	require.Equal(t, "key_0", rec.Owner.Principal)
 	require.Equal(t, []string{"t"}, rec.Tags)
 	require.JSONEq(t, `1`, string(rec.Inputs["a"]))
@@ -84,14 +96,26 @@ func TestFork_RefusesWhatCannotBeForked(t *testing.T) {
 		tenant string
 		want   fault.Code
 	}{
-		"the head of a live run":      {subject.Step, wire.RunRecord{}, 3, wire.ForkReplay, "acme", ""},
-		"beyond it":                   {subject.Step, wire.RunRecord{}, 4, wire.ForkReplay, "acme", fault.ForkInvalidSeq},
-		"the last event of an end":    {subject.End, wire.RunRecord{}, 2, wire.ForkReplay, "acme", ""},
-		"behind an end":               {subject.End, wire.RunRecord{}, 3, wire.ForkReplay, "acme", fault.ForkInvalidSeq},
-		"a run from outside":          {subject.Step, wire.RunRecord{Opened: true}, 0, wire.ForkReplay, "acme", fault.Conflict},
-		"a branch of a masked run":    {subject.End, wire.RunRecord{Masking: "masked"}, 0, wire.ForkBranch, "acme", fault.Conflict},
-		"another tenant's":            {subject.Step, wire.RunRecord{}, 0, wire.ForkReplay, "beta", fault.RunNotFound},
-		"a branch without a document": {subject.Step, wire.RunRecord{WorkflowDigest: "sha256:gone"}, 0, wire.ForkBranch, "acme", fault.WorkflowNotFound},
+		"the head of a live run":   {subject.Step, wire.RunRecord{}, 3, wire.ForkReplay, "acme", ""},
+		"beyond it":                {subject.Step, wire.RunRecord{}, 4, wire.ForkReplay, "acme", fault.ForkInvalidSeq},
+		"the last event of an end": {subject.End, wire.RunRecord{}, 2, wire.ForkReplay, "acme", ""},
+		"behind an end":            {subject.End, wire.RunRecord{}, 3, wire.ForkReplay, "acme", fault.ForkInvalidSeq},
+		"a run from outside": {
+			subject.Step,
+			wire.RunRecord{Opened: true},
+			0, wire.ForkReplay, "acme", fault.Conflict,
+		},
+		"a branch of a masked run": {
+			subject.End,
+			wire.RunRecord{Masking: "masked"},
+			0, wire.ForkBranch, "acme", fault.Conflict,
+		},
+		"another tenant's": {subject.Step, wire.RunRecord{}, 0, wire.ForkReplay, "beta", fault.RunNotFound},
+		"a branch without a document": {
+			subject.Step,
+			wire.RunRecord{WorkflowDigest: "sha256:gone"},
+			0, wire.ForkBranch, "acme", fault.WorkflowNotFound,
+		},
 	} {
 		r := newRig(t)
 		recorded(t, r, tc.kind, tc.rec, 3)
@@ -102,11 +126,14 @@ func TestFork_RefusesWhatCannotBeForked(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §3.2: what a later engine has begun, or gone on with, is forked by
-// one that knows what it means.
+// OpenWOP host contract §3.2: a run that a later engine started or continued cannot be forked by an
+// earlier one.
 func TestFork_RefusesARunOfALaterEngine(t *testing.T) {
 	t.Parallel()
-	for name, version := range map[string]int{"it has begun the run": wire.EngineVersion + 1, "it has gone on with it": wire.EngineVersion} {
+	for name, version := range map[string]int{
+		"it has begun the run":   wire.EngineVersion + 1,
+		"it has gone on with it": wire.EngineVersion,
+	} {
 		for _, mode := range []wire.ForkMode{wire.ForkReplay, wire.ForkBranch} {
 			r := newRig(t)
 			recorded(t, r, subject.Step, wire.RunRecord{EngineVersion: version}, 3)
@@ -122,12 +149,16 @@ func TestFork_RefusesARunOfALaterEngine(t *testing.T) {
 			e, ok := fault.As(err)
 			require.True(t, ok, name)
 			require.Equal(t, fault.EngineVersionMismatch, e.Code, name)
-			require.Equal(t, map[string]any{"runId": "run_1", "persistedVersion": wire.EngineVersion + 1, "currentVersion": wire.EngineVersion}, e.Details)
+			require.Equal(t, map[string]any{
+				"runId":            "run_1",
+				"persistedVersion": wire.EngineVersion + 1,
+				"currentVersion":   wire.EngineVersion,
+			}, e.Details)
 		}
 	}
 }
 
-// trimmed is a log that has lost a run's beginning.
+// trimmed is a log without the beginning of a run.
 type trimmed struct{ runlog.Log }
 
 func (l trimmed) First(context.Context, subject.Run) (*frame.Frame, error) {
@@ -138,7 +169,7 @@ func TestFork_SaysWhatIsNoLongerKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	recorded(t, r, subject.End, wire.RunRecord{}, 3)
-	s := create.New(create.Deps{Log: trimmed{r.log}, Clock: time.Now})
+	s := create.New(create.Deps{Storage: create.Storage{Log: trimmed{r.log}}, Clock: time.Now})
 	_, err := s.Fork(t.Context(), forkRequest(wire.ForkReplay, 1))
 	e, ok := fault.As(err)
 	require.True(t, ok)
@@ -164,8 +195,8 @@ func TestFork_OfAKeyIsMadeOnce(t *testing.T) {
 	require.Equal(t, fault.IdempotencyKeyMismatch, fault.CodeOf(err))
 }
 
-// OpenWOP host contract §6.3: votes that decide nothing yet are of the history of a branch,
-// although no event tells of them.
+// OpenWOP host contract §6.3: votes below the quorum belong to a branch's history, although no event
+// records them.
 func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 	t.Parallel()
 	const asked = `{"runId":"run_1","nodeId":"gate","interruptId":"int_1","kind":"approval","key":"k","data":{"actions":["accept"]},"requestedAt":"2026-01-01T00:00:00.000Z"}`
@@ -186,7 +217,12 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 			r := newRig(t)
 			def, problems := workflow.Parse([]byte(gated))
 			require.Empty(t, problems)
-			body, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", WorkflowDigest: def.Digest(), Owner: wire.Owner{Tenant: "acme"}})
+			body, err := json.Marshal(&wire.RunRecord{
+				RunID:          "run_1",
+				WorkflowID:     "wf",
+				WorkflowDigest: def.Digest(),
+				Owner:          wire.Owner{Tenant: "acme"},
+			})
 			require.NoError(t, err)
 			last := frame.NewStart(forkSource, body)
 			add := func(f *frame.Frame, after uint64) {
@@ -195,17 +231,23 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 				last = f
 			}
 			event := func(seq int, typ wire.EventType, payload string) wire.Event {
-				return wire.Draft{Type: typ, NodeID: "gate", Payload: json.RawMessage(payload)}.Place("run_1", seq, time.UnixMilli(0))
+				return wire.Draft{
+					Type:    typ,
+					NodeID:  "gate",
+					Payload: json.RawMessage(payload),
+				}.Place("run_1", seq, time.UnixMilli(0))
 			}
 			add(last, 0)
 			add(frame.New(forkSource, subject.Step, last.Head(), []wire.Event{
-				event(0, wire.EventRunStarted, `{}`), event(1, wire.EventInterruptRequested, asked), event(2, wire.EventLogAppended, `{}`),
+				event(0, wire.EventRunStarted, `{}`), event(1, wire.EventInterruptRequested, asked),
+				event(2, wire.EventLogAppended, `{}`),
 			}), last.Pos)
 			for _, voter := range []string{"ann", "bob"} {
 				add(frame.New(forkSource, subject.Step, last.Head(), nil).With(vote(voter)), last.Pos)
 			}
 			add(frame.New(forkSource, subject.Step, last.Head(), []wire.Event{
-				event(3, wire.EventInterruptResolved, `{"interruptId":"int_1","resumeValue":{"action":"accept"}}`), event(4, wire.EventLogAppended, `{}`),
+				event(3, wire.EventInterruptResolved, `{"interruptId":"int_1","resumeValue":{"action":"accept"}}`),
+				event(4, wire.EventLogAppended, `{}`),
 			}), last.Pos)
 
 			_, err = r.Fork(t.Context(), forkRequest(wire.ForkBranch, tc.from))
@@ -215,7 +257,10 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 			rec, err := first.Record()
 			require.NoError(t, err)
 			st := runstate.New(rec)
-			for i, e := range []wire.Event{event(0, wire.EventRunStarted, `{}`), event(1, wire.EventInterruptRequested, asked), event(2, wire.EventLogAppended, `{}`)} {
+			for i, e := range []wire.Event{
+				event(0, wire.EventRunStarted, `{}`), event(1, wire.EventInterruptRequested, asked),
+				event(2, wire.EventLogAppended, `{}`),
+			} {
 				if i < tc.from {
 					st.Apply(e)
 				}
@@ -229,14 +274,14 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 	}
 }
 
-// unread is a log whose runs cannot be read as a whole.
+// unread is a log that fails if a run is read as a whole.
 type unread struct{ *memory.Log }
 
 func (unread) Run(context.Context, subject.Run) ([]*frame.Frame, error) {
 	return nil, runlog.ErrUnavailable
 }
 
-// However long a run without gates is, a fork of it is accepted as fast.
+// The time to accept a fork of a run without gates does not depend on the run's length.
 func TestFork_ReadsNoRunInWhichNobodyVotes(t *testing.T) {
 	t.Parallel()
 	for _, d := range documents[:2] {
@@ -246,8 +291,14 @@ func TestFork_ReadsNoRunInWhichNobodyVotes(t *testing.T) {
 			r := newRig(t)
 			recorded(t, r, subject.Step, wire.RunRecord{WorkflowDigest: def.Digest()}, 3)
 			s := create.New(create.Deps{
-				Log: unread{r.log}, Definitions: shelf{def.ID: {Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}}, Redactor: r.red,
-				Types: node.Builtin(), Clock: time.Now, MaxDuration: time.Hour,
+				Storage: create.Storage{
+					Log:         unread{r.log},
+					Definitions: shelf{def.ID: {Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+				},
+				Redaction: create.Redaction{Redactor: r.red},
+				Checks:    create.Checks{Types: node.Builtin()},
+				Limits:    create.Limits{MaxDuration: time.Hour},
+				Clock:     time.Now,
 			})
 			_, err := s.Fork(t.Context(), forkRequest(mode, 2))
 			require.NoError(t, err, mode)

@@ -13,15 +13,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// OpenWOP envelope contract §19.2: a prompt that could not be made is refused before a
-// run of it exists.
+// OpenWOP envelope contract §19.2: a run whose prompt cannot be composed is not created.
 func TestExecutable_RefusesPromptsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	writer, err := prompt.Parse([]byte(`{"templateId":"writer","version":"1.0.0","kind":"user","text":"{{topic}}"}`))
 	require.NoError(t, err)
 	library, err := prompt.NewLibrary(writer)
 	require.NoError(t, err)
-	with, without := create.New(create.Deps{Types: node.Builtin(), Prompts: library}), create.New(create.Deps{Types: node.Builtin()})
+	with := create.New(create.Deps{Checks: create.Checks{Types: node.Builtin(), Prompts: library}})
+	without := create.New(create.Deps{Checks: create.Checks{Types: node.Builtin()}})
 	def := func(typ, config string) *workflow.Definition {
 		n := fmt.Sprintf(`{"id":"ai","typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}}`, typ, config)
 		d, wrong := workflow.Parse([]byte(doc("w", nodeJSON("a", "core.noop")+","+n, `,"edges":[],"variables":[]`)))

@@ -24,13 +24,13 @@ func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 	if node.NewMaskPolicy(def, s.deps.Types) == nil {
 		return nil
 	}
-	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be told"
+	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be recorded"
 	if s.deps.Cleartext == nil {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
 			With("requiredCapability", "masking")
 	}
 	if n, refused := node.FindUnmaskable(def, s.deps.Types); refused {
-		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host does not mask what a node of type %q, %q, tells while it works"+remedy, n.TypeID, n.ID).
+		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host does not mask the progress of a node of type %q, %q"+remedy, n.TypeID, n.ID).
 			With("requiredCapability", "masking").With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
 	}
 	return nil

@@ -30,7 +30,11 @@ func store(t *testing.T, files map[string]string) *credential.Store {
 
 func TestKey_IsBoundToTenantAndProvider(t *testing.T) {
 	t.Parallel()
-	s := store(t, map[string]string{"acme/openai/main": key + "\n", "acme/openai/v1.2-x_y": key, "other/openai/main": "sk-of-another-tenant"})
+	s := store(t, map[string]string{
+		"acme/openai/main":     key + "\n",
+		"acme/openai/v1.2-x_y": key,
+		"other/openai/main":    "sk-of-another-tenant",
+	})
 	got, err := s.Key("acme", "openai", "main")
 	require.NoError(t, err)
 	require.Equal(t, key, string(got))
@@ -73,7 +77,10 @@ func TestKey_IsReadAnew(t *testing.T) {
 func TestKey_SaysWhatIsWrongAndNothingOfTheKey(t *testing.T) {
 	t.Parallel()
 	s := store(t, map[string]string{
-		"acme/p/empty": " \n", "acme/p/two": key + "\n" + key, "acme/p/long": strings.Repeat("x", 17<<10), "acme/p/odd": "sk-ü" + key,
+		"acme/p/empty": " \n",
+		"acme/p/two":   key + "\n" + key,
+		"acme/p/long":  strings.Repeat("x", 17<<10),
+		"acme/p/odd":   "sk-ü" + key,
 	})
 	for _, ref := range []string{"empty", "two", "long", "odd"} {
 		_, err := s.Key("acme", "p", ref)
@@ -101,7 +108,13 @@ func TestKey_StaysWithin(t *testing.T) {
 
 func TestKeys_AreAllThatTheRefNames(t *testing.T) {
 	t.Parallel()
-	s := store(t, map[string]string{"acme/openai/main": "sk-o", "acme/anthropic/main": "sk-a", "acme/gemini/spare": "sk-g", "acme/..2026/main": "sk-mount", "other/openai/main": "sk-x"})
+	s := store(t, map[string]string{
+		"acme/openai/main":    "sk-o",
+		"acme/anthropic/main": "sk-a",
+		"acme/gemini/spare":   "sk-g",
+		"acme/..2026/main":    "sk-mount",
+		"other/openai/main":   "sk-x",
+	})
 	got, err := s.Keys("acme", "main")
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -116,7 +129,11 @@ func TestKeys_AreAllThatTheRefNames(t *testing.T) {
 // An invalid file does not affect the other keys.
 func TestKeys_LeaveOutWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	s := store(t, map[string]string{"acme/README": "of people", "acme/openai/main": "sk-o", "acme/gemini/main": "half\nwritten"})
+	s := store(t, map[string]string{
+		"acme/README":      "of people",
+		"acme/openai/main": "sk-o",
+		"acme/gemini/main": "half\nwritten",
+	})
 	got, err := s.Keys("acme", "main")
 	require.ErrorContains(t, err, "credential acme/gemini/main")
 	require.Len(t, got, 1)

@@ -46,7 +46,11 @@ type portSource struct {
 // usable even with problems: definitions registered by an older host remain, and each problem fails
 // the node it concerns.
 func Compile(def *workflow.Definition) (*Flow, []workflow.Problem) {
-	f := &Flow{conditions: map[string]*Condition{}, ports: map[string]map[string]*compiled{}, nodes: map[portSource]*compiled{}}
+	f := &Flow{
+		conditions: map[string]*Condition{},
+		ports:      map[string]map[string]*compiled{},
+		nodes:      map[portSource]*compiled{},
+	}
 	var found []workflow.Problem
 	for i := range def.Edges {
 		e := &def.Edges[i]

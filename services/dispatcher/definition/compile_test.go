@@ -94,7 +94,11 @@ func TestEquals_ComparesNumbersByValue(t *testing.T) {
 		f := rapid.Float64().Filter(func(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }).Draw(t, "f")
 		form := rapid.SampledFrom([]byte{'e', 'E', 'f', 'g'}).Draw(t, "form")
 		a, b := strconv.FormatFloat(f, form, -1, 64), strconv.FormatFloat(f, 'f', -1, 64)
-		c, err := definition.CompileCondition(&workflow.EdgeCondition{Type: workflow.ConditionEquals, Left: "v", Right: json.RawMessage(a)}, expr.Condition, "outputs")
+		c, err := definition.CompileCondition(&workflow.EdgeCondition{
+			Type:  workflow.ConditionEquals,
+			Left:  "v",
+			Right: json.RawMessage(a),
+		}, expr.Condition, "outputs")
 		require.NoError(t, err)
 		holds, err := c.Holds(map[string]json.RawMessage{"v": json.RawMessage(b)}, nil)
 		require.NoError(t, err)
@@ -105,7 +109,11 @@ func TestEquals_ComparesNumbersByValue(t *testing.T) {
 		{"12345678901234567890", "12345678901234567891"}: false, {"1e999999999999999999", "1e999999999999999998"}: false,
 		{"1e1000000000", "10e999999999"}: true, {"0.10", "0.1"}: true, {"10", "1"}: false,
 	} {
-		c, err := definition.CompileCondition(&workflow.EdgeCondition{Type: workflow.ConditionEquals, Left: "v", Right: json.RawMessage(pair[0])}, expr.Condition, "outputs")
+		c, err := definition.CompileCondition(&workflow.EdgeCondition{
+			Type:  workflow.ConditionEquals,
+			Left:  "v",
+			Right: json.RawMessage(pair[0]),
+		}, expr.Condition, "outputs")
 		require.NoError(t, err)
 		holds, err := c.Holds(map[string]json.RawMessage{"v": json.RawMessage(pair[1])}, nil)
 		require.NoError(t, err)
@@ -136,7 +144,7 @@ func TestCompile_FindsWhatCannotBeUsedAndWhere(t *testing.T) {
 	require.Nil(t, f.Condition("none"))
 }
 
-// A definition's expressions are compiled once, whatever runs it has.
+// A definition's expressions are compiled once for all its runs.
 func TestExpression_IsCompiledOnceForADefinition(t *testing.T) {
 	t.Parallel()
 	f, _ := definition.Compile(&workflow.Definition{})

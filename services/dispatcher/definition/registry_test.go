@@ -141,7 +141,7 @@ func TestRun_SeesWhatAnotherDispatcherRegisters(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-// Runs of an earlier version go on under its settings.
+// Runs of an earlier version keep its settings.
 func TestScheduled_IsSetByAnyVersion(t *testing.T) {
 	t.Parallel()
 	store := memory.New()

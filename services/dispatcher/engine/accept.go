@@ -8,7 +8,9 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
@@ -53,53 +55,70 @@ func (j journal) Accept(ctx context.Context, req model.AcceptRequest) (model.Out
 	return out, err
 }
 
-// submitEnvelope submits an envelope and its preceding events to the acceptor.
-func (j journal) submitEnvelope(ctx context.Context, req model.AcceptRequest) (model.Outcome, error) {
-	outcome := make(chan model.Outcome, 1) // buffered: the caller may be gone
-	err := j.sendRequest(ctx, request{call: func(ctx context.Context) error {
-		if !j.s.acceptorMayAppend(req.Preceding) {
-			return errMustSplit
-		}
-		req := req
-		req.Preceding = j.s.machine.WithTrust(req.Preceding)
-		a, err := j.acceptEnvelope(ctx, req)
-		switch {
-		case fault.CodeOf(err) == fault.ValidationError:
-			return fmt.Errorf("%w: %w", errRefused, err)
-		case err != nil:
-			return err
-		}
-		j.s.adoptAccepted(a)
-		a.Outcome.Preceded = len(a.Preceding) > 0
-		outcome <- a.Outcome
-		return nil
-	}})
-	if err != nil {
+// acceptEnvelope calls the acceptor for an effect and adopts the events that it appended.
+func (s *session) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (model.Outcome, error) {
+	if !acceptorMayAppend(s.machine, req.Preceding) {
+		return model.Outcome{}, errMustSplit
+	}
+	req.Preceding = s.machine.WithTrust(req.Preceding)
+	a, err := s.callAcceptor(ctx, req)
+	switch {
+	case fault.CodeOf(err) == fault.ValidationError:
+		return model.Outcome{}, fmt.Errorf("%w: %w", errRefused, err)
+	case err != nil:
 		return model.Outcome{}, err
 	}
-	return <-outcome, nil
+	s.adoptAccepted(a)
+	a.Outcome.Preceded = len(a.Preceding) > 0
+	return a.Outcome, nil
+}
+
+// callAcceptor calls the acceptor with the current head, again after each conflict. An acceptor
+// that recorded the outcome before returns it for any head, so the session must first read the
+// frames of other writers.
+func (s *session) callAcceptor(ctx context.Context, req model.AcceptRequest) (Accepted, error) {
+	for {
+		head, boundary := s.claim.head, s.machine.State().Record.TrustBoundary
+		a, err := s.exec.deps.Acceptor.Accept(ctx, s.claim.run, head, boundary, req)
+		a.Head.Ownership = head.Ownership // the acceptor leaves the ownership unchanged
+		if err == nil && a.directlyFollows(head) || err != nil && !errors.Is(err, runlog.ErrConflict) {
+			return a, err
+		}
+		if err := s.catchUpWithLog(ctx, nil); err != nil {
+			return Accepted{}, err
+		}
+	}
 }
 
 // acceptorMayAppend reports whether the acceptor may append drafts for the session. It does not
 // mask, so drafts of a masked run are appended by the session. So are those of a replay, which
 // compares each event with its source.
-func (s *session) acceptorMayAppend(drafts []wire.Draft) bool {
+func acceptorMayAppend(m *machine.Machine, drafts []wire.Draft) bool {
 	if len(drafts) == 0 {
 		return true
 	}
-	return s.machine.State().Record.Masking == "" && !s.machine.IsReplay() &&
+	return m.State().Record.Masking == "" && !m.IsReplay() &&
 		!slices.ContainsFunc(drafts, func(d wire.Draft) bool { return !d.Type.MayPrecede() || d.CausationID != "" })
 }
 
 // allEvents are the events that the acceptor appended, or returned from an earlier frame.
 func (a Accepted) allEvents() []wire.Event { return slices.Concat(a.Preceding, a.Events) }
 
+// directlyFollows reports that the log has no events between a head and the accepted ones.
+func (a Accepted) directlyFollows(head frame.Head) bool {
+	if a.Head.Pos == head.Pos {
+		return true
+	}
+	events := a.allEvents()
+	return len(events) > 0 && events[0].Sequence == head.Next && a.Head.Next == head.Next+len(events)
+}
+
 // adoptAccepted updates the session after the acceptor appended.
 func (s *session) adoptAccepted(a Accepted) {
-	if a.Head.Pos != s.head.Pos {
-		s.onFirstAppend()
+	if a.Head.Pos != s.claim.head.Pos {
+		s.active.begun()
 	}
-	s.head = a.Head
+	s.claim.head = a.Head
 	events := a.allEvents()
 	s.adoptEvents(events)
 	s.spans.apply(events)

@@ -27,7 +27,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// ofCall is what a call of a model has to tell besides its envelope.
+// ofCall returns the preceding events of a model call.
 func ofCall(types ...wire.EventType) (drafts []wire.Draft) {
 	for _, typ := range types {
 		drafts = append(drafts, wire.Draft{Type: typ, NodeID: "n", Payload: json.RawMessage(`{"nodeId":"n","model":"mini"}`)})
@@ -35,10 +35,15 @@ func ofCall(types ...wire.EventType) (drafts []wire.Draft) {
 	return drafts
 }
 
-// records appends what an envelope causes, and what precedes it, as the acceptor does.
+// records appends an envelope's events and the preceding ones, as the acceptor does.
 func records(ctx context.Context, log runlog.Log, r subject.Run, head frame.Head, preceding []wire.Draft) (engine.Accepted, error) {
 	var events []wire.Event
-	for i, d := range append(slices.Clone(preceding), wire.Draft{Type: wire.EventArtifactCreated, NodeID: "n", CausationID: "c", Payload: json.RawMessage(`{"nodeId":"n","artifactType":"k","payload":{}}`)}) {
+	for i, d := range append(slices.Clone(preceding), wire.Draft{
+		Type:        wire.EventArtifactCreated,
+		NodeID:      "n",
+		CausationID: "c",
+		Payload:     json.RawMessage(`{"nodeId":"n","artifactType":"k","payload":{}}`),
+	}) {
 		events = append(events, d.Place(r.RunID, head.Next+i, time.Now()))
 	}
 	f := frame.New(r, subject.Step, head, events)
@@ -47,20 +52,25 @@ func records(ctx context.Context, log runlog.Log, r subject.Run, head frame.Head
 		return engine.Accepted{}, err
 	}
 	n := len(preceding)
-	return engine.Accepted{Head: f.Head(), Preceding: events[:n], Events: events[n:], Outcome: model.Outcome{Status: "accepted"}}, nil
+	return engine.Accepted{
+		Head:      f.Head(),
+		Preceding: events[:n],
+		Events:    events[n:],
+		Outcome:   model.Outcome{Status: "accepted"},
+	}, nil
 }
 
-// calls is a model node that hands one envelope in, and tells with its end what of the call
-// is not in the log by then.
-func calls(told ...wire.Draft) models {
+// calls is a model node that submits one envelope with preceding events. Its result has the
+// preceding events that the acceptor did not record.
+func calls(preceding ...wire.Draft) models {
 	return func(ctx context.Context, _ model.Task, j model.Journal) model.Result {
-		o, err := j.Accept(ctx, model.AcceptRequest{NodeID: "n", Preceding: told})
+		o, err := j.Accept(ctx, model.AcceptRequest{NodeID: "n", Preceding: preceding})
 		if err != nil {
 			return model.Result{Interrupted: err}
 		}
 		res := model.Result{Output: node.Output{}}
 		if !o.Preceded {
-			res.Drafts = told
+			res.Drafts = preceding
 		}
 		if o.Status != "accepted" {
 			res.Err = &wire.NodeError{Code: "envelope_invalid", Message: o.Reason}
@@ -69,7 +79,7 @@ func calls(told ...wire.Draft) models {
 	}
 }
 
-// shape is the types of a log, frame by frame.
+// shape returns the event types of a log, frame by frame.
 func shape(frames []*frame.Frame) string {
 	var out []string
 	for _, f := range frames[1:] {
@@ -84,8 +94,8 @@ func shape(frames []*frame.Frame) string {
 
 const begins = "run.started node.started"
 
-// A completed call of a model takes two appends: what it took stands in one frame with its
-// envelope, and its node's end in the next (OpenWOP envelope contract §14.5).
+// A completed model call takes two appends. Its usage and its envelope share a frame, and its node
+// ends in the next one (OpenWOP envelope contract §14.5).
 func TestAccept_AppendsACallInTwoFrames(t *testing.T) {
 	t.Parallel()
 	one := define(t, nodeJSON("n", "core.ai.callPrompt", "{}"))
@@ -100,7 +110,7 @@ func TestAccept_AppendsACallInTwoFrames(t *testing.T) {
 	st, frames := r.state(t)
 	require.Equal(t, begins+" | provider.usage envelope.recovery.applied artifact.created | node.completed run.completed", shape(frames))
 	require.Equal(t, 1, st.Cost.Calls)
-	require.Equal(t, 1, strings.Count(strings.Join(r.count.events, " "), string(wire.EventProviderUsage)), "counted as what was appended here")
+	require.Equal(t, 1, strings.Count(strings.Join(r.count.events, " "), string(wire.EventProviderUsage)), "counted like this process's own appends")
 }
 
 // Preceding events that the acceptor does not record are recorded with the node's next events,
@@ -137,13 +147,13 @@ func TestAccept_TellsLaterWhatWasNotTakenAlong(t *testing.T) {
 	}
 }
 
-// What else a call has to tell, or what is caused by another envelope, has a frame of its own
-// before the envelope's, which is handed in by itself.
+// Events that may not precede an envelope, or that another envelope caused, get a frame of their
+// own before the envelope's.
 func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
 	t.Parallel()
 	caused := ofCall(wire.EventProviderUsage)
 	caused[0].CausationID = "another"
-	for name, told := range map[string][]wire.Draft{
+	for name, preceding := range map[string][]wire.Draft{
 		"another type":          ofCall(wire.EventProviderUsage, wire.EventLogAppended),
 		"caused by an envelope": caused,
 	} {
@@ -154,12 +164,12 @@ func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
 				require.Empty(t, req.Preceding)
 				return records(ctx, r.log, of, head, nil)
 			})
-			r.exec = r.executor(define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), calls(told...))
+			r.exec = r.executor(define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), calls(preceding...))
 			r.create(t)
 			r.next(t)
 			_, frames := r.state(t)
 			var types []string
-			for _, d := range told {
+			for _, d := range preceding {
 				types = append(types, string(d.Type))
 			}
 			require.Equal(t, begins+" | "+strings.Join(types, " ")+" | artifact.created | node.completed run.completed", shape(frames))
@@ -167,12 +177,13 @@ func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
 	}
 }
 
-// The two together are more than the log takes, or the acceptor takes no such event: each has
-// a frame of its own, as it would have by itself.
+// If both exceed the log's limit together, or the acceptor rejects the preceding events, each gets
+// its own frame.
 func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []*fault.Error{
-		fault.New(fault.PayloadTooLarge, "not that"), fault.New(fault.ValidationError, "preceding: not that").With("field", "preceding"),
+		fault.New(fault.PayloadTooLarge, "not that"),
+		fault.New(fault.ValidationError, "preceding: not that").With("field", "preceding"),
 	} {
 		r := newRig(t, nil, nil)
 		r.acceptor = acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
@@ -189,8 +200,8 @@ func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
 	}
 }
 
-// A request that the acceptor refuses for itself is not made again without what precedes the
-// envelope, and its model is not asked again: it would come to the same. The call is told.
+// If the acceptor rejects the request itself, the envelope is not submitted again without its
+// preceding events, and the model is not called again. The call is recorded.
 func TestAccept_HandsInOnceWhatTheAcceptorRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
@@ -206,10 +217,10 @@ func TestAccept_HandsInOnceWhatTheAcceptorRefuses(t *testing.T) {
 	require.Equal(t, 1, asked)
 	require.Equal(t, begins+" | provider.usage | node.failed run.failed", shape(frames))
 	require.Equal(t, string(fault.InternalError), st.Nodes["n"].Error.Code)
-	require.NotContains(t, st.Nodes["n"].Error.Message, "node_id", "it is the operator's")
+	require.NotContains(t, st.Nodes["n"].Error.Message, "node_id", "the cause is for the operator")
 }
 
-// An acceptor that takes the envelope in no way fails the node, whose call is told.
+// If the log accepts the envelope in no form, the node fails and its call is recorded.
 func TestAccept_TellsTheCallWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
@@ -223,15 +234,14 @@ func TestAccept_TellsTheCallWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
 	require.Equal(t, begins+" | provider.usage | node.failed run.failed", shape(frames))
 }
 
-// The acceptor cannot be reached, or its answer is lost: the call was made, and is told once,
-// whether the acceptor has appended or not. Each call is: the model that was asked again has
-// made another one.
+// If the acceptor is unreachable, or its answer is lost, the call is recorded once, whether or not
+// the acceptor appended. A second model call is recorded, too.
 func TestAccept_TellsACallOnceWhereverTheAcceptorIsLost(t *testing.T) {
 	t.Parallel()
 	lost := fault.New(fault.ServiceUnavailable, "the acceptor cannot be reached")
 	for name, tc := range map[string]struct {
 		first func(ctx context.Context, log runlog.Log, of subject.Run, head frame.Head, req model.AcceptRequest) error
-		// again says that the log has no answer, so that the model is asked again.
+		// again reports that the log has no outcome, so that the model is called again.
 		again bool
 		want  string
 	}{
@@ -262,7 +272,7 @@ func TestAccept_TellsACallOnceWhereverTheAcceptorIsLost(t *testing.T) {
 				call, begun := calls(ofCall(wire.EventProviderUsage)...), 0
 				r.exec = r.executor(define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), models(func(ctx context.Context, task model.Task, j model.Journal) model.Result {
 					if begun++; begun > 1 && !tc.again {
-						return model.Result{Output: node.Output{}} // as from the log
+						return model.Result{Output: node.Output{}} // the outcome is in the log
 					}
 					return call(ctx, task, j)
 				}))
@@ -278,7 +288,7 @@ func TestAccept_TellsACallOnceWhereverTheAcceptorIsLost(t *testing.T) {
 	}
 }
 
-// An append of the acceptor's that is late finds the log moved on by what was recorded here.
+// A late append of the acceptor conflicts with what the session recorded since.
 func TestAccept_FencesAnAppendThatComesLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
@@ -302,7 +312,7 @@ func TestAccept_FencesAnAppendThatComesLate(t *testing.T) {
 	require.Equal(t, begins+" | provider.usage | log.appended | provider.usage artifact.created | node.completed run.completed", shape(frames))
 }
 
-// An outcome that is recalled takes nothing along, wherever it stands in the log.
+// An outcome that was recorded before gets no preceding events, at any place in the log.
 func TestAccept_TellsTheCallWhoseOutcomeIsRecalled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
@@ -329,8 +339,8 @@ func TestAccept_TellsTheCallWhoseOutcomeIsRecalled(t *testing.T) {
 	require.Equal(t, 2, st.Cost.Calls)
 }
 
-// Nothing of a node is better trusted than what it told before, also where somebody else
-// appends it (OpenWOP envelope contract §12).
+// A node's events never get more trust than its earlier ones, even if the acceptor appends them
+// (OpenWOP envelope contract §12).
 func TestAccept_TagsWhatTheAcceptorAppends(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
@@ -357,16 +367,38 @@ func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 	r := newRig(t, nil, nil)
 	v, err := cleartext.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: r.log, Redactor: r.red, Cleartext: v, Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), Types: node.Builtin(),
-		Models: calls(ofCall(wire.EventProviderUsage)...), Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
-		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
-		Acceptor: acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
-			require.Empty(t, req.Preceding)
-			return records(ctx, r.log, of, head, nil)
-		}),
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Minute,
+	}, engine.Deps{
+		Storage: engine.Storage{
+			Log:         r.log,
+			Cleartext:   v,
+			Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")),
+		},
+		Services: engine.Services{
+			Redactor: r.red,
+			Models:   calls(ofCall(wire.EventProviderUsage)...),
+			Acceptor: acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
+				require.Empty(t, req.Preceding)
+				return records(ctx, r.log, of, head, nil)
+			}),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     time.Now,
 	})
-	rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask"})
+	rec, err := json.Marshal(&wire.RunRecord{
+		RunID:         "run_1",
+		WorkflowID:    "wf",
+		Owner:         wire.Owner{Tenant: "acme"},
+		EngineVersion: 1,
+		Masking:       "mask",
+	})
 	require.NoError(t, err)
 	require.NoError(t, v.Put(t.Context(), theRun, 0, "starter", rec))
 	_, err = r.log.Append(t.Context(), frame.NewStart(theRun, rec).By("starter"), 0)

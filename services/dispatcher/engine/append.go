@@ -52,7 +52,8 @@ func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (a
 		return appendResult{head: head}, nil
 	}
 	if len(events) > 0 && events[0].Sequence != head.Next { // this frame would damage the log
-		return appendResult{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
+		return appendResult{}, fmt.Errorf("append to run %s: event %d is no %d: %w",
+			r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
 	}
 	trace, registered := e.traceContext(m.State().Record).Run(), m.State().Record.Registration().Run
 	ctx = runspan.In(ctx, trace)
@@ -66,18 +67,16 @@ func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (a
 	if given, alone := m.ExternalEvents(); changed > 0 && given < len(events) && changed <= given {
 		events, kind, cut = events[:given], alone, true
 	}
-	if events, err = e.maskEvents(ctx, r, writer, head, m, events); err != nil {
+	if events, err = e.maskEvents(ctx, req, m, events); err != nil {
 		return appendResult{}, err
 	}
 	f := frame.New(r, kind, head, events).By(writer).In(trace)
-	if n := m.Note(); n != nil && n.IDsOnly() {
-		f = f.With(n.JSON())
-	} else if n != nil {
-		out, _, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
+	if n := m.Note(); n != nil {
+		note, err := e.redactNote(ctx, r, registered, n)
 		if err != nil {
-			return appendResult{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
+			return appendResult{}, err
 		}
-		f = f.With(string(out[0]))
+		f = f.With(note)
 	}
 	if f.Pos, err = req.append(ctx, f, head.Pos); err != nil {
 		return appendResult{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
@@ -87,14 +86,32 @@ func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (a
 	if !cut {
 		e.eraseEnded(ctx, r, m.State())
 	}
-	next := f.Head()
-	next.Ownership = head.After(f)
-	return appendResult{head: next, written: true, changed: changed > 0, truncated: cut, events: events}, nil
+	return appendResult{
+		head:      headAfter(head, f),
+		written:   true,
+		changed:   changed > 0,
+		truncated: cut,
+		events:    events,
+	}, nil
+}
+
+// redactNote returns the JSON of a frame's note, without secrets.
+func (e *Executor) redactNote(ctx context.Context, r subject.Run, registered bool, n *wire.Note) (string, error) {
+	if n.IDsOnly() {
+		return n.JSON(), nil
+	}
+	out, _, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
+	if err != nil {
+		return "", fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
+	}
+	return string(out[0]), nil
 }
 
 // redactEvents redacts events that are not clean. It returns the number of the first changed event,
 // counted from 1; 0 means that none changed.
-func (e *Executor) redactEvents(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
+func (e *Executor) redactEvents(
+	ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool,
+) (first int, err error) {
 	var (
 		docs  [][]byte
 		index []int
@@ -158,7 +175,8 @@ func (e *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 
 // leavesAsleep reports whether a frame of another writer leaves a waiting run waiting.
 func leavesAsleep(f *frame.Frame) bool {
-	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.ExternalPrefix)
+	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 &&
+		strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }
 
 // backlogPatience is how long a wake frame may be the last frame of its run while runs wait in the
@@ -170,8 +188,7 @@ const backlogPatience = 10 * time.Minute
 func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
 	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
-		e.logNotWoken(r.RunID, err)
-		return false, nil
+		return false, e.quarantineDamaged(ctx, r, err)
 	}
 	if err != nil {
 		return false, err
@@ -192,7 +209,7 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err
 		}
 		check = e.checkAllFrames // the previous wake had no effect
 	}
-	if may, err := e.mayWake(r.RunID, check(ctx, last)); err != nil || !may {
+	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
 		return false, err
 	}
 	return true, e.Wake(ctx, last.Run, last.Head())

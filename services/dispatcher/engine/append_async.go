@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -18,7 +19,7 @@ import (
 // call. It waits for fsync in three cases: the end of a run, the result of an effect that must not
 // run twice, and a masked run, whose clear values are erased once the log has its end.
 func (s *session) appendAsync(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-	if f.Kind == subject.End || s.sideEffectPending || s.machine.State().Record.Masking != "" {
+	if f.Kind == subject.End || s.unflushed.sideEffectPending || s.machine.State().Record.Masking != "" {
 		return s.exec.deps.Log.Append(ctx, f, after)
 	}
 	return runlog.Stage(ctx, s.exec.deps.Log, f, after)
@@ -27,20 +28,15 @@ func (s *session) appendAsync(ctx context.Context, f *frame.Frame, after uint64)
 // syncLog returns once the log is fsynced up to the session's head, including frames of other
 // writers.
 func (s *session) syncLog(ctx context.Context) error {
-	return runlog.Keep(ctx, s.exec.deps.Log, s.head.Pos)
+	return runlog.Keep(ctx, s.exec.deps.Log, s.claim.head.Pos)
 }
 
 // onlyCallModels reports that all effects are model calls.
-func (s *session) onlyCallModels(effects []machine.Effect) bool {
-	for _, e := range effects {
-		if !s.onlyCallsModel(e) {
-			return false
-		}
-	}
-	return true
+func (e *Executor) onlyCallModels(effects []machine.Effect) bool {
+	return !slices.ContainsFunc(effects, func(effect machine.Effect) bool { return !e.onlyCallsModel(effect) })
 }
 
 // onlyCallsModel reports that an effect is a model call.
-func (s *session) onlyCallsModel(e machine.Effect) bool {
-	return e.Spawn == nil && s.exec.deps.Types[e.TypeID].EmitsEnvelopes
+func (e *Executor) onlyCallsModel(effect machine.Effect) bool {
+	return effect.Spawn == nil && e.deps.Types[effect.TypeID].EmitsEnvelopes
 }

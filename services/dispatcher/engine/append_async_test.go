@@ -21,15 +21,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// syncTime is what a disk takes for a sync.
+// syncTime is the duration of an fsync.
 const syncTime = 10 * time.Millisecond
 
-// disked is a log that takes frames at once and has them on its disk later.
+// disked is a log that accepts frames immediately and writes them to its disk later.
 type disked struct {
 	*memory.Log
 
-	mu sync.Mutex // guards what follows
-	// kept is up to where a power cut leaves the log.
+	mu sync.Mutex // guards the fields below
+	// kept is the last position that survives a power failure.
 	kept   uint64
 	broken bool
 }
@@ -59,7 +59,7 @@ func (d *disked) Append(ctx context.Context, f *frame.Frame, after uint64) (uint
 	return pos, d.Keep(ctx, pos)
 }
 
-// onDisk is the run as a power cut would leave it now.
+// onDisk returns the run as it is after a power failure.
 func (d *disked) onDisk(t *testing.T) []*frame.Frame {
 	t.Helper()
 	frames, err := d.Run(t.Context(), theRun)
@@ -74,7 +74,7 @@ func (d *disked) onDisk(t *testing.T) []*frame.Frame {
 	return frames
 }
 
-// stateOnDisk is what the log's disk says of a node.
+// stateOnDisk returns the status of a node on the disk.
 func (d *disked) stateOnDisk(t *testing.T, id string) runstate.NodeStatus {
 	t.Helper()
 	st, _, err := machine.Load(d.onDisk(t))
@@ -85,14 +85,14 @@ func (d *disked) stateOnDisk(t *testing.T, id string) runstate.NodeStatus {
 	return runstate.NodeNever
 }
 
-// asked is when each node's effect began, and what the disk had of it by then.
+// asked records when each node's effect started, and the node's status on the disk then.
 type asked struct {
 	mu   sync.Mutex
 	when map[string]time.Time
 	disk map[string]runstate.NodeStatus
 }
 
-// diskRig has a run of effects, one after the other.
+// diskRig has a run of consecutive effects.
 func diskRig(t *testing.T, nodes string, edges ...string) (*rig, *disked, *asked) {
 	t.Helper()
 	r := newRig(t, nil, nil)
@@ -124,14 +124,13 @@ func TestExecute_AModelIsAskedBesideTheSync(t *testing.T) {
 		r.next(t)
 		require.Equal(t, began, a.when["a"])
 		require.Equal(t, began, a.when["b"])
-		require.Equal(t, began.Add(syncTime), time.Now(), "the end is on the disk before the delivery ends")
-		require.Len(t, d.onDisk(t), 4, "the record, the first question, the second, the end")
+		require.Equal(t, began.Add(syncTime), time.Now(), "the end is fsynced before the delivery ends")
+		require.Len(t, d.onDisk(t), 4, "the record, the two call starts, the end")
 		st, _ := r.state(t)
 		require.Equal(t, wire.StatusCompleted, st.Status)
 	})
 }
 
-// An effect other than a model call starts after its start event is fsynced.
 func TestExecute_AnyOtherEffectWaitsForTheSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +141,8 @@ func TestExecute_AnyOtherEffectWaitsForTheSync(t *testing.T) {
 	})
 }
 
-// A run that sleeps is off the queue: what its waker goes by is on the disk.
+// The wake of a sleeping run depends on its log, so the log is fsynced before the run leaves the
+// queue.
 func TestExecute_ARunSleepsWhenItsLogIsOnTheDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestExecute_ARunSleepsWhenItsLogIsOnTheDisk(t *testing.T) {
 	})
 }
 
-// A run whose log does not come to the disk is handed out again, and not taken for asleep.
+// If the fsync fails, the run is delivered again instead of waiting for a wake.
 func TestExecute_ARunWhoseLogCannotBeKeptIsHandedOutAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,12 +163,12 @@ func TestExecute_ARunWhoseLogCannotBeKeptIsHandedOutAgain(t *testing.T) {
 		r.next(t)
 		require.Empty(t, r.sleep)
 		d.broken = false
-		r.next(t) // it is handed out again
+		r.next(t) // delivered again
 		require.Len(t, r.sleep, 1)
 	})
 }
 
-// What a tool has done is on the disk before a model is asked about it: it is not done again.
+// The result of a tool is fsynced before the next model call, so that the tool is not called again.
 func TestExecute_TheEndOfAnyOtherEffectIsOnTheDiskBeforeAModelIsAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,9 +179,8 @@ func TestExecute_TheEndOfAnyOtherEffectIsOnTheDiskBeforeAModelIsAsked(t *testing
 	})
 }
 
-// The power fails while a model is asked of which the disk knows nothing: whoever takes the run up
-// goes on from what the disk has, asks for the answer again that was lost, and the run ends as any
-// other.
+// The power fails during a model call whose start is not on the disk. The next dispatcher continues
+// from the disk and calls the model again, and the run completes.
 func TestExecute_APowerCutBesideAQuestionHasItAskedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +215,7 @@ func TestExecute_APowerCutBesideAQuestionHasItAskedAgain(t *testing.T) {
 	})
 }
 
-// A session that takes up what another has appended does no more on the strength of it than of its own.
+// A session that continues after frames of another session waits for their fsync, too.
 func TestExecute_AnEffectFoundInTheLogWaitsForTheSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,15 +12,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/engine"
 )
 
-// answers is an answer of a credential that belongs to groups.
+// answers returns an answer whose credential belongs to groups.
 func answers(value, principal string, groups ...string) engine.Answer {
 	return engine.Answer{NodeID: "gate", Answer: interrupt.Answer{
 		Value: json.RawMessage(value), By: interrupt.Responder{Principal: principal, Groups: groups},
 	}}
 }
 
-// OpenWOP host contract §6.3; RFC 0104: what somebody belonged to is in the log with what
-// they decided, so that neither another executor nor a replay asks for it again.
+// OpenWOP host contract §6.3; RFC 0104: the log records the groups of the person who decided, so
+// that another executor and a replay need not look them up.
 func TestResolve_KeepsByWhatSomebodyCould(t *testing.T) {
 	t.Parallel()
 	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approverGroupRefs":["ops"]}`))
@@ -42,11 +42,11 @@ func TestResolve_KeepsByWhatSomebodyCould(t *testing.T) {
 	r.fork(t, wire.ForkReplay, 0)
 	r.next(t)
 	_, again, _ := r.eventsOf(t, theFork)
-	require.Equal(t, told(want), told(again))
-	require.Contains(t, told(again)[5], `"standing":{"groups":["ops"]}`)
+	require.Equal(t, render(want), render(again))
+	require.Contains(t, render(again)[5], `"standing":{"groups":["ops"]}`)
 }
 
-// A token belongs to nobody: it opens no gate that names who may answer.
+// A token has no groups and no principal: it cannot answer a gate that names its approvers.
 func TestResolve_ByTokenIsNobodyThatAGateNames(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]fault.Code{
@@ -66,8 +66,8 @@ func TestResolve_ByTokenIsNobodyThatAGateNames(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §6.3: an override that is one vote of several has its event at
-// once, with the vote, whoever counts it then; a replay tells both again.
+// OpenWOP host contract §6.3: an override that is one vote of several is recorded immediately, with
+// its vote. A replay has both events again.
 func TestResolve_TellsAnOverrideThatDecidesNothingYet(t *testing.T) {
 	t.Parallel()
 	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ada","bob"],"override":{"requiredRole":"chief"}}`))
@@ -98,5 +98,5 @@ func TestResolve_TellsAnOverrideThatDecidesNothingYet(t *testing.T) {
 	r.fork(t, wire.ForkReplay, 0)
 	r.next(t)
 	_, again, _ := r.eventsOf(t, theFork)
-	require.Equal(t, told(want), told(again))
+	require.Equal(t, render(want), render(again))
 }

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"time"
-)
+import "time"
 
 // A result that cannot be appended because the log or the redactor is unreachable is retried while
 // the session lasts. Dropping it would repeat the effect's call, or fail its node with an unknown
@@ -17,5 +15,5 @@ const (
 // wouldLoseResults reports that a failed append would lose results of effects, and that a retry may
 // succeed.
 func (s *session) wouldLoseResults(err error) bool {
-	return s.exec.cfg.HoldResults > 0 && len(s.unflushed) > 0 && isUnreachable(err)
+	return s.exec.cfg.HoldResults > 0 && len(s.unflushed.inputs) > 0 && isUnreachable(err)
 }

@@ -35,22 +35,22 @@ func (s *session) appendDrafts(ctx context.Context, r request) error {
 		batch  []request
 		other  *request // it needs something else than an append
 		size   int
-		before = len(s.unflushed)
+		before = len(s.unflushed.inputs)
 	)
 	for now, more := s.exec.deps.Clock(), true; more; {
 		switch {
-		case r.call != nil:
+		case r.accept != nil:
 			other, more = &r, false
 			continue
-		case s.isStale(r.effect):
-			r.reply <- context.Canceled
+		case !s.machine.IsCurrent(r.effect):
+			r.done(context.Canceled)
 		default:
 			drafts := r.drafts
-			s.applyInput(func() { s.machine.Emit(now, drafts...) })
+			s.unflushed.apply(func() { s.machine.Emit(now, drafts...) })
 			batch, size = append(batch, r), size+r.size()
 		}
 		if more = len(batch) < s.exec.cfg.MaxBatch && size < maxBatchBytes; more {
-			r, more = tryReceive(s.requests)
+			r, more = tryReceive(s.effects.port.requests)
 		}
 	}
 	err := s.flushWithCatchUp(ctx)
@@ -58,12 +58,12 @@ func (s *session) appendDrafts(ctx context.Context, r request) error {
 		err = s.appendDraftsOneByOne(ctx, batch, before)
 	} else {
 		for _, r := range batch {
-			r.reply <- err
+			r.done(err)
 		}
 	}
 	if errors.Is(err, runlog.ErrConflict) {
 		if other != nil {
-			other.reply <- err
+			other.done(err)
 		}
 		return err
 	}
@@ -83,16 +83,16 @@ func (s *session) appendDraftsOneByOne(ctx context.Context, batch []request, kep
 			err = s.dropUnflushed(ctx, kept)
 		}
 		if err != nil { // as if the first append had failed
-			r.reply <- err
+			r.done(err)
 			continue
 		}
-		if s.isStale(r.effect) { // because of a frame of another writer
-			r.reply <- context.Canceled
+		if !s.machine.IsCurrent(r.effect) { // because of a frame of another writer
+			r.done(context.Canceled)
 			continue
 		}
-		s.applyInput(func() { s.machine.Emit(now, r.drafts...) })
+		s.unflushed.apply(func() { s.machine.Emit(now, r.drafts...) })
 		own := s.flushWithCatchUp(ctx)
-		r.reply <- own
+		r.done(own)
 		switch {
 		case own == nil:
 			kept = 0
@@ -104,52 +104,4 @@ func (s *session) appendDraftsOneByOne(ctx context.Context, batch []request, kep
 		err = s.dropUnflushed(ctx, kept)
 	}
 	return err
-}
-
-// dropUnflushed reverts the machine to the log plus the first kept unflushed inputs.
-func (s *session) dropUnflushed(ctx context.Context, kept int) error {
-	if len(s.unflushed) <= kept {
-		return nil
-	}
-	if _, err := s.reloadState(ctx, nil); err != nil {
-		return err
-	}
-	again := s.unflushed[:kept]
-	s.unflushed = nil
-	for _, do := range again {
-		s.applyInput(do)
-	}
-	return nil
-}
-
-// flushWithCatchUp appends the pending events, catching up with frames of other writers first if
-// necessary.
-func (s *session) flushWithCatchUp(ctx context.Context) error {
-	for {
-		_, err := s.flushPending(ctx, s.exec.deps.Log.Append, false, false)
-		if !errors.Is(err, runlog.ErrConflict) {
-			return err
-		}
-		if err := s.catchUpWithLog(ctx, nil); err != nil {
-			return err
-		}
-	}
-}
-
-// applyResults applies the result of an effect, and the results of others that have ended. If one
-// fails, the others are appended first, so that their effects are not repeated.
-func (s *session) applyResults(ctx context.Context, d effectResult) error {
-	for n, size := 1, d.size(); ; n++ {
-		if err := s.applyResult(d); err != nil {
-			return errors.Join(err, s.flushWithCatchUp(ctx))
-		}
-		if n >= s.exec.cfg.MaxBatch || size >= maxBatchBytes {
-			return nil
-		}
-		next, ok := tryReceive(s.results)
-		if !ok {
-			return nil
-		}
-		d, size = next, size+next.size()
-	}
 }

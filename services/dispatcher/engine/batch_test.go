@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// slowDisk takes its time for each append.
+// slowDisk delays each append.
 type slowDisk struct {
 	*memory.Log
 	before func()
@@ -45,11 +45,15 @@ func wide(t *testing.T) oneDefinition {
 }
 
 func chunk(nodeID string) wire.Draft {
-	return wire.Draft{Type: wire.EventOutputChunk, NodeID: nodeID, Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","chunk":"words of it"}`)}
+	return wire.Draft{
+		Type:    wire.EventOutputChunk,
+		NodeID:  nodeID,
+		Payload: json.RawMessage(`{"nodeId":"` + nodeID + `","chunk":"words of it"}`),
+	}
 }
 
-// What effects tell while the disk is busy goes into one frame, and so do their ends: a
-// wide run does not wait for the disk once for each.
+// The events and results of effects that arrive during an append share the next frame: a wide run
+// does not fsync once per effect.
 func TestExecute_AppendsTogetherWhatIsReadyTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,8 +69,8 @@ func TestExecute_AppendsTogetherWhatIsReadyTogether(t *testing.T) {
 		r.next(t)
 		st, frames := r.state(t)
 		require.Equal(t, wire.StatusCompleted, st.Status)
-		require.Equal(t, 1+4+4+4+1, st.Next, "run.started, four nodes that start, tell and end, run.completed")
-		// The record, the start; what one tells, what three tell; the ends, as they come.
+		require.Equal(t, 1+4+4+4+1, st.Next, "run.started, start, chunk and end of four nodes, run.completed")
+		// The record, the start, one effect's events, those of the other three, and the ends.
 		require.LessOrEqual(t, len(frames), 6)
 	})
 }
@@ -78,7 +82,7 @@ func TestExecute_TellsTogetherAfterSomebodyElse(t *testing.T) {
 		r := newRig(t, nil, nil)
 		appends, other := 0, r.executor(wide(t), nil)
 		between := func() {
-			if appends++; appends != 3 { // the second of what is told
+			if appends++; appends != 3 { // only before the second effect's drafts
 				return
 			}
 			_, err := other.Pause(t.Context(), "acme", "run_1", wire.DrainCurrent, "", "key")
@@ -90,29 +94,29 @@ func TestExecute_TellsTogetherAfterSomebodyElse(t *testing.T) {
 				return model.Result{Interrupted: err}
 			}
 			_, frames := r.state(t)
-			told := 0
+			recorded := 0
 			for _, f := range frames[1:] {
 				events, err := f.Events()
 				require.NoError(t, err)
 				for _, e := range events {
 					if e.Type == wire.EventOutputChunk && e.NodeID == task.Input.NodeID {
-						told++
+						recorded++
 					}
 				}
 			}
-			require.Equal(t, 1, told, task.Input.NodeID)
+			require.Equal(t, 1, recorded, task.Input.NodeID)
 			return model.Result{}
 		}))
 		r.create(t)
 		r.next(t)
 		st, _ := r.state(t)
-		require.Equal(t, wire.StatusCompleted, st.Status, "nothing was left that a pause would have kept from starting")
+		require.Equal(t, wire.StatusCompleted, st.Status, "the pause left no node to start")
 		require.NotNil(t, st.Pausing)
 		require.Equal(t, 1+4+4+4+1, st.Next)
 	})
 }
 
-// unreachable is a log that cannot be reached for one append.
+// unreachable is a log that fails some appends.
 type unreachable struct {
 	*memory.Log
 	appends, fails int
@@ -125,13 +129,13 @@ func (u *unreachable) Append(ctx context.Context, f *frame.Frame, after uint64) 
 	return u.Log.Append(ctx, f, after)
 }
 
-// An event that could not be appended keeps its sequence: what an acceptor records for
-// another node of the run comes behind it, and not at its place.
+// An event whose append failed keeps its sequence: the events that the acceptor records for another
+// node get later ones.
 func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)
-		log := &unreachable{Log: r.log, fails: 2} // after the start, which is the rig's, and the first step
+		log := &unreachable{Log: r.log, fails: 2} // of the appends after the rig's start frame and the first step
 		failed := make(chan struct{})
 		r.acceptor = acceptor(func(ctx context.Context, run subject.Run, head frame.Head, _ model.AcceptRequest) (engine.Accepted, error) {
 			e := wire.Event{
@@ -157,7 +161,7 @@ func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
 		}))
 		r.create(t)
 		r.next(t)
-		_, frames := r.state(t) // which refuses a sequence that is not its place
+		_, frames := r.state(t) // fails if the sequences have a gap
 		var types []wire.EventType
 		for _, f := range frames {
 			types = append(types, f.Types...)
@@ -167,8 +171,8 @@ func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
 	})
 }
 
-// An acceptor tells an outcome that was recorded before with the end that the log has by
-// then. Where somebody else has the run meanwhile, the session is over.
+// For an outcome that was recorded before, the acceptor returns the current head of the log. If
+// another dispatcher claimed the run since, the session ends.
 func TestExecute_GoesOnFromNoEndThatItHasNotSeen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,6 +198,6 @@ func TestExecute_GoesOnFromNoEndThatItHasNotSeen(t *testing.T) {
 		r.create(t)
 		r.next(t)
 		_, frames := r.state(t)
-		require.Equal(t, theirs, frames[len(frames)-1].Head(), "nothing is appended behind it")
+		require.Equal(t, theirs, frames[len(frames)-1].Head(), "no frame follows the other dispatcher's")
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// watchedLog tells how many runs have not begun when something is appended.
+// watchedLog records the number of runs that have not started at each append.
 type watchedLog struct {
 	runlog.Log
 	begins *queuetime.Meter
@@ -30,7 +30,7 @@ func (l *watchedLog) Append(ctx context.Context, f *frame.Frame, after uint64) (
 	return l.Log.Append(ctx, f, after)
 }
 
-// A run has begun with its first append, however long what it then waits for takes.
+// The start delay ends with the first append, not with the first model call.
 func TestBegins_EndsWithTheFirstAppend(t *testing.T) {
 	t.Parallel()
 	begins := queuetime.New(time.Millisecond)
@@ -46,8 +46,8 @@ func TestBegins_EndsWithTheFirstAppend(t *testing.T) {
 	r.exec = r.executorOn(log, defs, asked)
 	r.create(t)
 	r.next(t)
-	require.Equal(t, []int{1, 0}, log.saw, "the start of the node, and its end")
-	require.Zero(t, during, "the model is asked by a run that has begun")
+	require.Equal(t, []int{1, 0}, log.saw, "the node's start and end")
+	require.Zero(t, during, "the start delay ended before the model call")
 	require.Zero(t, begins.Inside())
 }
 

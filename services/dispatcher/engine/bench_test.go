@@ -19,15 +19,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// BenchmarkExecute_NoopRun is a run of one node that does nothing, without the disk.
+// BenchmarkExecute_NoopRun executes a run of one no-op node, without a disk.
 func BenchmarkExecute_NoopRun(b *testing.B) {
 	log := memory.New()
 	x := engine.New(engine.Config{
-		Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxBatch: 64,
+		Limits:   machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait:  3 * time.Second,
+		MaxBatch: 64,
 	}, engine.Deps{
-		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: define(b, nodeJSON("a", "core.noop", "{}")), Types: node.Builtin(),
-		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(),
-		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage:  engine.Storage{Log: log, Definitions: define(b, nodeJSON("a", "core.noop", "{}"))},
+		Services: engine.Services{Redactor: &redactor{}, Acceptor: noAcceptor{}},
+		Rules:    engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New()},
+		Clock:     time.Now,
 	})
 	n := 0
 	b.ReportAllocs()
@@ -35,7 +43,11 @@ func BenchmarkExecute_NoopRun(b *testing.B) {
 		n++
 		id := fmt.Sprintf("run_%d", n)
 		rec, err := json.Marshal(&wire.RunRecord{
-			RunID: id, WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CreatedAt: wire.FormatTime(time.Now()),
+			RunID:         id,
+			WorkflowID:    "wf",
+			Owner:         wire.Owner{Tenant: "acme"},
+			EngineVersion: 1,
+			CreatedAt:     wire.FormatTime(time.Now()),
 		})
 		require.NoError(b, err)
 		_, err = log.Append(b.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: id}, rec), 0)

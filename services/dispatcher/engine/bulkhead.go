@@ -39,7 +39,7 @@ func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) e
 			return err
 		}
 	}
-	return e.endWithRetries(ctx, r, e.newWriter(), func(m *machine.Machine) {
+	return e.endWithRetries(ctx, ending{run: r, writer: e.newWriter(), apply: func(m *machine.Machine) {
 		now := e.deps.Clock()
 		switch m.State().Status {
 		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these states
@@ -47,14 +47,22 @@ func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) e
 		default:
 			m.EndFailed(now, panicMessage)
 		}
-	})
+	}})
 }
 
-// endWithRetries appends the events of end, with as much of the run as can be loaded. It retries
-// after conflicts.
-func (e *Executor) endWithRetries(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
+// ending ends a run outside of a session.
+type ending struct {
+	run    subject.Run
+	writer string
+	// apply makes the events that end the run.
+	apply func(m *machine.Machine)
+}
+
+// endWithRetries appends the events of an ending, with as much of the run as can be loaded. It
+// retries after conflicts.
+func (e *Executor) endWithRetries(ctx context.Context, end ending) error {
 	for range maxChangeTries {
-		err := e.contain(r.RunID, func() error { return e.endOnce(ctx, r, writer, end) })
+		err := e.contain(end.run.RunID, func() error { return e.endOnce(ctx, end) })
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
@@ -62,41 +70,42 @@ func (e *Executor) endWithRetries(ctx context.Context, r subject.Run, writer str
 	return runlog.ErrConflict
 }
 
-func (e *Executor) endOnce(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
-	last, err := e.deps.Log.Last(ctx, r)
+func (e *Executor) endOnce(ctx context.Context, end ending) error {
+	last, err := e.deps.Log.Last(ctx, end.run)
 	if err != nil {
 		return err
 	}
-	r = last.Run
+	end.run = last.Run
+	runID := end.run.RunID
 	if last.Kind == subject.End {
-		return e.contain(r.RunID, func() error { return e.finishEnded(ctx, last) })
+		return e.contain(runID, func() error { return e.finishEnded(ctx, last) })
 	}
-	st, head, err := e.load(ctx, r)
+	st, head, err := e.load(ctx, end.run)
 	if err == nil {
-		err = e.contain(r.RunID, func() error { return e.endWithDefinition(ctx, r, writer, st, head, end) })
+		err = e.contain(runID, func() error { return e.endWithDefinition(ctx, end, st, head) })
 	}
 	if err == nil || isTransient(err) || errors.Is(err, frame.ErrDamaged) || needsLaterEngine(err) {
 		return err
 	}
-	return e.contain(r.RunID, func() error { return e.endWithoutFold(ctx, r, writer, end) })
+	return e.contain(runID, func() error { return e.endWithoutFold(ctx, end) })
 }
 
 // endWithDefinition ends a run with its definition. If the definition is missing, running nodes end
 // nevertheless.
-func (e *Executor) endWithDefinition(ctx context.Context, r subject.Run, writer string, st *runstate.State, head frame.Head, end func(m *machine.Machine)) error {
+func (e *Executor) endWithDefinition(ctx context.Context, end ending, st *runstate.State, head frame.Head) error {
 	m := machine.NewWithoutDefinition(e.cfg.Limits, st)
 	if plan, err := e.loadPlan(ctx, st); err == nil {
 		m = machine.New(plan, e.cfg.Limits, st)
 	} else if isTransient(err) {
 		return err
 	}
-	return e.appendEnd(ctx, r, writer, head, m, end)
+	return e.appendEnd(ctx, end, head, m)
 }
 
 // endWithoutFold ends a run whose log cannot be folded. Its record, its status and its head are
 // known without folding.
-func (e *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer string, end func(m *machine.Machine)) error {
-	frames, err := e.deps.Log.Run(ctx, r)
+func (e *Executor) endWithoutFold(ctx context.Context, end ending) error {
+	frames, err := e.deps.Log.Run(ctx, end.run)
 	if err != nil {
 		return err
 	}
@@ -112,7 +121,7 @@ func (e *Executor) endWithoutFold(ctx context.Context, r subject.Run, writer str
 	}
 	st, head := runstate.New(rec), frames[len(frames)-1].Head()
 	st.Next, st.Status = head.Next, openStatus(frames)
-	return e.appendEnd(ctx, r, writer, head, machine.NewWithoutDefinition(e.cfg.Limits, st), end)
+	return e.appendEnd(ctx, end, head, machine.NewWithoutDefinition(e.cfg.Limits, st))
 }
 
 // openStatus returns the status of an open run, as far as it determines how the run may end.
@@ -134,9 +143,10 @@ func openStatus(frames []*frame.Frame) wire.Status {
 	return status
 }
 
-func (e *Executor) appendEnd(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, end func(m *machine.Machine)) error {
-	end(m)
-	if _, err := e.append(ctx, entry{writer: writer, run: r, head: head, append: e.deps.Log.Append}, m); err != nil {
+func (e *Executor) appendEnd(ctx context.Context, end ending, head frame.Head, m *machine.Machine) error {
+	end.apply(m)
+	at := entry{writer: end.writer, run: end.run, head: head, append: e.deps.Log.Append}
+	if _, err := e.append(ctx, at, m); err != nil {
 		return err
 	}
 	e.notifyLocal(m.State())

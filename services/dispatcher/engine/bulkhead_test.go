@@ -23,12 +23,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// bad is a pure type whose work panics.
+// bad returns a pure node type that panics.
 func bad() node.Catalog {
-	return node.Catalog{"test.bad": {Class: node.Pure, Do: func(node.Input) (node.Output, *wire.NodeError) { panic("boom of acme") }}}
+	return node.Catalog{"test.bad": {
+		Class: node.Pure,
+		Do:    func(node.Input) (node.Output, *wire.NodeError) { panic("boom of acme") },
+	}}
 }
 
-// badDefinitions panic; skip is how many reads come before that.
+// badDefinitions panic after skip reads.
 type badDefinitions struct {
 	oneDefinition
 	skip atomic.Int32
@@ -70,7 +73,7 @@ func TestExecute_APanicEndsTheRunAndNothingElse(t *testing.T) {
 	}
 }
 
-// requireFailedInside checks that the run ended as failed, with nothing of the panic in its log.
+// requireFailedInside checks that the run failed, and that its log does not have the panic's text.
 func requireFailedInside(t *testing.T, r *rig) {
 	t.Helper()
 	st, frames := r.state(t)
@@ -101,7 +104,7 @@ func TestExecute_APanicEndsTheNodesAtWork(t *testing.T) {
 	require.Equal(t, runstate.NodeCancelled, st.Nodes["w"].Status)
 }
 
-// panickingStore panics where a masked run is folded.
+// panickingStore panics when a masked run is folded.
 type panickingStore struct{ engine.CleartextStore }
 
 func (panickingStore) Put(context.Context, subject.Run, int, string, []byte) error { return nil }
@@ -125,7 +128,13 @@ func TestExecute_ARunWhoseFoldPanicsEndsByItsLastFrame(t *testing.T) {
 			r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
 			r.cleartext = panickingStore{}
 			r.exec = r.executor(r.defs, nil)
-			rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask"})
+			rec, err := json.Marshal(&wire.RunRecord{
+				RunID:         "run_1",
+				WorkflowID:    "wf",
+				Owner:         wire.Owner{Tenant: "acme"},
+				EngineVersion: 1,
+				Masking:       "mask",
+			})
 			require.NoError(t, err)
 			f := frame.NewStart(theRun, rec)
 			f.Pos, err = r.log.Append(t.Context(), f, 0)
@@ -151,7 +160,7 @@ func TestExecute_ARunWhoseFoldPanicsEndsByItsLastFrame(t *testing.T) {
 			require.NoError(t, err)
 			r.exec.Execute(t.Context(), seenBefore{d})
 			check()
-			r.exec.Execute(t.Context(), seenBefore{again{f}}) // the process was lost after it ended the run
+			r.exec.Execute(t.Context(), seenBefore{again{f}}) // the process died after it ended the run
 			check()
 		})
 	}
@@ -174,7 +183,7 @@ func TestExecute_ARunThatCannotEvenBeEndedIsQuarantined(t *testing.T) {
 	require.Equal(t, []quarantine.Cause{{Reason: quarantine.ReasonPanic, Tries: 1}}, w.causes)
 }
 
-// tried is a delivery that was handed out some times.
+// tried is a delivery with a number of tries.
 type tried struct {
 	runlog.Delivery
 	tries int
@@ -183,7 +192,7 @@ type tried struct {
 func (d tried) Tries() int      { return d.tries }
 func (tried) Redelivered() bool { return true }
 
-// lostDefinitions has an error in place of documents.
+// lostDefinitions returns an error for every definition.
 type lostDefinitions struct{ err error }
 
 func (d lostDefinitions) ByDigest(context.Context, string) (*definition.Entry, error) {
@@ -197,7 +206,7 @@ func TestExecute_QuarantinesARunAfterABoundedNumberOfDeliveries(t *testing.T) {
 		err     error
 		version int
 		tries   int
-		want    string // empty: it is handed back
+		want    string // empty: the run is delivered again
 	}{
 		"a missing definition is tried again first":      {err: missing, tries: 9},
 		"a missing definition":                           {err: missing, tries: 10, want: quarantine.ReasonDefinition},
@@ -205,7 +214,11 @@ func TestExecute_QuarantinesARunAfterABoundedNumberOfDeliveries(t *testing.T) {
 		"what is unavailable, for however long":          {err: fault.New(fault.ServiceUnavailable, "away"), tries: 300},
 		"a log that is unavailable":                      {err: runlog.ErrUnavailable, tries: 300},
 		"a later engine's, while newer ones may be near": {version: wire.EngineVersion + 1, tries: 79},
-		"a later engine's that none takes":               {version: wire.EngineVersion + 1, tries: 80, want: quarantine.ReasonEngine},
+		"a later engine's that none takes": {
+			version: wire.EngineVersion + 1,
+			tries:   80,
+			want:    quarantine.ReasonEngine,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +230,7 @@ func TestExecute_QuarantinesARunAfterABoundedNumberOfDeliveries(t *testing.T) {
 			for n := range tc.tries {
 				d, err := r.log.Next(t.Context())
 				require.NoError(t, err)
-				r.exec.Execute(t.Context(), tried{d, 1000 + n}) // other deliveries may have been lost in an outage
+				r.exec.Execute(t.Context(), tried{d, 1000 + n}) // tries count deliveries lost in outages, too
 			}
 			waiting, held := r.log.Backlog()
 			require.Zero(t, held)
@@ -240,7 +253,7 @@ func TestReadmit_ARunWithoutItsDefinitionStays(t *testing.T) {
 	require.Error(t, err)
 	require.False(t, back)
 	_, frames := r.state(t)
-	require.Len(t, frames, 1, "nothing is appended for a check")
+	require.Len(t, frames, 1, "a check appends nothing")
 }
 
 func TestEndQuarantined_EndsARunWithoutItsDefinition(t *testing.T) {

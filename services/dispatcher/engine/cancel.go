@@ -13,10 +13,14 @@ import (
 
 // Cancel ends a run and those of its children that end with it. already reports that it had ended.
 // A run whose log records the cancellation ends later, without this caller.
-func (e *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
-	st, already, err = e.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, func(*wire.RunRecord) bool { return true })
+func (e *Executor) Cancel(
+	ctx context.Context, tenant, runID, reason, by string,
+) (st *runstate.State, already bool, err error) {
+	always := func(*wire.RunRecord) bool { return true }
+	st, already, err = e.cancel(ctx, tenant, runID, wire.CancelNote{Reason: reason, By: by}, always)
 	if err != nil && st != nil && st.Cancelling != nil {
-		e.deps.Logger.Warn("relatives of a cancelled run not notified yet; the next delivery does", "run_id", runID, "error", err)
+		e.deps.Logger.Warn("relatives of a cancelled run not notified yet; the next delivery does",
+			"run_id", runID, "error", err)
 		return st, false, nil
 	}
 	return st, already, err
@@ -25,7 +29,9 @@ func (e *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 // cancel ends a run if may allows it. A run without parent and children ends immediately. For any
 // other run a cancellation note is appended first, in a frame that enqueues the run. A process that
 // dies while it cancels the children leaves that delivery to the next dispatcher.
-func (e *Executor) cancel(ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool) (st *runstate.State, already bool, err error) {
+func (e *Executor) cancel(
+	ctx context.Context, tenant, runID string, c wire.CancelNote, may func(*wire.RunRecord) bool,
+) (st *runstate.State, already bool, err error) {
 	st, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		switch {

@@ -13,14 +13,20 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// A run whose model has no capacity sleeps, without a session. Another process goes on after
-// the recorded pause, and knows how often the node has waited.
+// A run whose model has no capacity waits without a session. Another process continues after the
+// recorded pause and counts the node's waits on.
 func TestCapacity_TheRunSleepsAndAnotherProcessGoesOn(t *testing.T) {
 	t.Parallel()
 	var waits []int
 	busy := models(func(_ context.Context, task model.Task, _ model.Journal) model.Result {
 		if waits = append(waits, task.Waits); len(waits) <= 3 {
-			return model.Result{Err: &wire.NodeError{Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true, RetryAfter: 50 * time.Second}}
+			return model.Result{Err: &wire.NodeError{
+				Code:       "provider_quota_exhausted",
+				Message:    "slow down",
+				Retryable:  true,
+				Capacity:   true,
+				RetryAfter: 50 * time.Second,
+			}}
 		}
 		return model.Result{Output: node.Output{}}
 	})

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/create"
 )
 
-// everyDeath lets a process die at each of its appends in turn, before and after the log
-// has stored it, until one lives to the end.
+// everyDeath kills a process at each of its appends in turn, before and after the log stored it,
+// until a process survives.
 func everyDeath(t *testing.T, scene func(t *testing.T, appends int, stores bool) (died bool)) {
 	t.Helper()
 	for _, stores := range []bool{false, true} {
@@ -31,7 +31,6 @@ func everyDeath(t *testing.T, scene func(t *testing.T, appends int, stores bool)
 	}
 }
 
-// One child, which begins once, and one end of the parent, whenever a process dies.
 func TestSubWorkflow_StartsOneChildWhoeverDies(t *testing.T) {
 	t.Parallel()
 	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
@@ -44,14 +43,13 @@ func TestSubWorkflow_StartsOneChildWhoeverDies(t *testing.T) {
 		f.log.Expire()
 		f.drain(t, f.live())
 		require.Len(t, f.runs(), 2)
-		require.Equal(t, "run.started node.started@call node.dispatched@call variable.changed@call node.completed@call run.completed", f.told(t, "run_p"))
+		require.Equal(t, "run.started node.started@call node.dispatched@call variable.changed@call node.completed@call run.completed", f.story(t, "run_p"))
 		require.Equal(t, wire.StatusCompleted, f.state(t, f.runs()[1]).Status)
 		return first.log.died()
 	})
 }
 
-// A process dies while a grandchild comes to wait, and another one while it goes on: no
-// run hangs, whatever was told to whom.
+// One process dies when a grandchild starts to wait, another when it continues. Every run ends.
 func TestSubWorkflow_WaitsAndGoesOnWhoeverDies(t *testing.T) {
 	t.Parallel()
 	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
@@ -73,7 +71,7 @@ func TestSubWorkflow_WaitsAndGoesOnWhoeverDies(t *testing.T) {
 			require.Equal(t, wire.StatusCompleted, f.state(t, id).Status, id)
 		}
 		require.Len(t, f.runs(), 3)
-		require.Equal(t, waitingStory, f.told(t, "run_p"))
+		require.Equal(t, waitingStory, f.story(t, "run_p"))
 		return first.log.died() || second.log.died()
 	})
 }
@@ -87,7 +85,7 @@ func TestSubWorkflow_CancellingCascadesWhoeverDies(t *testing.T) {
 		first := f.process(appends, stores)
 		st, _, err := first.Cancel(t.Context(), "acme", "run_p", "enough", "ann")
 		if appends > 0 {
-			require.NoError(t, err, "it is in the log")
+			require.NoError(t, err, "the cancellation is recorded")
 			require.Contains(t, []wire.Status{wire.StatusCancelling, wire.StatusCancelled}, st.Status)
 		}
 		f.log.Expire()
@@ -106,8 +104,7 @@ func TestSubWorkflow_CancellingCascadesWhoeverDies(t *testing.T) {
 	})
 }
 
-// A parent is cancelled while another process is about to start its child: the child does
-// not begin.
+// The parent is cancelled before another process starts its child. The child does no work.
 func TestSubWorkflow_AChildOfACancelledParentDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	for stores, runs := range map[bool]int{false: 1, true: 2} {
@@ -115,22 +112,21 @@ func TestSubWorkflow_AChildOfACancelledParentDoesNotBegin(t *testing.T) {
 		f.defs.add(t, "child", ``, nodeJSON("n", "core.noop", "{}"))
 		f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
 		f.create(t, "parent", `{}`)
-		f.drain(t, f.process(1, stores)) // node.started is there, and perhaps the child
+		f.drain(t, f.process(1, stores)) // appends node.started, and perhaps the child
 		x := f.live()
 		_, _, err := x.Cancel(t.Context(), "acme", "run_p", "", "ann")
 		require.NoError(t, err)
 		f.log.Expire()
 		f.drain(t, x)
 		require.Len(t, f.runs(), runs)
-		require.Equal(t, "run.started node.started@call node.cancelled@call run.cancelled", f.told(t, "run_p"))
+		require.Equal(t, "run.started node.started@call node.cancelled@call run.cancelled", f.story(t, "run_p"))
 		if runs == 2 {
-			require.Equal(t, "run.started run.cancelled", f.told(t, f.runs()[1]))
+			require.Equal(t, "run.started run.cancelled", f.story(t, f.runs()[1]))
 		}
 	}
 }
 
-// A child that comes to be after its parent has ended, because whoever starts it was slow,
-// ends when somebody looks at it, also if nobody else is left to tell it.
+// A child that is created after its parent ended is cancelled by the dispatcher that executes it.
 func TestSubWorkflow_AChildThatComesTooLateIsCancelled(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -147,10 +143,10 @@ func TestSubWorkflow_AChildThatComesTooLateIsCancelled(t *testing.T) {
 		}
 	}
 	f.drain(t, slow)
-	f.drain(t, f.live()) // the child's turn comes before that of what the dead process held
+	f.drain(t, f.live()) // the child is delivered before the dead process's deliveries
 	require.Equal(t, wire.StatusCancelled, f.state(t, "run_p").Status)
 	require.Len(t, f.runs(), 2)
-	require.Equal(t, "run.started run.cancelled", f.told(t, f.runs()[1]))
+	require.Equal(t, "run.started run.cancelled", f.story(t, f.runs()[1]))
 }
 
 // A child may end before its parent has recorded its start.
@@ -160,21 +156,21 @@ func TestSubWorkflow_AChildMayBeFasterThanWhoeverStartedIt(t *testing.T) {
 	f.defs.add(t, "child", ``, nodeJSON("n", "core.noop", "{}"))
 	f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
 	f.create(t, "parent", `{}`)
-	slow, quick, told := f.process(-1, false), f.live(), false
+	slow, quick, started := f.process(-1, false), f.live(), false
 	slow.log.after = func(kind subject.Kind, workflowID string) {
-		if kind == subject.Start && workflowID == "child" && !told {
-			told = true
+		if kind == subject.Start && workflowID == "child" && !started {
+			started = true
 			f.drain(t, quick)
 		}
 	}
 	f.drain(t, slow)
 	f.drain(t, f.live())
-	require.True(t, told)
-	require.Equal(t, wholeStory, f.told(t, "run_p"))
+	require.True(t, started)
+	require.Equal(t, wholeStory, f.story(t, "run_p"))
 	require.Len(t, f.runs(), 2)
 }
 
-// A node is tried again with another child when the child's own error says that this may help.
+// A node is retried with a new child if the child's error allows it.
 func TestSubWorkflow_EachAttemptHasItsChild(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -194,10 +190,10 @@ func TestSubWorkflow_EachAttemptHasItsChild(t *testing.T) {
 	f.answer(t, x, f.runs()[2])
 	f.drain(t, x)
 	require.Equal(t, wire.StatusCompleted, f.state(t, "run_p").Status)
-	require.Equal(t, 2, strings.Count(f.told(t, "run_p"), "node.dispatched"))
+	require.Equal(t, 2, strings.Count(f.story(t, "run_p"), "node.dispatched"))
 }
 
-// Several processes at once on many families, whose deliveries come again at any time.
+// Several processes execute many families concurrently, with repeated deliveries.
 func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -206,7 +202,11 @@ func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
 	f.defs.add(t, "parent", ``, nodeJSON("one", "core.subWorkflow", `{"workflowId":"middle"}`), nodeJSON("two", "core.subWorkflow", `{"workflowId":"middle"}`))
 	const parents = 8
 	for i := range parents {
-		_, err := f.starter.Start(t.Context(), create.Request{Tenant: "acme", WorkflowID: "parent", RunID: fmt.Sprintf("run_%d", i)})
+		_, err := f.starter.Start(t.Context(), create.Request{
+			Tenant:     "acme",
+			WorkflowID: "parent",
+			RunID:      fmt.Sprintf("run_%d", i),
+		})
 		require.NoError(t, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -214,7 +214,7 @@ func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
 	for range 4 {
 		x := f.live()
 		wg.Go(func() {
-			for ctx.Err() == nil { // what is handed back then comes again at once
+			for ctx.Err() == nil { // returned deliveries come back immediately
 				d, err := f.log.Next(ctx)
 				if err != nil {
 					return
@@ -238,6 +238,6 @@ func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
 	require.Len(t, ids, parents*7, "each parent has two children, each of them two")
 	for _, id := range ids {
 		require.Equal(t, wire.StatusCompleted, f.state(t, id).Status, id)
-		require.Equal(t, 1, strings.Count(f.told(t, id), "run.completed"))
+		require.Equal(t, 1, strings.Count(f.story(t, id), "run.completed"))
 	}
 }

@@ -18,14 +18,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// spawnFunc returns the function that starts the child of an effect; nil for other effects.
-func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.Result {
-	if e.Spawn == nil {
-		return nil
-	}
-	rec := s.machine.State().Record
-	return func() (res model.Result) {
-		if s.exec.contain(rec.RunID, func() error { res = s.exec.spawn(ctx, rec, e); return nil }) != nil {
+// spawnFunc returns the function that starts the child of an effect.
+func (e *Executor) spawnFunc(parent *wire.RunRecord, effect machine.Effect) effectFunc {
+	return func(ctx context.Context, _ writerPort) (res model.Result) {
+		if e.contain(parent.RunID, func() error { res = e.spawn(ctx, parent, effect); return nil }) != nil {
 			return failedResult(fault.New(fault.InternalError, "the node failed inside the host"))
 		}
 		return res
@@ -36,14 +32,24 @@ func (s *session) spawnFunc(ctx context.Context, e machine.Effect) func() model.
 func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect machine.Effect) model.Result {
 	switch {
 	case parent.Replays():
-		return failedResult(fault.New(fault.CapabilityNotProvided, "a replay starts no runs: the log it follows has nothing recorded of this one"))
+		return failedResult(fault.New(fault.CapabilityNotProvided,
+			"a replay starts no runs: the log it follows has nothing recorded of this one"))
 	case e.deps.Children == nil:
 		return failedResult(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
 	}
 	c := effect.Spawn
 	err := e.deps.Children.StartChild(ctx, create.Child{
-		RunID: c.RunID, Parent: parent, NodeID: effect.NodeID, Attempt: effect.Attempt, WorkflowID: c.Config.WorkflowID, Inputs: c.Inputs, Unset: c.Unset,
-		Trust: c.Trust, Awaited: c.Config.Wait, Cascade: c.Config.Cascade, Traceparent: e.traceContext(parent).Node(effect.NodeID),
+		RunID:       c.RunID,
+		Parent:      parent,
+		NodeID:      effect.NodeID,
+		Attempt:     effect.Attempt,
+		WorkflowID:  c.Config.WorkflowID,
+		Inputs:      c.Inputs,
+		Unset:       c.Unset,
+		Trust:       c.Trust,
+		Awaited:     c.Config.Wait,
+		Cascade:     c.Config.Cascade,
+		Traceparent: e.traceContext(parent).Node(effect.NodeID),
 	})
 	switch code := fault.CodeOf(err); {
 	case err == nil:
@@ -51,9 +57,11 @@ func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect mac
 	case ctx.Err() != nil, code == fault.ServiceUnavailable, code == fault.InternalError:
 		return model.Result{Interrupted: fmt.Errorf("start child run %s: %w", c.RunID, err)}
 	case code == fault.WorkflowNotFound:
-		return failedResult(fault.New(fault.UnknownChildWorkflow, "/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
+		return failedResult(fault.New(fault.UnknownChildWorkflow,
+			"/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
 	case code == fault.PayloadTooLarge:
-		return failedResult(fault.New(fault.ContentTooLong, "/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
+		return failedResult(fault.New(fault.ContentTooLong,
+			"/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
 	default:
 		return failedResult(err)
 	}
@@ -72,7 +80,7 @@ func failedResult(err error) model.Result {
 // was paused.
 func (s *session) readChildren(ctx context.Context) error {
 	for _, c := range awaitedChildren(s.machine.State()) {
-		child, err := s.exec.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
+		child, err := s.exec.view(ctx, subject.Run{Tenant: s.claim.run.Tenant, RunID: c.RunID})
 		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, cleartext.ErrGone) {
 			continue // it reports after another process ended it
 		}
@@ -80,7 +88,7 @@ func (s *session) readChildren(ctx context.Context) error {
 			return fmt.Errorf("read child run %s: %w", c.RunID, err)
 		}
 		now, r, known := s.exec.deps.Clock(), machine.ReportOf(child), *c
-		s.applyInput(func() {
+		s.unflushed.apply(func() {
 			// Another report may have been applied since: this one is older.
 			if n := s.machine.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
 				s.machine.ApplyReport(now, c.NodeID, r)
@@ -142,13 +150,16 @@ func isSameWait(a, b *runstate.Wait) bool {
 func (e *Executor) sendReport(ctx context.Context, st *runstate.State) (report *machine.Report, err error) {
 	report, err = e.sendReportOf(ctx, st, machine.ReportOf)
 	if runlog.IsPermanent(err) {
-		e.deps.Logger.Warn("child's outputs left out: they exceed a limit of the parent's log", "run_id", st.Record.RunID, "error", err)
+		e.deps.Logger.Warn("child's outputs left out: they exceed a limit of the parent's log",
+			"run_id", st.Record.RunID, "error", err)
 		report, err = e.sendReportOf(ctx, st, func(st *runstate.State) machine.Report { return machine.ReportOf(st).AsTooLarge() })
 	}
 	return report, err
 }
 
-func (e *Executor) sendReportOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report) (report *machine.Report, err error) {
+func (e *Executor) sendReportOf(
+	ctx context.Context, st *runstate.State, reportOf func(*runstate.State) machine.Report,
+) (report *machine.Report, err error) {
 	p := st.Record.Parent
 	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {

@@ -26,7 +26,7 @@ func TestSubWorkflow_WaitsForItsChildAndTakesItsVariables(t *testing.T) {
 	f.defs.add(t, "parent", ``, call(`{"workflowId":"child","outputMapping":{"outcome":"result","other":"nothing"}}`))
 	f.create(t, "parent", `{}`)
 	f.drain(t, f.live())
-	require.Equal(t, "run.started node.started@call node.dispatched@call variable.changed@call node.completed@call run.completed", f.told(t, "run_p"))
+	require.Equal(t, "run.started node.started@call node.dispatched@call variable.changed@call node.completed@call run.completed", f.story(t, "run_p"))
 	ids := f.runs()
 	require.Len(t, ids, 2)
 	st := f.state(t, "run_p")
@@ -35,9 +35,21 @@ func TestSubWorkflow_WaitsForItsChildAndTakesItsVariables(t *testing.T) {
 	require.JSONEq(t, `"`+ids[1]+`"`, string(st.Nodes["call"].Outputs["childRunId"]))
 	require.JSONEq(t, `"completed"`, string(st.Nodes["call"].Outputs["childStatus"]))
 	child := f.state(t, ids[1])
-	require.Equal(t, &wire.Parent{RunID: "run_p", WorkflowID: "parent", NodeID: "call", Depth: 1, Awaited: true, Cascade: true}, child.Record.Parent)
+	require.Equal(t, &wire.Parent{
+		RunID:      "run_p",
+		WorkflowID: "parent",
+		NodeID:     "call",
+		Depth:      1,
+		Awaited:    true,
+		Cascade:    true,
+	}, child.Record.Parent)
 	require.Equal(t, st.Record.Owner, child.Record.Owner)
-	require.Equal(t, []runstate.ChildRun{{RunID: ids[1], Status: wire.StatusCompleted, WorkflowID: "child", NodeID: "call"}}, st.Snapshot().ChildRuns)
+	require.Equal(t, []runstate.ChildRun{{
+		RunID:      ids[1],
+		Status:     wire.StatusCompleted,
+		WorkflowID: "child",
+		NodeID:     "call",
+	}}, st.Snapshot().ChildRuns)
 	require.Equal(t, "run_p", child.Snapshot().ParentRunID)
 	require.Equal(t, "call", child.Snapshot().ParentNodeID)
 }
@@ -66,9 +78,12 @@ func TestSubWorkflow_FailuresOfTheChild(t *testing.T) {
 		status wire.Status
 		code   string
 	}{
-		"fail-parent":  {`{"workflowId":"child"}`, wire.StatusFailed, "child_failed"},
-		"absorb":       {`{"workflowId":"child","onChildFailure":"absorb","outputMapping":{"x":"v"}}`, wire.StatusCompleted, ""},
-		"unknown":      {`{"workflowId":"nobody"}`, wire.StatusFailed, "unknown_child_workflow"},
+		"fail-parent": {`{"workflowId":"child"}`, wire.StatusFailed, "child_failed"},
+		"absorb": {
+			`{"workflowId":"child","onChildFailure":"absorb","outputMapping":{"x":"v"}}`,
+			wire.StatusCompleted, "",
+		},
+		"unknown":      {`{"workflowId":"missing"}`, wire.StatusFailed, "unknown_child_workflow"},
 		"wrong inputs": {`{"workflowId":"child","inputMapping":{"v":"n"}}`, wire.StatusFailed, "validation_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +103,12 @@ func TestSubWorkflow_FailuresOfTheChild(t *testing.T) {
 			}
 			require.Equal(t, tc.code, st.Error.Code)
 			if tc.code == "child_failed" {
-				require.Equal(t, map[string]any{"childRunId": f.runs()[1], "childWorkflowId": "child", "childStatus": "failed", "childErrorCode": "boom"}, st.Error.Details)
+				require.Equal(t, map[string]any{
+					"childRunId":      f.runs()[1],
+					"childWorkflowId": "child",
+					"childStatus":     "failed",
+					"childErrorCode":  "boom",
+				}, st.Error.Details)
 			}
 		})
 	}
@@ -101,7 +121,7 @@ func TestSubWorkflow_GoesOnAtOnceWhenItDoesNotWait(t *testing.T) {
 	f.defs.add(t, "parent", ``, call(`{"workflowId":"child","waitForCompletion":false}`))
 	f.create(t, "parent", `{}`)
 	f.drain(t, f.live())
-	require.Equal(t, wholeStory, f.told(t, "run_p"))
+	require.Equal(t, wholeStory, f.story(t, "run_p"))
 	require.JSONEq(t, `"pending"`, string(f.state(t, "run_p").Nodes["call"].Outputs["childStatus"]))
 	require.Equal(t, wire.StatusWaitingApproval, f.state(t, f.runs()[1]).Status)
 }
@@ -114,7 +134,7 @@ func TestSubWorkflow_NestingIsBounded(t *testing.T) {
 	f.create(t, "a", `{}`)
 	f.drain(t, f.live())
 	ids := f.runs()
-	require.Len(t, ids, 4, "the first run and three below it")
+	require.Len(t, ids, 4, "the first run and three descendants")
 	require.Equal(t, "recursion_limit_exceeded", f.state(t, ids[3]).Error.Code)
 	require.Equal(t, "child_failed", f.state(t, "run_p").Error.Code)
 }
@@ -140,12 +160,12 @@ func TestSubWorkflow_MirrorsWhatTheChildWaitsFor(t *testing.T) {
 	}
 	snap := f.state(t, "run_p").Snapshot()
 	require.Equal(t, "call", snap.CurrentNodeID)
-	require.Nil(t, snap.Interrupt, "the question is the child's")
+	require.Nil(t, snap.Interrupt, "the question of the child")
 	require.Equal(t, wire.StatusWaitingApproval, snap.ChildRuns[0].Status)
 	f.answer(t, x, ids[2])
 	f.drain(t, x)
-	require.Equal(t, waitingStory, f.told(t, "run_p"))
-	require.Equal(t, waitingStory, f.told(t, ids[1]))
+	require.Equal(t, waitingStory, f.story(t, "run_p"))
+	require.Equal(t, waitingStory, f.story(t, ids[1]))
 }
 
 // OpenWOP host contract §2.5.
@@ -169,7 +189,7 @@ func TestSubWorkflow_CancellingCascades(t *testing.T) {
 	_, err = x.Resolve(t.Context(), "acme", ids[2], accept("ann"))
 	require.Equal(t, fault.InterruptGone, fault.CodeOf(err))
 	f.drain(t, x)
-	require.Equal(t, 1, strings.Count(f.told(t, "run_p"), "run.cancelled"))
+	require.Equal(t, 1, strings.Count(f.story(t, "run_p"), "run.cancelled"))
 }
 
 func TestSubWorkflow_CancellingLeavesChildrenThatAreToBeLeft(t *testing.T) {
@@ -183,7 +203,7 @@ func TestSubWorkflow_CancellingLeavesChildrenThatAreToBeLeft(t *testing.T) {
 	ids := f.runs()
 	require.Equal(t, wire.StatusCancelled, f.state(t, "run_p").Status)
 	require.Equal(t, wire.StatusWaitingApproval, f.state(t, ids[1]).Status)
-	require.Equal(t, wire.StatusWaitingApproval, f.state(t, "run_p").Snapshot().ChildRuns[0].Status, "what was known of it last")
+	require.Equal(t, wire.StatusWaitingApproval, f.state(t, "run_p").Snapshot().ChildRuns[0].Status, "the last recorded status")
 }
 
 // A cancelled child ends its parent's node.
@@ -201,7 +221,7 @@ func TestSubWorkflow_HearsOfACancelledChild(t *testing.T) {
 	require.Equal(t, "cancelled", f.state(t, f.runs()[1]).Error.Details["childStatus"])
 }
 
-// A parent whose time is up takes its children with it.
+// A parent that times out cancels its children.
 func TestSubWorkflow_ATimedOutParentCancelsItsChildren(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -220,8 +240,8 @@ func TestSubWorkflow_ATimedOutParentCancelsItsChildren(t *testing.T) {
 	require.Equal(t, wire.StatusCancelled, f.state(t, f.runs()[1]).Status)
 }
 
-// A pause takes effect at once beside a child, which goes on; its end is heard when the
-// parent does.
+// A parent pauses immediately while its child continues. The parent reads the child's end when it
+// resumes.
 func TestSubWorkflow_APausedParentHearsOfItsChildWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []wire.DrainPolicy{wire.DrainNot, wire.DrainCurrent} {
@@ -238,11 +258,11 @@ func TestSubWorkflow_APausedParentHearsOfItsChildWhenItGoesOn(t *testing.T) {
 		wakeLost(t, x, subject.Run{Tenant: "acme", RunID: f.runs()[1]})
 		f.drain(t, x)
 		require.Equal(t, wire.StatusCompleted, f.state(t, f.runs()[1]).Status)
-		require.Equal(t, wire.StatusPaused, f.state(t, "run_p").Status, "nothing is recorded meanwhile")
+		require.Equal(t, wire.StatusPaused, f.state(t, "run_p").Status, "the child's end is not recorded during the pause")
 		_, err = x.Resume(t.Context(), "acme", "run_p", "")
 		require.NoError(t, err)
 		f.drain(t, x)
-		require.Equal(t, "run.started node.started@call node.dispatched@call run.paused run.resumed node.completed@call run.completed", f.told(t, "run_p"))
+		require.Equal(t, "run.started node.started@call node.dispatched@call run.paused run.resumed node.completed@call run.completed", f.story(t, "run_p"))
 		require.Len(t, f.runs(), 2)
 	}
 }
@@ -262,15 +282,19 @@ func TestSubWorkflow_AReplayStartsNone(t *testing.T) {
 		RunID: "run_r", WorkflowID: "parent", WorkflowDigest: f.defs.byID["parent"].Digest, Owner: wire.Owner{Tenant: "acme"},
 		Fork: &wire.Fork{SourceRunID: "run_p", Mode: wire.ForkReplay, Head: source.Next},
 	}
-	_, err := f.log.Append(t.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "parent", RunID: "run_r"}, mustJSON(t, rec)), 0)
+	_, err := f.log.Append(t.Context(), frame.NewStart(subject.Run{
+		Tenant:     "acme",
+		WorkflowID: "parent",
+		RunID:      "run_r",
+	}, mustJSON(t, rec)), 0)
 	require.NoError(t, err)
 	f.drain(t, f.live())
 	require.Len(t, f.runs(), len(before)+1)
-	require.Equal(t, f.told(t, "run_p"), f.told(t, "run_r"))
+	require.Equal(t, f.story(t, "run_p"), f.story(t, "run_r"))
 }
 
-// A child that is handed out twice is looked at twice. Who looked first, and comes to report
-// last, has nothing to say any more: the parent would wait for an answer that was given.
+// A child delivered twice is read by two dispatchers. The one that read it first and reports last
+// must not report the old wait: the parent would wait for an answer that it has.
 func TestSubWorkflow_HearsNothingThatIsOver(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -287,7 +311,7 @@ func TestSubWorkflow_HearsNothingThatIsOver(t *testing.T) {
 	require.NoError(t, err)
 
 	late, answered := f.live(), false
-	late.log.reads = func(runID string) { // it has read the child, which waits, and comes to report
+	late.log.reads = func(runID string) { // called after it read the waiting child, before it reports
 		if runID == "run_p" && !answered {
 			answered = true
 			other := f.live()
@@ -297,7 +321,7 @@ func TestSubWorkflow_HearsNothingThatIsOver(t *testing.T) {
 	}
 	late.Execute(t.Context(), redelivered{again{first}})
 	require.True(t, answered)
-	require.Equal(t, "run.started node.started@call node.dispatched@call node.suspended@call node.resumed@call", f.told(t, "run_p"))
+	require.Equal(t, "run.started node.started@call node.dispatched@call node.suspended@call node.resumed@call", f.story(t, "run_p"))
 	require.Equal(t, wire.StatusRunning, f.state(t, "run_p").Status)
 }
 

@@ -45,7 +45,9 @@ func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 	return nil, fault.New(fault.Conflict, "the run is moving too fast to be changed; try again")
 }
 
-func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
+func (e *Executor) applyChange(
+	ctx context.Context, st *runstate.State, head frame.Head, do change,
+) (*runstate.State, error) {
 	rec := st.Record
 	if st.Status.Terminal() {
 		e.closeSecrets(ctx, rec) // an earlier try may have registered them after the run's end unregistered them
@@ -62,7 +64,7 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	if err := e.repairBranch(ctx, plan, st, head); err != nil {
 		return nil, err
 	}
-	m := machine.New(plan, e.cfg.Limits, st).ForExternalChange()
+	m := machine.NewChange(plan, e.cfg.Limits, st)
 	if err := do(m, e.deps.Clock()); err != nil {
 		return st, err
 	}
@@ -75,7 +77,12 @@ func (e *Executor) applyChange(ctx context.Context, st *runstate.State, head fra
 	if err != nil {
 		return nil, err
 	}
-	a, err := e.append(ctx, entry{writer: frame.ExternalPrefix + e.newWriter(), run: r, head: head, append: e.deps.Log.Append}, m)
+	a, err := e.append(ctx, entry{
+		writer: frame.ExternalPrefix + e.newWriter(),
+		run:    r,
+		head:   head,
+		append: e.deps.Log.Append,
+	}, m)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +113,9 @@ func (e *Executor) notifyLocal(st *runstate.State) {
 
 // Pause stops a run, immediately or once no node is running. at is the time of the pause, or of the
 // request.
-func (e *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
+func (e *Executor) Pause(
+	ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string,
+) (at string, err error) {
 	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		st := m.State()
 		if st.Status != wire.StatusPending && st.Status != wire.StatusRunning || st.Pausing != nil {
@@ -131,7 +140,8 @@ func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 		switch st := m.State(); {
 		case st.Status == wire.StatusPaused:
 		case pauseDraining(st):
-			return fault.New(fault.Conflict, "the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
+			return fault.New(fault.Conflict,
+				"the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
 		default:
 			return statusConflict(st, "be resumed")
 		}
@@ -199,7 +209,9 @@ func (e *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 }
 
 // resolve appends an answer, and the events that advance derives from it.
-func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, advance func(*machine.Machine, time.Time)) (Resolved, error) {
+func (e *Executor) resolve(
+	ctx context.Context, tenant, runID string, a Answer, advance func(*machine.Machine, time.Time),
+) (Resolved, error) {
 	var out Resolved
 	st, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		q, err := findInterrupt(m.State(), a.NodeID, a.InterruptID)
@@ -207,7 +219,8 @@ func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 			return err
 		}
 		if out.NodeID, out.Kind = q.NodeID, q.Kind; a.ByToken && q.NeedsCredential() {
-			return fault.New(fault.AuthElevationRequired, "this approval takes a credential of your own with the scope approvals:respond, not a token")
+			return fault.New(fault.AuthElevationRequired,
+				"this approval takes a credential of your own with the scope approvals:respond, not a token")
 		}
 		switch st := m.State(); {
 		case q.Resolved && q.ResumeValue != nil && interrupt.Redelivered(q.ResumeValue, a.Value):
@@ -217,7 +230,8 @@ func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 		case q.Resolved:
 			return fault.New(fault.InterruptResolved, "the question has been answered already")
 		case st.Status.Terminal() || st.Status == wire.StatusCancelling:
-			return fault.New(fault.InterruptGone, "the run has ended, or is being cancelled: its question is not asked any more").With("runStatus", string(st.Status))
+			return fault.New(fault.InterruptGone,
+				"the run has ended, or is being cancelled: its question is not asked any more").With("runStatus", string(st.Status))
 		case !st.Asks(q):
 			return fault.New(fault.InterruptGone, "the node has ended without the answer").With("nodeId", q.NodeID)
 		}
@@ -241,7 +255,9 @@ func (e *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 
 // Interrupt returns the open or last interrupt of a node. ended reports that the run ended, or the
 // node did without an answer.
-func (e *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
+func (e *Executor) Interrupt(
+	ctx context.Context, tenant, runID, nodeID, id string,
+) (q *runstate.Interrupt, ended bool, err error) {
 	st, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil, false, fault.NoRun()

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// types are the events of the run's log, as "type@node".
+// types returns the events of the run's log, as "type@node".
 func (r *rig) types(t *testing.T) string {
 	t.Helper()
 	_, frames := r.state(t)
@@ -42,11 +42,14 @@ func (r *rig) types(t *testing.T) string {
 const approvalJSON = `{"title":"t","actions":["accept","reject"]}`
 
 func accept(by string) engine.Answer {
-	return engine.Answer{NodeID: "gate", Answer: interrupt.Answer{Value: json.RawMessage(`{"action":"accept"}`), By: interrupt.Responder{Principal: by}}}
+	return engine.Answer{
+		NodeID: "gate",
+		Answer: interrupt.Answer{Value: json.RawMessage(`{"action":"accept"}`), By: interrupt.Responder{Principal: by}},
+	}
 }
 
-// A pause that waits for a node is in the log when it is acknowledged: the session that
-// is executing the node finds it, and starts no other.
+// A pause that waits for a node is in the log when it is acknowledged. The session that executes
+// the node reads it and starts no other node.
 func TestPause_IsFoundByWhoeverIsAtWork(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}), make(chan struct{})
@@ -68,14 +71,14 @@ func TestPause_IsFoundByWhoeverIsAtWork(t *testing.T) {
 	_, err = r.exec.Pause(t.Context(), "acme", "run_1", wire.DrainCurrent, "", "key")
 	require.Equal(t, map[string]any{"runStatus": "paused", "pausedAt": at}, refusal(t, err, fault.Conflict))
 	_, err = r.exec.Resume(t.Context(), "acme", "run_1", "")
-	require.Equal(t, map[string]any{"runStatus": "running"}, refusal(t, err, fault.Conflict), "it is not paused yet")
+	require.Equal(t, map[string]any{"runStatus": "running"}, refusal(t, err, fault.Conflict), "a node is still running")
 	close(goOn)
 	<-done
 	require.Equal(t, "run.started node.started@a node.completed@a run.paused", r.types(t))
 	require.Equal(t, 1, calls)
 }
 
-// refusal is what an error of a code tells beside its message.
+// refusal returns the details of an error with a code.
 func refusal(t *testing.T, err error, code fault.Code) map[string]any {
 	t.Helper()
 	e, ok := fault.As(err)
@@ -84,7 +87,7 @@ func refusal(t *testing.T, err error, code fault.Code) map[string]any {
 	return e.Details
 }
 
-// A run that ends while its pause waits for a node has ended, and is not paused.
+// A run that ends while its pause waits for a node is not paused.
 func TestPause_ThatWaitsEndsWithItsRun(t *testing.T) {
 	t.Parallel()
 	r, done := hanging(t)
@@ -121,7 +124,7 @@ func TestPause_ImmediateEndsTheEffect(t *testing.T) {
 	<-done
 	_, err = r.exec.Resume(t.Context(), "acme", "run_1", "")
 	require.NoError(t, err)
-	for range 3 { // the delivery that was cut comes again, and so does what resumes
+	for range 3 { // the interrupted delivery and the wake frame
 		if st, _ := r.state(t); st.Status.Terminal() {
 			break
 		}
@@ -131,8 +134,8 @@ func TestPause_ImmediateEndsTheEffect(t *testing.T) {
 	require.Equal(t, "run.started node.started@a run.paused run.resumed node.started@a node.completed@a run.completed", r.types(t))
 }
 
-// An answer comes while a branch beside the gate is at work: the branch goes on, and
-// whoever executes it takes the other up.
+// An answer arrives while another branch is running: the branch continues, and its session
+// continues the gate, too.
 func TestResolve_DisturbsNobodyAtWork(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}), make(chan struct{})
@@ -155,11 +158,11 @@ func TestResolve_DisturbsNobodyAtWork(t *testing.T) {
 	go func() { defer close(done); r.next(t) }()
 	<-started
 	st, _ := r.state(t)
-	require.Equal(t, wire.StatusRunning, st.Status, "something is at work")
+	require.Equal(t, wire.StatusRunning, st.Status, "another branch is running")
 	_, err := r.exec.Resolve(t.Context(), "acme", "run_1", accept("key"))
 	require.NoError(t, err)
 	_, frames := r.state(t)
-	require.Equal(t, subject.Step, frames[len(frames)-1].Kind, "nobody else is told to take the run")
+	require.Equal(t, subject.Step, frames[len(frames)-1].Kind, "no wake frame: the session continues")
 	close(goOn)
 	<-done
 	st, _ = r.state(t)
@@ -194,7 +197,7 @@ func TestResolve_HasOneWinner(t *testing.T) {
 	require.Equal(t, 1, strings.Count(r.types(t), "interrupt.resolved"))
 }
 
-// Votes are in the log without an event, and survive the process that counted them.
+// Votes are recorded without an event, and survive the process that counted them.
 func TestResolve_CountsVotesOverRestarts(t *testing.T) {
 	t.Parallel()
 	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"],"requiredApprovals":2}`))
@@ -210,8 +213,8 @@ func TestResolve_CountsVotesOverRestarts(t *testing.T) {
 	}
 	before := r.types(t)
 	require.Equal(t, interrupt.Counted, vote(r.exec, "ann").Decision.Outcome)
-	require.Equal(t, interrupt.Counted, vote(r.exec, "ann").Decision.Outcome, "the same voter's vote is one")
-	require.Equal(t, before, r.types(t), "no event tells of it")
+	require.Equal(t, interrupt.Counted, vote(r.exec, "ann").Decision.Outcome, "a voter counts once")
+	require.Equal(t, before, r.types(t), "a vote has no event")
 	got := vote(r.executor(two, nil), "bob")
 	require.Equal(t, interrupt.Advanced, got.Decision.Outcome)
 	require.Equal(t, wire.StatusCompleted, got.Status)
@@ -223,7 +226,7 @@ func TestResolve_AfterItsTimeIsTooLate(t *testing.T) {
 	r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1}`)), nil)
 	r.create(t)
 	r.next(t)
-	require.Len(t, r.sleep, 1, "somebody watches it")
+	require.Len(t, r.sleep, 1, "the timer is registered")
 	require.WithinDuration(t, time.Now().Add(time.Second), r.sleep[0], time.Second)
 	r.ahead.Store(int64(2 * time.Second))
 	_, err := r.exec.Resolve(t.Context(), "acme", "run_1", accept("key"))
@@ -234,10 +237,10 @@ func TestResolve_AfterItsTimeIsTooLate(t *testing.T) {
 	require.Equal(t, "run.started node.started@gate node.suspended@gate interrupt.requested@gate approval.requested@gate "+
 		"interrupt.resolved@gate approval.received@gate node.failed@gate run.failed", r.types(t))
 	_, err = r.exec.Resolve(t.Context(), "acme", "run_1", accept("key"))
-	require.Equal(t, fault.InterruptExpired, fault.CodeOf(err), "nobody answered it: it is over, and not answered already")
+	require.Equal(t, fault.InterruptExpired, fault.CodeOf(err), "expired, not answered")
 }
 
-// OpenWOP host contract §6.4: a run that is being cancelled takes no answer any more.
+// OpenWOP host contract §6.4: a run that is being cancelled accepts no answers.
 func TestResolve_WhileTheRunIsBeingCancelled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", approvalJSON)), nil)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// slowDefinitions are found once open is closed.
+// slowDefinitions returns definitions once open is closed.
 type slowDefinitions struct {
 	oneDefinition
 	open chan struct{}
@@ -34,11 +33,11 @@ func (s slowDefinitions) ByDigest(ctx context.Context, digest string) (*definiti
 	}
 }
 
-// owned is a run of one call that two dispatchers are handed, by two frames.
+// owned is a run of one call, delivered to two dispatchers by two frames.
 type owned struct {
 	*rig
 	peers      *peers
-	open       chan struct{} // closed: the first dispatcher finds definitions
+	open       chan struct{} // closed once the first dispatcher finds definitions
 	outcome    chan model.Result
 	calls      []string
 	start      runlog.Delivery // of the frame at 1
@@ -50,7 +49,13 @@ type owned struct {
 
 func newOwned(t *testing.T) *owned {
 	t.Helper()
-	o := &owned{rig: newRig(t, nil, nil), peers: &peers{}, open: make(chan struct{}), outcome: make(chan model.Result), done: make(chan struct{})}
+	o := &owned{
+		rig:     newRig(t, nil, nil),
+		peers:   &peers{},
+		open:    make(chan struct{}),
+		outcome: make(chan model.Result),
+		done:    make(chan struct{}),
+	}
 	o.alive, o.rig.peers = true, o.peers
 	defs := define(t, nodeJSON("a", "core.ai.callPrompt", "{}"))
 	o.first = o.executor(slowDefinitions{defs, o.open}, models(func(ctx context.Context, _ model.Task, _ model.Journal) model.Result {
@@ -90,7 +95,7 @@ func (o *owned) take(t *testing.T) runlog.Delivery {
 	return d
 }
 
-// executes has the first dispatcher execute the run for a delivery.
+// executes makes the first dispatcher execute the run for a delivery.
 func (o *owned) executes(t *testing.T, d runlog.Delivery) {
 	t.Helper()
 	o.firstEnded = &noted{Delivery: d}
@@ -98,7 +103,7 @@ func (o *owned) executes(t *testing.T, d runlog.Delivery) {
 	synctest.Wait()
 }
 
-// handed gives the second dispatcher a delivery and returns how it ended it.
+// handed passes a delivery to the second dispatcher and returns how it ended it.
 func (o *owned) handed(t *testing.T, d runlog.Delivery) (ended string) {
 	t.Helper()
 	n := &noted{Delivery: seenBefore{d}}
@@ -106,14 +111,14 @@ func (o *owned) handed(t *testing.T, d runlog.Delivery) (ended string) {
 	return n.ended
 }
 
-// kill ends the first dispatcher: nothing is appended or ended there any more.
+// kill ends the first dispatcher: it appends nothing more and ends no delivery.
 func (o *owned) kill() {
 	o.dead.Store(o.first.Process(), true)
 	o.first.LeaseLost()
 	<-o.done
 }
 
-// drained has the second dispatcher execute what is in the queue, and returns how the run ended.
+// drained makes the second dispatcher execute the queue, and returns the run's status.
 func (o *owned) drained(t *testing.T) wire.Status {
 	t.Helper()
 	for waiting, _ := o.log.Backlog(); waiting > 0; waiting, _ = o.log.Backlog() {
@@ -123,8 +128,8 @@ func (o *owned) drained(t *testing.T) wire.Status {
 	return st.Status
 }
 
-// A delivery of a run that another dispatcher executes is ended once for all if that one knows its
-// frame, or will, and executes the run for another. Its own delivery stays: it ends it.
+// A delivery can be ended if the owner knows its frame, or will read it, and executes the run under
+// another delivery. The owner ends its own delivery itself.
 func TestExecute_EndsADeliveryThatTheOwnerCovers(t *testing.T) {
 	t.Parallel()
 	later := func(t *testing.T, o *owned) runlog.Delivery {
@@ -179,8 +184,8 @@ func TestExecute_EndsADeliveryThatTheOwnerCovers(t *testing.T) {
 	}
 }
 
-// A run whose owner dies, or fails, right after it covered another delivery is in the queue by the
-// owner's own delivery, and by what is appended for a dead owner.
+// If the owner dies or fails right after it covered another delivery, the run is still in the
+// queue: by the owner's own delivery, and by the wake frame for a dead owner's runs.
 func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(t *testing.T, o *owned){
@@ -192,8 +197,8 @@ func TestExecute_ARunGoesOnAfterADeadOwnerCoveredItsDelivery(t *testing.T) {
 		"killed, and its runs are put back": func(t *testing.T, o *owned) {
 			t.Helper()
 			o.kill()
-			require.NoError(t, o.firstEnded.Ack(), "its delivery does not help")
-			require.NoError(t, o.exec.Requeue(t.Context(), theRun, time.Time{}))
+			require.NoError(t, o.firstEnded.Ack(), "without its delivery, only the wake frame is left")
+			require.NoError(t, o.exec.Requeue(t.Context(), theRun, o.owner(t)))
 		},
 		"failed": func(t *testing.T, o *owned) {
 			t.Helper()
@@ -236,7 +241,35 @@ func TestExecute_ARunGoesOnThoughADispatcherDiesBeforeItsClaim(t *testing.T) {
 	})
 }
 
-// A quarantined run of a dead dispatcher is left alone until an operator puts it back, and any
+// owner returns the owner of the run according to its log.
+func (o *owned) owner(t *testing.T) frame.Ownership {
+	t.Helper()
+	now, err := o.exec.Ownership(t.Context(), theRun)
+	require.NoError(t, err)
+	require.NotEmpty(t, now.Owner)
+	return now
+}
+
+// A run that another dispatcher has taken over gets no frame: the list of a dead dispatcher's runs may
+// be older.
+func TestRequeue_LeavesARunOfAnotherOwnerAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwned(t)
+		close(o.open)
+		o.executes(t, o.wake)
+		require.Equal(t, "ack", o.handed(t, o.start))
+		before := len(o.log.Frames())
+		require.NoError(t, o.exec.Requeue(t.Context(), theRun, frame.Ownership{Owner: "dead", Epoch: 1}))
+		require.Len(t, o.log.Frames(), before)
+		o.kill()
+		require.NoError(t, o.exec.Requeue(t.Context(), theRun, o.owner(t)))
+		require.Len(t, o.log.Frames(), before+1)
+		require.Equal(t, wire.StatusCompleted, o.drained(t))
+	})
+}
+
+// A quarantined run of a dead dispatcher stays quarantined until an operator readmits it. Any
 // dispatcher executes it then.
 func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 	t.Parallel()
@@ -250,11 +283,11 @@ func TestRequeue_LeavesAQuarantinedRunAlone(t *testing.T) {
 		require.NoError(t, w.Add(t.Context(), theRun, quarantine.Cause{Reason: quarantine.ReasonFailing}))
 		second := o.executor(o.defs, nil)
 		before := len(o.log.Frames())
-		require.NoError(t, second.Requeue(t.Context(), theRun, time.Time{}))
+		require.NoError(t, second.Requeue(t.Context(), theRun, o.owner(t)))
 		require.Len(t, o.log.Frames(), before)
 
 		w.err = runlog.ErrUnavailable
-		require.ErrorIs(t, second.Requeue(t.Context(), theRun, time.Time{}), runlog.ErrUnavailable, "it is tried again")
+		require.ErrorIs(t, second.Requeue(t.Context(), theRun, o.owner(t)), runlog.ErrUnavailable, "it is retried")
 		w.err, w.runs = nil, nil
 		back, err := o.exec.Readmit(t.Context(), theRun)
 		require.NoError(t, err)

@@ -17,9 +17,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// What a node makes of a value that the log has without its secrets is made of what the
-// log has: it tells nothing of the secret, and a replay comes to the same (OpenWOP host
-// contract §7.2, OpenWOP envelope contract §11).
+// Events derived from a redacted value are derived from its marker: they reveal nothing of the
+// secret, and a replay derives the same ones (OpenWOP host contract §7.2, OpenWOP envelope contract
+// §11).
 func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
 	t.Parallel()
 	const (
@@ -33,7 +33,7 @@ func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
 		st, frames := r.state(t)
 		require.Equal(t, wire.StatusCompleted, st.Status)
 		require.JSONEq(t, marker, string(st.Nodes["a"].Outputs["output"]))
-		require.JSONEq(t, `12`, string(st.Nodes["b"].Outputs["size"]), "that of the marker")
+		require.JSONEq(t, `12`, string(st.Nodes["b"].Outputs["size"]), "derived from the marker")
 		for _, f := range frames {
 			require.NotContains(t, string(f.Body), secret)
 		}
@@ -55,10 +55,17 @@ func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
 		r.red.secret = secret
 		r.create(t)
 		r.next(t)
-		answer := engine.Answer{NodeID: "a", Answer: interrupt.Answer{Value: json.RawMessage(`"` + secret + `"`), By: interrupt.Responder{Principal: "key"}, At: time.Now()}}
+		answer := engine.Answer{
+			NodeID: "a",
+			Answer: interrupt.Answer{
+				Value: json.RawMessage(`"` + secret + `"`),
+				By:    interrupt.Responder{Principal: "key"},
+				At:    time.Now(),
+			},
+		}
 		got, err := r.exec.Resolve(t.Context(), "acme", "run_1", answer)
 		require.NoError(t, err)
-		require.Equal(t, wire.StatusRunning, got.Status, "somebody takes it up")
+		require.Equal(t, wire.StatusRunning, got.Status, "another session continues it")
 		_, err = r.exec.Resolve(t.Context(), "acme", "run_1", answer)
 		require.Equal(t, fault.InterruptResolved, fault.CodeOf(err))
 		r.next(t)
@@ -69,7 +76,10 @@ func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
 		r := newRig(t, define(t, nodeJSON("a", "core.interrupt", `{"kind":"custom","data":{"customKind":"any"}}`)+","+size, edge), nil)
 		r.create(t)
 		r.next(t)
-		got, err := r.exec.Resolve(t.Context(), "acme", "run_1", engine.Answer{NodeID: "a", Answer: interrupt.Answer{Value: json.RawMessage(`"abc"`), At: time.Now()}})
+		got, err := r.exec.Resolve(t.Context(), "acme", "run_1", engine.Answer{
+			NodeID: "a",
+			Answer: interrupt.Answer{Value: json.RawMessage(`"abc"`), At: time.Now()},
+		})
 		require.NoError(t, err)
 		require.Equal(t, wire.StatusCompleted, got.Status, "in the same frame")
 		_, frames := r.state(t)

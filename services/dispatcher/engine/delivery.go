@@ -21,6 +21,9 @@ type delivery struct {
 	clock   func() time.Time
 	log     *slog.Logger
 
+	// heartbeat fires when a session must extend the message; see startHeartbeat.
+	heartbeat <-chan time.Time
+
 	mu       sync.Mutex // guards extended
 	extended time.Time  // the last successful extension
 }
@@ -38,6 +41,13 @@ func newDelivery(e *Executor, message runlog.Delivery) *delivery {
 // extendInterval is the time between extensions. After one lost extension the message lapses, and
 // another dispatcher reads the log in vain.
 func (d *delivery) extendInterval() time.Duration { return d.ackWait * 3 / 4 }
+
+// startHeartbeat makes heartbeat fire regularly until stop is called.
+func (d *delivery) startHeartbeat() (stop func()) {
+	t := time.NewTicker(d.extendInterval())
+	d.heartbeat = t.C
+	return t.Stop
+}
 
 // endWith ends the message unless it has lapsed. Errors: errLapsed and those of as.
 func (d *delivery) endWith(as func() error) error {

@@ -20,10 +20,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// lease is how long a run of the rig's executors may stay silent.
+// lease is the AckWait of the rig's executors.
 const lease = 3 * time.Second
 
-// slowLog takes its time for what it is asked, and may fail then.
+// slowLog delays reads and appends, and can fail appends.
 type slowLog struct {
 	*memory.Log
 	reads, appends time.Duration
@@ -43,12 +43,12 @@ func (l *slowLog) Append(ctx context.Context, f *frame.Frame, after uint64) (uin
 	return l.Log.Append(ctx, f, after)
 }
 
-// lost is a delivery of a run that somebody else has held, whose signs of life get lost for a time.
+// lost is a repeated delivery whose extensions fail for a time.
 type lost struct {
 	runlog.Delivery
 	from, until time.Time
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	heard int
 	ended string
 }
@@ -77,8 +77,9 @@ func (l *lost) signs() int {
 	return l.heard
 }
 
-// Who reads a log for longer than the lease is alive, and says so. Whoever could not say so for a lease must
-// not end the delivery, also when it is heard again: the queue has handed the run to somebody else.
+// A dispatcher extends its delivery while it reads a long log. If its extensions fail for AckWait,
+// it must not end the delivery, even if later ones succeed: the queue may have delivered the run to
+// another dispatcher.
 func TestExecute_HoldsARunWhileItIsAtIt(t *testing.T) {
 	t.Parallel()
 	const long = 10*lease + lease/8
@@ -94,20 +95,41 @@ func TestExecute_HoldsARunWhileItIsAtIt(t *testing.T) {
 		from, until time.Duration
 		ended       string
 		heard       int
-		// edges are those of nodes that each take a quarter of a lease.
+		// edges connect nodes that each take a quarter of AckWait.
 		edges []string
 	}{
-		"a short read":                      {log: slowLog{reads: lease / 10}, node: sleeps, ended: "ack"},
-		"a long read":                       {log: slowLog{reads: long}, node: sleeps, ended: "ack", heard: 13},
-		"a long read that fails":            {log: slowLog{reads: long, err: runlog.ErrUnavailable}, node: sleeps, ended: "retry", heard: 13},
-		"a long call":                       {node: calls, ended: "ack", heard: 13},
-		"short calls in a row":              {node: row, edges: edges, ended: "ack", heard: 3},
-		"an extension is lost":              {log: slowLog{reads: long}, node: sleeps, from: lease / 2, until: lease, heard: 12},
-		"all are lost":                      {log: slowLog{reads: long}, node: sleeps, until: time.Hour},
-		"all are lost of a call":            {node: calls, until: time.Hour},
-		"all are lost of a read that fails": {log: slowLog{reads: long, err: runlog.ErrUnavailable}, node: sleeps, until: time.Hour},
-		"they are heard after a lease":      {log: slowLog{reads: long}, node: sleeps, from: 2 * lease, until: 3*lease + lease/2, heard: 11},
-		"a writer that hangs gives none":    {log: slowLog{appends: long}, node: sleeps},
+		"a short read": {log: slowLog{reads: lease / 10}, node: sleeps, ended: "ack"},
+		"a long read":  {log: slowLog{reads: long}, node: sleeps, ended: "ack", heard: 13},
+		"a long read that fails": {
+			log:   slowLog{reads: long, err: runlog.ErrUnavailable},
+			node:  sleeps,
+			ended: "retry",
+			heard: 13,
+		},
+		"a long call":          {node: calls, ended: "ack", heard: 13},
+		"short calls in a row": {node: row, edges: edges, ended: "ack", heard: 3},
+		"an extension is lost": {
+			log:   slowLog{reads: long},
+			node:  sleeps,
+			from:  lease / 2,
+			until: lease,
+			heard: 12,
+		},
+		"all are lost":           {log: slowLog{reads: long}, node: sleeps, until: time.Hour},
+		"all are lost of a call": {node: calls, until: time.Hour},
+		"all are lost of a read that fails": {
+			log:   slowLog{reads: long, err: runlog.ErrUnavailable},
+			node:  sleeps,
+			until: time.Hour,
+		},
+		"they are heard after a lease": {
+			log:   slowLog{reads: long},
+			node:  sleeps,
+			from:  2 * lease,
+			until: 3*lease + lease/2,
+			heard: 11,
+		},
+		"a writer that hangs gives none": {log: slowLog{appends: long}, node: sleeps},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,14 +154,14 @@ func TestExecute_HoldsARunWhileItIsAtIt(t *testing.T) {
 				heard := held.signs()
 				require.InDelta(t, c.heard, heard, 1)
 				time.Sleep(10 * lease) //nolint:forbidigo // in a bubble
-				require.Equal(t, heard, held.signs(), "nothing more is said of a run that is let go")
+				require.Equal(t, heard, held.signs(), "no extension after the run was released")
 			})
 		})
 	}
 }
 
-// So it is when it reads the log again: because the redactor made something else of what it appended, or
-// somebody else wrote to it, to go on after that or to see that the run is lost.
+// The same holds when the session reads the log again: after the redactor changed events, or after
+// another writer appended.
 func TestExecute_HoldsARunWhileItReadsAgain(t *testing.T) {
 	t.Parallel()
 	for policy, ended := range map[wire.DrainPolicy]string{wire.DrainCurrent: "ack", wire.DrainNot: "ack"} {
@@ -160,12 +182,12 @@ func TestExecute_HoldsARunWhileItReadsAgain(t *testing.T) {
 			held := &lost{Delivery: d}
 			r.exec.Execute(t.Context(), held)
 			require.Equal(t, ended, held.ended, policy)
-			require.GreaterOrEqual(t, held.signs(), 26, "of two reads at least")
+			require.GreaterOrEqual(t, held.signs(), 26, "during two reads at least")
 		})
 	}
 }
 
-// And when it tells the run's parent what has become of it.
+// The same holds when it reports to the run's parent.
 func TestExecute_HoldsARunWhileItReadsItsRelatives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,14 +202,14 @@ func TestExecute_HoldsARunWhileItReadsItsRelatives(t *testing.T) {
 			held := &lost{Delivery: d}
 			f.executorOn(&slowLog{Log: f.log, reads: 10*lease + lease/8}, lease/3).Execute(t.Context(), held)
 			require.Equal(t, "ack", held.ended)
-			require.GreaterOrEqual(t, held.signs(), 26, "its own log, and its parent's")
+			require.GreaterOrEqual(t, held.signs(), 26, "while it reads its own log and its parent's")
 			return
 		}
 	})
 }
 
-// What it reads again may have been written by somebody to whom the run was handed meanwhile: it goes on with
-// none of that one's attempts.
+// The frames that a session reads again may be another dispatcher's, which received the run since.
+// The session continues none of its attempts.
 func TestExecute_GoesOnWithNobodyElsesAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,11 +221,15 @@ func TestExecute_GoesOnWithNobodyElsesAttempt(t *testing.T) {
 			return func(_ context.Context, task model.Task, _ model.Journal) model.Result {
 				*said = append(*said, who+" asks for "+task.Input.NodeID)
 				then()
-				return model.Result{Drafts: []wire.Draft{{Type: wire.EventOutputChunk, NodeID: task.Input.NodeID, Payload: json.RawMessage(`{"chunk":"a-long-secret"}`)}}}
+				return model.Result{Drafts: []wire.Draft{{
+					Type:    wire.EventOutputChunk,
+					NodeID:  task.Input.NodeID,
+					Payload: json.RawMessage(`{"chunk":"a-long-secret"}`),
+				}}}
 			}
 		}
 		var said []string
-		r.alive = true // for the first; the second found its lease expired
+		r.alive = true // for the first; its lease has expired for the second
 		first := r.executorOn(log, defs, calls("the first", &said, func() { log.reads = 10 * lease }))
 		r.alive = false
 		second := r.executorOn(r.log, defs, calls("the second", &said, func() { time.Sleep(20 * lease) })) //nolint:forbidigo // in a bubble
@@ -219,7 +245,7 @@ func TestExecute_GoesOnWithNobodyElsesAttempt(t *testing.T) {
 		})
 		wg.Wait()
 		require.Equal(t, []string{"the first asks for a", "the second asks for b"}, said)
-		require.Empty(t, held.ended, "it may be the other's by now")
+		require.Empty(t, held.ended, "another dispatcher may have received it")
 		st, _ := r.state(t)
 		require.Equal(t, wire.StatusCompleted, st.Status)
 	})

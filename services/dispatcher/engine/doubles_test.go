@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/engine"
 )
 
-// living is the lease of one process among others, which are alive unless they are in dead.
+// living is the lease of one process. Other processes are alive unless they are in dead.
 type living struct {
 	process string
 	dead    *sync.Map
@@ -24,7 +24,7 @@ func (l living) Alive(_ context.Context, process string) (bool, error) {
 	return !dead, nil
 }
 
-// peers finds executors by their processes.
+// peers finds executors by their process ids.
 type peers struct{ of sync.Map }
 
 func (p *peers) Moved(_ context.Context, process, runID string, pos uint64) (engine.Held, error) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
 
@@ -47,21 +46,21 @@ func (s *session) finishEffects(ctx context.Context) error {
 	if err := s.flushWithCatchUp(ctx); err != nil { // results received before the drain
 		return err
 	}
-	for s.running > 0 {
+	for s.effects.running > 0 {
 		// With several ready channels the order is fixed, and results come before the cut.
-		if d, ok := tryReceive(s.results); ok {
+		if d, ok := tryReceive(s.effects.port.results); ok {
 			if err := s.recordResult(ctx, d); err != nil {
 				return err
 			}
 			continue
 		}
-		if _, ok := tryReceive(s.logMoved); ok {
+		if _, ok := tryReceive(s.active.logMoved); ok {
 			if _, err := s.readIfMoved(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		if r, ok := tryReceive(s.requests); ok {
+		if r, ok := tryReceive(s.effects.port.requests); ok {
 			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
@@ -75,17 +74,17 @@ func (s *session) finishEffects(ctx context.Context) error {
 				return err
 			}
 			return s.releaseRun(ctx)
-		case <-s.heartbeat:
+		case <-s.delivery.heartbeat:
 			s.delivery.extend()
-		case <-s.logMoved:
+		case <-s.active.logMoved:
 			if _, err := s.readIfMoved(ctx); err != nil {
 				return err
 			}
-		case d := <-s.results:
+		case d := <-s.effects.port.results:
 			if err := s.recordResult(ctx, d); err != nil {
 				return err
 			}
-		case r := <-s.requests:
+		case r := <-s.effects.port.requests:
 			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
@@ -105,21 +104,21 @@ func (s *session) recordResult(ctx context.Context, d effectResult) error {
 // cancelEffects cancels the running effects and records which of them sent no request: their
 // outcome is known.
 func (s *session) cancelEffects(ctx context.Context) error {
-	s.inflight.cancelAll()
-	for late := time.After(unsentTimeout); s.running > 0; {
+	s.effects.cancelAll()
+	for late := time.After(unsentTimeout); s.effects.running > 0; {
 		select {
-		case d := <-s.results:
-			s.running--
-			if !s.endInflight(d) && d.result.Unsent {
+		case d := <-s.effects.port.results:
+			s.effects.received(d.effect)
+			if s.machine.IsCurrent(d.effect) && d.result.Unsent {
 				s.machine.ReleaseEffects(d.effect.NodeID)
 			}
-		case r := <-s.requests:
-			r.reply <- context.Canceled
+		case r := <-s.effects.port.requests:
+			r.done(context.Canceled)
 		case <-late:
-			s.running = 0
+			s.effects.abandon()
 		}
 	}
-	s.stopEffects()
+	s.effects.stop()
 	return s.flushWithCatchUp(ctx)
 }
 
@@ -127,8 +126,7 @@ func (s *session) cancelEffects(ctx context.Context) error {
 // append.
 func (s *session) releaseRun(ctx context.Context) error {
 	for {
-		f := frame.New(s.run, subject.Wake, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))
-		_, err := s.exec.deps.Log.Append(ctx, f, s.head.Pos)
+		_, err := s.exec.deps.Log.Append(ctx, s.claim.releaseFrame(subject.Wake), s.claim.head.Pos)
 		switch {
 		case err == nil:
 			s.active.claimed.Store(false)

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// twoCalls is a run of two calls, one after the other, of so many seconds.
+// twoCalls is a run of two consecutive calls, each of some seconds.
 func twoCalls(t *testing.T, r *rig, seconds int) (calls *[]string, next func(who string)) {
 	t.Helper()
 	said := &[]string{}
@@ -45,7 +45,7 @@ func TestDrain_RecordsWhatEndsAndReleasesTheRest(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nil, nil)
-				r.alive = true // the one that drains is not dead: nobody may take its run over
+				r.alive = true // the draining process is alive: no other process may take its run over
 				calls, process := twoCalls(t, r, 10)
 				process("one")
 				one := r.exec
@@ -70,7 +70,7 @@ func TestDrain_RecordsWhatEndsAndReleasesTheRest(t *testing.T) {
 				for _, f := range frames {
 					owner = owner.After(f)
 				}
-				require.Empty(t, owner.Owner, "and nobody's")
+				require.Empty(t, owner.Owner, "and has no owner")
 
 				process("two")
 				for st, _ := r.state(t); !st.Status.Terminal(); st, _ = r.state(t) {

@@ -31,11 +31,12 @@ func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 		return "", err
 	}
 	r := subject.Run{Tenant: tenant, RunID: runID}
-	err = e.endWithRetries(ctx, r, frame.ExternalPrefix+e.newWriter(), func(m *machine.Machine) {
+	writer := frame.ExternalPrefix + e.newWriter()
+	err = e.endWithRetries(ctx, ending{run: r, writer: writer, apply: func(m *machine.Machine) {
 		now := e.deps.Clock()
 		m.Begin(now)
 		m.Cancel(now, wire.CancelNote{Reason: reason, By: by})
-	})
+	}})
 	switch {
 	case errors.Is(err, frame.ErrDamaged):
 		return "", damagedLog(err)
@@ -55,5 +56,6 @@ func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 // damagedLog is the error for a run whose log is damaged: no frame may follow a damaged one, and a
 // backup may still restore the run.
 func damagedLog(err error) *fault.Error {
-	return fault.New(fault.Conflict, "the run's log is damaged: no end can be appended to it; restore the log from a backup, then retry or end the run").Wrap(err)
+	return fault.New(fault.Conflict,
+		"the run's log is damaged: no end can be appended to it; restore the log from a backup, then retry or end the run").Wrap(err)
 }

@@ -19,11 +19,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// begun appends the start frame of a run that an engine has created.
+// begun appends the start frame of a run that an engine version created.
 func (r *rig) begun(t *testing.T, of subject.Run, version int) *frame.Frame {
 	t.Helper()
 	rec, err := json.Marshal(&wire.RunRecord{
-		RunID: of.RunID, WorkflowID: of.WorkflowID, Owner: wire.Owner{Tenant: of.Tenant}, EngineVersion: version, CreatedAt: wire.FormatTime(time.Now()),
+		RunID:         of.RunID,
+		WorkflowID:    of.WorkflowID,
+		Owner:         wire.Owner{Tenant: of.Tenant},
+		EngineVersion: version,
+		CreatedAt:     wire.FormatTime(time.Now()),
 	})
 	require.NoError(t, err)
 	f := frame.NewStart(of, rec)
@@ -32,7 +36,7 @@ func (r *rig) begun(t *testing.T, of subject.Run, version int) *frame.Frame {
 	return f
 }
 
-// goesOn appends an event as a later engine does that has taken the run over.
+// goesOn appends an event of a later engine that took the run over.
 func (r *rig) goesOn(t *testing.T, kind subject.Kind, typ wire.EventType) *frame.Frame {
 	t.Helper()
 	last, err := r.log.Last(t.Context(), theRun)
@@ -47,19 +51,23 @@ func (r *rig) goesOn(t *testing.T, kind subject.Kind, typ wire.EventType) *frame
 
 const gateNode = `{"id":"gate","typeId":"core.approvalGate","name":"n","position":{"x":0,"y":0},"config":` + approvalJSON + `,"inputs":{}}`
 
-// mismatched is the refusal of a run of the next engine version.
+// mismatched checks the error for a run of the next engine version.
 func mismatched(t *testing.T, err error) {
 	t.Helper()
 	e, ok := fault.As(err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, fault.EngineVersionMismatch, e.Code)
-	require.Equal(t, map[string]any{"runId": "run_1", "persistedVersion": wire.EngineVersion + 1, "currentVersion": wire.EngineVersion}, e.Details)
+	require.Equal(t, map[string]any{
+		"runId":            "run_1",
+		"persistedVersion": wire.EngineVersion + 1,
+		"currentVersion":   wire.EngineVersion,
+	}, e.Details)
 	require.Equal(t, 503, e.Row().HTTP)
 	require.Positive(t, e.RetryAfter)
 }
 
-// OpenWOP host contract §3.2: an old dispatcher beside a newer one leaves the run to it,
-// and carries out the others.
+// OpenWOP host contract §3.2: during an upgrade an old dispatcher leaves such a run to a newer one,
+// and executes the others.
 func TestEngine_ARunOfALaterOneIsLeftInTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testing.T, *rig){
@@ -80,13 +88,13 @@ func TestEngine_ARunOfALaterOneIsLeftInTheQueue(t *testing.T) {
 			_, before := r.state(t)
 			other := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_other"}
 			r.begun(t, other, wire.EngineVersion)
-			for range 4 { // three times the one, and the other
+			for range 4 { // the later engine's run three times, the other once
 				r.next(t)
 			}
 			_, after := r.state(t)
-			require.Len(t, after, len(before), "nothing was done to it")
+			require.Len(t, after, len(before), "no frame was appended")
 			waiting, held := r.log.Backlog()
-			require.Equal(t, []int{1, 0}, []int{waiting, held}, "it waits for somebody else")
+			require.Equal(t, []int{1, 0}, []int{waiting, held}, "it waits for a newer dispatcher")
 			require.Equal(t, 1, strings.Count(said.String(), "run left to a newer dispatcher"), "%s", said)
 			st, _, _ := r.eventsOf(t, other)
 			require.Equal(t, wire.StatusWaitingApproval, st.Status)
@@ -110,10 +118,10 @@ func TestEngine_ARunOfALaterOneTakesNoChange(t *testing.T) {
 	_, err = x.Resolve(ctx, "acme", "run_1", accept("ada"))
 	mismatched(t, err)
 	q, ended, err := x.Interrupt(ctx, "acme", "run_1", "gate", "")
-	require.NoError(t, err, "looking changes nothing")
+	require.NoError(t, err, "a read is allowed")
 	require.False(t, ended)
 	require.Equal(t, "gate", q.NodeID)
-	wakeLost(t, x, theRun, "nobody here would take it up")
+	wakeLost(t, x, theRun, "no dispatcher here may execute it")
 	_, frames := r.state(t)
 	require.Len(t, frames, 3)
 }
@@ -133,7 +141,6 @@ func TestEngine_ARunThatALaterOneHasEndedIsOver(t *testing.T) {
 	require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
 }
 
-// A session that is at work when a later engine changes the run lets it go.
 func TestEngine_ASessionLetsGoOfARunThatALaterOneHasTaken(t *testing.T) {
 	t.Parallel()
 	var r *rig
@@ -150,13 +157,13 @@ func TestEngine_ASessionLetsGoOfARunThatALaterOneHasTaken(t *testing.T) {
 	require.Equal(t, []int{1, 0}, []int{waiting, held})
 }
 
-// What only a later engine can read is not damaged.
+// A log that only a later engine can read is not damaged.
 func TestEngine_ALogThatOnlyALaterOneCanReadIsNotQuarantined(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, gateNode), nil)
 	start := r.begun(t, theRun, wire.EngineVersion+1)
 	f := frame.New(theRun, subject.Wake, start.Head(), nil)
-	f.Body = []byte("what it is, nobody here knows")
+	f.Body = []byte("unknown to this engine")
 	_, err := r.log.Append(t.Context(), f, start.Pos)
 	require.NoError(t, err)
 	_, _, err = machine.Load([]*frame.Frame{start, f})
@@ -167,7 +174,7 @@ func TestEngine_ALogThatOnlyALaterOneCanReadIsNotQuarantined(t *testing.T) {
 	require.Equal(t, []int{2, 0}, []int{waiting, held})
 }
 
-// That a run was damaged once does not hide that it is left for another reason.
+// One message about a run does not suppress another.
 func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
 	t.Parallel()
 	defs := define(t, gateNode)
@@ -177,7 +184,7 @@ func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
 	r.create(t)
 	r.next(t)
 	r.goesOn(t, subject.Step, wire.EventLogAppended)
-	for _, pos := range []uint64{1, 3, 1, 3} { // the first frame, or the last
+	for _, pos := range []uint64{1, 3, 1, 3} { // the first frame and the last, in turns
 		r.log.Damage(pos)
 		wakeLost(t, r.exec, theRun)
 		r.log.Damage(pos)

@@ -19,8 +19,8 @@ const (
 	level          = " waybill.approval.escalated@gate"
 )
 
-// woken lets time pass, and the run be looked at by an executor whose log takes some
-// appends and no more; -1: all.
+// woken lets time pass and wakes the run on an executor whose log accepts a number of appends; -1
+// means all.
 func (r *rig) woken(t *testing.T, defs engine.Definitions, ahead time.Duration, appends int) {
 	t.Helper()
 	r.ahead.Store(int64(ahead))
@@ -34,8 +34,8 @@ func (r *rig) woken(t *testing.T, defs engine.Definitions, ahead time.Duration, 
 	}
 }
 
-// An approval that waits comes to its levels by a timer of the run's, each once, whoever
-// dies meanwhile; the timer goes on to what comes next.
+// A waiting approval escalates by the run's timer, once per level, whichever dispatcher dies. The
+// timer is then set to the next instant.
 func TestEscalate_ComesOnceToEachLevel(t *testing.T) {
 	t.Parallel()
 	defs := define(t, nodeJSON("gate", "core.approvalGate", escalatingJSON))
@@ -48,18 +48,18 @@ func TestEscalate_ComesOnceToEachLevel(t *testing.T) {
 	_, err := r.exec.Resolve(t.Context(), "acme", "run_1", lead)
 	require.Equal(t, fault.Forbidden, fault.CodeOf(err))
 	r.woken(t, defs, 61*time.Second, 0)
-	require.Equal(t, asking, r.types(t), "whoever took the run is lost before it was told")
+	require.Equal(t, asking, r.types(t), "the dispatcher dies before it records the level")
 	_, err = r.exec.Resolve(t.Context(), "acme", "run_1", lead)
-	require.Equal(t, fault.Forbidden, fault.CodeOf(err), "what is due and not told has not come")
+	require.Equal(t, fault.Forbidden, fault.CodeOf(err), "a level that is due and not recorded has not started")
 	r.next(t)
 	require.Equal(t, asking+level, r.types(t))
 	require.WithinDuration(t, time.Now().Add(2*time.Minute), r.sleep[len(r.sleep)-1], 5*time.Second, "the second")
 
 	r.woken(t, defs, 61*time.Second, -1)
 	r.next(t)
-	require.Equal(t, asking+level, r.types(t), "looked at again, it has come")
+	require.Equal(t, asking+level, r.types(t), "the next session records it")
 	r.woken(t, defs, 121*time.Second, 1)
-	require.Equal(t, asking+level+level, r.types(t), "whoever told it is lost after that")
+	require.Equal(t, asking+level+level, r.types(t), "the dispatcher dies after it records the level")
 	r.woken(t, defs, 122*time.Second, -1)
 	r.next(t)
 	require.Equal(t, asking+level+level, r.types(t))
@@ -76,11 +76,11 @@ func TestEscalate_ComesOnceToEachLevel(t *testing.T) {
 	r.next(t)
 	again, replayed, _ := r.eventsOf(t, theFork)
 	require.Equal(t, wire.StatusCompleted, again.Status)
-	require.Equal(t, told(want), told(replayed))
+	require.Equal(t, render(want), render(replayed))
 	require.Len(t, r.sleep, slept, "a replay waits for no level")
 }
 
-// Nobody was there when the levels were due: they come together, and not at all once the
+// If no dispatcher was running when the levels were due, all are recorded together; none once the
 // question has ended.
 func TestEscalate_AfterNobodyWasThere(t *testing.T) {
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestEscalate_AfterNobodyWasThere(t *testing.T) {
 	}
 }
 
-// A branch of a question that has come to a level asks at that level, and its clock begins
-// anew; what has come does not come again.
+// A branch of an escalated question asks at the same level, and its time starts again. Earlier
+// levels are not recorded again.
 func TestEscalate_InABranch(t *testing.T) {
 	t.Parallel()
 	defs := define(t, nodeJSON("gate", "core.approvalGate", escalatingJSON))
@@ -113,14 +113,14 @@ func TestEscalate_InABranch(t *testing.T) {
 	st, got, _ := r.eventsOf(t, theFork)
 	require.Equal(t, wire.StatusWaitingApproval, st.Status)
 	require.Equal(t, 1, st.Latest("gate").Level())
-	require.Equal(t, 1, strings.Count(strings.Join(told(got), "\n"), "waybill.approval.escalated"))
+	require.Equal(t, 1, strings.Count(strings.Join(render(got), "\n"), "waybill.approval.escalated"))
 	due, ok := st.Due()
 	require.True(t, ok)
 	require.WithinDuration(t, time.Now().Add(2*time.Minute), due, 5*time.Second, "the second level, from the fork on")
 }
 
-// A vote and a question leave the question open, and the timer with it: whoever watches over
-// the run wakes it though the log has moved on, and not twice.
+// Votes and questions leave the run waiting and its timer set. The timer wakes the run although the
+// log has moved on, and only once.
 func TestWake_ComesThroughWhatLeavesTheRunAsleep(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
@@ -149,7 +149,7 @@ func TestWake_ComesThroughWhatLeavesTheRunAsleep(t *testing.T) {
 			require.Equal(t, subject.Wake, woken[len(woken)-1].Kind)
 			require.NoError(t, r.exec.Wake(t.Context(), theRun, asleep))
 			_, again := r.state(t)
-			require.Len(t, again, len(woken), "it is awake already")
+			require.Len(t, again, len(woken), "the run was woken already")
 			r.next(t)
 			require.True(t, strings.HasSuffix(r.types(t), level), r.types(t))
 		})

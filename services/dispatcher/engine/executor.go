@@ -8,26 +8,21 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/machine"
-	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
@@ -42,52 +37,6 @@ type Config struct {
 	// MaxBatch limits the calls, or results, of effects in one frame. With more than one, the order
 	// of their events depends on goroutine scheduling.
 	MaxBatch int
-}
-
-// Deps are the executor's collaborators.
-type Deps struct {
-	Log      runlog.Log
-	Redactor Redactor
-	// Secrets registers the keys that tenants bring; nil disables such keys.
-	Secrets     Secrets
-	Acceptor    Acceptor
-	Definitions Definitions
-	Models      Models
-	// Children starts child runs; nil disables them.
-	Children Children
-	Types    node.Catalog
-	// Gate checks the requirements of nodes against their model; nil accepts every model.
-	Gate machine.Gate
-	// NodeSecrets checks that the secrets of a node type are available; nil disables the check.
-	NodeSecrets machine.Secrets
-	// Policy checks the operator's rules for models; nil means no rules.
-	Policy machine.Policy
-	// Cleartext stores the clear values of masked runs; nil rejects masked runs.
-	Cleartext CleartextStore
-	// Quarantine records runs that cannot continue; nil disables it.
-	Quarantine Quarantine
-	// Backlog reports that runs wait in the queue; nil means none.
-	Backlog func() bool
-	// Leases is the liveness of dispatcher processes; nil means that this is the only process.
-	Leases Leases
-	// Peers notifies the processes that own runs; nil means that there are none.
-	Peers Peers
-	// Snapshots stores folded states of long runs; nil disables them.
-	Snapshots *snapshot.Keeper
-	// Capabilities are the runtime capabilities of the host.
-	Capabilities []string
-	Clock        func() time.Time
-	Logger       *slog.Logger
-	// Spans exports the spans of runs; nil disables it.
-	Spans Spans
-	// Metrics counts the work of this process; nil disables it.
-	Metrics Metrics
-	// FirstAppend measures the time from delivery to the first append; nil disables it.
-	FirstAppend *queuetime.Meter
-	// Wait is called when a run waits until an instant and holds no executor.
-	Wait func(run subject.Run, head frame.Head, due time.Time)
-	// Forget is called when a waiting run must not be woken any more.
-	Forget func(tenant, runID string)
 }
 
 // Executor executes runs. It is safe for concurrent use.
@@ -117,6 +66,8 @@ type activeRun struct {
 	handedOutAt uint64
 	// claimed reports that the log contains the claim of the session.
 	claimed atomic.Bool
+	// begun is called after each append. The first is the run's first step in this process.
+	begun func()
 	// logMoved signals that another writer appended to the run's log; capacity 1.
 	logMoved chan struct{}
 	// joined are other deliveries of the run that arrived during the session; guarded by
@@ -140,22 +91,14 @@ func (h *activeRun) notifyLogMoved() {
 
 // New returns an executor.
 func New(cfg Config, d Deps) *Executor {
-	if d.Metrics == nil {
-		d.Metrics = noMetrics{}
-	}
-	if d.Backlog == nil {
-		d.Backlog = func() bool { return false }
-	}
-	if d.Leases == nil {
-		d.Leases = soleProcess{rand.Text()}
-	}
-	if d.Snapshots == nil {
-		d.Snapshots = snapshot.Disabled(d.Log)
-	}
 	return &Executor{
-		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements),
-		active: map[string]*activeRun{}, logged: map[logKey]bool{}, failures: map[string]int{},
-		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
+		cfg:           cfg,
+		deps:          d.orDefaults(),
+		announcements: make(chan announcement, maxAnnouncements),
+		active:        map[string]*activeRun{},
+		logged:        map[logKey]bool{},
+		failures:      map[string]int{},
+		drain:         drain{begun: make(chan struct{}), cut: make(chan struct{})},
 	}
 }
 
@@ -270,9 +213,9 @@ const maxAttempts = 8
 
 // runSessions runs sessions until one ends for another reason than a change of the log.
 func (e *Executor) runSessions(ctx context.Context, d *delivery, h *activeRun) (err error) {
-	begun := e.measureStart()
+	h.begun = e.measureStart()
 	for n := range maxAttempts {
-		err = e.withCancel(ctx, h, func(ctx context.Context) error { return e.runSession(ctx, d, h, begun, n > 0) })
+		err = e.withCancel(ctx, h, func(ctx context.Context) error { return e.runSession(ctx, d, h, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -331,8 +274,8 @@ func (e *Executor) measureStart() (begun func()) {
 
 // runSession runs one session from the state of the log until the run can go no further. again
 // reports an earlier session under the same delivery.
-func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, begun func(), again bool) error {
-	defer begun()
+func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, again bool) error {
+	defer h.begun()
 	h.claimed.Store(false)
 	f := d.message.Frame()
 	release := d.keepExtended() // reading the log may take long
@@ -371,10 +314,9 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, be
 	if err != nil {
 		return err
 	}
-	s := newSession(e, d, f.Run, head, m)
-	s.active, s.logMoved, s.onFirstAppend = h, h.logMoved, begun
+	s := newSession(e, d, h, f.Run, head, m)
 	defer func() {
-		s.stopEffects()
+		s.effects.stop()
 		done(s.machine.State().Status)
 	}()
 	if s.spans, err = e.spans(ctx, f.Run, st.Record, head); err != nil {
@@ -391,36 +333,11 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, be
 	return e.notifyRelatives(ctx, s.machine.State())
 }
 
-// openSecrets registers the run's own secrets with the redactor while this process records events
-// of the run. done unregisters them if the run has ended. They are registered each time, because
-// the redactor may have restarted.
-func (e *Executor) openSecrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
-	if r.CredentialRef == "" || e.deps.Secrets == nil {
-		return func(wire.Status) {}, nil
-	}
-	if err := e.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
-		return nil, err
-	}
-	return func(status wire.Status) {
-		if status.Terminal() {
-			e.closeSecrets(ctx, r)
-		}
-	}, nil
-}
-
-// closeSecrets unregisters the secrets of an ended run.
-func (e *Executor) closeSecrets(ctx context.Context, r *wire.RunRecord) {
-	if r.CredentialRef == "" || e.deps.Secrets == nil {
-		return
-	}
-	if err := e.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
-		e.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
-	}
-}
-
 // loadForDelivery uses a start frame that is delivered for the first time as the whole log; the
 // first append proves that. Other deliveries read the log.
-func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
+func (e *Executor) loadForDelivery(
+	ctx context.Context, d runlog.Delivery, again bool,
+) (*runstate.State, frame.Head, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && !d.Redelivered() && !again {
 		rec, err := f.Record()
@@ -440,11 +357,13 @@ func (e *Executor) loadForDelivery(ctx context.Context, d runlog.Delivery, again
 	}
 	st, head, err := load(ctx, f.Run)
 	if err == nil && head.Pos < f.Pos { // a server of a cluster may lag behind the one that delivered the frame
-		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d", runlog.ErrUnavailable, head.Pos, f.Pos)
+		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d",
+			runlog.ErrUnavailable, head.Pos, f.Pos)
 	}
 	return st, head, err
 }
 
+// loadPlan returns the definition of a run, and the rules that it is executed by.
 func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
 	entry, err := e.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
 	if fault.CodeOf(err) == fault.WorkflowNotFound {
@@ -453,8 +372,5 @@ func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Pl
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{
-		Def: entry.Def, Graph: entry.Graph, Flow: entry.Flow, Types: e.deps.Types,
-		Gate: e.deps.Gate, Secrets: e.deps.NodeSecrets, Policy: e.deps.Policy, Capabilities: e.deps.Capabilities,
-	}, nil
+	return e.deps.plan(entry), nil
 }

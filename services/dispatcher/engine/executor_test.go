@@ -2,15 +2,9 @@ package engine_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,206 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// oneDefinition answers with the same document whatever the digest.
-type oneDefinition struct{ entry *definition.Entry }
-
-func (o oneDefinition) ByDigest(context.Context, string) (*definition.Entry, error) {
-	return o.entry, nil
-}
-
-func define(t testing.TB, nodes string, edges ...string) oneDefinition {
-	t.Helper()
-	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes +
-		`],"edges":[` + strings.Join(edges, ",") + `],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
-	require.Empty(t, problems)
-	compiled, problems := definition.Compile(def)
-	require.Empty(t, problems)
-	return oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Flow: compiled, Digest: def.Digest()}}
-}
-
-func nodeJSON(id, typ, config string) string {
-	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}}`, id, typ, config)
-}
-
-// redactor replaces one secret.
-type redactor struct {
-	secret string
-	down   atomic.Bool
-	calls  atomic.Int32
-	// most is from where on it refuses documents, and refusal how; 0: it takes all.
-	most    int
-	refusal *fault.Error
-}
-
-func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
-	r.calls.Add(1)
-	if r.down.Load() {
-		return nil, false, errors.New("redactor is down")
-	}
-	changed := false
-	out := make([][]byte, len(docs))
-	for i, d := range docs {
-		if r.most > 0 && len(d) > r.most {
-			return nil, false, r.refusal
-		}
-		out[i] = d
-		if r.secret != "" && strings.Contains(string(d), r.secret) {
-			out[i], changed = []byte(strings.ReplaceAll(string(d), r.secret, "[REDACTED:s]")), true
-		}
-	}
-	return out, changed, nil
-}
-
-// models runs a function in place of a model node.
-type models func(ctx context.Context, t model.Task, j model.Journal) model.Result
-
-func (m models) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
-	return m(ctx, t, j)
-}
-
-type noAcceptor struct{}
-
-func (noAcceptor) Accept(context.Context, subject.Run, frame.Head, wire.Trust, model.AcceptRequest) (engine.Accepted, error) {
-	return engine.Accepted{}, errors.New("not expected")
-}
-
-// acceptor is one that takes everything, as a function.
-type acceptor func(ctx context.Context, r subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error)
-
-func (a acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, _ wire.Trust, req model.AcceptRequest) (engine.Accepted, error) {
-	return a(ctx, r, head, req)
-}
-
-type rig struct {
-	acceptor  engine.Acceptor
-	log       *memory.Log
-	exec      *engine.Executor
-	red       *redactor
-	mu        sync.Mutex
-	sleep     []time.Time
-	forgotten []string
-	// said receives the log of executors created from here on; nil disables it.
-	said io.Writer
-	// count is told what executors do that are made from here on; nil: nobody is. They are
-	// made of these.
-	count  *tally
-	defs   engine.Definitions
-	models engine.Models
-	// begins measures executors created from here on; nil disables it.
-	begins *queuetime.Meter
-	// quarantine receives runs of executors created from here on; nil disables it.
-	quarantine engine.Quarantine
-	// hold is how long executors hold results that are made from here on.
-	hold time.Duration
-	// alive gives each executor a process id with a lease that is held until the process is in dead.
-	// peers connects the executors; nil disconnects them.
-	alive bool
-	dead  sync.Map
-	peers engine.Peers
-	// snapshots keeps those of executors that are made from here on; nil disables them.
-	snapshots *snapshot.Keeper
-	// cleartext is the store of executors created from here on; nil: no store.
-	cleartext engine.CleartextStore
-	// moreTypes are further ones, of executors that are made from here on.
-	moreTypes node.Catalog
-	// ahead is how far the rig's clock is before the wall's.
-	ahead atomic.Int64
-}
-
-func newRig(t *testing.T, defs engine.Definitions, m engine.Models) *rig {
-	t.Helper()
-	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}, defs: defs, models: m}
-	r.exec = r.executor(defs, m)
-	return r
-}
-
-// executor is one of a process of its own.
-func (r *rig) executor(defs engine.Definitions, m engine.Models) *engine.Executor {
-	return r.executorOn(r.log, defs, m)
-}
-
-func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Models) *engine.Executor {
-	logger := slog.New(slog.DiscardHandler)
-	if r.said != nil {
-		logger = slog.New(slog.NewJSONHandler(r.said, nil))
-	}
-	types := node.Builtin()
-	maps.Copy(types, r.moreTypes)
-	var count engine.Metrics
-	if r.count != nil {
-		count = r.count
-	}
-	var leases engine.Leases
-	if r.alive {
-		leases = living{rand.Text(), &r.dead}
-	}
-	return engine.New(engine.Config{
-		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
-		AckWait: 3 * time.Second, MaxBatch: 64, HoldResults: r.hold,
-	}, engine.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, FirstAppend: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Peers: r.peers, Cleartext: r.cleartext,
-		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
-		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.sleep = append(r.sleep, due)
-		},
-		Forget: func(tenant, runID string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.forgotten = append(r.forgotten, tenant+"/"+runID)
-		},
-	})
-}
-
-var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
-
-func (r *rig) create(t *testing.T) {
-	t.Helper()
-	rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1})
-	require.NoError(t, err)
-	_, err = r.log.Append(t.Context(), frame.NewStart(theRun, rec), 0)
-	require.NoError(t, err)
-}
-
-// next executes the next handed-out run.
-func (r *rig) next(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	d, err := r.log.Next(ctx)
-	require.NoError(t, err)
-	r.exec.Execute(t.Context(), d)
-}
-
-func (r *rig) state(t *testing.T) (*runstate.State, []*frame.Frame) {
-	t.Helper()
-	frames, err := r.log.Run(t.Context(), theRun)
-	require.NoError(t, err)
-	require.NoError(t, frame.VerifyChain(frames))
-	st, _, err := machine.Load(frames)
-	require.NoError(t, err)
-	return st, frames
-}
 
 func TestExecute_ARunOfPureNodesIsTwoFrames(t *testing.T) {
 	t.Parallel()
@@ -228,7 +35,7 @@ func TestExecute_ARunOfPureNodesIsTwoFrames(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, st.Status)
 	require.Len(t, frames, 2)
 	require.Equal(t, subject.End, frames[1].Kind)
-	require.Zero(t, r.red.calls.Load(), "ids and numbers cannot hold a secret")
+	require.Zero(t, r.red.calls.Load(), "ids and numbers contain no secret")
 }
 
 func TestExecute_NothingIsAppendedWithoutTheRedactor(t *testing.T) {
@@ -240,7 +47,7 @@ func TestExecute_NothingIsAppendedWithoutTheRedactor(t *testing.T) {
 	_, frames := r.state(t)
 	require.Len(t, frames, 1)
 	r.red.down.Store(false)
-	r.next(t) // handed out again
+	r.next(t) // delivered again
 	st, _ := r.state(t)
 	require.Equal(t, wire.StatusFailed, st.Status)
 }
@@ -283,8 +90,8 @@ func TestExecute_EffectsAppendThroughTheOneWriter(t *testing.T) {
 	require.Equal(t, 1+2+10+2+1, st.Next)
 }
 
-// A second dispatcher has taken the run while the first was busy: the first
-// must not write another event, and must not run its effect to an end.
+// A second dispatcher took the run over while the first was executing an effect. The first must not
+// append another event, and must not complete its effect.
 func TestExecute_AStaleExecutorIsFenced(t *testing.T) {
 	t.Parallel()
 	started, stolen := make(chan struct{}), make(chan struct{})
@@ -312,7 +119,7 @@ func TestExecute_AStaleExecutorIsFenced(t *testing.T) {
 	require.Equal(t, wire.StatusCancelled, st.Status)
 }
 
-// hanging is a run whose model has been asked and does not answer; done ends with its session.
+// hanging is a run whose model call does not return; done is closed with its session.
 func hanging(t *testing.T) (r *rig, done <-chan struct{}) {
 	t.Helper()
 	started := make(chan struct{})
@@ -336,7 +143,7 @@ func TestCancel_AbortsARunningEffectAndIsFinal(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, already)
 	require.Equal(t, wire.StatusCancelled, st.Status)
-	<-done // the effect was ended, not waited out
+	<-done // the effect was cancelled
 
 	st, already, err = r.exec.Cancel(t.Context(), "acme", "run_1", "again", "key")
 	require.NoError(t, err)
@@ -350,7 +157,7 @@ func TestCancel_OfAPendingRunStillStartsAtSequenceZero(t *testing.T) {
 	r.create(t)
 	_, _, err := r.exec.Cancel(t.Context(), "acme", "run_1", "", "key")
 	require.NoError(t, err)
-	r.next(t) // the queue still hands the start frame out; nothing is left to do
+	r.next(t) // the queue still delivers the start frame
 	_, frames := r.state(t)
 	require.Len(t, frames, 2)
 	require.Equal(t, []wire.EventType{wire.EventRunStarted, wire.EventRunCancelled}, frames[1].Types)
@@ -371,7 +178,7 @@ func TestExecute_ASleepingRunHoldsNoExecutorAndWakes(t *testing.T) {
 	r.next(t)
 	st, frames := r.state(t)
 	require.Equal(t, wire.StatusRunning, st.Status)
-	require.Len(t, r.sleep, 1, "handed to the waker")
+	require.Len(t, r.sleep, 1, "its timer is registered")
 	require.Eventually(t, func() bool { return time.Now().After(r.sleep[0]) }, time.Second, time.Millisecond)
 	head := frames[len(frames)-1].Head()
 	require.NoError(t, r.exec.Wake(t.Context(), theRun, head))
@@ -412,11 +219,11 @@ func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {
 	r.next(t)
 	require.False(t, wakeLost(t, r.exec, theRun))
 	_, frames := r.state(t)
-	require.Len(t, frames, 2, "no wake frame was added")
+	require.Len(t, frames, 2, "no wake frame was appended")
 }
 
-// Woken too early, by an index that lags or a clock that runs ahead, a run sleeps on
-// behind its wake frame. Whoever watched over it then may be lost as well.
+// A run woken too early, by a lagging index or a fast clock, waits again after its wake frame. The
+// dispatcher that has its timer may die, too.
 func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
@@ -428,7 +235,7 @@ func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	require.False(t, wakeLost(t, r.exec, theRun))
 	_, frames = r.state(t)
 	require.Len(t, frames, 3, "it has just been woken")
-	r.next(t) // sees it asleep, and is lost
+	r.next(t) // finds it waiting, and dies
 
 	r.ahead.Store(int64(10 * lease))
 	require.True(t, wakeLost(t, r.exec, theRun))
@@ -437,8 +244,8 @@ func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	require.Equal(t, subject.Wake, frames[3].Kind)
 }
 
-// Who was silent for a lease may hold a delivery that is somebody else's by now: the
-// queue hands the run out again, should it be nobody's.
+// A dispatcher without an extension for AckWait does not end its delivery: the queue may have
+// delivered the run to another one.
 func TestExecute_ASilentHolderDoesNotEndTheDelivery(t *testing.T) {
 	t.Parallel()
 	for silence, held := range map[time.Duration]int{0: 0, time.Minute: 1} {
@@ -446,9 +253,15 @@ func TestExecute_ASilentHolderDoesNotEndTheDelivery(t *testing.T) {
 		x := engine.New(engine.Config{
 			Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: 24 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second,
 		}, engine.Deps{
-			Log: log, Redactor: &redactor{}, Definitions: define(t, nodeJSON("w", "core.delay", `{"ms":86400}`)), Types: node.Builtin(),
-			Clock:  func() time.Time { now = now.Add(silence); return now },
-			Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {},
+			Storage: engine.Storage{
+				Log:         log,
+				Definitions: define(t, nodeJSON("w", "core.delay", `{"ms":86400}`)),
+			},
+			Services:  engine.Services{Redactor: &redactor{}},
+			Rules:     engine.Rules{Types: node.Builtin()},
+			Timers:    engine.Timers{Wait: func(subject.Run, frame.Head, time.Time) {}},
+			Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+			Clock:     func() time.Time { now = now.Add(silence); return now },
 		})
 		r := &rig{log: log, exec: x}
 		r.create(t)
@@ -484,11 +297,11 @@ func TestExecute_ADuplicateHandOutDoesNothingTwice(t *testing.T) {
 	d, err := r.log.Next(ctx)
 	require.NoError(t, err)
 	r.exec.Execute(t.Context(), d)
-	// The same frame once more, and not even marked as handed out before.
+	// the same frame again, not marked as redelivered
 	r.exec.Execute(t.Context(), again{d.Frame()})
 	require.Equal(t, int32(1), asked.Load())
 	st, _ := r.state(t)
 	require.Equal(t, wire.StatusCompleted, st.Status)
 }
 
-// again hands a frame out that was handed out before.
+// again delivers a frame that was delivered before.

@@ -84,7 +84,10 @@ func needsLaterEngine(err error) bool { return fault.CodeOf(err) == fault.Engine
 // isTransient reports a failure without a cause in the run: a dependency is unreachable, another
 // writer was faster, or the process stops.
 func isTransient(err error) bool {
-	for _, t := range []error{runlog.ErrConflict, kv.ErrConflict, context.Canceled, context.DeadlineExceeded, errLapsed, errAborted, errLeaseLost} {
+	for _, t := range []error{
+		runlog.ErrConflict, kv.ErrConflict, context.Canceled, context.DeadlineExceeded, errLapsed,
+		errAborted, errLeaseLost,
+	} {
 		if errors.Is(err, t) {
 			return true
 		}

@@ -56,12 +56,12 @@ func (l library) add(t *testing.T, id, variables string, nodes ...string) {
 	l.byID[id], l.byDigest[e.Digest] = e, e
 }
 
-// mortal is the log as a process sees it that may die: after so many appends, with the
-// last one stored or not.
+// mortal is the log of a process that dies after a number of appends. stores decides whether the
+// last one is stored.
 type mortal struct {
 	runlog.Log
 	mu      sync.Mutex
-	appends int // that are left; negative: any number
+	appends int // remaining appends; negative means no limit
 	stores  bool
 	dead    bool
 	// before and after are called around appends.
@@ -106,7 +106,7 @@ func (m *mortal) died() bool {
 	return m.dead
 }
 
-// family is a log that several processes work on.
+// family is a log that several processes share.
 type family struct {
 	log     *memory.Log
 	defs    library
@@ -123,40 +123,61 @@ func newFamily(t *testing.T) *family {
 
 func (f *family) startsOn(log runlog.Log) *create.Starter {
 	return create.New(create.Deps{
-		Log: log, Definitions: f.defs, Redactor: &redactor{}, Types: node.Builtin(), MaxDuration: time.Hour, MaxDepth: 3, Clock: f.now,
+		Storage:   create.Storage{Log: log, Definitions: f.defs},
+		Redaction: create.Redaction{Redactor: &redactor{}},
+		Checks:    create.Checks{Types: node.Builtin()},
+		Limits:    create.Limits{MaxDuration: time.Hour, MaxDepth: 3},
+		Clock:     f.now,
 	})
 }
 
 func (f *family) now() time.Time { return time.Now().Add(f.ahead) }
 
-// process is an executor of its own and the log as it sees it.
+// process is an executor with its own view of the log.
 type process struct {
 	*engine.Executor
 	log *mortal
 }
 
-// process lives on for so many appends; for ever if they are negative.
+// process returns a process that dies after a number of appends; negative means never.
 func (f *family) process(appends int, stores bool) process {
 	log := &mortal{Log: f.log, appends: appends, stores: stores}
-	return process{f.executorOn(log, time.Minute), log} // nobody lapses here
+	return process{f.executorOn(log, time.Minute), log} // long enough that no delivery lapses
 }
 
 func (f *family) executorOn(log runlog.Log, heartbeat time.Duration) *engine.Executor {
 	return engine.New(engine.Config{
 		Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * heartbeat,
 	}, engine.Deps{
-		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(log),
-		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+		Storage: engine.Storage{Log: log, Definitions: f.defs},
+		Services: engine.Services{
+			Redactor: &redactor{},
+			Acceptor: noAcceptor{},
+			Children: f.startsOn(log),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     f.now,
 	})
 }
 
 func (f *family) create(t *testing.T, workflowID, inputs string) {
 	t.Helper()
-	_, err := f.starter.Start(t.Context(), create.Request{Tenant: "acme", Principal: "ann", WorkflowID: workflowID, RunID: "run_p", Inputs: json.RawMessage(inputs)})
+	_, err := f.starter.Start(t.Context(), create.Request{
+		Tenant:     "acme",
+		Principal:  "ann",
+		WorkflowID: workflowID,
+		RunID:      "run_p",
+		Inputs:     json.RawMessage(inputs),
+	})
 	require.NoError(t, err)
 }
 
-// drain executes what is handed out, until nothing is, or the process has died.
+// drain executes the queue until it is empty or the process has died.
 func (f *family) drain(t *testing.T, x process) {
 	t.Helper()
 	for range 200 {
@@ -180,7 +201,7 @@ func (f *family) state(t *testing.T, runID string) *runstate.State {
 	return st
 }
 
-// runs are the ids of all runs, in the order they were started.
+// runs returns the ids of all runs in the order of their starts.
 func (f *family) runs() []string {
 	var out []string
 	for _, fr := range f.log.Frames() {
@@ -191,8 +212,8 @@ func (f *family) runs() []string {
 	return out
 }
 
-// told returns the events of a run, as "type@node".
-func (f *family) told(t *testing.T, runID string) string {
+// story returns the events of a run, as "type@node".
+func (f *family) story(t *testing.T, runID string) string {
 	t.Helper()
 	frames, err := f.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: runID})
 	require.NoError(t, err)
@@ -223,7 +244,7 @@ func mustJSON(t *testing.T, v any) []byte {
 	return b
 }
 
-// gated is a parent whose child waits for an approval, and its child's child.
+// gated is a parent whose child, and the child's child, wait for an approval.
 func gated(t *testing.T, config string) *family {
 	t.Helper()
 	f := newFamily(t)
@@ -242,20 +263,23 @@ func (f *family) answer(t *testing.T, x process, runID string) {
 	require.NoError(t, err)
 }
 
-// fails ends a run as its own executor would, with an error.
+// fails ends a run with an error, as its executor would.
 func (f *family) fails(t *testing.T, runID string, e *wire.NodeError) {
 	t.Helper()
 	frames, err := f.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: runID})
 	require.NoError(t, err)
 	head := frames[len(frames)-1].Head()
-	failed := wire.Draft{Type: wire.EventRunFailed, Payload: mustJSON(t, map[string]any{"error": e})}.Place(runID, head.Next, f.now())
+	failed := wire.Draft{
+		Type:    wire.EventRunFailed,
+		Payload: mustJSON(t, map[string]any{"error": e}),
+	}.Place(runID, head.Next, f.now())
 	_, err = f.log.Append(t.Context(), frame.New(frames[0].Run, subject.End, head, []wire.Event{failed}), head.Pos)
 	require.NoError(t, err)
 	parent := f.state(t, runID).Record.Parent
 	wakeLost(t, f.live(), subject.Run{Tenant: "acme", RunID: parent.RunID})
 }
 
-// last is the payload of a run's last event.
+// last returns the payload of a run's last event.
 func (f *family) last(t *testing.T, runID string) string {
 	t.Helper()
 	frames, err := f.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: runID})

@@ -25,7 +25,9 @@ const (
 // copyHistory appends the source's events up to the fork point, with ids of the fork. After a crash
 // the next dispatcher continues at the end of the log. The events were redacted when the source
 // recorded them.
-func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
+func (e *Executor) copyHistory(
+	ctx context.Context, st *runstate.State, head frame.Head,
+) (*runstate.State, frame.Head, error) {
 	rec := st.Record
 	if head.Next >= rec.Copied() {
 		return st, head, nil
@@ -48,9 +50,7 @@ func (e *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 		for _, event := range events {
 			st.Apply(event)
 		}
-		after := head.After(f)
-		head = f.Head()
-		head.Ownership = after
+		head = headAfter(head, f)
 	}
 	return st, head, nil
 }
@@ -91,7 +91,11 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 
 // readSource returns the events that the source had when it was forked.
 func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
-	events, err := e.readEvents(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
+	events, err := e.readEvents(ctx, subject.Run{
+		Tenant:     rec.Owner.Tenant,
+		WorkflowID: rec.WorkflowID,
+		RunID:      rec.Fork.SourceRunID,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}
@@ -145,9 +149,9 @@ func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 // newMachine returns the run's machine: with its source's history if it replays, or if it is a
 // branch that may end within a step.
 func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
-	m, rec := machine.New(plan, e.cfg.Limits, st), st.Record
+	rec := st.Record
 	if !e.needsSource(st) {
-		return m, nil
+		return machine.New(plan, e.cfg.Limits, st), nil
 	}
 	source, err := e.readSource(ctx, rec)
 	if err != nil {
@@ -162,9 +166,9 @@ func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 		if rec.Masking != "" {
 			e.deps.Logger.Warn("replay of a run with masked values", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
 		}
-		return m.WithReplayHistory(history), nil
+		return machine.NewReplay(plan, e.cfg.Limits, st, history), nil
 	}
-	return m.WithBranchHistory(history), nil
+	return machine.NewBranch(plan, e.cfg.Limits, st, history), nil
 }
 
 // needsSource reports whether executing a run requires its source's log.
@@ -182,11 +186,13 @@ func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 }
 
 // runModelTask runs a task, unless the run replays: replays call no model.
-func (s *session) runModelTask(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
+func (e *Executor) runModelTask(
+	ctx context.Context, rec *wire.RunRecord, effect machine.Effect, t model.Task, j journal,
+) model.Result {
 	if rec.Replays() || replayguard.Check(ctx) != nil {
-		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
+		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, effect.NodeID, effect.Attempt)}
 	}
-	return s.exec.deps.Models.Run(ctx, t, journal{s: s, effect: e})
+	return e.deps.Models.Run(ctx, t, j)
 }
 
 // asLost returns errLost for a conflict: another session copies the history.

@@ -30,8 +30,12 @@ func (r *rig) fork(t testing.TB, mode wire.ForkMode, from int) {
 	last, err := r.log.Last(t.Context(), theRun)
 	require.NoError(t, err)
 	rec, err := json.Marshal(&wire.RunRecord{
-		RunID: "run_2", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CreatedAt: wire.FormatTime(time.Now()),
-		Fork: &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: last.Last + 1},
+		RunID:         "run_2",
+		WorkflowID:    "wf",
+		Owner:         wire.Owner{Tenant: "acme"},
+		EngineVersion: 1,
+		CreatedAt:     wire.FormatTime(time.Now()),
+		Fork:          &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: last.Last + 1},
 	})
 	require.NoError(t, err)
 	_, err = r.log.Append(t.Context(), frame.NewStart(theFork, rec), 0)
@@ -53,7 +57,7 @@ func (r *rig) eventsOf(t testing.TB, of subject.Run) (st *runstate.State, events
 	return st, events, frames
 }
 
-func told(events []wire.Event) []string {
+func render(events []wire.Event) []string {
 	var out []string
 	for _, e := range events {
 		out = append(out, fmt.Sprintf("%s@%s %s %s", e.Type, e.NodeID, e.Payload, e.ContentTrust))
@@ -61,11 +65,11 @@ func told(events []wire.Event) []string {
 	return out
 }
 
-// talker says many pieces, in frames of some, and can be told to be silent for ever.
+// talker records many pieces, many per frame. It panics if forbidden is set.
 func talker(pieces int, forbidden *bool) models {
 	return func(ctx context.Context, task model.Task, j model.Journal) model.Result {
 		if *forbidden {
-			panic("a replay asked a model")
+			panic("a replay called a model")
 		}
 		for i := 0; i < pieces; {
 			var batch []wire.Draft
@@ -91,7 +95,7 @@ func source(t testing.TB, pieces int) (*rig, *bool) {
 	return r, forbidden
 }
 
-// OpenWOP host contract §7.2: no effect of a replay is carried out.
+// OpenWOP host contract §7.2: no effect of a replay is performed.
 func TestFork_AReplayAsksNobody(t *testing.T) {
 	t.Parallel()
 	for _, from := range []int{0, 1, 2, 700, 1000, 1006} {
@@ -102,7 +106,7 @@ func TestFork_AReplayAsksNobody(t *testing.T) {
 		_, want, _ := r.eventsOf(t, theRun)
 		st, got, frames := r.eventsOf(t, theFork)
 		require.Equal(t, wire.StatusCompleted, st.Status)
-		require.Equal(t, told(want), told(got))
+		require.Equal(t, render(want), render(got))
 		require.Less(t, len(frames), 8)
 		for i, e := range got {
 			require.Equal(t, wire.EventID("run_2", i), e.EventID)
@@ -119,10 +123,10 @@ func TestFork_ABranchExecutes(t *testing.T) {
 	_, want, _ := r.eventsOf(t, theRun)
 	st, got, _ := r.eventsOf(t, theFork)
 	require.Equal(t, wire.StatusCompleted, st.Status)
-	require.Equal(t, told(want), told(got))
+	require.Equal(t, render(want), render(got))
 }
 
-// breaking is a log that takes some appends and then none, as if the process had died.
+// breaking is a log that accepts a number of appends and then fails, as if the process had died.
 type breaking struct {
 	runlog.Log
 	left int
@@ -153,7 +157,7 @@ func TestFork_CopyingGoesOnAfterACrash(t *testing.T) {
 		dying.Execute(t.Context(), d)
 		_, want, _ := r.eventsOf(t, theRun)
 		_, part, _ := r.eventsOf(t, theFork)
-		require.Equal(t, told(want[:len(part)]), told(part), "what is there is a prefix")
+		require.Equal(t, render(want[:len(part)]), render(part), "the copied events are a prefix")
 		if appends < 3 {
 			require.Len(t, part, appends*2000)
 		}
@@ -162,11 +166,11 @@ func TestFork_CopyingGoesOnAfterACrash(t *testing.T) {
 		}
 		st, got, _ := r.eventsOf(t, theFork)
 		require.Equal(t, wire.StatusCompleted, st.Status)
-		require.Equal(t, told(want), told(got))
+		require.Equal(t, render(want), render(got))
 	}
 }
 
-// A fork can be cancelled before anybody has executed it: its history comes first.
+// A fork can be cancelled before its first session: its history is copied first.
 func TestFork_CanBeCancelledBeforeItsHistoryIsThere(t *testing.T) {
 	t.Parallel()
 	r, _ := source(t, 10)
@@ -176,15 +180,18 @@ func TestFork_CanBeCancelledBeforeItsHistoryIsThere(t *testing.T) {
 	require.Equal(t, wire.StatusCancelled, st.Status)
 	_, want, _ := r.eventsOf(t, theRun)
 	_, got, _ := r.eventsOf(t, theFork)
-	require.Equal(t, told(want[:4]), told(got[:4]))
+	require.Equal(t, render(want[:4]), render(got[:4]))
 	require.Equal(t, wire.EventNodeCancelled, got[4].Type)
 	require.Equal(t, wire.EventRunCancelled, got[5].Type)
 }
 
-// What the source was still asking, its forks ask, too; an answer takes them on.
+// A fork of a waiting run has the same open question, and its answer continues the fork.
 func TestFork_OfAWaitingRunWaits(t *testing.T) {
 	t.Parallel()
-	for mode, ends := range map[wire.ForkMode]wire.Status{wire.ForkReplay: wire.StatusFailed, wire.ForkBranch: wire.StatusCompleted} {
+	for mode, ends := range map[wire.ForkMode]wire.Status{
+		wire.ForkReplay: wire.StatusFailed,
+		wire.ForkBranch: wire.StatusCompleted,
+	} {
 		forbidden := mode == wire.ForkReplay
 		r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", approvalJSON)+","+nodeJSON("a", "core.ai.callPrompt", "{}"),
 			`{"id":"e","sourceNodeId":"gate","targetNodeId":"a"}`), talker(1, &forbidden))
@@ -201,7 +208,7 @@ func TestFork_OfAWaitingRunWaits(t *testing.T) {
 		require.NoError(t, err)
 		r.next(t)
 		st, got, _ = r.eventsOf(t, theFork)
-		require.Equal(t, ends, st.Status, "%v", told(got))
+		require.Equal(t, ends, st.Status, "%v", render(got))
 		if mode == wire.ForkReplay {
 			require.Equal(t, "replay_source_missing", st.Error.Code)
 		}
@@ -222,5 +229,5 @@ func TestFork_AReplayHasTheAnswers(t *testing.T) {
 	r.next(t)
 	st, got, _ := r.eventsOf(t, theFork)
 	require.Equal(t, wire.StatusCompleted, st.Status)
-	require.Equal(t, told(want), told(got))
+	require.Equal(t, render(want), render(got))
 }

@@ -4,7 +4,21 @@ import (
 	"context"
 
 	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/model"
 )
+
+// inflight are the effects of a session that have not ended. Its methods are called by the writer
+// only. Effects reach the writer through port.
+type inflight struct {
+	// ctx is the lifetime of all effects; nil before the first one.
+	ctx    context.Context //nolint:containedctx // the effects' lifetime, ended by stop
+	cancel context.CancelFunc
+	port   writerPort
+	on     *goroutines
+	// running is the number of effects whose results the writer has not received.
+	running int
+	effects map[attempt]cancellable
+}
 
 // attempt identifies one attempt of a node's effect.
 type attempt struct {
@@ -14,54 +28,68 @@ type attempt struct {
 
 func attemptOf(e machine.Effect) attempt { return attempt{e.NodeID, e.Attempt} }
 
-// inflight cancels single effects whose run continues without them.
-type inflight struct {
-	cancels map[attempt]context.CancelFunc
-	effects map[attempt]machine.Effect
+// cancellable is an effect that can be cancelled while its run continues.
+type cancellable struct {
+	effect machine.Effect
+	cancel context.CancelFunc
 }
 
-func newInflight() inflight {
-	return inflight{map[attempt]context.CancelFunc{}, map[attempt]machine.Effect{}}
-}
+// effectFunc performs an effect. It runs on its own goroutine and must not read the machine's
+// state.
+type effectFunc func(ctx context.Context, port writerPort) model.Result
 
-// add registers an effect and returns its context.
-func (f inflight) add(ctx context.Context, e machine.Effect) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	f.cancels[attemptOf(e)], f.effects[attemptOf(e)] = cancel, e
-	return ctx
-}
-
-// remove forgets an effect that has ended.
-func (f inflight) remove(e machine.Effect) {
-	if cancel := f.cancels[attemptOf(e)]; cancel != nil {
-		cancel()
+// start performs an effect on another goroutine and sends its result to the writer. The effects end
+// with the ctx of the first one.
+func (f *inflight) start(ctx context.Context, e machine.Effect, perform effectFunc) {
+	if f.ctx == nil {
+		f.open(ctx)
 	}
-	delete(f.cancels, attemptOf(e))
-	delete(f.effects, attemptOf(e))
+	f.running++
+	own, cancel := context.WithCancel(f.ctx)
+	f.effects[attemptOf(e)] = cancellable{e, cancel}
+	port := f.port
+	f.on.run(func() { port.sendResult(effectResult{e, perform(own, port)}) })
 }
+
+func (f *inflight) open(ctx context.Context) {
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.port = writerPort{requests: make(chan request), results: make(chan effectResult), stopped: f.ctx.Done()}
+	f.on, f.effects = newGoroutines(f.ctx.Done()), map[attempt]cancellable{}
+}
+
+// received removes an effect whose result the writer received.
+func (f *inflight) received(e machine.Effect) {
+	f.running--
+	if known, ok := f.effects[attemptOf(e)]; ok {
+		known.cancel()
+		delete(f.effects, attemptOf(e))
+	}
+}
+
+// abandon stops waiting for the results of the running effects.
+func (f *inflight) abandon() { f.running = 0 }
 
 // cancelAll cancels all effects. They report their end to the writer.
-func (f inflight) cancelAll() {
-	for _, cancel := range f.cancels {
-		cancel()
+func (f *inflight) cancelAll() {
+	for _, e := range f.effects {
+		e.cancel()
 	}
 }
 
 // cancelDropped cancels the effects that the run no longer waits for, for example after a node
 // timeout. The writer drops their results.
-func (f inflight) cancelDropped(m *machine.Machine) {
-	for a, e := range f.effects {
-		if !m.IsCurrent(e) {
-			f.cancels[a]()
+func (f *inflight) cancelDropped(isCurrent func(machine.Effect) bool) {
+	for _, e := range f.effects {
+		if !isCurrent(e.effect) {
+			e.cancel()
 		}
 	}
 }
 
-// isStale reports that the run no longer waits for an effect: its drafts must not be appended.
-func (s *session) isStale(e machine.Effect) bool { return !s.machine.IsCurrent(e) }
-
-// endInflight removes a completed effect, and reports whether its result is late.
-func (s *session) endInflight(d effectResult) bool {
-	s.inflight.remove(d.effect)
-	return s.isStale(d.effect)
+// stop cancels all effects and waits for their goroutines.
+func (f *inflight) stop() {
+	if f.ctx != nil {
+		f.cancel()
+		f.on.wait()
+	}
 }

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// OpenWOP host contract §5.4: the attempt that takes too long is ended, its node is
-// tried again, and nothing that the late attempt tells gets into the log.
+// OpenWOP host contract §5.4: an attempt that exceeds its time is cancelled, its node is retried,
+// and no event of the late attempt is recorded.
 func TestTimeout_EndsTheEffectAndTheRunGoesOn(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -25,8 +25,12 @@ func TestTimeout_EndsTheEffectAndTheRunGoesOn(t *testing.T) {
 		if calls.Add(1) > 1 {
 			return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"second"`)}}}
 		}
-		<-ctx.Done() // ended by its own limit, not by the run's
-		refused <- j.Record(context.WithoutCancel(ctx), wire.Draft{Type: wire.EventLogAppended, NodeID: task.Input.NodeID, Payload: json.RawMessage(`{"message":"late"}`)})
+		<-ctx.Done() // cancelled by the node's timeout, not by the run's
+		refused <- j.Record(context.WithoutCancel(ctx), wire.Draft{
+			Type:    wire.EventLogAppended,
+			NodeID:  task.Input.NodeID,
+			Payload: json.RawMessage(`{"message":"late"}`),
+		})
 		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"first"`)}}}
 	}
 	ask := `{"id":"a","typeId":"core.ai.callPrompt","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{},
@@ -51,7 +55,6 @@ func TestTimeout_EndsTheEffectAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
-// One effect that is out of time leaves the others alone.
 func TestTimeout_LeavesOtherEffectsAlone(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})

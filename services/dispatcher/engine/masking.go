@@ -28,7 +28,9 @@ var errNoCleartextStore = errors.New("the run's log is masked, and this host sto
 
 // maskEvents stores the clear events of a run with sensitive values and returns the masked ones for
 // the log. The machine keeps the clear ones, and another dispatcher reads them from the store.
-func (e *Executor) maskEvents(ctx context.Context, r subject.Run, writer string, head frame.Head, m *machine.Machine, events []wire.Event) ([]wire.Event, error) {
+func (e *Executor) maskEvents(
+	ctx context.Context, at entry, m *machine.Machine, events []wire.Event,
+) ([]wire.Event, error) {
 	if m.State().Record.Masking == "" || len(events) == 0 {
 		return events, nil
 	}
@@ -38,7 +40,7 @@ func (e *Executor) maskEvents(ctx context.Context, r subject.Run, writer string,
 	if e.deps.Cleartext == nil {
 		return nil, errNoCleartextStore
 	}
-	if err := e.deps.Cleartext.Put(ctx, r, head.Next, writer, wire.AppendEvents(nil, events)); err != nil {
+	if err := e.deps.Cleartext.Put(ctx, at.run, at.head.Next, at.writer, wire.AppendEvents(nil, events)); err != nil {
 		return nil, err
 	}
 	return maskAll(m.MaskPolicy(), events), nil
@@ -54,7 +56,9 @@ func maskAll(p *node.MaskPolicy, events []wire.Event) []wire.Event {
 
 // foldCleartext folds a masked run with its clear values. A run that ended needs none, and they are
 // erased.
-func (e *Executor) foldCleartext(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {
+func (e *Executor) foldCleartext(
+	ctx context.Context, st *runstate.State, frames []*frame.Frame,
+) (*runstate.State, error) {
 	if st.Record.Masking == "" || st.Status.Terminal() || st.Record.Replays() {
 		return st, nil
 	}

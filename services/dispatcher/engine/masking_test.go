@@ -24,7 +24,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// aboutSSN copies a sensitive input, and waits for as long as another one says.
+// aboutSSN copies a sensitive input, and waits for as long as another input says.
 const aboutSSN = `{"id":"wf","name":"wf","version":"1","nodes":[
 	{"id":"copy","typeId":"core.identity","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{"text":{"type":"variable","variableName":"ssn"}}},
 	{"id":"wait","typeId":"core.delay","name":"n","position":{"x":0,"y":0},"config":{"ms":3600000},"inputs":{}},
@@ -32,7 +32,7 @@ const aboutSSN = `{"id":"wf","name":"wf","version":"1","nodes":[
 	"edges":[{"id":"e","sourceNodeId":"copy","targetNodeId":"wait"},{"id":"f","sourceNodeId":"wait","targetNodeId":"last"}],"triggers":[],
 	"variables":[{"name":"ssn","type":"string","sensitive":true}],"metadata":{},"settings":{}}`
 
-// sealed is a run with a sensitive input whose clear values are in a vault.
+// sealed is a run with a sensitive input whose clear values are in a store.
 type sealed struct {
 	log   *memory.Log
 	store kv.Store
@@ -49,10 +49,23 @@ func newSealed(t *testing.T) *sealed {
 	s := &sealed{log: memory.New(), store: kvmemory.New(), now: time.Now()}
 	v, err := cleartext.New(s.store, []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
-	s.exec = engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
-		Log: s.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Cleartext: v, Types: node.Builtin(), Logger: slog.New(slog.DiscardHandler),
-		Definitions: oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
-		Clock:       func() time.Time { return s.now }, Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	s.exec = engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Second,
+	}, engine.Deps{
+		Storage: engine.Storage{
+			Log:         s.log,
+			Cleartext:   v,
+			Definitions: oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+		},
+		Services: engine.Services{Redactor: &redactor{}, Acceptor: noAcceptor{}},
+		Rules:    engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     func() time.Time { return s.now },
 	})
 	rec := &wire.RunRecord{
 		RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask",
@@ -68,7 +81,7 @@ func newSealed(t *testing.T) *sealed {
 	return s
 }
 
-// next executes the run, and gives what the log says of it then.
+// next executes the run and returns its state from the log.
 func (s *sealed) next(t *testing.T) *runstate.State {
 	t.Helper()
 	d, err := s.log.Next(t.Context())
@@ -84,7 +97,7 @@ func (s *sealed) next(t *testing.T) *runstate.State {
 	return st
 }
 
-// wake hands the run out again after an hour.
+// wake wakes the run after an hour.
 func (s *sealed) wake(t *testing.T) {
 	t.Helper()
 	s.now = s.now.Add(time.Hour)
@@ -98,8 +111,8 @@ func (s *sealed) entries(t *testing.T) []kv.Entry {
 	return all
 }
 
-// OpenWOP host contract §10.3: the log has masks, and whoever folds it anew goes on with
-// what they stand for; a connection to a masked port would else carry the mask on.
+// OpenWOP host contract §10.3: the log has masks, and a dispatcher that folds it continues with the
+// clear values. Otherwise a connection would pass the mask on.
 func TestSealed_RunsGoOnWithTheClearValues(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
@@ -110,11 +123,11 @@ func TestSealed_RunsGoOnWithTheClearValues(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, st.Status)
 	require.JSONEq(t, `"[REDACTED]"`, string(st.Variables["again"]))
 	for _, e := range s.entries(t) {
-		require.Less(t, len(e.Value), 40, "what was sealed is erased when the run ends")
+		require.Less(t, len(e.Value), 40, "the clear values are erased when the run ends")
 	}
 }
 
-// With the masks in their place a run would do something else, so it does nothing more.
+// With the masks as values the run would compute something else, so it fails.
 func TestSealed_RunsEndWhenTheirValuesAreGone(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
@@ -128,15 +141,15 @@ func TestSealed_RunsEndWhenTheirValuesAreGone(t *testing.T) {
 	require.Equal(t, wire.StatusFailed, st.Status)
 	require.Equal(t, "internal_error", st.Error.Code)
 	require.Equal(t, runstate.NodeCancelled, st.Nodes["wait"].Status)
-	require.Nil(t, st.Nodes["last"], "nothing was done with a mask")
+	require.Nil(t, st.Nodes["last"], "no node ran with a mask")
 }
 
-// Who changes a run from beside seals what it writes as well, and keeps what was sealed.
+// A change from outside keeps the clear values and stores its own.
 func TestSealed_RunsCanBePausedAndResumed(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
 	s.next(t)
-	_, err := s.exec.Pause(t.Context(), "acme", "run_1", wire.DrainNot, "later", "somebody")
+	_, err := s.exec.Pause(t.Context(), "acme", "run_1", wire.DrainNot, "later", "key")
 	require.NoError(t, err)
 	_, err = s.exec.Resume(t.Context(), "acme", "run_1", "now")
 	require.NoError(t, err)

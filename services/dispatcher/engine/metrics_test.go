@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// tally notes what is counted.
+// tally records what is counted.
 type tally struct {
 	mu        sync.Mutex
 	events    []string
@@ -42,7 +42,7 @@ func (c *tally) Enqueued()          { c.mu.Lock(); defer c.mu.Unlock(); c.enqueu
 func (c *tally) Conflict()          { c.mu.Lock(); defer c.mu.Unlock(); c.conflicts++ }
 func (c *tally) Quarantined(string) {}
 
-// names are the events as a tally has them.
+// names returns events in the form of a tally.
 func names(runID string, events []wire.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -51,14 +51,18 @@ func names(runID string, events []wire.Event) []string {
 	return out
 }
 
-// A dispatcher that is lost amid a run, another that takes it over, and somebody who
-// pauses and resumes it: every event is counted once, by whoever appended it.
+// A dispatcher dies during a run, another one takes it over, and a request pauses and resumes it.
+// Every event is counted once, by the process that appended it.
 func TestMetrics_CountEachEventOnceWhoeverAppendsIt(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{}, 3)
 	goOn := make(chan struct{})
 	slow := func(ctx context.Context, _ model.Task, j model.Journal) model.Result {
-		if err := j.Record(ctx, wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: []byte(`{"nodeId":"a","chunk":"x"}`)}); err != nil {
+		if err := j.Record(ctx, wire.Draft{
+			Type:    wire.EventOutputChunk,
+			NodeID:  "a",
+			Payload: []byte(`{"nodeId":"a","chunk":"x"}`),
+		}); err != nil {
 			return model.Result{Interrupted: err}
 		}
 		started <- struct{}{}
@@ -112,7 +116,7 @@ func TestMetrics_CountEachEventOnceWhoeverAppendsIt(t *testing.T) {
 	require.Zero(t, first.Active()+second.Active())
 }
 
-// What a fork has copied happened to its source.
+// Copied events were counted for the source.
 func TestMetrics_DoNotCountCopiedHistory(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []wire.ForkMode{wire.ForkReplay, wire.ForkBranch} {
@@ -142,7 +146,8 @@ func TestMetrics_CountAWakeOnce(t *testing.T) {
 	require.Equal(t, 1, count.enqueued)
 }
 
-// A run that another session has is a conflict, one that somebody cancelled is none.
+// A run that another dispatcher executes counts as a conflict; a run that a request cancelled does
+// not.
 func TestMetrics_CountConflictsOfDispatchersOnly(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]int{"another-1": 1, "beside-another-2": 0} {
@@ -172,19 +177,30 @@ func TestMetrics_CountConflictsOfDispatchersOnly(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §10.3: one record of a run's end, with what it takes to find the run
-// and its trace, and nothing that the run has said.
+// OpenWOP host contract §10.3: the end of a run is one log record, with the ids of the run and its
+// trace and without its content.
 func TestLog_TellsTheEndOfARunOnce(t *testing.T) {
 	t.Parallel()
 	trace, _ := runspan.TraceOf("run_1", "")
-	want := map[string]any{"level": "INFO", "msg": "run ended", "run_id": "run_1", "tenant": "acme", "workflow_id": "wf", "trace_id": trace.String()}
+	want := map[string]any{
+		"level":       "INFO",
+		"msg":         "run ended",
+		"run_id":      "run_1",
+		"tenant":      "acme",
+		"workflow_id": "wf",
+		"trace_id":    trace.String(),
+	}
 	for status, tc := range map[wire.Status]struct {
 		node string
 		end  func(*testing.T, *rig)
 		code string
 	}{
 		wire.StatusCompleted: {nodeJSON("a", "core.noop", "{}"), func(t *testing.T, r *rig) { r.next(t) }, ""},
-		wire.StatusFailed:    {nodeJSON("a", "core.fail", `{"code":"about hunter2-hunter2","message":"hunter2-hunter2"}`), func(t *testing.T, r *rig) { r.next(t) }, "about [REDACTED:s]"},
+		wire.StatusFailed: {
+			nodeJSON("a", "core.fail", `{"code":"about hunter2-hunter2","message":"hunter2-hunter2"}`),
+			func(t *testing.T, r *rig) { r.next(t) },
+			"about [REDACTED:s]",
+		},
 		wire.StatusCancelled: {nodeJSON("a", "core.delay", `{"ms":60000}`), func(t *testing.T, r *rig) {
 			r.next(t)
 			for range 2 {

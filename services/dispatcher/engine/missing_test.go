@@ -11,13 +11,13 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// A server of a cluster may not have yet what another hands out: the run is not lost for it.
+// A server of a cluster may not have a frame that another one delivered. The run is not lost.
 func TestExecute_ARunThatIsHandedOutAndNotFoundIsHandedBack(t *testing.T) {
 	t.Parallel()
 	defs := define(t, gateNode)
 	r := newRig(t, defs, nil)
 	r.create(t)
-	r.log.FailNext(runlog.ErrConflict) // the server does not know the frame that the run begins with
+	r.log.FailNext(runlog.ErrConflict) // the server does not have the start frame
 	r.log.FailReads(runlog.ErrNotFound)
 	r.next(t)
 	waiting, held := r.log.Backlog()
@@ -39,7 +39,7 @@ func (b behind) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error
 	return frames[:max(len(frames)-1, 0)], err
 }
 
-// Whoever reads a run without the wake that it is handed out for would put it to sleep again.
+// A dispatcher that reads a run without the delivered wake frame would let it wait again.
 func TestExecute_ARunThatIsReadWithoutItsWakeIsHandedBack(t *testing.T) {
 	t.Parallel()
 	defs := define(t, gateNode)

@@ -23,8 +23,8 @@ func counting(calls *int) models {
 	}
 }
 
-// Two dispatchers die, each at any of its appends: a call whose outcome is unknown is sent
-// once unless its node says retry, and each repeated call is in the log.
+// Two dispatchers die, each at any of its appends. A call with an unknown outcome is made once
+// unless its node says retry, and each repeated call is recorded.
 func TestUnknownOutcome_WheneverDispatchersDie(t *testing.T) {
 	t.Parallel()
 	for settings, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestUnknownOutcome_WheneverDispatchersDie(t *testing.T) {
 	}
 }
 
-// dieTwice has two dispatchers die after so many appends, and a third one live.
+// dieTwice kills two dispatchers after numbers of appends, and lets a third one complete the run.
 func dieTwice(t *testing.T, settings string, stores bool, first, second int) (*runstate.State, int) {
 	t.Helper()
 	calls := 0
@@ -87,7 +87,7 @@ func dieTwice(t *testing.T, settings string, stores bool, first, second int) (*r
 	return st, calls
 }
 
-// A person decides through the API, and another dispatcher carries that out.
+// A person decides through the API, and another dispatcher applies the decision.
 func TestUnknownOutcome_IsDecidedByAnAnswer(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]wire.Status{
@@ -126,7 +126,7 @@ func TestUnknownOutcome_IsDecidedByAnAnswer(t *testing.T) {
 	}
 }
 
-// A call that was not sent begins with the next dispatcher as if for the first time.
+// A call that was certainly not sent is a first attempt for the next dispatcher.
 func TestUnknownOutcome_NotOfACallThatWasNotSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
@@ -144,7 +144,7 @@ func TestUnknownOutcome_NotOfACallThatWasNotSent(t *testing.T) {
 	st, frames := r.state(t)
 	require.True(t, st.Nodes["a"].Held)
 	require.JSONEq(t, `{"held":["a"]}`, frames[len(frames)-1].Note)
-	r.next(t) // handed out again
+	r.next(t) // delivered again
 	st, frames = r.state(t)
 	require.Equal(t, wire.StatusCompleted, st.Status)
 	require.Equal(t, 2, tries)

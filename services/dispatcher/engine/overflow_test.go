@@ -27,7 +27,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// smallLog takes frames up to a size.
+// smallLog accepts frames up to a size.
 type smallLog struct {
 	*memory.Log
 	most int
@@ -40,8 +40,8 @@ func (l smallLog) Append(ctx context.Context, f *frame.Frame, after uint64) (uin
 	return l.Log.Append(ctx, f, after)
 }
 
-// refusals are how what is too much is refused: by the log, or by the redactor, which tells
-// that it cannot read a document by the rule.
+// refusals are the errors for events that are too large: of the log, and of the redactor for a
+// document that it cannot parse within its limits.
 func refusals() map[string]*fault.Error {
 	return map[string]*fault.Error{
 		"log": nil, "redactor, of its size": fault.New(fault.PayloadTooLarge, "it is not taken"),
@@ -49,8 +49,7 @@ func refusals() map[string]*fault.Error {
 	}
 }
 
-// A run whose next frame nobody takes ends: handed out again, it would come to the same
-// for ever.
+// A run whose next frame is rejected permanently fails. A redelivery would produce the same frame.
 func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 	t.Parallel()
 	value, err := json.Marshal(strings.Repeat("word ", 2000))
@@ -73,8 +72,8 @@ func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 	}
 }
 
-// A redactor that refuses for another reason, say what it was told of the run, has not said that
-// the run's log never takes what comes next: the run is tried again.
+// A redactor error about something else, such as the run's registration, is not permanent: the run
+// is retried.
 func TestExecute_EndsNoRunForARefusalOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"a text that might be one"}}`, 1))
@@ -90,8 +89,8 @@ func TestExecute_EndsNoRunForARefusalOfAnotherKind(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, st.Status)
 }
 
-// An answer is taken also if what follows from it is more than the log takes: the run
-// ends for that, and whoever answered is not told to try again for ever.
+// An answer is accepted even if the events that follow from it exceed the log's limit. The run then
+// fails, instead of the caller retrying without end.
 func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
 	t.Parallel()
 	large := `"inputs":{"output":{"type":"static","value":"` + strings.Repeat("word ", 2000) + `"}}`
@@ -109,16 +108,31 @@ func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
 	require.Equal(t, "content_too_long", st.Error.Code)
 }
 
-// A child that no log takes is none, however often its parent is handed out.
+// A child whose start frame is rejected permanently does not exist, however often its parent is
+// delivered.
 func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
 	f.defs.add(t, "leaf", `{"name":"w","type":"string"}`, nodeJSON("a", "core.noop", `{}`))
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","inputMapping":{"w":"v"}}`))
 	f.create(t, "parent", `{"v":"`+strings.Repeat("word ", 2000)+`"}`)
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: f.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(smallLog{f.log, 8000}),
-		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Minute,
+	}, engine.Deps{
+		Storage: engine.Storage{Log: f.log, Definitions: f.defs},
+		Services: engine.Services{
+			Redactor: &redactor{},
+			Acceptor: noAcceptor{},
+			Children: f.startsOn(smallLog{f.log, 8000}),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     f.now,
 	})
 	d, err := f.log.Next(t.Context())
 	require.NoError(t, err)
@@ -129,9 +143,8 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 	require.Len(t, f.runs(), 1)
 }
 
-// What an effect has to tell and no log takes ends its node, with one call of its model:
-// handed out again, it would come to the same for ever. What others tell at the same time is
-// recorded.
+// An effect whose events are rejected permanently fails its node after one model call. A redelivery
+// would call the model again. Events of other effects at the same time are recorded.
 func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("word ", 2000)
@@ -181,7 +194,6 @@ func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
 	}
 }
 
-// An envelope that no log takes fails its node as well.
 func TestExecute_FailsTheNodeWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
 	t.Parallel()
 	calls := 0
@@ -201,8 +213,8 @@ func TestExecute_FailsTheNodeWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// A child whose outputs its parent's log does not take has failed to the parent, which hears
-// of it; else nobody would ever end the child's delivery.
+// A child whose outputs exceed the limit of its parent's log counts as failed for the parent.
+// Otherwise the child's delivery could never end.
 func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
@@ -210,12 +222,26 @@ func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","waitForCompletion":true,"outputMapping":{"v":"w"}}`))
 	f.create(t, "parent", `{}`)
 	log := smallerFor{f.log, "parent", 8000}
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
-		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(f.log),
-		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Minute,
+	}, engine.Deps{
+		Storage: engine.Storage{Log: log, Definitions: f.defs},
+		Services: engine.Services{
+			Redactor: &redactor{},
+			Acceptor: noAcceptor{},
+			Children: f.startsOn(f.log),
+		},
+		Rules: engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     f.now,
 	})
 	for handed := 0; ; handed++ {
-		require.Less(t, handed, 10, "handed out for ever")
+		require.Less(t, handed, 10, "delivered without end")
 		if waiting, _ := f.log.Backlog(); waiting == 0 {
 			break
 		}
@@ -230,7 +256,7 @@ func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
 	require.Equal(t, "content_too_long", st.Error.Details["childErrorCode"])
 }
 
-// smallerFor takes frames of one workflow's runs up to a size.
+// smallerFor accepts frames of one workflow's runs up to a size.
 type smallerFor struct {
 	*memory.Log
 	workflowID string
@@ -244,8 +270,8 @@ func (l smallerFor) Append(ctx context.Context, f *frame.Frame, after uint64) (u
 	return l.Log.Append(ctx, f, after)
 }
 
-// meddled is a small log to which somebody else writes at the first frame that it does not
-// take: a size is known before who was first.
+// meddled is a small log to which another writer appends when the first frame is too large: the
+// size is checked before the position.
 type meddled struct {
 	smallLog
 	once   *sync.Once
@@ -259,8 +285,8 @@ func (l meddled) Append(ctx context.Context, f *frame.Frame, after uint64) (uint
 	return l.smallLog.Append(ctx, f, after)
 }
 
-// Who takes back what the log does not take goes on from the log, and so only if that goes
-// on: nothing comes after the end of a run, or its pause (OpenWOP host contract §3.1).
+// A session that drops oversized events continues from the log only if the run goes on there:
+// nothing follows the end of a run, or its pause (OpenWOP host contract §3.1).
 func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("word ", 2000)
@@ -277,7 +303,8 @@ func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
 	}
 	joined := nodeJSON("ask", "core.ai.callPrompt", "{}") + "," + strings.Replace(nodeJSON("join", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"`+large+`"}}`, 1)
 	for name, defs := range map[string]oneDefinition{
-		"what an effect tells": wide(t), "what comes next": define(t, joined, `{"id":"e","sourceNodeId":"ask","targetNodeId":"join"}`),
+		"the events of an effect": wide(t),
+		"what comes next":         define(t, joined, `{"id":"e","sourceNodeId":"ask","targetNodeId":"join"}`),
 	} {
 		for last, meddle := range map[string]func(*engine.Executor) error{
 			"run.cancelled": func(x *engine.Executor) error {
@@ -292,7 +319,11 @@ func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nil, nil)
 				other := r.executorOn(r.log, defs, nil)
-				r.exec = r.executorOn(meddled{smallLog{r.log, 8000}, &sync.Once{}, func() { require.NoError(t, meddle(other)) }}, defs, models(said))
+				r.exec = r.executorOn(meddled{
+					smallLog{r.log, 8000},
+					&sync.Once{},
+					func() { require.NoError(t, meddle(other)) },
+				}, defs, models(said))
 				r.create(t)
 				r.next(t)
 				require.Regexp(t, ` `+last+`$`, r.types(t), name)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,6 +47,8 @@ const (
 
 // soleProcess is the lease of the only process.
 type soleProcess struct{ process string }
+
+func newSoleProcess() soleProcess { return soleProcess{rand.Text()} }
 
 func (s soleProcess) Process() string                           { return s.process }
 func (soleProcess) Await(context.Context, string) error         { return nil }
@@ -143,7 +146,8 @@ func (e *Executor) announce(r subject.Run, o frame.Ownership) {
 	select {
 	case e.announcements <- announcement{r.RunID, o.Owner}:
 	default:
-		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait", "run_id", r.RunID, "owner", o.Owner)
+		e.deps.Logger.Warn("owner of a changed run not notified: too many announcements wait",
+			"run_id", r.RunID, "owner", o.Owner)
 	}
 }
 
@@ -181,12 +185,12 @@ func (e *Executor) LeaseLost() {
 	}
 }
 
-// Requeue enqueues a run of a dead process, for another dispatcher to take over. claimed is the time
-// of the process's claim. A run that has ended or is quarantined gets no frame: a quarantine
-// outlives the run's owner.
-func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time) error {
+// Requeue enqueues a run of a dead process, for another dispatcher to take over. from is the
+// process's claim. A run that has ended, is quarantined, or was taken over already, gets no frame: a
+// quarantine outlives the run's owner. A run with a damaged log is quarantined.
+func (e *Executor) Requeue(ctx context.Context, r subject.Run, from frame.Ownership) error {
 	if e.deps.Quarantine != nil {
-		if held, err := e.deps.Quarantine.Holds(ctx, r, claimed); err != nil || held {
+		if held, err := e.deps.Quarantine.Holds(ctx, r, from.Since); err != nil || held {
 			return err
 		}
 	}
@@ -196,11 +200,13 @@ func (e *Executor) Requeue(ctx context.Context, r subject.Run, claimed time.Time
 		case errors.Is(err, runlog.ErrNotFound):
 			return nil
 		case errors.Is(err, frame.ErrDamaged):
-			e.logNotWoken(r.RunID, err)
-			return nil
+			return e.quarantineDamaged(ctx, r, err)
 		case err != nil:
 			return err
 		case last.Kind == subject.End:
+			return nil
+		}
+		if now := from.After(last); now.Owner != from.Owner {
 			return nil
 		}
 		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(e.newWriter())

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// away is a log that takes nothing for a time.
+// away is a log that is unreachable for a time.
 type away struct {
 	*memory.Log
 	until func() time.Time
@@ -28,7 +28,7 @@ func (l away) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	return l.Log.Append(ctx, f, after)
 }
 
-// A result is not thrown away because the log is unreachable when it comes.
+// A result is kept while the log is unreachable.
 func TestExecute_HoldsAResultWhileTheLogIsAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestExecute_HoldsAResultWhileTheLogIsAway(t *testing.T) {
 	}
 }
 
-// noted is a delivery whose end is noted.
+// noted is a delivery that records how it was ended.
 type noted struct {
 	runlog.Delivery
 	mu    sync.Mutex
@@ -80,7 +80,7 @@ func (n *noted) Ack() error    { return n.end("ack", n.Delivery.Ack()) }
 func (n *noted) Retry() error  { return n.end("retry", n.Delivery.Retry()) }
 func (n *noted) Return() error { return n.end("return", n.Delivery.Return()) }
 
-// handed is a delivery that was handed to a process id.
+// handed is a delivery for a process id.
 type handed struct {
 	*noted
 	process string
@@ -88,8 +88,8 @@ type handed struct {
 
 func (h handed) Process() string { return h.process }
 
-// A run that was handed out under a lease begins no effect after that lease was lost, though the
-// process has another one by then: the permits of the run are no longer held.
+// A run delivered under a lost lease starts no effects, although the process has a new lease: the
+// run's permits are no longer held.
 func TestExecute_BeginsNothingUnderALeaseThatWasLost(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"held": false, "lost": true} {
@@ -112,7 +112,7 @@ func TestExecute_BeginsNothingUnderALeaseThatWasLost(t *testing.T) {
 			r.exec.Execute(t.Context(), h)
 			if lost {
 				require.Zero(t, calls)
-				require.Empty(t, h.ended, "it is another dispatcher's")
+				require.Empty(t, h.ended, "another dispatcher may have it")
 			} else {
 				require.Equal(t, 1, calls)
 				require.Equal(t, "ack", h.ended)

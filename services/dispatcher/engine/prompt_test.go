@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Whoever takes a run over finds the composition of the running attempt in the log.
+// The next dispatcher finds the composition of the running attempt in the log.
 func TestExecute_TheNextExecutorKnowsThePromptThatIsInTheLog(t *testing.T) {
 	t.Parallel()
 	var tasks []model.Task
@@ -23,14 +23,22 @@ func TestExecute_TheNextExecutorKnowsThePromptThatIsInTheLog(t *testing.T) {
 		if len(tasks) == 2 {
 			return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`1`)}}}
 		}
-		draft := wire.Draft{Type: wire.EventPromptComposed, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","refs":["prompt:w@1.0.0"],"kind":"user-only","hash":"sha256:0"}`)}
-		usage := wire.Draft{Type: wire.EventProviderUsage, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a"}`)} // the attempt goes on
+		draft := wire.Draft{
+			Type:    wire.EventPromptComposed,
+			NodeID:  "a",
+			Payload: json.RawMessage(`{"nodeId":"a","refs":["prompt:w@1.0.0"],"kind":"user-only","hash":"sha256:0"}`),
+		}
+		usage := wire.Draft{ // the attempt continues after it
+			Type:    wire.EventProviderUsage,
+			NodeID:  "a",
+			Payload: json.RawMessage(`{"nodeId":"a"}`),
+		}
 		return model.Result{Interrupted: errors.Join(errors.New("lost"), j.Record(ctx, draft, usage))}
 	}
 	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(asks))
 	r.create(t)
 	r.next(t)
-	r.next(t) // handed out again
+	r.next(t) // delivered again
 	require.Len(t, tasks, 2)
 	require.Equal(t, "wf", tasks[0].WorkflowID)
 	require.Nil(t, tasks[0].Composed)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
@@ -33,6 +34,23 @@ func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantin
 		e.deps.Metrics.Quarantined(why.Reason)
 	}
 	e.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
+}
+
+// quarantineDamaged quarantines a run that needs a wake frame and whose log is damaged. It is woken
+// once its log is repaired: by a check of the quarantine, or without one, by the next sweep.
+func (e *Executor) quarantineDamaged(ctx context.Context, r subject.Run, cause error) error {
+	e.logOnce(r.RunID, "overdue run not woken: its log is damaged", cause)
+	if e.deps.Quarantine == nil {
+		return nil
+	}
+	if held, err := e.deps.Quarantine.Holds(ctx, r, time.Time{}); err != nil || held {
+		return err
+	}
+	if err := e.deps.Quarantine.Add(ctx, r, quarantine.Cause{Reason: quarantine.ReasonDamaged}); err != nil {
+		return err
+	}
+	e.deps.Metrics.Quarantined(quarantine.ReasonDamaged)
+	return nil
 }
 
 // Readmit enqueues a quarantined run if it can be loaded, its definition exists, and the runs that

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// ward notes who was quarantined.
+// ward records quarantined runs.
 type ward struct {
 	runs   []subject.Run
 	causes []quarantine.Cause
@@ -41,8 +41,8 @@ func (w *ward) Holds(_ context.Context, r subject.Run, _ time.Time) (bool, error
 	return slices.Contains(w.runs, r), w.err
 }
 
-// quarantined is a rig whose one run, of a node, was found damaged and taken off the queue. The
-// frames of its log are whole again after mend.
+// quarantined is a rig whose only run, of one node, was found damaged and left the queue. mend
+// repairs its log.
 func quarantined(t *testing.T, nodeDoc string, damaged uint64) (r *rig, w *ward, mend func()) {
 	t.Helper()
 	r, w = newRig(t, define(t, nodeDoc), nil), &ward{}
@@ -61,11 +61,11 @@ func quarantined(t *testing.T, nodeDoc string, damaged uint64) (r *rig, w *ward,
 		r.exec.Execute(t.Context(), seenBefore{d})
 	}
 	waiting, held := r.log.Backlog()
-	require.Equal(t, []int{0, 0}, []int{waiting, held}, "it takes nobody's place")
+	require.Equal(t, []int{0, 0}, []int{waiting, held}, "it occupies no place in the queue")
 	return r, w, func() { r.log.Damage(damaged) }
 }
 
-// seenBefore is a delivery that is not the first, so that the log is read.
+// seenBefore is a redelivery, so that the log is read.
 type seenBefore struct{ runlog.Delivery }
 
 func (seenBefore) Redelivered() bool { return true }
@@ -83,8 +83,8 @@ func TestReadmit_ADamagedRunGoesOnOnceItsLogIsWhole(t *testing.T) {
 		node    string
 		damaged uint64
 	}{
-		"damaged before anybody began it": {nodeJSON("a", "core.noop", "{}"), 1},
-		"damaged in the middle":           {nodeJSON("w", "core.delay", `{"ms":1}`), 2},
+		"damaged before its first session": {nodeJSON("a", "core.noop", "{}"), 1},
+		"damaged in the middle":            {nodeJSON("w", "core.delay", `{"ms":1}`), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func TestReadmit_ADamagedRunGoesOnOnceItsLogIsWhole(t *testing.T) {
 			before := len(r.log.Frames())
 			_, err := r.exec.Readmit(t.Context(), theRun)
 			require.ErrorIs(t, err, frame.ErrDamaged)
-			require.Len(t, r.log.Frames(), before, "nothing is added to a damaged log")
+			require.Len(t, r.log.Frames(), before, "no frame follows a damaged one")
 
 			mend()
 			back, err := r.exec.Readmit(t.Context(), theRun)
@@ -139,7 +139,7 @@ func TestExecute_ADamagedRunStaysInTheQueueUntilItIsNotedElsewhere(t *testing.T)
 	require.Equal(t, []subject.Run{theRun}, w.runs)
 }
 
-// Nothing follows an end: a run that ended while it was quarantined is done.
+// A run that ended while it was quarantined gets no further frame.
 func TestReadmit_ARunThatHasEndedIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
@@ -166,8 +166,7 @@ func (r *rig) born(t *testing.T, parent *wire.Parent, fork *wire.Fork) *wire.Run
 	return rec
 }
 
-// readmits holds Readmit to whether the relative waits for the rig's run while a frame of that
-// is damaged.
+// readmits checks whether Readmit of the relative waits while a frame of the rig's run is damaged.
 func (r *rig) readmits(t *testing.T, damaged uint64, waits bool) {
 	t.Helper()
 	r.log.Damage(damaged)
@@ -176,7 +175,7 @@ func (r *rig) readmits(t *testing.T, damaged uint64, waits bool) {
 	if waits {
 		require.ErrorIs(t, err, frame.ErrDamaged)
 		require.False(t, back)
-		require.Len(t, r.log.Frames(), before, "it would come back at once")
+		require.Len(t, r.log.Frames(), before, "it would be quarantined again")
 		r.log.Damage(damaged)
 		back, err = r.exec.Readmit(t.Context(), theFork)
 	}
@@ -187,12 +186,13 @@ func (r *rig) readmits(t *testing.T, damaged uint64, waits bool) {
 	require.Equal(t, subject.Wake, last.Kind)
 }
 
-// A child that reports to its parent reads it, and one that ends with it looks at its end.
+// A child that reports to its parent reads the whole parent. A child that ends with its parent
+// reads the parent's end.
 func TestReadmit_WaitsForAParentThatTheRunReads(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		awaited, cascade bool
-		damaged          uint64 // of two frames
+		damaged          uint64 // 1 or 2, the position of a frame
 		waits            bool
 	}{
 		"awaited":                          {awaited: true, damaged: 1, waits: true},
@@ -205,22 +205,29 @@ func TestReadmit_WaitsForAParentThatTheRunReads(t *testing.T) {
 			r := newRig(t, define(t, gateNode), nil)
 			r.create(t)
 			r.next(t)
-			r.born(t, &wire.Parent{RunID: theRun.RunID, WorkflowID: "wf", NodeID: "call", Depth: 1, Awaited: tc.awaited, Cascade: tc.cascade}, nil)
+			r.born(t, &wire.Parent{
+				RunID:      theRun.RunID,
+				WorkflowID: "wf",
+				NodeID:     "call",
+				Depth:      1,
+				Awaited:    tc.awaited,
+				Cascade:    tc.cascade,
+			}, nil)
 			r.readmits(t, tc.damaged, tc.waits)
 		})
 	}
 }
 
-// A child is read by a parent whose node waits for it, and by one that is being cancelled.
+// A parent reads a child that its node waits for, and all its children while it is being cancelled.
 func TestReadmit_WaitsForAChildThatTheRunReads(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		config           string
 		cancelled, waits bool
 	}{
-		"awaited":                       {waits: true},
-		"nobody waits":                  {config: `,"waitForCompletion":false`},
-		"nobody waits, to be cancelled": {config: `,"waitForCompletion":false`, cancelled: true, waits: true},
+		"awaited":                      {waits: true},
+		"not awaited":                  {config: `,"waitForCompletion":false`},
+		"not awaited, to be cancelled": {config: `,"waitForCompletion":false`, cancelled: true, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,13 +260,13 @@ func TestReadmit_WaitsForAChildThatTheRunReads(t *testing.T) {
 	}
 }
 
-// A source is read by a fork that has not all of its history yet, that may end amid what a node
-// told, or that replays it; a branch that has gone on is on its own.
+// A fork reads its source until it has copied its history, while it ends within a node's step, and
+// if it replays. A branch that went on does not.
 func TestReadmit_WaitsForASourceThatTheForkReads(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		mode wire.ForkMode
-		// torn: the history ends before the question of a node that waits for the answer.
+		// torn reports that the history ends before the question of a waiting node.
 		torn         bool
 		copied, more bool
 		waits        bool
@@ -300,7 +307,7 @@ func TestReadmit_WaitsForASourceThatTheForkReads(t *testing.T) {
 	}
 }
 
-// What is left of a source that lost its end reads whole.
+// A source that lost its end still passes the chain check.
 func TestReadmit_AForkWaitsForTheEndOfItsSource(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, gateNode), nil)
@@ -312,7 +319,7 @@ func TestReadmit_AForkWaitsForTheEndOfItsSource(t *testing.T) {
 	for range 3 {
 		_, err := r.exec.Readmit(t.Context(), theFork)
 		require.ErrorIs(t, err, frame.ErrDamaged)
-		require.Len(t, r.log.Frames(), 2, "no wake frame for each time that it is looked at")
+		require.Len(t, r.log.Frames(), 2, "one wake frame for all sweeps")
 	}
 
 	_, err := r.log.Append(t.Context(), end, 1)
@@ -324,21 +331,27 @@ func TestReadmit_AForkWaitsForTheEndOfItsSource(t *testing.T) {
 	require.Equal(t, subject.Wake, last.Kind)
 }
 
-func TestWakeLost_AddsNothingToADamagedLog(t *testing.T) {
+// A waiting run with a damaged log is quarantined once, when its timer is due. Nothing is appended.
+func TestWakeLost_QuarantinesARunWithADamagedLog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	r, w := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil), &ward{}
+	r.quarantine = w
+	r.exec = r.executor(r.defs, nil)
 	r.create(t)
 	r.next(t)
 	r.log.Damage(1)
-	wakeLost(t, r.exec, theRun)
+	for range 3 {
+		require.False(t, wakeLost(t, r.exec, theRun))
+	}
 	require.Len(t, r.log.Frames(), 2)
+	require.Equal(t, []quarantine.Cause{{Reason: quarantine.ReasonDamaged}}, w.causes)
 	r.log.Damage(1)
 	wakeLost(t, r.exec, theRun)
 	require.Equal(t, subject.Wake, lastFrame(t, r).Kind)
 }
 
-// Damage between the first and the last frame is found by the dispatcher that takes the run up.
-// The run gets one wake frame, not one for each sweep.
+// Damage between the first and the last frame is found by the dispatcher that executes the run. The
+// run gets one wake frame, not one per sweep.
 func TestWakeLost_WakesARunOnceThatIsDamagedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
@@ -356,7 +369,8 @@ func TestWakeLost_WakesARunOnceThatIsDamagedInTheMiddle(t *testing.T) {
 	require.Len(t, r.log.Frames(), 4)
 }
 
-// The whole way, as a dispatcher goes it: the queue was told long ago that nobody needs the run.
+// After the repair the run is readmitted and completes, although its delivery was acknowledged long
+// ago.
 func TestQuarantine_AMendedRunEndsByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -381,9 +395,9 @@ func TestQuarantine_AMendedRunEndsByItself(t *testing.T) {
 			require.ErrorIs(t, g.Wait(), context.Canceled)
 		}()
 		time.Sleep(30 * time.Minute) //nolint:forbidigo // in a bubble
-		require.Len(t, r.log.Frames(), 3, "damaged, it is left alone")
+		require.Len(t, r.log.Frames(), 3, "a damaged run gets no frame")
 		waiting, held := r.log.Backlog()
-		require.Equal(t, []int{0, 0}, []int{waiting, held}, "and takes nobody's place")
+		require.Equal(t, []int{0, 0}, []int{waiting, held}, "it occupies no place in the queue")
 
 		r.log.Damage(1)
 		time.Sleep(15 * time.Minute) //nolint:forbidigo // in a bubble

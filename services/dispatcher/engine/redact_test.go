@@ -16,10 +16,10 @@ import (
 
 const tenantKey = `a key of "the tenant's"`
 
-// marking takes the tenant's key out of what is said of a run that is registered.
+// marking redacts the tenant's key in texts about registered runs.
 type marking struct {
 	*vault
-	// away: the redactor cannot be reached.
+	// away makes the redactor unreachable.
 	away bool
 }
 
@@ -50,8 +50,8 @@ func withMarks(t *testing.T) (*engine.Executor, *memory.Log, *marking) {
 	return x, log, m
 }
 
-// OpenWOP envelope contract §11: a run's secrets are its tenant's key, whoever speaks of
-// the run, and whenever.
+// OpenWOP envelope contract §11: the tenant's key is redacted in texts about its runs, from any
+// caller, at any time.
 func TestWords_HoldNoSecretOfTheirRun(t *testing.T) {
 	t.Parallel()
 	x, log, m := withMarks(t)
@@ -62,18 +62,18 @@ func TestWords_HoldNoSecretOfTheirRun(t *testing.T) {
 		return out
 	}
 	want := []string{"", "it was [REDACTED:k]", "é\n漢 \\u0041"}
-	require.Equal(t, want, say(), "nobody has worked on it yet")
-	require.True(t, m.knows("acme", "run_1"), "somebody may be about to")
+	require.Equal(t, want, say(), "no session has registered the run yet")
+	require.True(t, m.knows("acme", "run_1"), "a session may start soon")
 	m.restart()
-	require.Equal(t, want, say(), "the redactor has lost its memory")
+	require.Equal(t, want, say(), "the redactor restarted")
 
 	first, err := log.First(t.Context(), theRun)
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), frame.New(theRun, subject.End, first.Head(), nil), first.Pos)
 	require.NoError(t, err)
 	m.restart()
-	require.Equal(t, want, say(), "it has ended")
-	require.False(t, m.knows("acme", "run_1"), "nobody would have it forgotten")
+	require.Equal(t, want, say(), "the run has ended")
+	require.False(t, m.knows("acme", "run_1"), "no session would unregister it")
 }
 
 func TestWords_OfARunThatIsNotThereAreTheTenants(t *testing.T) {
@@ -85,7 +85,7 @@ func TestWords_OfARunThatIsNotThereAreTheTenants(t *testing.T) {
 	require.Zero(t, m.opened)
 }
 
-// Fail closed: what nobody has looked at may not be kept.
+// It fails closed: text that was not redacted is not stored.
 func TestWords_AreNotThereWithoutTheRedactor(t *testing.T) {
 	t.Parallel()
 	x, _, m := withMarks(t)

@@ -21,12 +21,12 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// vault is a redactor that forgets, and refuses for a run that it does not know.
+// vault is a redactor that can lose its registrations, and rejects unregistered runs.
 type vault struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	known  map[string]bool
 	opened int
-	// before is called before a run is registered; nil: nothing is.
+	// before is called before a run is registered; nil disables it.
 	before func()
 }
 
@@ -57,14 +57,14 @@ func (v *vault) Redact(_ context.Context, tenant, runID string, registered bool,
 	return docs, false, nil
 }
 
-// restart loses what was registered.
+// restart loses all registrations.
 func (v *vault) restart() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.known)
 }
 
-// keeper is a redactor and what it is told.
+// keeper is a redactor with its registrations.
 type keeper interface {
 	engine.Redactor
 	engine.Secrets
@@ -73,9 +73,22 @@ type keeper interface {
 func withKeys(t *testing.T, v keeper, m engine.Models) (*engine.Executor, *memory.Log) {
 	t.Helper()
 	log := memory.New()
-	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, engine.Deps{
-		Log: log, Redactor: v, Secrets: v, Acceptor: noAcceptor{}, Definitions: define(t, nodeJSON("a", node.TypeCallPrompt, "{}")), Models: m, Types: node.Builtin(),
-		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	x := engine.New(engine.Config{
+		Limits:  machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Second,
+	}, engine.Deps{
+		Storage: engine.Storage{
+			Log:         log,
+			Definitions: define(t, nodeJSON("a", node.TypeCallPrompt, "{}")),
+		},
+		Services: engine.Services{Redactor: v, Secrets: v, Acceptor: noAcceptor{}, Models: m},
+		Rules:    engine.Rules{Types: node.Builtin()},
+		Timers: engine.Timers{
+			Wait:   func(subject.Run, frame.Head, time.Time) {},
+			Forget: func(string, string) {},
+		},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler)},
+		Clock:     time.Now,
 	})
 	rec, err := json.Marshal(&wire.RunRecord{
 		RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CredentialRef: "main",
@@ -100,9 +113,8 @@ func handOut(t *testing.T, x *engine.Executor, log *memory.Log) wire.Status {
 	return st.Status
 }
 
-// A redactor that loses its memory while the run's model is asked lets nothing of the
-// answer through; the next session tells it the keys again (OpenWOP envelope contract
-// §11, registry).
+// A redactor that restarts during a model call rejects the call's answer. The next session
+// registers the run's keys again (OpenWOP envelope contract §11, registry).
 func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
@@ -112,16 +124,19 @@ func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 		if calls++; calls == 1 {
 			v.restart()
 		}
-		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"a long answer"`)}}, Trust: wire.Trusted}
+		return model.Result{
+			Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"a long answer"`)}},
+			Trust:  wire.Trusted,
+		}
 	}))
 	require.Equal(t, wire.StatusRunning, handOut(t, x, log), "its answer is not recorded")
 	require.Equal(t, wire.StatusCompleted, handOut(t, x, log))
 	require.Equal(t, 2, v.opened)
-	require.Empty(t, v.known, "the keys die with the run")
+	require.Empty(t, v.known, "the end of the run unregisters its keys")
 }
 
-// A run that ends while it is being cancelled has its keys registered once more, after
-// whoever ended it had them forgotten.
+// A run ends while a cancellation is in progress. The cancellation registers the run's keys again,
+// after the end unregistered them, and must unregister them.
 func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
@@ -135,7 +150,7 @@ func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
 		_, err := log.Append(t.Context(), end, start.Pos)
 		require.NoError(t, err)
 	}
-	st, already, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "somebody")
+	st, already, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "key")
 	require.NoError(t, err)
 	require.True(t, already)
 	require.Equal(t, wire.StatusCompleted, st.Status)
@@ -147,7 +162,7 @@ func TestCancel_ForgetsTheRunsKeys(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
 	x, _ := withKeys(t, v, nil)
-	st, _, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "somebody")
+	st, _, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "key")
 	require.NoError(t, err)
 	require.Equal(t, wire.StatusCancelled, st.Status)
 	require.Equal(t, 1, v.opened)

@@ -57,7 +57,11 @@ func kept(t *testing.T, m models) (*rig, *readsOf, *kvmemory.Store, *snapshot.Ke
 }
 
 func spoken(i int) wire.Draft {
-	return wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: fmt.Appendf(nil, `{"nodeId":"a","runId":"run_1","chunk":"%d","isLast":false}`, i)}
+	return wire.Draft{
+		Type:    wire.EventOutputChunk,
+		NodeID:  "a",
+		Payload: fmt.Appendf(nil, `{"nodeId":"a","runId":"run_1","chunk":"%d","isLast":false}`, i),
+	}
 }
 
 // say records n chunks.
@@ -86,7 +90,7 @@ func entries(t *testing.T, s kv.Store) int {
 	return live
 }
 
-// keeping runs a keeper while do does something.
+// keeping runs a keeper while do runs.
 func keeping(t *testing.T, k *snapshot.Keeper, do func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,8 +101,8 @@ func keeping(t *testing.T, k *snapshot.Keeper, do func()) {
 	require.NoError(t, <-over)
 }
 
-// A dispatcher is lost amid a long run: another one goes on from the snapshot, to the same end as
-// without, and the snapshot goes with the run.
+// A dispatcher dies during a long run. Another one continues from the snapshot, with the same
+// result as without one, and the run's end removes the snapshot.
 func TestExecute_TakesALongRunOverFromItsSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,8 +145,8 @@ func TestExecute_TakesALongRunOverFromItsSnapshot(t *testing.T) {
 	})
 }
 
-// What the redactor took out of a long run's events is in no snapshot, and the session goes on from
-// what the log has without a read of the whole of it.
+// A snapshot has no redacted value, and the session continues from it without reading the whole
+// log.
 func TestExecute_ReloadsALongRunFromItsSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +176,7 @@ func TestExecute_ReloadsALongRunFromItsSnapshot(t *testing.T) {
 	})
 }
 
-// A session adopts what another process appended to a long run without a read of the whole log.
+// A session adopts the frames of another writer in a long run without reading the whole log.
 func TestExecute_AdoptsChangesOfALongRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +191,7 @@ func TestExecute_AdoptsChangesOfALongRun(t *testing.T) {
 			}
 			synctest.Wait() // the snapshot is written
 			seen = log.wholeReads()
-			other := r.executor(r.defs, r.models) // reads a log that is not counted
+			other := r.executor(r.defs, r.models) // its reads are not counted
 			if _, err := other.Pause(ctx, "acme", "run_1", wire.DrainCurrent, "later", "ops"); err != nil {
 				return model.Result{Interrupted: err}
 			}

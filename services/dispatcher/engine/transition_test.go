@@ -17,14 +17,20 @@ import (
 	"waybill.dev/waybill/services/dispatcher/engine"
 )
 
-// gateOf is a gate for each status that a run waits in, and an answer to it.
+// gateOf has a gate for each waiting status, and an answer to it.
 var gateOf = map[wire.Status]struct{ config, answer string }{
-	wire.StatusWaitingApproval: {`{"kind":"approval","data":{"artifactId":"x","artifactType":"y","title":"t","actions":["accept"]}}`, `{"action":"accept"}`},
-	wire.StatusWaitingInput:    {`{"kind":"clarification","data":{"questions":[{"id":"q","question":"?"}]}}`, `{"answers":{"q":1}}`},
+	wire.StatusWaitingApproval: {
+		`{"kind":"approval","data":{"artifactId":"x","artifactType":"y","title":"t","actions":["accept"]}}`,
+		`{"action":"accept"}`,
+	},
+	wire.StatusWaitingInput: {
+		`{"kind":"clarification","data":{"questions":[{"id":"q","question":"?"}]}}`,
+		`{"answers":{"q":1}}`,
+	},
 	wire.StatusWaitingExternal: {`{"kind":"external-event","data":{"eventType":"e","correlation":{"o":1}}}`, `{"o":1}`},
 }
 
-// begun is a run of a status, with a question in it where that is possible.
+// begun is a run in a status, with an open question if the status allows it.
 func begun(t *testing.T, status wire.Status) *rig {
 	t.Helper()
 	gate, ok := gateOf[status]
@@ -52,13 +58,16 @@ func begun(t *testing.T, status wire.Status) *rig {
 	case wire.StatusCompleted:
 		r.put(t, subject.End, nil, wire.Draft{Type: wire.EventRunCompleted})
 	case wire.StatusFailed:
-		r.put(t, subject.End, nil, wire.Draft{Type: wire.EventRunFailed, Payload: json.RawMessage(`{"error":{"code":"x","message":"y"}}`)})
+		r.put(t, subject.End, nil, wire.Draft{
+			Type:    wire.EventRunFailed,
+			Payload: json.RawMessage(`{"error":{"code":"x","message":"y"}}`),
+		})
 	}
 	require.NoError(t, err)
 	return r
 }
 
-// put appends what another dispatcher would.
+// put appends a frame as another dispatcher would.
 func (r *rig) put(t *testing.T, kind subject.Kind, note *wire.Note, drafts ...wire.Draft) {
 	t.Helper()
 	st, frames := r.state(t)
@@ -75,7 +84,7 @@ func (r *rig) put(t *testing.T, kind subject.Kind, note *wire.Note, drafts ...wi
 	require.NoError(t, err)
 }
 
-// outside is what somebody outside does to a run.
+// outside are the changes that a request can make.
 var outside = map[string]func(*testing.T, *engine.Executor, wire.Status) error{
 	"pause": func(t *testing.T, x *engine.Executor, _ wire.Status) error {
 		_, err := x.Pause(t.Context(), "acme", "run_1", wire.DrainNot, "", "key")
@@ -101,9 +110,8 @@ var outside = map[string]func(*testing.T, *engine.Executor, wire.Status) error{
 	},
 }
 
-// OpenWOP host contract §2.5, §2.7, §3.1, §6.4: what each of the four may do at each of
-// the ten statuses: the status it leads to, or the code of the refusal, which appends
-// nothing.
+// OpenWOP host contract §2.5, §2.7, §3.1, §6.4: the result of each of the four requests in each of
+// the ten statuses: the new status, or the code of the error, which appends nothing.
 func TestTransition_OfWhoeverIsOutside(t *testing.T) {
 	t.Parallel()
 	type row struct{ pause, resume, cancel, resolve string }
@@ -121,7 +129,12 @@ func TestTransition_OfWhoeverIsOutside(t *testing.T) {
 		wire.StatusFailed:          {over, over, "failed", gone},
 		wire.StatusCancelled:       {over, over, "cancelled", gone},
 	} {
-		for verb, want := range map[string]string{"pause": want.pause, "resume": want.resume, "cancel": want.cancel, "resolve": want.resolve} {
+		for verb, want := range map[string]string{
+			"pause":   want.pause,
+			"resume":  want.resume,
+			"cancel":  want.cancel,
+			"resolve": want.resolve,
+		} {
 			t.Run(string(from)+": "+verb+" -> "+want, func(t *testing.T) {
 				t.Parallel()
 				r := begun(t, from)
@@ -142,7 +155,7 @@ func TestTransition_OfWhoeverIsOutside(t *testing.T) {
 	}
 }
 
-// isLegal holds every event of the run's log against the table of moves.
+// isLegal checks every event of the run's log against the table of transitions.
 func isLegal(t *testing.T, log *memory.Log) {
 	t.Helper()
 	frames, err := log.Run(t.Context(), theRun)
@@ -162,7 +175,6 @@ func isLegal(t *testing.T, log *memory.Log) {
 	}
 }
 
-// Of a paused or ended run, a delivery that comes again takes nothing further.
 func TestTransition_ADeliveryMovesNoRunThatHasEnded(t *testing.T) {
 	t.Parallel()
 	for _, from := range []wire.Status{wire.StatusPaused, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled} {
@@ -182,11 +194,15 @@ func TestTransition_ADeliveryMovesNoRunThatHasEnded(t *testing.T) {
 	}
 }
 
-// A node that failed while its model's question was open takes no answer any more.
+// A node that failed while its model's question was open accepts no answer.
 func TestResolve_OfANodeThatHasEnded(t *testing.T) {
 	t.Parallel()
 	r := begun(t, wire.StatusRunning)
-	r.put(t, subject.Step, nil, wire.Draft{Type: wire.EventNodeFailed, NodeID: "gate", Payload: json.RawMessage(`{"nodeId":"gate","error":{"code":"x","message":"y"}}`)})
+	r.put(t, subject.Step, nil, wire.Draft{
+		Type:    wire.EventNodeFailed,
+		NodeID:  "gate",
+		Payload: json.RawMessage(`{"nodeId":"gate","error":{"code":"x","message":"y"}}`),
+	})
 	err := outside["resolve"](t, r.exec, wire.StatusRunning)
 	require.Equal(t, fault.InterruptGone, fault.CodeOf(err))
 	require.NotContains(t, r.types(t), "interrupt.resolved")

@@ -23,7 +23,9 @@ func (e *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.Stat
 	return e.loadWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.FoldAll(ctx, r) })
 }
 
-func (e *Executor) loadWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
+func (e *Executor) loadWith(
+	ctx context.Context, r subject.Run, read func() (snapshot.Folded, error),
+) (st *runstate.State, head frame.Head, err error) {
 	err = e.contain(r.RunID, func() error {
 		f, err := read()
 		st, head, err = e.resumableState(ctx, f, err)
@@ -42,7 +44,9 @@ func (e *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.Stat
 	return e.viewWith(ctx, r, func() (snapshot.Folded, error) { return e.deps.Snapshots.FoldAll(ctx, r) })
 }
 
-func (e *Executor) viewWith(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
+func (e *Executor) viewWith(
+	ctx context.Context, r subject.Run, read func() (snapshot.Folded, error),
+) (st *runstate.State, err error) {
 	err = e.contain(r.RunID, func() error {
 		f, err := read()
 		if err != nil {
@@ -56,7 +60,9 @@ func (e *Executor) viewWith(ctx context.Context, r subject.Run, read func() (sna
 
 // resumableState returns a folded run, with its clear values if it is masked. err is the error of
 // the fold. A run of a later engine is an error, unless it has ended.
-func (e *Executor) resumableState(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
+func (e *Executor) resumableState(
+	ctx context.Context, f snapshot.Folded, err error,
+) (*runstate.State, frame.Head, error) {
 	if err != nil && len(f.Frames) > 0 {
 		err = errors.Join(laterEngineError(f.Frames[0]), err)
 	}
@@ -112,12 +118,6 @@ func (e *Executor) logOnce(runID, message string, err error) {
 	}
 }
 
-// logNotWoken logs once that a damaged log gets no wake frame. The run is still overdue once its
-// log is repaired.
-func (e *Executor) logNotWoken(runID string, err error) {
-	e.logOnce(runID, "overdue run not woken: its log is damaged", err)
-}
-
 // checkEnds checks the first and the last frame of a run. That costs one read for any length; the
 // dispatcher that executes the run checks the frames in between.
 func (e *Executor) checkEnds(ctx context.Context, last *frame.Frame) error {
@@ -147,16 +147,15 @@ func (e *Executor) checkAllFrames(ctx context.Context, last *frame.Frame) error 
 }
 
 // mayWake reports whether this engine may wake a run, given the result of its check.
-func (e *Executor) mayWake(runID string, checked error) (bool, error) {
+func (e *Executor) mayWake(ctx context.Context, r subject.Run, checked error) (bool, error) {
 	switch {
 	case fault.CodeOf(checked) == fault.EngineVersionMismatch:
-		e.logNeedsLaterEngine(runID, checked)
+		e.logNeedsLaterEngine(r.RunID, checked)
 		return false, nil
 	case errors.Is(checked, runlog.ErrNotFound), errors.Is(checked, runlog.ErrUnavailable):
 		return false, checked
 	case errors.Is(checked, frame.ErrDamaged):
-		e.logNotWoken(runID, checked)
-		return false, nil
+		return false, e.quarantineDamaged(ctx, r, checked)
 	default: // the dispatcher that executes the run finds other errors
 		return true, nil
 	}

@@ -15,7 +15,7 @@ func (s *session) waitForWork(ctx context.Context) error {
 	due, stopDue := s.dueTimer()
 	defer stopDue()
 	for {
-		if _, ok := tryReceive(s.heartbeat); ok {
+		if _, ok := tryReceive(s.delivery.heartbeat); ok {
 			s.delivery.extend()
 		}
 		switch handled, done, err := s.handleReady(ctx, due); {
@@ -27,18 +27,18 @@ func (s *session) waitForWork(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.heartbeat:
+		case <-s.delivery.heartbeat:
 			s.delivery.extend()
 		case <-s.exec.drain.begun:
 			return nil
-		case <-s.logMoved:
+		case <-s.active.logMoved:
 			_, err := s.readIfMoved(ctx)
 			return err
 		case <-due:
 			return nil
-		case d := <-s.results:
+		case d := <-s.effects.port.results:
 			return s.applyResults(ctx, d)
-		case r := <-s.requests:
+		case r := <-s.effects.port.requests:
 			if err := s.serveRequest(ctx, r); err != nil {
 				return err
 			}
@@ -51,17 +51,17 @@ func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (handle
 	if ctx.Err() != nil {
 		return true, true, context.Cause(ctx)
 	}
-	if _, ok := tryReceive(s.logMoved); ok {
+	if _, ok := tryReceive(s.active.logMoved); ok {
 		_, err := s.readIfMoved(ctx)
 		return true, true, err
 	}
 	if _, ok := tryReceive(due); ok {
 		return true, true, nil
 	}
-	if d, ok := tryReceive(s.results); ok {
+	if d, ok := tryReceive(s.effects.port.results); ok {
 		return true, true, s.applyResults(ctx, d)
 	}
-	if r, ok := tryReceive(s.requests); ok {
+	if r, ok := tryReceive(s.effects.port.requests); ok {
 		return true, false, s.serveRequest(ctx, r)
 	}
 	return false, false, nil
@@ -70,20 +70,20 @@ func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (handle
 // serveRequest serves the request of an effect. A conflict ends the session: its other effects must
 // not continue.
 func (s *session) serveRequest(ctx context.Context, r request) error {
-	if r.call == nil {
+	if r.accept == nil {
 		return s.appendDrafts(ctx, r)
 	}
-	err := context.Canceled
-	if !s.isStale(r.effect) {
+	var a answer
+	if a.err = context.Canceled; s.machine.IsCurrent(r.effect) {
 		// Events that are still pending after an unreachable log come first: they have the next
 		// sequences.
-		if err = s.flushWithCatchUp(ctx); err == nil {
-			err = r.call(ctx)
+		if a.err = s.flushWithCatchUp(ctx); a.err == nil {
+			a.outcome, a.err = s.acceptEnvelope(ctx, *r.accept)
 		}
 	}
-	r.reply <- err
-	if errors.Is(err, runlog.ErrConflict) {
-		return err
+	r.reply <- a
+	if errors.Is(a.err, runlog.ErrConflict) {
+		return a.err
 	}
 	return nil
 }
@@ -96,14 +96,4 @@ func tryReceive[T any](c <-chan T) (v T, ok bool) {
 	default:
 		return v, false
 	}
-}
-
-// dueTimer fires when the machine must advance without the end of an effect.
-func (s *session) dueTimer() (<-chan time.Time, func()) {
-	due, ok := s.machine.Due()
-	if !ok {
-		return nil, func() {}
-	}
-	t := time.NewTimer(due.Sub(s.exec.deps.Clock()))
-	return t.C, func() { t.Stop() }
 }

@@ -33,7 +33,13 @@ func Compile(scope Scope, source string) (*Program, error) {
 	if err != nil {
 		return nil, ownError(err)
 	}
-	return &Program{scope: scope, ast: ast, program: prg, reads: readsOf(ast), boolean: ast.OutputType() == cel.BoolType}, nil
+	return &Program{
+		scope:   scope,
+		ast:     ast,
+		program: prg,
+		reads:   readsOf(ast),
+		boolean: ast.OutputType() == cel.BoolType,
+	}, nil
 }
 
 // CompileBool is Compile for boolean expressions. It rejects expressions whose static type is

@@ -88,11 +88,16 @@ var environments = sync.OnceValue(func() map[Scope]*cel.Env {
 func standard() *env.LibrarySubset {
 	lib := env.NewLibrarySubset()
 	for name, overload := range map[string]string{
-		overloads.TimeGetFullYear: overloads.TimestampToYearWithTz, overloads.TimeGetMonth: overloads.TimestampToMonthWithTz,
-		overloads.TimeGetDayOfYear: overloads.TimestampToDayOfYearWithTz, overloads.TimeGetDayOfMonth: overloads.TimestampToDayOfMonthZeroBasedWithTz,
-		overloads.TimeGetDate: overloads.TimestampToDayOfMonthOneBasedWithTz, overloads.TimeGetDayOfWeek: overloads.TimestampToDayOfWeekWithTz,
-		overloads.TimeGetHours: overloads.TimestampToHoursWithTz, overloads.TimeGetMinutes: overloads.TimestampToMinutesWithTz,
-		overloads.TimeGetSeconds: overloads.TimestampToSecondsWithTz, overloads.TimeGetMilliseconds: overloads.TimestampToMillisecondsWithTz,
+		overloads.TimeGetFullYear:     overloads.TimestampToYearWithTz,
+		overloads.TimeGetMonth:        overloads.TimestampToMonthWithTz,
+		overloads.TimeGetDayOfYear:    overloads.TimestampToDayOfYearWithTz,
+		overloads.TimeGetDayOfMonth:   overloads.TimestampToDayOfMonthZeroBasedWithTz,
+		overloads.TimeGetDate:         overloads.TimestampToDayOfMonthOneBasedWithTz,
+		overloads.TimeGetDayOfWeek:    overloads.TimestampToDayOfWeekWithTz,
+		overloads.TimeGetHours:        overloads.TimestampToHoursWithTz,
+		overloads.TimeGetMinutes:      overloads.TimestampToMinutesWithTz,
+		overloads.TimeGetSeconds:      overloads.TimestampToSecondsWithTz,
+		overloads.TimeGetMilliseconds: overloads.TimestampToMillisecondsWithTz,
 	} {
 		lib.AddExcludedFunctions(env.NewFunction(name, &env.Overload{ID: overload}))
 	}

@@ -72,9 +72,12 @@ func oneLine(s string) string {
 // classes map errors of an evaluation by parts of CEL's message. The messages themselves may
 // contain values.
 var classes = []struct{ sign, message string }{
-	{"no such key", "an object has no member of that name; has(x.name) asks for one, x[?'name'].orValue(y) has a fallback"},
+	{
+		"no such key",
+		"an object has no member of that name; has(x.name) asks for one, x[?'name'].orValue(y) has a fallback",
+	},
 	{"no such attribute", "a name has no value here"},
-	{"index out of", "a list has no element of that index; size(x) tells how many there are"},
+	{"index out of", "a list has no element of that index; size(x) is the number of elements"},
 	{"division by zero", "division by zero"},
 	{"modulus by zero", "modulus by zero"},
 	{"overflow", "a number is out of range"},
@@ -83,7 +86,10 @@ var classes = []struct{ sign, message string }{
 	{"strconv", "a text is not a number"},
 	{"cannot convert", "a value cannot be converted to the type that is asked for"},
 	{"optional.none() dereference", "an optional value is absent; give it a fallback with orValue"},
-	{"no such overload", "an operator or a function is given values of types it does not take; double(x), int(x) and string(x) convert"},
+	{
+		"no such overload",
+		"an operator or a function is given values of types it does not take; double(x), int(x) and string(x) convert",
+	},
 }
 
 // evalError returns the class of an error and its position, without a value.

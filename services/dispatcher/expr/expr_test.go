@@ -18,7 +18,7 @@ func object(t testing.TB, doc string) expr.Object {
 	return o
 }
 
-// sample is what the tests evaluate over.
+// sample are the values of the tests.
 func sample(t testing.TB, p *expr.Program) *expr.Values {
 	t.Helper()
 	return expr.NewValues(map[string]expr.Object{
@@ -151,7 +151,7 @@ func TestEval_NamesWhatIsWrongAndNoValue(t *testing.T) {
 	}
 }
 
-// Expressions made to take long end soon all the same.
+// The cost limit stops expensive expressions early.
 func TestEval_EndsHostileExpressionsSoon(t *testing.T) {
 	t.Parallel()
 	doubling, nested := "[0]", ""
@@ -218,7 +218,10 @@ func TestReads_TellsWhatAnExpressionLooksAt(t *testing.T) {
 }
 
 func FuzzCompileAndEval(f *testing.F) {
-	for _, s := range []string{`1`, `variables.a.map(x, [x,x])`, `inputs == variables`, `"a".matches("(a*)*")`, `[[1]].all(x, x+x==x)`, `variables.?a.orValue({})`, `{1:2}.map(k,k)`} {
+	for _, s := range []string{
+		`1`, `variables.a.map(x, [x,x])`, `inputs == variables`, `"a".matches("(a*)*")`,
+		`[[1]].all(x, x+x==x)`, `variables.?a.orValue({})`, `{1:2}.map(k,k)`,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

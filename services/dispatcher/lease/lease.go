@@ -124,7 +124,14 @@ func New(cfg Config, store kv.Store, clock func() time.Time, log *slog.Logger) *
 	if cfg.NewID == nil {
 		cfg.NewID = rand.Text
 	}
-	t := &Table{cfg: cfg, store: store, clock: clock, log: log, changed: make(chan struct{}), others: map[string]*observation{}}
+	t := &Table{
+		cfg:     cfg,
+		store:   store,
+		clock:   clock,
+		log:     log,
+		changed: make(chan struct{}),
+		others:  map[string]*observation{},
+	}
 	t.own = t.newRecord()
 	return t
 }
@@ -133,7 +140,13 @@ func New(cfg Config, store kv.Store, clock func() time.Time, log *slog.Logger) *
 func (t *Table) CountRuns(runs func() int) { t.runs = runs }
 
 func (t *Table) newRecord() Record {
-	return Record{Process: t.cfg.NewID(), Host: t.cfg.Host, State: Held, Started: t.clock(), DurationMs: t.cfg.Duration.Milliseconds()}
+	return Record{
+		Process:    t.cfg.NewID(),
+		Host:       t.cfg.Host,
+		State:      Held,
+		Started:    t.clock(),
+		DurationMs: t.cfg.Duration.Milliseconds(),
+	}
 }
 
 // Process is the id of this process. It changes when the lease is lost.

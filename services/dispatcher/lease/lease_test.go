@@ -65,7 +65,7 @@ func (d *dispatcher) Orphaned(_ context.Context, process string) error {
 	return nil
 }
 
-// fail has it hand on no runs.
+// fail makes Orphaned return an error.
 func (d *dispatcher) fail() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,7 +158,7 @@ func TestTable_LosesALeaseThatAnotherExpired(t *testing.T) {
 	})
 }
 
-// An outage of the store is nobody's silence.
+// No lease expires during an outage of the store.
 func TestTable_ExpiresNobodyInAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestTable_ReleasesAtOnce(t *testing.T) {
 		require.True(t, alive(t, b, "a-1"), "it finishes its work")
 		require.Equal(t, 1, b.Live())
 		require.NoError(t, a.Release(t.Context()))
-		pass(5 * duration) // the record is deleted meanwhile
+		pass(5 * duration) // the record is deleted in this time
 		require.Empty(t, a.lost, "it gave its lease up")
 		a.kill()
 		synctest.Wait()
@@ -203,21 +203,24 @@ func TestTable_ReleasesAtOnce(t *testing.T) {
 	})
 }
 
-// A process that nobody knows may be new: it is not taken for dead.
+// An unknown process may be new: it is not considered dead.
 func TestTable_DecidesAboutUnknownProcessesByAWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bucket := memory.New()
 		b := start(t, bucket, "b", lease.Config{Duration: duration})
 		require.False(t, alive(t, b, "gone-1"))
-		gone := lease.New(lease.Config{Duration: duration, NewID: func() string { return "gone-1" }}, bucket, time.Now, slog.New(slog.DiscardHandler))
+		gone := lease.New(lease.Config{
+			Duration: duration,
+			NewID:    func() string { return "gone-1" },
+		}, bucket, time.Now, slog.New(slog.DiscardHandler))
 		require.ErrorIs(t, gone.Open(t.Context()), lease.ErrLost, "it cannot come back")
 		pass(duration)
 		require.Contains(t, b.took(), "gone-1")
 	})
 }
 
-// Whoever expired a process hands its runs on; if that one dies over it, another does.
+// The process that expired a lease requeues its runs; if it dies, another one does.
 func TestTable_HandsRunsOnThoughTheFirstDiesOverIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +241,7 @@ func TestTable_HandsRunsOnThoughTheFirstDiesOverIt(t *testing.T) {
 	})
 }
 
-// A host that has its data directory to itself does not wait for the lease of the process before it.
+// A host with exclusive use of its data directory does not wait for the lease of its predecessor.
 func TestTable_SoleProcessTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +259,10 @@ func TestTable_ARenewalAndAnExpiryExcludeEachOther(t *testing.T) {
 	bucket := memory.New()
 	for i := range 200 {
 		id := fmt.Sprint("p", i)
-		p := lease.New(lease.Config{Duration: duration, NewID: func() string { return id }}, bucket, time.Now, slog.New(slog.DiscardHandler))
+		p := lease.New(lease.Config{
+			Duration: duration,
+			NewID:    func() string { return id },
+		}, bucket, time.Now, slog.New(slog.DiscardHandler))
 		other := lease.New(lease.Config{Duration: duration}, bucket, time.Now, slog.New(slog.DiscardHandler))
 		var wg sync.WaitGroup
 		var opened error

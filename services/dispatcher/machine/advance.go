@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -20,45 +19,9 @@ import (
 // Afterwards the run has ended, effects are running, it waits for a timer (see Due) or a resume, or
 // its events must be appended first (see MustAppend).
 func (m *Machine) Advance(now time.Time) []Effect {
-	if m.externalCount == 0 && len(m.pending) > 0 {
-		m.externalCount, m.externalKind = len(m.pending), m.FrameKind()
-	}
-	m.appendFirst = false
-	if m.history != nil {
-		m.replayHistory(now)
-		return nil
-	}
-	m.Begin(now)
-	m.Repair(now)
-	m.recoverNodes(now)
-	var out []Effect
-	for {
-		m.takeSteps(now)
-		more, broken := m.collectEffects(now)
-		if out = append(out, more...); !broken {
-			break
-		}
-	}
-	if !m.isLive() {
-		return nil
-	}
-	return out
-}
-
-func (m *Machine) takeSteps(now time.Time) {
-	for m.isLive() {
-		if m.appendFirst = m.isFull(); m.appendFirst {
-			return
-		}
-		if m.enforceTimeLimit(now) || m.fireTimers(now) || m.suspendAsking(now) || m.restartStopped(now) || m.stepReady(now) {
-			continue
-		}
-		if !m.pauseHoldsNode() {
-			m.finishRun(now)
-		}
-		m.finishPause(now)
-		break
-	}
+	m.pending.markExternal(m.FrameKind())
+	m.mustAppend = false
+	return m.runner.advance(now)
 }
 
 // isLive reports whether the run may take a step: it runs, or waits at some of its nodes.
@@ -69,23 +32,8 @@ func (m *Machine) isLive() bool {
 // Begin starts the run unless it has started: run.started is always sequence 0.
 func (m *Machine) Begin(now time.Time) {
 	if m.st.Status == wire.StatusPending {
-		m.emitRunStarted(now)
+		m.env.startRun(now)
 	}
-}
-
-// emitRunStarted emits the run's first event. It is emitted when an executor has claimed the run,
-// so that time in the queue does not count against the run. A replay repeats the event of its
-// source, which lacks tags and metadata given to a branch.
-func (m *Machine) emitRunStarted(now time.Time) {
-	if m.history != nil && len(m.history.events) > 0 && m.history.events[0].Type == wire.EventRunStarted {
-		m.repeatEvent(now, &recorded{Event: m.history.events[0]})
-		return
-	}
-	r := m.st.Record
-	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: strictjson.Render(startedPayload{
-		WorkflowID: r.WorkflowID, Inputs: r.Inputs, Transport: r.Transport, EngineVersion: strconv.Itoa(r.EngineVersion),
-		Owner: r.Owner, Tags: r.Tags, Metadata: r.Metadata,
-	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record was redacted
 }
 
 type startedPayload struct {
@@ -289,7 +237,7 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		m.failNode(now, id, unsupportedType(def.TypeID), attempt, wire.Trusted)
 		return
 	}
-	if m.gateAttempt(now, id, t, attempt) {
+	if m.env.gateAttempt(now, id, t, attempt) {
 		return
 	}
 	m.ageChannels(now, id)
@@ -325,20 +273,10 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	}
 }
 
-// gateAttempt makes the checks before an attempt starts. It returns true if the attempt must not
-// start.
-func (m *Machine) gateAttempt(now time.Time, id string, t node.Type, attempt int) bool {
-	if m.history != nil {
-		return m.repeatGate(now, id, attempt)
-	}
-	return m.failWithoutCapability(now, id, t, attempt) || m.failWithoutSecret(now, id, t, attempt) || m.failWithoutPermission(now, id, t, attempt) ||
-		m.failWithoutModel(now, id, t, attempt) || m.enforceExecutionLimit(now, id)
-}
-
 // performNode executes a node that needs no effect. A wait of a timer is over.
 func (m *Machine) performNode(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
 	switch {
-	case t.Class == node.Asks && (m.history == nil || m.history.recordedFor(id, attempt) == nil):
+	case t.Class == node.Asks && !m.env.isRecorded(id, attempt):
 		m.suspendForAnswer(now, id, t, in, attempt, trust)
 	case t.Class == node.Timer:
 		m.Complete(now, id, node.Output{}, wire.Trusted)
@@ -362,10 +300,13 @@ func (m *Machine) enforceExecutionLimit(now time.Time, id string) bool {
 	if m.st.Executions < limit {
 		return false
 	}
-	m.emitFact(now, wire.EventCapBreached, id, capPayload{Kind: capExecutions, Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id})
+	m.emitFact(now, wire.EventCapBreached, id, capPayload{
+		Kind: capExecutions, Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id,
+	})
 	m.cancelNodes(now, string(fault.RecursionLimit))
 	m.endFailed(now, "", &wire.NodeError{
-		Code: string(fault.RecursionLimit), Message: fmt.Sprintf("the run may execute %d nodes; node %q would be one more", limit, id),
+		Code:    string(fault.RecursionLimit),
+		Message: fmt.Sprintf("the run may execute %d nodes; node %q would be one more", limit, id),
 	})
 	return true
 }
@@ -404,11 +345,20 @@ func (m *Machine) collectEffects(now time.Time) (out []Effect, broken bool) {
 		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
 		in.Versions = maps.Clone(in.Versions)
 		m.handedOut[id] = true
-		m.beginEffect(id)
 		running++
 		out = append(out, Effect{
-			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications, Waits: n.Waits,
-			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries), Answered: m.st.AnsweredOf(id), Spawn: m.spawnOf(id, t, in, trust),
+			NodeID:         id,
+			TypeID:         t.Executes(),
+			Attempt:        n.Attempt,
+			Input:          in,
+			Trust:          trust,
+			Clarifications: n.Clarifications,
+			Waits:          n.Waits,
+			Answered:       m.st.AnsweredOf(id),
+			Fallback:       n.Fallback,
+			Needs:          t.Needs,
+			Retries:        slices.Clone(n.Retries),
+			Spawn:          m.spawnOf(id, t, in, trust),
 		})
 	}
 	return out, false

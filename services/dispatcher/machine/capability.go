@@ -26,7 +26,8 @@ func (m *Machine) failWithoutCapability(now time.Time, id string, t node.Type, a
 	}
 	m.failNode(now, id, &wire.NodeError{
 		Code: string(fault.CapabilityNotProvided),
-		Message: fmt.Sprintf("nodes of type %q require %s of the host's runtime, and this host does not provide that; runtimeCapabilities in its discovery document lists what it does",
+		Message: fmt.Sprintf("nodes of type %q require %s of the host's runtime, and this host does not provide that; "+
+			"runtimeCapabilities in its discovery document lists what it does",
 			t.ID, strings.Join(missing, ", ")),
 		Details: map[string]any{"missingCapabilities": missing},
 	}, attempt, wire.Trusted)

@@ -14,7 +14,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// OpenWOP host contract §3.5: refused before node.started, with the id verbatim.
+// OpenWOP host contract §3.5: a node without a required capability fails before node.started, and
+// its error contains the capability's id verbatim.
 func TestRequires_RefuseBeforeTheNodeStarts(t *testing.T) {
 	t.Parallel()
 	m := machine.New(planned(t, `{}`, `n1:conformance.requiresMissing:"config":{},"inputs":{}`), limits, runstate.New(record()))
@@ -34,8 +35,8 @@ func TestRequires_LetPassWhatTheHostProvides(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
-// OpenWOP host contract §5.7: secrets, then the provider policy, then what models can do;
-// a node that may not ask its model never starts.
+// OpenWOP host contract §5.7: secrets are checked first, then the provider policy, then model
+// capabilities. A node that may not call its model never starts.
 func TestPolicy_ComesBetweenSecretsAndModels(t *testing.T) {
 	t.Parallel()
 	for _, secrets := range []bool{true, false} {
@@ -50,7 +51,7 @@ func TestPolicy_ComesBetweenSecretsAndModels(t *testing.T) {
 			return &wire.NodeError{Code: "credential_required"}
 		}
 		p.Policy = func(r *wire.RunRecord, in node.Input) *wire.NodeError {
-			require.True(t, secrets, "asked before the secrets")
+			require.True(t, secrets, "checked before the secrets")
 			return &wire.NodeError{Code: "provider_policy_denied", Message: r.Owner.Tenant + string(in.Config)}
 		}
 		p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
@@ -59,11 +60,12 @@ func TestPolicy_ComesBetweenSecretsAndModels(t *testing.T) {
 		m := machine.New(p, limits, runstate.New(record()))
 		require.Empty(t, m.Advance(at))
 		require.Equal(t, "run.started node.failed@n1 run.failed", strings.Join(names(m), " "))
-		require.Equal(t, map[bool]string{true: "provider_policy_denied", false: "credential_required"}[secrets], m.State().Error.Code)
+		want := map[bool]string{true: "provider_policy_denied", false: "credential_required"}[secrets]
+		require.Equal(t, want, m.State().Error.Code)
 	}
 }
 
-// Who asks no model is held to no rule about models.
+// The provider policy is not checked for nodes that call no model.
 func TestPolicy_IsForNodesThatAskModels(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{}`, `n1:core.noop:"config":{},"inputs":{}`)
@@ -73,11 +75,16 @@ func TestPolicy_IsForNodesThatAskModels(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
-// OpenWOP host contract §5.7: capabilities come before secrets, and secrets before models.
+// OpenWOP host contract §5.7: capabilities are checked before secrets, and secrets before models.
 func TestRequires_ComeBeforeSecretsAndModels(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{}`, `n1:core.noop:"config":{},"inputs":{}`)
-	p.Types["core.noop"] = node.Type{ID: "core.noop", Requires: []string{"x.y"}, Secrets: []pack.Secret{{ID: "s"}}, Needs: &modelgate.Needs{}}
+	p.Types["core.noop"] = node.Type{
+		ID:       "core.noop",
+		Requires: []string{"x.y"},
+		Secrets:  []pack.Secret{{ID: "s"}},
+		Needs:    &modelgate.Needs{},
+	}
 	p.Secrets = func(*wire.RunRecord, []pack.Secret, node.Input) *wire.NodeError { panic("asked for secrets") }
 	p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
 		panic("asked the gate")

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"maps"
 	"time"
 
@@ -44,13 +43,8 @@ func (m *Machine) attemptTimeout(now time.Time, id string, attempt int) int64 {
 	if limit <= 0 || n == nil || n.Waits == 0 || n.Status != runstate.NodeRetrying || n.TimeoutMs <= 0 {
 		return limit
 	}
-	if m.history != nil {
-		if c := m.history.recordedFor(id, attempt); c != nil && c.Type == wire.EventNodeStarted {
-			var p startedNodePayload
-			if json.Unmarshal(c.Payload, &p) == nil {
-				return p.TimeoutMs
-			}
-		}
+	if ms, ok := m.env.recordedTimeout(id, attempt); ok {
+		return ms
 	}
 	return min(n.TimeLeft(now), limit)
 }

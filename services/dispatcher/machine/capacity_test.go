@@ -13,15 +13,20 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// full is the failure of a peer without capacity.
+// full returns the error of a peer without capacity.
 func full(pause time.Duration) *wire.NodeError {
 	return &wire.NodeError{
-		Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true, RetryAfter: pause, Details: map[string]any{"provider": "p"},
+		Code:       "provider_quota_exhausted",
+		Message:    "slow down",
+		Retryable:  true,
+		Capacity:   true,
+		RetryAfter: pause,
+		Details:    map[string]any{"provider": "p"},
 	}
 }
 
-// Waits for capacity use up neither the node's retries nor the run's executions, and a
-// dispatcher that has only the log waits until the same instant.
+// A wait for capacity counts neither as a retry of the node nor as an execution of the run. A
+// dispatcher that folds the log waits until the same instant.
 func TestCapacity_WaitsAsRecordedWithoutUsingRetries(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -62,7 +67,7 @@ func TestCapacity_WaitsAsRecordedWithoutUsingRetries(t *testing.T) {
 	require.Equal(t, "node.completed@a run.completed", flush())
 }
 
-// A retry after waits for capacity is paused as the first retry that it is.
+// After waits for capacity, the first retry has the backoff of a first retry.
 func TestCapacity_LeavesThePauseOfARetryAsItIs(t *testing.T) {
 	t.Parallel()
 	m := machine.New(planOf(t, one("a", "core.ai.callPrompt", "{}", "{}", `{"maxRetries":1}`), "", noVars), limits, runstate.New(record()))
@@ -110,8 +115,8 @@ func TestCapacity_EndsWithTheTime(t *testing.T) {
 	}
 }
 
-// The waits count against the attempt's time; a replay repeats the recorded limits and waits
-// for nothing.
+// Waits for capacity count against the time limit of the attempt. A replay repeats the recorded
+// limits and does not wait.
 func TestCapacity_WaitsCountAgainstTheAttemptsTime(t *testing.T) {
 	t.Parallel()
 	plan := planOf(t, one("a", "core.ai.callPrompt", "{}", "{}", `{"timeoutMs":10000}`), "", noVars)
@@ -139,7 +144,7 @@ func TestCapacity_WaitsCountAgainstTheAttemptsTime(t *testing.T) {
 
 	rec := *record()
 	rec.RunID, rec.Fork = "run_2", &wire.Fork{SourceRunID: record().RunID, Mode: wire.ForkReplay, Head: len(log)}
-	replay := machine.New(plan, limits, runstate.New(&rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+	replay := machine.NewReplay(plan, limits, runstate.New(&rec), machine.NewHistory(*rec.Fork, log, nil))
 	require.Empty(t, replay.Advance(at.Add(time.Hour)))
 	events, _ := replay.Pending()
 	require.Equal(t, facts(log), facts(events))

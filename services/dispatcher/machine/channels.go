@@ -20,11 +20,12 @@ import (
 func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.NodeError {
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
 		if m.plan.Def.Channel(name) != nil {
-			return node.Invalid("variable %q tells what the channel of that name holds; write to the channel, with %s, or rename one", name, workflow.TypeChannelWrite)
+			return node.Invalid("variable %q tells what the channel of that name holds; "+
+				"write to the channel, with %s, or rename one", name, workflow.TypeChannelWrite)
 		}
 	}
 	after := map[string]*channel.State{}
-	now = m.writtenAt(id, now)
+	now = m.env.writeTime(now, id)
 	for _, w := range out.Channels {
 		if bad := m.checkWrite(now, id, w, after); bad != nil {
 			return bad
@@ -34,7 +35,9 @@ func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.N
 }
 
 // checkWrite checks one write against the state after the writes before it.
-func (m *Machine) checkWrite(now time.Time, id string, w node.ChannelWrite, after map[string]*channel.State) *wire.NodeError {
+func (m *Machine) checkWrite(
+	now time.Time, id string, w node.ChannelWrite, after map[string]*channel.State,
+) *wire.NodeError {
 	c := m.plan.Def.Channel(w.Channel)
 	if c == nil {
 		return node.Invalid("channel %q is not declared; declare it under channels of the workflow", w.Channel)
@@ -69,10 +72,13 @@ func (m *Machine) channelState(c *channel.Channel) *channel.State {
 // writeChannels emits the channel writes of a node, and its cost.
 func (m *Machine) writeChannels(now time.Time, id string, out node.Output, trust wire.Trust) {
 	for _, w := range out.Channels {
-		m.emitData(now, wire.EventChannelWritten, id, trust, m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.writtenAt(id, now)))
+		written := m.plan.Def.Channel(w.Channel).Written(id, w.Value, m.env.writeTime(now, id))
+		m.emitData(now, wire.EventChannelWritten, id, trust, written)
 	}
 	if out.Cost != nil {
-		m.emitData(now, wire.EventLogAppended, id, trust, costPayload{Level: "info", Message: "cost recorded", NodeID: id, Fields: out.Cost})
+		m.emitData(now, wire.EventLogAppended, id, trust, costPayload{
+			Level: "info", Message: "cost recorded", NodeID: id, Fields: out.Cost,
+		})
 	}
 }
 
@@ -133,9 +139,14 @@ func (m *Machine) addChannels(step *workflow.Step, in *node.Input) {
 
 func accessDenied(name string, def *workflow.Node, what, list string) *wire.NodeError {
 	return &wire.NodeError{
-		Code:    string(fault.ChannelAccessDenied),
-		Message: fmt.Sprintf("node %q may not %s channel %q; add its id or its type to access.%s of the channel", def.ID, what, name, list),
-		Details: map[string]any{"channel": name, "requestedBy": map[string]any{"nodeId": def.ID, "typeId": def.TypeID}, "allowed": list},
+		Code: string(fault.ChannelAccessDenied),
+		Message: fmt.Sprintf("node %q may not %s channel %q; add its id or its type to access.%s of the channel",
+			def.ID, what, name, list),
+		Details: map[string]any{
+			"channel":     name,
+			"requestedBy": map[string]any{"nodeId": def.ID, "typeId": def.TypeID},
+			"allowed":     list,
+		},
 	}
 }
 
@@ -143,10 +154,15 @@ func schemaBreaking(name string, b *channel.Break) *wire.NodeError {
 	const hint = "keep the channel as it was and declare a new one, with a node that copies what is still needed"
 	return &wire.NodeError{
 		Code: string(fault.ChannelSchemaBreaking),
-		Message: fmt.Sprintf("channel %q holds a write of schema version %d, which version %d does not read: list it in compatibleWith if what was written fits the schema, or %s",
+		Message: fmt.Sprintf("channel %q holds a write of schema version %d, which version %d does not read: "+
+			"list it in compatibleWith if what was written fits the schema, or %s",
 			name, b.Version, b.Current, hint),
 		Details: map[string]any{
-			"channel": name, "currentSchemaVersion": b.Current, "incompatibleEventVersion": b.Version, "incompatibleEventId": b.EventID, "migrationHint": hint,
+			"channel":                  name,
+			"currentSchemaVersion":     b.Current,
+			"incompatibleEventVersion": b.Version,
+			"incompatibleEventId":      b.EventID,
+			"migrationHint":            hint,
 		},
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// planned is a workflow of nodes in a row, as "id:type:config", with channels.
+// planned returns the plan of a chain of nodes, each "id:type:config", with channels.
 func planned(t *testing.T, channels string, nodes ...string) machine.Plan {
 	t.Helper()
 	var list, edges []string
@@ -35,7 +35,7 @@ func planned(t *testing.T, channels string, nodes ...string) machine.Plan {
 	return machine.Plan{Def: def, Graph: workflow.Compile(def), Types: node.Builtin().Conformance(nil)}
 }
 
-// begun is a machine of the plan whose run pins its channels.
+// begun returns a machine whose run pins the plan's channels.
 func begun(p machine.Plan) *machine.Machine {
 	return machine.New(p, limits, runstate.New(record(func(r *wire.RunRecord) {
 		r.Channels, r.CreatedAt = p.Def.PinnedChannels(), wire.FormatTime(at)
@@ -46,7 +46,8 @@ func writes(name, value string) string {
 	return `"config":{"channelName":"` + name + `","value":` + value + `},"inputs":{}`
 }
 
-// OpenWOP host contract §5.9: the event holds what was written, and nothing folded.
+// OpenWOP host contract §5.9: channel.written contains the written value, not the value of the
+// channel.
 func TestChannels_TellTheInputOfAWrite(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"c":{"reducer":"counter","schemaVersion":2}}`, "a:core.channelWrite:"+writes("c", `2`), "b:core.channelWrite:"+writes("c", `3`)))
@@ -58,7 +59,7 @@ func TestChannels_TellTheInputOfAWrite(t *testing.T) {
 	require.JSONEq(t, `5`, string(snap.Variables["c"]))
 }
 
-// OpenWOP host contract §5.6: who writes to a channel that nobody declares declares it.
+// OpenWOP host contract §5.6: a write to an undeclared channel declares it.
 func TestChannels_AreDeclaredByWhoWritesToThem(t *testing.T) {
 	t.Parallel()
 	config := func(v string) string {
@@ -73,7 +74,7 @@ func TestChannels_AreDeclaredByWhoWritesToThem(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`[{"value":"d","_ts":%d}]`, later.UnixMilli()), string(m.State().Snapshot().Variables["events"]))
 }
 
-// A run that another process takes over has the same channels.
+// Another process folds the log to the same channels.
 func TestChannels_FoldFromTheLogAsTheyDidInTheRun(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"v":{"reducer":"votes","ttlMs":1000}}`,
@@ -83,7 +84,7 @@ func TestChannels_FoldFromTheLogAsTheyDidInTheRun(t *testing.T) {
 	require.Equal(t, m.State().Snapshot(), runstate.Fold(m.State().Record, events).Snapshot())
 }
 
-// OpenWOP host contract §5.9: a present list is a strict allow-list.
+// OpenWOP host contract §5.9: only the nodes and types in access.writers may write.
 func TestChannels_RefuseWhoIsNotOnTheList(t *testing.T) {
 	t.Parallel()
 	const reads = `"config":{},"inputs":{"v":{"type":"variable","variableName":"c"}}`
@@ -109,7 +110,7 @@ func TestChannels_RefuseWhoIsNotOnTheList(t *testing.T) {
 	require.JSONEq(t, `[1]`, string(m.State().Variables["seen"]))
 }
 
-// What a node may not read is not among the variables that it sees.
+// A channel is missing from the variables of a node that may not read it.
 func TestChannels_AreHiddenFromWhoMayNotRead(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{"c":{"reducer":"append","default":[1],"access":{"readers":["other"]}},"d":{"reducer":"counter"}}`, `a:core.noop:"config":{},"inputs":{}`)
@@ -125,17 +126,18 @@ func TestChannels_AreHiddenFromWhoMayNotRead(t *testing.T) {
 	require.Equal(t, map[string]string{"c": "append", "d": "counter"}, seen.Channels)
 }
 
-// OpenWOP host contract §5.9: the value is held to the schema at the write.
+// OpenWOP host contract §5.9: a write is validated against the channel's schema.
 func TestChannels_RefuseWhatIsNotOfTheirSchema(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"c":{"reducer":"append","schema":{"type":"string"}}}`, "a:core.channelWrite:"+writes("c", `1`)))
 	m.Advance(at)
-	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(names(m), " "), "nothing was written")
+	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(names(m), " "), "no write was recorded")
 	require.Equal(t, "validation_error", m.State().Error.Code)
 	require.Contains(t, m.State().Error.Message, "schema")
 }
 
-// OpenWOP host contract §5.9: an older write that today's schema does not read.
+// OpenWOP host contract §5.9: reads and writes fail if the channel contains a write of an
+// incompatible schema version.
 func TestChannels_BreakForReadersAndWritersAlike(t *testing.T) {
 	t.Parallel()
 	const channels = `{"c":{"reducer":"append","schemaVersion":2}}`
@@ -147,10 +149,13 @@ func TestChannels_BreakForReadersAndWritersAlike(t *testing.T) {
 			t.Parallel()
 			p := planned(t, channels, n)
 			rec := record(func(r *wire.RunRecord) { r.Channels = p.Def.PinnedChannels() })
-			old := wire.Draft{Type: wire.EventChannelWritten, Payload: json.RawMessage(`{"channel":"c","value":1,"reducer":"append","writtenAt":"2026-05-01T12:00:00.000Z"}`)}
+			old := wire.Draft{
+				Type:    wire.EventChannelWritten,
+				Payload: json.RawMessage(`{"channel":"c","value":1,"reducer":"append","writtenAt":"2026-05-01T12:00:00.000Z"}`),
+			}
 			started := wire.Draft{Type: wire.EventRunStarted}
 			st := runstate.Fold(rec, []wire.Event{started.Place("run_1", 0, at), old.Place("run_1", 1, at)})
-			require.Nil(t, st.Snapshot().Channels, "a broken channel has no state to show")
+			require.Nil(t, st.Snapshot().Channels, "a broken channel has no value")
 			m := machine.New(p, limits, st)
 			m.Advance(at)
 			require.Equal(t, "channel_schema_breaking_change", m.State().Error.Code)
@@ -159,7 +164,7 @@ func TestChannels_BreakForReadersAndWritersAlike(t *testing.T) {
 	}
 }
 
-// A variable of a channel's name tells what the channel holds, and nothing else.
+// A node cannot write a variable with the name of a channel.
 func TestChannels_KeepTheVariableOfTheirName(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"c":{"reducer":"append"}}`, `a:core.identity:"config":{},"inputs":{"c":{"type":"static","value":1}}`))
@@ -168,7 +173,7 @@ func TestChannels_KeepTheVariableOfTheirName(t *testing.T) {
 	require.Contains(t, m.State().Error.Message, "core.channelWrite")
 }
 
-// OpenWOP envelope contract §12: what an untrusted source wrote stays untrusted.
+// OpenWOP envelope contract §12: a channel is untrusted after an untrusted write.
 func TestChannels_AreAsTrustedAsTheirWrites(t *testing.T) {
 	t.Parallel()
 	m := machine.New(planned(t, `{"c":{"reducer":"append"}}`, "a:core.channelWrite:"+writes("c", `1`)), limits,
@@ -177,7 +182,7 @@ func TestChannels_AreAsTrustedAsTheirWrites(t *testing.T) {
 	require.True(t, m.State().Tainted["c"])
 }
 
-// The fixture's node says a message twice; the channel hears it once.
+// The node writes the same message twice, and the channel contains it once.
 func TestChannels_HearAMessageOnce(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"messages":{"schema":{"type":"array"},"reducer":"message"},"other":{"reducer":"append"}}`, `say:core.identity:"config":{"emitDuplicateMessageId":true},"inputs":{}`))

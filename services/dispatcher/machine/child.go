@@ -35,7 +35,8 @@ const childBytes = 16
 // ChildID is the id of a node's nth child. It depends only on values that the log has before the
 // child exists, so that a repeated start finds the first child.
 func ChildID(parent *wire.RunRecord, nodeID string, nth int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d", parent.Owner.Tenant, parent.RunID, nodeID, nth))
+	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d",
+		parent.Owner.Tenant, parent.RunID, nodeID, nth))
 	return "run_" + idEncoding.EncodeToString(sum[:childBytes])
 }
 
@@ -165,7 +166,7 @@ func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 	if bad != nil {
 		return false
 	}
-	before := len(m.pending)
+	before := len(m.pending.events)
 	if !there { // the report was faster than the recording of the start
 		m.emitDispatched(now, id, r.RunID, r.WorkflowID)
 	}
@@ -176,15 +177,17 @@ func (m *Machine) ApplyReport(now time.Time, id string, r Report) bool {
 	case r.Status.Terminal():
 		m.endChildNode(now, id, c, r)
 	case r.Wait != nil && n.Status == runstate.NodeRunning:
-		m.emitFact(now, wire.EventNodeSuspended, id, mirrorPayload{NodeID: id, InterruptID: r.Wait.InterruptID, Kind: r.Wait.Kind})
+		m.emitFact(now, wire.EventNodeSuspended, id, mirrorPayload{
+			NodeID: id, InterruptID: r.Wait.InterruptID, Kind: r.Wait.Kind,
+		})
 	}
-	return len(m.pending) > before
+	return len(m.pending.events) > before
 }
 
 // WakeAfterReport makes the frame of a report enqueue the run: to continue after the child's end,
 // or to report to its own parent.
 func (m *Machine) WakeAfterReport(r Report) {
-	m.wakeNeeded = m.wakeNeeded || r.Status.Terminal() || m.st.Record.Parent != nil
+	m.pending.wake = m.pending.wake || r.Status.Terminal() || m.st.Record.Parent != nil
 }
 
 // mirrorPayload records at the parent that its child waits, or continues.
@@ -218,7 +221,9 @@ func childFailure(r Report) *wire.NodeError {
 	e := &wire.NodeError{
 		Code:    string(fault.ChildFailed),
 		Message: fmt.Sprintf("run %s of workflow %q was cancelled", r.RunID, r.WorkflowID),
-		Details: map[string]any{"childRunId": r.RunID, "childWorkflowId": r.WorkflowID, "childStatus": string(r.Status)},
+		Details: map[string]any{
+			"childRunId": r.RunID, "childWorkflowId": r.WorkflowID, "childStatus": string(r.Status),
+		},
 	}
 	if r.Status == wire.StatusFailed {
 		cause := cmp.Or(r.Error, &wire.NodeError{})

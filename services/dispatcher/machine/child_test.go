@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// spawning is a machine whose node "call" wants a child.
+// spawning returns a machine whose node "call" starts a child.
 func spawning(t *testing.T, rec *wire.RunRecord, config string) (*machine.Machine, machine.Spawn) {
 	t.Helper()
 	m := machine.New(graph{nodes: []string{"call:core.subWorkflow:" + config}}.plan(t), limits, runstate.New(rec))
@@ -24,7 +24,7 @@ func spawning(t *testing.T, rec *wire.RunRecord, config string) (*machine.Machin
 
 const mapped = `{"workflowId":"child","inputMapping":{"theirs":"mine"},"outputMapping":{"result":"v"}}`
 
-// A child is trusted as what it comes from, and what comes of it as the child
+// A child has the trust of its node's inputs, and the node's outputs have that of the child
 // (OpenWOP envelope contract §12).
 func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	t.Parallel()
@@ -35,8 +35,11 @@ func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	require.JSONEq(t, `1`, string(s.Inputs["theirs"]))
 	m.RecordDispatch(at, "call", s)
 	require.True(t, m.ApplyReport(at, "call", machine.Report{
-		RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted, Variables: map[string]json.RawMessage{"v": json.RawMessage(`2`)},
-		Tainted: map[string]bool{"v": true},
+		RunID:      s.RunID,
+		WorkflowID: "child",
+		Status:     wire.StatusCompleted,
+		Variables:  map[string]json.RawMessage{"v": json.RawMessage(`2`)},
+		Tainted:    map[string]bool{"v": true},
 	}))
 	require.True(t, m.State().Tainted["result"])
 	require.Equal(t, wire.Untrusted, m.State().Nodes["call"].Trust)
@@ -47,7 +50,7 @@ func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 	require.Equal(t, wire.Untrusted, s.Trust)
 }
 
-// Nobody but the child that the node waits for is heard, and nobody twice.
+// A report counts only if it is from the child that the node waits for, and only once.
 func TestHeard_IsTheChildsAlone(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
@@ -56,35 +59,42 @@ func TestHeard_IsTheChildsAlone(t *testing.T) {
 	stranger.RunID = "run_other"
 	require.False(t, m.ApplyReport(at, "call", stranger))
 	require.False(t, m.ApplyReport(at, "nobody", done))
-	require.True(t, m.ApplyReport(at, "call", done), "also before it is recorded that it is there")
+	require.True(t, m.ApplyReport(at, "call", done), "also before the start of the child is recorded")
 	require.False(t, m.ApplyReport(at, "call", done))
 	m.RecordDispatch(at, "call", s)
 	m.Advance(at)
 	require.Equal(t, "run.started node.started@call node.dispatched@call node.completed@call run.completed", strings.Join(names(m), " "))
 }
 
-// A child that waits again asks something else: the parent tells both.
+// If a child waits twice, the parent records both waits.
 func TestHeard_TellsEachWait(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
 	m.RecordDispatch(at, "call", s)
 	waits := func(id string) bool {
 		return m.ApplyReport(at, "call", machine.Report{
-			RunID: s.RunID, WorkflowID: "child", Status: wire.StatusWaitingApproval, Wait: &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
+			RunID:      s.RunID,
+			WorkflowID: "child",
+			Status:     wire.StatusWaitingApproval,
+			Wait:       &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
 		})
 	}
 	require.True(t, waits("one"))
-	require.False(t, waits("one"), "nothing new")
+	require.False(t, waits("one"), "the same wait again")
 	require.Equal(t, wire.StatusWaitingApproval, m.State().Status)
 	require.True(t, waits("two"))
 	require.Equal(t, "run.started node.started@call node.dispatched@call node.suspended@call node.resumed@call node.suspended@call", strings.Join(names(m), " "))
 }
 
-// The id of a child follows from what the log knew before, and differs for each child.
+// The id of a child is derived from values in the log, and is unique per child.
 func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, rec := range []*wire.RunRecord{{RunID: "a", Owner: wire.Owner{Tenant: "t"}}, {RunID: "b", Owner: wire.Owner{Tenant: "t"}}, {RunID: "a", Owner: wire.Owner{Tenant: "u"}}} {
+	for _, rec := range []*wire.RunRecord{
+		{RunID: "a", Owner: wire.Owner{Tenant: "t"}},
+		{RunID: "b", Owner: wire.Owner{Tenant: "t"}},
+		{RunID: "a", Owner: wire.Owner{Tenant: "u"}},
+	} {
 		for _, id := range []string{"n", "m"} {
 			for nth := range 3 {
 				child := machine.ChildID(rec, id, nth)
@@ -97,7 +107,7 @@ func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
 	}
 }
 
-// A fork has the child of its source in its log, and starts its own.
+// A fork starts a child of its own, although its log contains that of the source.
 func TestExpected_OfAForkIsItsOwn(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
@@ -115,5 +125,9 @@ func TestExpected_OfAForkIsItsOwn(t *testing.T) {
 	require.Equal(t, machine.ChildID(own, "call", 0), effects[0].Spawn.RunID)
 	f.RecordDispatch(at, "call", *effects[0].Spawn)
 	require.Equal(t, effects[0].Spawn.RunID, f.State().Nodes["call"].Child.RunID)
-	require.True(t, f.ApplyReport(at, "call", machine.Report{RunID: effects[0].Spawn.RunID, WorkflowID: "child", Status: wire.StatusCompleted}))
+	require.True(t, f.ApplyReport(at, "call", machine.Report{
+		RunID:      effects[0].Spawn.RunID,
+		WorkflowID: "child",
+		Status:     wire.StatusCompleted,
+	}))
 }

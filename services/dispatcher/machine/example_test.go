@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// The example that conditions and loops are shown by does what its page says.
+// The documented example of conditions and loops takes the documented path.
 func TestExample_OrderDecides(t *testing.T) {
 	t.Parallel()
 	doc, err := fs.ReadFile(examples.FS, "order/workflow.json")

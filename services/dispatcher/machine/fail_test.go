@@ -41,5 +41,3 @@ func TestFailNode_NeverRetriesWhatIsFinal(t *testing.T) {
 	m.Advance(at)
 	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
 }
-
-// A dispatcher was lost in the middle of a model call.

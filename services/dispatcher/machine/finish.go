@@ -40,7 +40,9 @@ func (m *Machine) emitCompletion(now time.Time, id string, out node.Output, trus
 		if string(next) == string(prev) {
 			continue // unchanged
 		}
-		m.emitData(now, wire.EventVariableChanged, id, trust, variablePayload{Name: name, Previous: prev, Next: next, NodeID: id})
+		m.emitData(now, wire.EventVariableChanged, id, trust, variablePayload{
+			Name: name, Previous: prev, Next: next, NodeID: id,
+		})
 	}
 	p := nodePayload{NodeID: id, Outputs: out.Ports}
 	if len(out.Ports) == 0 {

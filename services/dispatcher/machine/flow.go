@@ -86,7 +86,9 @@ func (m *Machine) expressionTrust(id, port string, taintedInputs map[string]bool
 
 // evalExpression evaluates a port's expression over the node's edges, the variables and the outputs
 // of completed nodes.
-func (m *Machine) evalExpression(id, port string, edges map[string]json.RawMessage, tainted map[string]bool) (json.RawMessage, wire.Trust, *wire.NodeError) {
+func (m *Machine) evalExpression(
+	id, port string, edges map[string]json.RawMessage, tainted map[string]bool,
+) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	p, err := m.plan.Flow.Port(id, port)
 	if err != nil {
 		return nil, wire.Trusted, node.Invalid("node %s, port %s: %s", id, port, err)
@@ -98,7 +100,9 @@ func (m *Machine) evalExpression(id, port string, edges map[string]json.RawMessa
 			outputs[other] = n.Outputs
 		}
 	}
-	v, _, err := p.Eval(expr.NewValues(map[string]expr.Object{"inputs": edges, "variables": m.visibleVariables(m.step(id).Node)}, outputs, p))
+	v, _, err := p.Eval(expr.NewValues(map[string]expr.Object{
+		"inputs": edges, "variables": m.visibleVariables(m.step(id).Node),
+	}, outputs, p))
 	if err != nil {
 		return nil, trust, node.Invalid("node %s, port %s: %s", id, port, err)
 	}
@@ -117,7 +121,9 @@ func hasExpression(n *workflow.Node) bool {
 
 // edgePorts returns copies of the edges' values, before the node's own ports overlay them; nil if
 // no expression reads them.
-func edgePorts(n *workflow.Node, ports map[string]json.RawMessage, tainted map[string]bool) (map[string]json.RawMessage, map[string]bool) {
+func edgePorts(
+	n *workflow.Node, ports map[string]json.RawMessage, tainted map[string]bool,
+) (map[string]json.RawMessage, map[string]bool) {
 	if !hasExpression(n) {
 		return nil, nil
 	}
@@ -131,7 +137,9 @@ func (m *Machine) emitLoopBreach(now time.Time, id string, l *node.Loop) {
 		return
 	}
 	m.emitFact(now, wire.EventLoopbackLimit, id, loopPayload{NodeID: id, Iterations: l.Observed, Limit: l.Limit})
-	m.emitFact(now, wire.EventCapBreached, id, capPayload{Kind: "loop-iterations", Limit: l.Limit, Observed: l.Observed, NodeID: id})
+	m.emitFact(now, wire.EventCapBreached, id, capPayload{
+		Kind: "loop-iterations", Limit: l.Limit, Observed: l.Observed, NodeID: id,
+	})
 }
 
 type loopPayload struct {
@@ -147,7 +155,9 @@ func (m *Machine) enforceAttemptTimeout(now time.Time, id string, n *runstate.No
 		return false
 	}
 	m.FailNode(now, id, &wire.NodeError{
-		Code: string(fault.NodeTimeout), Message: fmt.Sprintf("the attempt did not end within %d ms, the node's timeoutMs", n.TimeoutMs), Retryable: true,
+		Code:      string(fault.NodeTimeout),
+		Message:   fmt.Sprintf("the attempt did not end within %d ms, the node's timeoutMs", n.TimeoutMs),
+		Retryable: true,
 	}, m.nodeTrust(id))
 	return true
 }

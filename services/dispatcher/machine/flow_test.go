@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// planOf makes a plan of a document with the members of a definition that matter.
+// planOf returns the plan of a definition with the given members.
 func planOf(t testing.TB, nodes, edges, rest string) machine.Plan {
 	t.Helper()
 	def, problems := workflow.Parse([]byte(fmt.Sprintf(
@@ -91,7 +91,7 @@ func TestCondition_ThatErrsFailsTheTarget(t *testing.T) {
 	require.NotContains(t, failed, "hunter2")
 }
 
-// An edge with a condition takes a failure up, too: there are no outputs to judge.
+// The condition of an edge is not evaluated if its source failed, because there are no outputs.
 func TestCondition_DoesNotJudgeASourceThatFailed(t *testing.T) {
 	t.Parallel()
 	p := planOf(t, one("a", "core.fail", "{}", "{}")+","+one("b", "core.noop", "{}", "{}"),
@@ -99,7 +99,7 @@ func TestCondition_DoesNotJudgeASourceThatFailed(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, advance(p).State().Status)
 }
 
-// A false edge carries no input, also where another edge lets the node run.
+// An edge with a false condition supplies no input, even if another edge starts the node.
 func TestCondition_AFalseEdgeCarriesNoInput(t *testing.T) {
 	t.Parallel()
 	p := planOf(t, strings.Join([]string{one("a", "core.end", "{}", static(`1`)), one("b", "core.end", "{}", static(`2`)), one("c", "core.end", "{}", "{}")}, ","),
@@ -109,7 +109,7 @@ func TestCondition_AFalseEdgeCarriesNoInput(t *testing.T) {
 	require.Equal(t, map[string]json.RawMessage{"one": json.RawMessage("1")}, m.State().Nodes["c"].Outputs)
 }
 
-// byTheTable says from the table of the contract, row by row, what a rule comes to.
+// byTheTable returns the result of a trigger rule by the rows of the contract's table.
 func byTheTable(rule workflow.TriggerRule, states []string) string {
 	all := func(ok func(string) bool) bool {
 		return !slices.ContainsFunc(states, func(s string) bool { return !ok(s) })
@@ -139,8 +139,8 @@ func byTheTable(rule workflow.TriggerRule, states []string) string {
 	}
 }
 
-// The table of trigger rules against an oracle, over upstreams that completed,
-// failed, were skipped, completed behind a false edge, or are still running.
+// Compares all trigger rules with byTheTable, over upstreams that completed, failed, were skipped,
+// completed behind a false edge, or still run.
 func TestTriggerRules_FollowTheTable(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]struct{ node, edge, state string }{
@@ -173,8 +173,8 @@ func TestTriggerRules_FollowTheTable(t *testing.T) {
 	})
 }
 
-// Where incoming edges disagree, the rule of the first edge by id wins (OpenWOP host
-// contract §5.2).
+// If incoming edges have different trigger rules, that of the first edge by id applies (OpenWOP
+// host contract §5.2).
 func TestTriggerRules_TheFirstEdgeByIDWins(t *testing.T) {
 	t.Parallel()
 	nodes := one("a", "core.fail", "{}", "{}") + "," + one("b", "core.noop", "{}", "{}") + "," + one("z", "core.noop", "{}", "{}")
@@ -182,8 +182,7 @@ func TestTriggerRules_TheFirstEdgeByIDWins(t *testing.T) {
 	require.Equal(t, runstate.NodeCompleted, m.State().Nodes["z"].Status)
 }
 
-// Ports that are expressions see what edges carry, variables and nodes (OpenWOP host
-// contract §5.3).
+// A port's expression reads inputs, variables and nodes (OpenWOP host contract §5.3).
 func TestPort_EvaluatesAnExpression(t *testing.T) {
 	t.Parallel()
 	p := planOf(t, one("a", "core.end", "{}", static(`{"first":"Ada"}`))+","+
@@ -202,8 +201,8 @@ func TestPort_AnExpressionThatErrsFailsTheNode(t *testing.T) {
 	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), "validation_error")
 }
 
-// The trust of a value is the meet of what its expression can look at, and that of a
-// node also of what the conditions of its edges look at.
+// The trust of an expression's value is the meet of all values that it can read. The trust of a
+// node also includes those that the conditions of its edges read.
 func TestTrust_OfWhatExpressionsLookAt(t *testing.T) {
 	t.Parallel()
 	tainted := func(p machine.Plan) *machine.Machine {
@@ -237,7 +236,8 @@ func TestTrust_OfWhatExpressionsLookAt(t *testing.T) {
 	}
 }
 
-// flowing is a workflow with most of what steers one.
+// flowing returns a plan with conditions, expressions, a loop, a delay and a model node with
+// retries.
 func flowing(t testing.TB) machine.Plan {
 	return planOf(t, strings.Join([]string{
 		one("start", "core.start", "{}", "{}"),
@@ -255,7 +255,7 @@ func flowing(t testing.TB) machine.Plan {
 	}, ","), `,"variables":[{"name":"numbers","type":"array"}],"settings":{"maxLoopbackIterations":10}`)
 }
 
-// play drives a run on that asks nobody: what is not answered runs out of time.
+// play continues a run until it ends. Effects and interrupts are not answered and time out.
 func play(p machine.Plan, st *runstate.State, now time.Time) (events []wire.Event) {
 	m := machine.New(p, limits, st)
 	for {
@@ -271,7 +271,7 @@ func play(p machine.Plan, st *runstate.State, now time.Time) (events []wire.Even
 	}
 }
 
-// shape is what a replay has in common: type, node and payload.
+// shape returns the type, node and payload of each event, which are equal in a replay.
 func shape(events []wire.Event) (out []string) {
 	for _, e := range events {
 		out = append(out, fmt.Sprintf("%d %s %s %s", e.Sequence, e.Type, e.NodeID, e.Payload))
@@ -279,8 +279,8 @@ func shape(events []wire.Event) (out []string) {
 	return out
 }
 
-// Whoever goes on from any prefix of the log comes to the same events. A frame never
-// ends within a pure node, so a prefix does not, either.
+// A run that continues from any prefix of its log has the same events. No frame ends within the
+// events of a pure node, so no prefix does.
 func TestReplay_GoesOnTheSameFromAnyPrefix(t *testing.T) {
 	t.Parallel()
 	p := flowing(t)
@@ -314,8 +314,8 @@ func TestReplay_GoesOnTheSameFromAnyPrefix(t *testing.T) {
 	require.GreaterOrEqual(t, tried, 10)
 }
 
-// An effect that takes too long fails with node_timeout, is tried again as often as
-// the policy says, and then for good (OpenWOP host contract §5.4).
+// An attempt that exceeds timeoutMs fails with node_timeout. The node fails after its last retry
+// (OpenWOP host contract §5.4).
 func TestTimeout_EndsAnAttemptAndRetries(t *testing.T) {
 	t.Parallel()
 	p := planOf(t, one("a", "core.ai.callPrompt", "{}", "{}", `{"timeoutMs":1000,"retry":{"maxRetries":1,"backoffMs":200}}`), "", noVars)
@@ -329,14 +329,14 @@ func TestTimeout_EndsAnAttemptAndRetries(t *testing.T) {
 	require.Equal(t, at.Add(time.Second), due)
 	require.True(t, m.IsCurrent(first[0]))
 
-	// Another dispatcher that takes over when the time is up ends the attempt.
+	// A dispatcher that takes the run over after the time limit ends the attempt.
 	events, _ := m.Pending()
 	again := machine.New(p, limits, runstate.Fold(record(), events))
 	require.Empty(t, again.Advance(due))
 	require.Equal(t, "node.retried@a", strings.Join(names(again), " "))
 	require.Contains(t, payloadOf(t, again, wire.EventNodeRetried), `"node_timeout"`)
 	require.Contains(t, payloadOf(t, again, wire.EventNodeRetried), `"delayMs":200`)
-	require.False(t, again.IsCurrent(first[0]), "what it still brings is thrown away")
+	require.False(t, again.IsCurrent(first[0]), "the late result is dropped")
 
 	again.Flushed()
 	second := again.Advance(due.Add(200 * time.Millisecond))
@@ -348,7 +348,7 @@ func TestTimeout_EndsAnAttemptAndRetries(t *testing.T) {
 	require.Contains(t, payloadOf(t, again, wire.EventNodeFailed), `"attempts":2`)
 }
 
-// A loop that would go on too long tells so and fails (OpenWOP host contract §3.4).
+// A loop over its limit records the breach and fails (OpenWOP host contract §3.4).
 func TestLoop_OverItsLimitTellsAndFails(t *testing.T) {
 	t.Parallel()
 	m := advance(planOf(t, one("a", "core.loop", `{"count":6,"expression":"index"}`, "{}"), "", noVars))
@@ -358,8 +358,8 @@ func TestLoop_OverItsLimitTellsAndFails(t *testing.T) {
 	require.Equal(t, "loop_limit_exceeded", m.State().Error.Code)
 }
 
-// A port's expression over variables that another node changes meanwhile cannot
-// leave a node running that nobody carries out.
+// A node fails if its expression cannot be evaluated when its effect is handed out, because another
+// node has changed a variable since it started.
 func TestEffect_WhoseInputsCannotBeMadeAnyMoreFails(t *testing.T) {
 	t.Parallel()
 	p := planOf(t, strings.Join([]string{

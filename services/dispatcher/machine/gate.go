@@ -51,7 +51,7 @@ func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attemp
 	}
 	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.modelInput(id, t))
 	if d, decided := o.Event(id, active); decided {
-		m.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
+		m.env.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
 	}
 	if o.Route != modelgate.Refuse {
 		return false
@@ -67,15 +67,18 @@ func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attemp
 // gateMessage says what the node requires and why it is unavailable.
 func gateMessage(active modelgate.Model, o modelgate.Outcome) string {
 	missing := strings.Join(o.Missing, ", ")
-	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
+	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires",
+		active.Model, active.Provider, missing)
 	if o.Unknown {
-		why = fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, which the node requires", active.Model, active.Provider, missing)
+		why = fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, "+
+			"which the node requires", active.Model, active.Provider, missing)
 	}
 	switch {
 	case len(o.FallbackMissing) > 0:
 		why += "; nor is the fallback model known to have " + strings.Join(o.FallbackMissing, ", ")
 	case o.FallbackAttempted:
-		why += "; the fallback model cannot be asked: its provider is not there, there is no key for it, or a policy forbids it"
+		why += "; the fallback model cannot be asked: " +
+			"its provider is not there, there is no key for it, or a policy forbids it"
 	}
 	return why
 }

@@ -18,7 +18,7 @@ import (
 
 const needy = "conformance.modelCapability.insufficient"
 
-// gated is a plan whose gate has one model of one capability.
+// gated returns a plan whose gate offers one model with one capability.
 func gated(t *testing.T, g graph, has string) machine.Plan {
 	t.Helper()
 	g.nodes = append(g.nodes, "a:core.noop")
@@ -28,7 +28,8 @@ func gated(t *testing.T, g graph, has string) machine.Plan {
 	p.Gate = func(_, _ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
 		o := modelgate.Evaluate(n, active, modelgate.Host{
-			Routes: func(modelgate.Model) bool { return false }, Has: func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
+			Routes: func(modelgate.Model) bool { return false },
+			Has:    func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
 		})
 		o.Catalogue = "sha256:c0ffee"
 		return active, o
@@ -36,7 +37,7 @@ func gated(t *testing.T, g graph, has string) machine.Plan {
 	return p
 }
 
-// OpenWOP envelope contract §16.3: refused before the node starts, and told so.
+// OpenWOP envelope contract §16.3: the refusal is recorded, and the node never starts.
 func TestGate_RefusesBeforeTheNodeStarts(t *testing.T) {
 	t.Parallel()
 	m := machine.New(gated(t, graph{settings: `{"maxRetries":3}`}, "reasoning"), limits, runstate.New(record()))
@@ -54,10 +55,10 @@ func TestGate_RefusesBeforeTheNodeStarts(t *testing.T) {
 	require.Equal(t, "capability_not_provided", failed.Error.Code)
 	require.JSONEq(t, `{"missingCapabilities":["nonexistent-capability-9b3f"],"provider":"p","model":"m","catalogue":"sha256:c0ffee"}`, string(failed.Error.Details))
 	require.Equal(t, "capability_not_provided", m.State().Error.Code)
-	require.Zero(t, m.State().Executions, "what never started does not count")
+	require.Zero(t, m.State().Executions, "a node that never started does not count")
 }
 
-// The failure says what stood in the way, without the name of a model that may be hidden.
+// The error names the missing capability, but not the fallback model, which may be hidden.
 func TestGate_SaysWhyTheNodeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -99,26 +100,28 @@ func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
 	}
 }
 
-// A gate that would substitute is heard, and the node goes on.
+// A substitution is recorded, and the node starts.
 func TestGate_TellsASubstitution(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")
 	p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
-		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
+		own, asked := modelgate.Model{Provider: "p", Model: "m"}, modelgate.Model{Provider: "q", Model: "n"}
+		return own, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
 	}
 	m := machine.New(p, limits, runstate.New(record()))
 	m.Advance(at)
 	require.Equal(t, "run.started model.capability.substituted@a node.started@a node.completed@a run.completed", strings.Join(names(m), " "))
 }
 
-// OpenWOP envelope contract §16.3: the decision carries nothing from upstream, so it has
-// no trust tag, also in a run that was given untrusted content. What follows from it has.
+// OpenWOP envelope contract §16.3: the gate's event contains nothing from upstream, so it has no
+// trust tag, even in a run with untrusted inputs. The events after it have one.
 func TestGate_ItsDecisionHasNoTrustTag(t *testing.T) {
 	t.Parallel()
 	for name, route := range map[string]modelgate.Route{"substituted": modelgate.Substitute, "insufficient": modelgate.Refuse} {
 		p := gated(t, graph{}, "")
 		p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
-			return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: route, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
+			own, asked := modelgate.Model{Provider: "p", Model: "m"}, modelgate.Model{Provider: "q", Model: "n"}
+			return own, modelgate.Outcome{Route: route, Asked: asked, Missing: []string{"x"}}
 		}
 		r := record()
 		r.TrustBoundary = wire.Untrusted
@@ -135,8 +138,8 @@ func TestGate_ItsDecisionHasNoTrustTag(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §14.3, §16.3: what is no matter of luck is not tried again,
-// whatever the workflow's policy says.
+// OpenWOP envelope contract §14.3, §16.3: an error that is not retryable fails the node, whatever
+// its retry policy.
 func TestFailNode_RepeatsNothingThatStays(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{
@@ -151,8 +154,7 @@ func TestFailNode_RepeatsNothingThatStays(t *testing.T) {
 	}
 }
 
-// The decision of the gate holds for an attempt that is held; a further attempt passes the
-// gate again.
+// A held attempt keeps the gate's decision. The next attempt is checked again.
 func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{settings: `{"maxRetries":1}`}, "")
@@ -161,7 +163,8 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 		require.Equal(t, record().Owner.Tenant, tenant)
 		asked := modelgate.Model{Provider: "q", Model: fallbacks[0]}
 		fallbacks = fallbacks[1:]
-		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
+		own := modelgate.Model{Provider: "p", Model: "m"}
+		return own, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
 	}
 	effect := p.Types[needy]
 	effect.Class, effect.Do = node.Effect, nil
@@ -182,7 +185,7 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	again := other.Advance(at)
 	require.Len(t, again, 1)
 	require.Equal(t, first[0].Fallback, again[0].Fallback)
-	require.Empty(t, names(other), "nothing is decided twice")
+	require.Empty(t, names(other), "the gate decides once")
 
 	other.FailNode(at, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
 	due, ok := other.Due()
@@ -193,8 +196,8 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	require.Equal(t, "node.retried@a model.capability.substituted@a node.started@a", strings.Join(names(other), " "))
 }
 
-// OpenWOP host contract §5.7: a secret that is not to be had ends the node before its
-// model is looked at, and before it starts.
+// OpenWOP host contract §5.7: a missing secret fails the node before its model is checked, and
+// before it starts.
 func TestSecrets_AreLookedForBeforeTheModel(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")

@@ -1,10 +1,7 @@
 package machine
 
 import (
-	"slices"
-
 	"waybill.dev/waybill/protocol/runstate"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -13,47 +10,25 @@ import (
 // released it. The note of a frame lists held nodes, so the next executor knows that nothing was
 // sent. A node that starts and begins within one frame appears in no note.
 
-// holdEffect marks the effect of a running node as not begun.
+// holdEffect marks the effect of a running node as not begun. A replay has no effects to begin.
 func (m *Machine) holdEffect(id string) {
 	delete(m.handedOut, id)
 	n := m.st.Nodes[id]
-	if m.history != nil || n == nil || n.Status != runstate.NodeRunning || n.Held {
+	if !m.env.executesEffects() || n == nil || n.Status != runstate.NodeRunning || n.Held {
 		return
 	}
 	n.Held = true
-	note := m.draftNote()
-	note.Begun = without(note.Begun, id)
-	note.Held = append(without(note.Held, id), id)
+	m.pending.noteHeld(id)
 }
 
-// beginEffect marks the effect of a node as begun by this machine. A machine that changes the run
-// of another executor starts none.
-func (m *Machine) beginEffect(id string) {
-	n := m.st.Nodes[id]
-	if !n.Held || m.external {
-		return
+// beginEffects marks held effects as begun by this machine.
+func (x *execution) beginEffects(effects []Effect) {
+	for _, e := range effects {
+		if n := x.st.Nodes[e.NodeID]; n.Held {
+			n.Held = false
+			x.pending.noteBegun(e.NodeID)
+		}
 	}
-	n.Held = false
-	note := m.draftNote()
-	if slices.Contains(note.Held, id) { // the log has not recorded it as held
-		note.Held = without(note.Held, id)
-	} else {
-		note.Begun = append(note.Begun, id)
-	}
-	if note.Empty() {
-		m.note = nil
-	}
-}
-
-func without(ids []string, id string) []string {
-	return slices.DeleteFunc(ids, func(s string) bool { return s == id })
-}
-
-func (m *Machine) draftNote() *wire.Note {
-	if m.note == nil {
-		m.note = &wire.Note{}
-	}
-	return m.note
 }
 
 // ReleaseEffects records that the effects of nodes were handed out and certainly not sent. It
@@ -63,7 +38,10 @@ func (m *Machine) ReleaseEffects(nodeIDs ...string) bool {
 	released := false
 	for _, id := range nodeIDs {
 		n := m.st.Nodes[id]
-		if n == nil || n.Status != runstate.NodeRunning || !m.handedOut[id] || m.plan.Types[n.TypeID].Class != node.Effect {
+		if n == nil || n.Status != runstate.NodeRunning || !m.handedOut[id] {
+			continue
+		}
+		if m.plan.Types[n.TypeID].Class != node.Effect {
 			continue
 		}
 		if n.Chunked || n.Rounds > 0 || len(n.Retries) > 0 || m.hasAnswer(id) {

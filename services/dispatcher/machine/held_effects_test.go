@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Of nodes that wait for a free place it is known that nothing was sent.
+// The effect of a node that waits for MaxParallel was certainly not sent.
 func TestHeld_ANodeThatWaitsForAPlaceIsNotUnknown(t *testing.T) {
 	t.Parallel()
 	var nodes []string
@@ -24,7 +24,7 @@ func TestHeld_ANodeThatWaitsForAPlaceIsNotUnknown(t *testing.T) {
 	p := calling(t, strings.Join(nodes, ","), "")
 	l := &runlog{rec: record()}
 	m := machine.New(p, limits, l.state())
-	require.Len(t, m.Advance(at), 2, "as many as may be at work")
+	require.Len(t, m.Advance(at), 2, "up to MaxParallel")
 	require.Equal(t, wire.Note{Held: []string{"n2", "n3"}}, *m.Note())
 	l.append(m)
 	m.Complete(at, "n0", node.Output{}, wire.Untrusted)
@@ -38,8 +38,8 @@ func TestHeld_ANodeThatWaitsForAPlaceIsNotUnknown(t *testing.T) {
 	require.Nil(t, m.Note())
 }
 
-// An effect that was released goes on with the next executor, unseen; a crash after that is
-// unknown again.
+// The next executor begins a released effect without an event. If that executor is lost, the
+// outcome is unknown again.
 func TestRelease_TheNextExecutorBeginsAsForTheFirstTime(t *testing.T) {
 	t.Parallel()
 	p := calling(t, charge("a", "{}", ""), "")
@@ -57,7 +57,7 @@ func TestRelease_TheNextExecutorBeginsAsForTheFirstTime(t *testing.T) {
 	require.Len(t, effects, 1)
 	require.Zero(t, effects[0].Attempt)
 	require.Empty(t, names(m))
-	require.Equal(t, wire.Note{Begun: []string{"a"}}, *m.Note(), "in the log before the effect begins")
+	require.Equal(t, wire.Note{Begun: []string{"a"}}, *m.Note(), "recorded before the effect begins")
 	kept := l.frames
 	l.append(m)
 
@@ -65,7 +65,7 @@ func TestRelease_TheNextExecutorBeginsAsForTheFirstTime(t *testing.T) {
 	m.Advance(at)
 	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
 
-	l.frames = kept // the executor was lost before the append
+	l.frames = kept // the executor is lost before the append
 	m = machine.New(p, limits, l.state())
 	require.Len(t, m.Advance(at), 1)
 	require.Empty(t, names(m))
@@ -95,7 +95,7 @@ func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	require.Empty(t, m.Advance(at))
 	l.append(m)
-	m = machine.New(p, limits, l.state()).ForExternalChange()
+	m = machine.NewChange(p, limits, l.state())
 	m.Resolve(at, "gate", decide(t, m, "gate", `{"action":"accept"}`))
 	m.Advance(at)
 	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())
@@ -106,14 +106,19 @@ func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
 	require.Empty(t, names(m))
 }
 
-// A branch whose history ends amid a call has sent nothing itself.
+// A branch has not sent the call that its copied history begins.
 func TestHeld_ABranchBeginsTheCallThatItsSourceHadBegun(t *testing.T) {
 	t.Parallel()
 	p := calling(t, charge("a", "{}", ""), "")
 	source := lost(t, p)
 	fork := &runlog{rec: record(func(r *wire.RunRecord) {
 		r.RunID = "run_2"
-		r.Fork = &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkBranch, FromSeq: len(source.events), Head: len(source.events)}
+		r.Fork = &wire.Fork{
+			SourceRunID: "run_1",
+			Mode:        wire.ForkBranch,
+			FromSeq:     len(source.events),
+			Head:        len(source.events),
+		}
 	})}
 	for _, e := range source.events {
 		fork.frames = append(fork.frames, func(st *runstate.State) { st.Apply(e) })

@@ -230,6 +230,15 @@ func (h *History) nextSequence() int {
 	return math.MaxInt
 }
 
+// sourceTime is the source's time of the next event. After a divergence, and beyond the source's
+// head, no time passes.
+func (h *History) sourceTime(typ wire.EventType, node string) string {
+	if h.nextIndex < len(h.events) && sameAs(h.events[h.nextIndex], typ, node) {
+		return h.events[h.nextIndex].Clock()
+	}
+	return h.lastTime
+}
+
 // isCompared reports whether a replay is compared with its source in the order of this event type
 // (OpenWOP host contract §7.2).
 func isCompared(t wire.EventType) bool {

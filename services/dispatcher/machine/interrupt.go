@@ -13,7 +13,9 @@ import (
 
 // suspendForAnswer suspends a node until it is answered from outside. A question that the run has
 // an answer to is not repeated (OpenWOP host contract §6.1).
-func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+func (m *Machine) suspendForAnswer(
+	now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust,
+) {
 	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
 	r, wrong := interrupt.From(t.Executes(), at, in.Config)
 	if len(wrong) > 0 {
@@ -44,7 +46,9 @@ func (m *Machine) suspendForAnswer(now time.Time, id string, t node.Type, in nod
 }
 
 // completeAnswered completes a gate with its outputs, which are limited like those of any node.
-func (m *Machine) completeAnswered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
+func (m *Machine) completeAnswered(
+	now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust,
+) {
 	out := node.Output{Ports: ports}
 	if bad := m.checkOutputSize(node.Effect, out); bad != nil {
 		m.failNode(now, id, bad, attempt, trust)
@@ -61,9 +65,6 @@ func (m *Machine) openInterrupt(now time.Time, at interrupt.Origin, r interrupt.
 
 // suspendAsking suspends the first node whose model asked a question and whose effect has ended.
 func (m *Machine) suspendAsking(now time.Time) bool {
-	if m.external {
-		return false
-	}
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]
@@ -81,7 +82,9 @@ func (m *Machine) Suspend(now time.Time, id string) bool {
 	if q == nil || n.Status != runstate.NodeRunning && n.Status != runstate.NodeStopped {
 		return false
 	}
-	m.emitData(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key})
+	m.emitData(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{
+		NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key,
+	})
 	return true
 }
 
@@ -109,7 +112,7 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 			m.Emit(now, e)
 		}
 	}
-	m.wakeNeeded = true
+	m.pending.wake = true
 	switch n := m.st.Nodes[id]; {
 	case d.Failure != nil:
 		m.failNode(now, id, d.Failure, n.Attempt, d.Trust)

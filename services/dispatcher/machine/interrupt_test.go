@@ -17,28 +17,37 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// decide judges an answer to what a node asks.
+// decide returns the decision about an answer to a node's question.
 func decide(t *testing.T, m *machine.Machine, id, value string) interrupt.Decision {
 	t.Helper()
 	q := m.State().Open(id)
 	require.NotNil(t, q)
-	d, err := interrupt.Decide(q.Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "key"}, At: at})
+	d, err := interrupt.Decide(q.Pending, interrupt.Answer{
+		Value: json.RawMessage(value),
+		By:    interrupt.Responder{Principal: "key"},
+		At:    at,
+	})
 	require.NoError(t, err)
 	return d
 }
 
-// lifted is what the accept pipeline records of a model's question.
+// lifted returns the events that the accept pipeline records for a model's nth question.
 func lifted(n int) []wire.Draft {
 	cause := fmt.Sprint("c", n)
 	return []wire.Draft{
-		{Type: wire.EventClarificationRequested, NodeID: "a", CausationID: cause, Payload: json.RawMessage(fmt.Sprintf(`{"nodeId":"a","interruptId":"int_%d","questions":[]}`, n))},
+		{
+			Type:        wire.EventClarificationRequested,
+			NodeID:      "a",
+			CausationID: cause,
+			Payload:     json.RawMessage(fmt.Sprintf(`{"nodeId":"a","interruptId":"int_%d","questions":[]}`, n)),
+		},
 		{Type: wire.EventInterruptRequested, NodeID: "a", CausationID: cause, Payload: json.RawMessage(fmt.Sprintf(
 			`{"runId":"run_1","nodeId":"a","interruptId":"int_%d","kind":"clarification","key":"k%d","data":{"questions":[{"id":"q","question":"?"}]},"requestedAt":"2026-05-01T12:00:00.000Z"}`, n, n))},
 	}
 }
 
-// OpenWOP envelope contract §3.3: two questions of one turn are two interrupts; the model
-// goes on when it knows both answers.
+// OpenWOP envelope contract §3.3: two questions of one turn are two interrupts. The model is called
+// again after both answers.
 func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -50,14 +59,14 @@ func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
 	require.Empty(t, m.Advance(at))
 	log := appended(m)
 
-	m = refolded(t, g, log).ForExternalChange()
+	m = machine.NewChange(g.plan(t), limits, refolded(t, g, log).State())
 	m.Resolve(at, "a", decide(t, m, "a", `{"answers":{"q":1}}`))
-	require.Equal(t, "interrupt.resolved@a clarification.resolved@a", strings.Join(names(m), " "), "there is another question")
+	require.Equal(t, "interrupt.resolved@a clarification.resolved@a", strings.Join(names(m), " "), "the other question is open")
 	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
 	require.Empty(t, m.Advance(at))
 	m.Resolve(at, "a", decide(t, m, "a", `{"answers":{"q":2}}`))
 	require.Equal(t, wire.StatusRunning, m.State().Status)
-	require.Len(t, m.Advance(at), 1, "for the executor that takes the run up")
+	require.Len(t, m.Advance(at), 1, "for the next executor")
 	require.Equal(t, subject.Wake, m.FrameKind())
 	note := *m.Note()
 	require.Equal(t, []string{"a"}, note.Held, "its model is not called yet")
@@ -67,13 +76,13 @@ func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
 	effects := m.Advance(at)
 	require.Len(t, effects, 1)
 	require.Equal(t, []string{"a"}, m.Note().Begun)
-	require.Zero(t, effects[0].Attempt, "the same attempt goes on")
+	require.Zero(t, effects[0].Attempt, "the same attempt continues")
 	require.Len(t, effects[0].Answered, 2)
 	require.JSONEq(t, `{"answers":{"q":2}}`, string(effects[0].Answered[1].ResumeValue))
 }
 
-// The executor is lost after the question was recorded and before the node waits: whoever
-// takes the run over lets it wait, and asks no model.
+// If the executor is lost after the question was recorded and before the node was suspended, the
+// next executor suspends the node and calls no model.
 func TestLift_OutlivesTheExecutor(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -86,7 +95,7 @@ func TestLift_OutlivesTheExecutor(t *testing.T) {
 	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
 }
 
-// An answer that comes before the node could wait is not lost, and the model is asked.
+// An answer that arrives before the node is suspended counts, and the model is called.
 func TestLift_AnAnswerCanBeEarly(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -100,8 +109,8 @@ func TestLift_AnAnswerCanBeEarly(t *testing.T) {
 	require.Len(t, effects[0].Answered, 1)
 }
 
-// OpenWOP host contract §3.1: a run waits when nothing is ready or running, and the node
-// that was suspended first says for what.
+// OpenWOP host contract §3.1: a run waits only if no node is ready or running. Its status is that
+// of the first suspended node.
 func TestWaiting_IsTheStatusOnlyWhenNothingElseGoesOn(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{
@@ -119,14 +128,17 @@ func TestWaiting_IsTheStatusOnlyWhenNothingElseGoesOn(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
-// OpenWOP host contract §12 no. 41: waiting does not count against the run's time.
+// OpenWOP host contract §12 no. 41: waiting does not count against the run's time limit.
 func TestWaiting_StopsTheClockOfTheRun(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`, "b:core.ai.callPrompt"}, edges: []string{"a>b"}}
+	g := graph{
+		nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`, "b:core.ai.callPrompt"},
+		edges: []string{"a>b"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	_, due := m.Due()
-	require.False(t, due, "nobody has to look at it")
+	require.False(t, due, "it waits without a due time")
 	late := at.Add(1000 * time.Hour)
 	require.Empty(t, m.Advance(late))
 	require.Equal(t, wire.StatusWaitingApproval, m.State().Status)
@@ -136,11 +148,14 @@ func TestWaiting_StopsTheClockOfTheRun(t *testing.T) {
 	require.Equal(t, late.Add(limits.MaxDuration), m.Deadline())
 }
 
-// OpenWOP host contract §6.1: the same key is asked once in a run.
+// OpenWOP host contract §6.1: a question with the key of an answered one is not asked again.
 func TestAsk_TheSameKeyIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	config := `{"title":"t","actions":["accept"],"key":"once"}`
-	g := graph{nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config}, edges: []string{"a>b"}}
+	g := graph{
+		nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config},
+		edges: []string{"a>b"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	m.Resolve(at, "a", decide(t, m, "a", `{"action":"accept"}`))
@@ -150,9 +165,8 @@ func TestAsk_TheSameKeyIsAskedOnce(t *testing.T) {
 	require.Equal(t, m.State().Nodes["a"].Outputs, m.State().Nodes["b"].Outputs)
 }
 
-// An answer is to the question that was asked: a key alone does not make another the same,
-// and least of all passes an approval that others have to give (OpenWOP host contract §6.1,
-// §6.3).
+// A question with the key of another but different content is asked. In particular, an approval
+// does not pass a gate with other approvers (OpenWOP host contract §6.1, §6.3).
 func TestAsk_TheKeyOfAnotherQuestionAnswersNothing(t *testing.T) {
 	t.Parallel()
 	const approval = `core.approvalGate:{"title":"t","actions":["accept","reject"],"key":"k"`
@@ -179,11 +193,14 @@ func event(n int) string {
 	return fmt.Sprintf(`core.interrupt:{"kind":"external-event","data":{"eventType":"e","correlation":{"n":%d}},"key":"k"}`, n)
 }
 
-// What was rejected stays so, wherever it is asked again.
+// A rejection also applies to later gates that ask the same question.
 func TestAsk_WhatWasRejectedAdvancesNoOtherGate(t *testing.T) {
 	t.Parallel()
 	config := `{"title":"t","actions":["accept","reject"],"key":"once"}`
-	g := graph{nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config, "c:core.noop"}, edges: []string{"a>b:all_complete", "b>c"}}
+	g := graph{
+		nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config, "c:core.noop"},
+		edges: []string{"a>b:all_complete", "b>c"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	m.Resolve(at, "a", decide(t, m, "a", `{"action":"reject"}`))
@@ -194,7 +211,7 @@ func TestAsk_WhatWasRejectedAdvancesNoOtherGate(t *testing.T) {
 	require.Equal(t, runstate.NodeSkipped, m.State().Nodes["c"].Status)
 }
 
-// OpenWOP host contract §3.1, table: a cancel ends what waits.
+// OpenWOP host contract §3.1: a waiting run can be cancelled.
 func TestCancel_OfAWaitingRun(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`}}
@@ -206,8 +223,8 @@ func TestCancel_OfAWaitingRun(t *testing.T) {
 	require.Equal(t, wire.StatusCancelled, m.State().Status)
 }
 
-// OpenWOP envelope contract §18: a form comes from the node before it. What is no form
-// fails the node that would have shown it, with its place.
+// OpenWOP envelope contract §18: a node's form is an output of the node before it. An invalid form
+// fails the node, and the error contains its path.
 func TestForm_ComesFromTheNodeBefore(t *testing.T) {
 	t.Parallel()
 	const surface = `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.text","id":"why","label":"Why","required":true}]}}`
@@ -222,7 +239,11 @@ func TestForm_ComesFromTheNodeBefore(t *testing.T) {
 			continue
 		}
 		require.Equal(t, wire.StatusWaitingExternal, m.State().Status)
-		_, err := interrupt.Decide(m.State().Open("ask").Pending, interrupt.Answer{Value: json.RawMessage(`{}`), By: interrupt.Responder{Principal: "key"}, At: at})
+		_, err := interrupt.Decide(m.State().Open("ask").Pending, interrupt.Answer{
+			Value: json.RawMessage(`{}`),
+			By:    interrupt.Responder{Principal: "key"},
+			At:    at,
+		})
 		require.ErrorContains(t, err, "/resumeValue/why")
 		m.Resolve(at, "ask", decide(t, m, "ask", `{"why":"because"}`))
 		m.Advance(at)
@@ -231,8 +252,8 @@ func TestForm_ComesFromTheNodeBefore(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §6.1: low-confidence suspends below its threshold; at it, nobody is
-// asked, and a replay tells the same.
+// OpenWOP host contract §6.1: low-confidence suspends the node below the threshold. At the
+// threshold no question is asked. A replay has the same events.
 func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 	t.Parallel()
 	for observed, want := range map[string]string{
@@ -242,7 +263,8 @@ func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 		`"hi"`: "run.started node.started@a node.failed@a node.skipped@b run.failed",
 	} {
 		g := graph{
-			nodes: []string{`a:core.interrupt:{"kind":"low-confidence","data":{"agentId":"abc"}}`, "b:core.noop"}, edges: []string{"a>b"},
+			nodes:  []string{`a:core.interrupt:{"kind":"low-confidence","data":{"agentId":"abc"}}`, "b:core.noop"},
+			edges:  []string{"a>b"},
 			inputs: map[string]string{"a": `{"observed":{"type":"static","value":` + observed + `},"input":{"type":"static","value":"send it"}}`},
 		}
 		told, m, effects := trace(t, g)
@@ -255,7 +277,7 @@ func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 			fork := record(func(r *wire.RunRecord) {
 				r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(source)}
 			})
-			again := machine.New(g.plan(t), limits, runstate.New(fork)).WithReplayHistory(machine.NewHistory(*fork.Fork, source, nil))
+			again := machine.NewReplay(g.plan(t), limits, runstate.New(fork), machine.NewHistory(*fork.Fork, source, nil))
 			again.Advance(at)
 			require.Equal(t, want, strings.Join(names(again), " "))
 		case wire.StatusWaitingApproval:

@@ -5,6 +5,11 @@
 // All steps that need no effect are taken in one Advance and appended as one frame. A run of pure
 // nodes costs two frames, however many nodes it has, unless their events are large
 // (size_limits.go).
+//
+// A Machine consists of the run's state, the next frame (pending.go), a runner and an environment.
+// The runner takes the steps: an execution (execution.go), a branch (repair.go), a replay
+// (replay.go), or a change from outside (execution.go). The steps get decisions and times from the
+// environment: the host (environment.go), or the source of a replay (replay_environment.go).
 package machine
 
 import (
@@ -54,7 +59,9 @@ type Plan struct {
 // Gate decides whether a tenant's node may start with its model. The input contains the node's
 // config and the run's configurable, which select the active model. The ref names the run's own
 // keys.
-type Gate func(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
+type Gate func(
+	tenant, credentialRef string, needs modelgate.Needs, in node.Input,
+) (active modelgate.Model, o modelgate.Outcome)
 
 // Secrets returns why the secrets that a node's type needs are unavailable; nil means available.
 type Secrets func(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError
@@ -86,46 +93,30 @@ type Effect struct {
 	Spawn *Spawn
 }
 
-// Machine is one run in execution. It is not safe for concurrent use: the goroutine of the run's
-// only writer owns it.
+// Machine is one run. It is not safe for concurrent use: the goroutine of the run's only writer owns
+// it.
 type Machine struct {
 	plan   Plan
 	limits Limits
 	st     *runstate.State
-	// pending are events that are applied to the state and not appended.
-	pending []wire.Event
-	// clean reports for each pending event that it contains only ids and numbers, which cannot be
-	// secrets.
-	clean []bool
-	// pendingBytes counts the payload bytes of pending. appendFirst reports that the machine
-	// stopped only because they must be appended.
-	pendingBytes int
-	appendFirst  bool
-	// externalCount is the number of pending events that came from outside, before Advance derived
-	// others. externalKind is the kind of the frame that they make.
-	externalCount int
-	externalKind  subject.Kind
-	// note is appended with the pending events.
-	note *wire.Note
-	// wakeNeeded is set when the frame must enqueue the run.
-	wakeNeeded bool
+	// pending is the next frame.
+	pending pending
+	// mustAppend is set if Advance stopped only because the pending events must be appended.
+	mustAppend bool
 	// handedOut are the running nodes whose effect was returned by Advance.
 	handedOut map[string]bool
-	// external is set if another session may execute the run, executing if one does.
-	external, executing bool
 	// conditions are the results of conditions that cannot change any more.
 	conditions map[string]bool
-	// recovered is set once lost effects are handled, recovering until their events are appended.
-	recovered, recovering bool
-	// history is the source's history in a replay. branchHistory is the source's history in a
-	// branch that may end within a step. repaired is set once that end is handled.
-	history, branchHistory *History
-	repaired               bool
+	// runner takes the run's steps in env.
+	runner runner
+	env    environment
 }
 
-// New returns the machine of a run from its folded state.
+// New returns the machine that executes a run from its folded state.
 func New(plan Plan, limits Limits, st *runstate.State) *Machine {
-	return &Machine{plan: plan, limits: limits, st: st, handedOut: map[string]bool{}, conditions: map[string]bool{}}
+	m := newCore(plan, limits, st)
+	m.runner, m.env = &execution{Machine: m}, host{m}
+	return m
 }
 
 // NewWithoutDefinition returns a machine that can only end its run. That needs no definition, which
@@ -138,40 +129,67 @@ func NewWithoutDefinition(limits Limits, st *runstate.State) *Machine {
 	return New(Plan{Def: &workflow.Definition{}, Graph: g}, limits, st)
 }
 
+// NewBranch returns the machine that executes a branch whose copied history may end within a step.
+// The history is that of its source.
+func NewBranch(plan Plan, limits Limits, st *runstate.State, h *History) *Machine {
+	m := newCore(plan, limits, st)
+	m.runner, m.env = &branch{execution: execution{Machine: m}, history: h}, host{m}
+	return m
+}
+
+// NewReplay returns the machine that replays the history of a run. It executes nodes that depend
+// only on their inputs, repeats all other events, and makes no external calls (OpenWOP host contract
+// §7.2).
+func NewReplay(plan Plan, limits Limits, st *runstate.State, h *History) *Machine {
+	m := newCore(plan, limits, st)
+	r := &replay{Machine: m, history: h}
+	m.runner, m.env = r, r
+	return m
+}
+
+// NewChange returns a machine that applies a request from outside to a run which another session may
+// execute.
+func NewChange(plan Plan, limits Limits, st *runstate.State) *Machine {
+	m := newCore(plan, limits, st)
+	m.runner, m.env = change{Machine: m, executing: m.hasRunningEffect()}, host{m}
+	return m
+}
+
+func newCore(plan Plan, limits Limits, st *runstate.State) *Machine {
+	return &Machine{plan: plan, limits: limits, st: st, handedOut: map[string]bool{}, conditions: map[string]bool{}}
+}
+
 // State is the run's state, including pending events. The caller must not change it.
 func (m *Machine) State() *runstate.State { return m.st }
 
+// IsReplay reports whether the run replays another one.
+func (m *Machine) IsReplay() bool { return m.st.Record.Replays() }
+
 // Pending returns the events to append next, and for each whether it is clean.
-func (m *Machine) Pending() (events []wire.Event, clean []bool) { return m.pending, m.clean }
+func (m *Machine) Pending() (events []wire.Event, clean []bool) {
+	return m.pending.events, m.pending.clean
+}
 
 // ExternalEvents returns the number of pending events that came from outside; the others are
 // derived from them. The kind is that of the frame that they make by themselves.
-func (m *Machine) ExternalEvents() (n int, kind subject.Kind) { return m.externalCount, m.externalKind }
+func (m *Machine) ExternalEvents() (n int, kind subject.Kind) {
+	return m.pending.external, m.pending.externalKind
+}
 
 // Note is the note of the next frame; nil means none.
-func (m *Machine) Note() *wire.Note { return m.note }
+func (m *Machine) Note() *wire.Note { return m.pending.note }
+
+// MustAppend reports that the last Advance stopped only because its events must be appended.
+func (m *Machine) MustAppend() bool { return m.mustAppend }
 
 // rememberNote applies a note and adds it to the next frame.
 func (m *Machine) rememberNote(n wire.Note) {
 	m.st.Remember(n)
-	if m.note != nil {
-		n.Held, n.Begun = m.note.Held, m.note.Begun
-	}
-	m.note = &n
-}
-
-// ForExternalChange marks the machine as one that changes a run which another session may execute.
-// It recovers nothing.
-func (m *Machine) ForExternalChange() *Machine {
-	m.external, m.recovered, m.executing = true, true, m.hasRunningEffect()
-	return m
+	m.pending.setNote(n)
 }
 
 // Flushed drops the pending events after they were appended.
-func (m *Machine) Flushed() {
-	m.pending, m.clean, m.externalCount, m.note, m.wakeNeeded, m.recovering = nil, nil, 0, nil, false, false
-	m.pendingBytes = 0
-}
+func (m *Machine) Flushed() { m.pending = pending{} }
 
 // Adopt folds events that the acceptor appended for this machine.
 func (m *Machine) Adopt(events []wire.Event) {
@@ -185,10 +203,8 @@ func (m *Machine) Adopt(events []wire.Event) {
 func (m *Machine) ReplaceState(st *runstate.State, notBegun []Effect) {
 	m.st = st
 	clear(m.conditions)
-	if m.recovering { // the recovery is not in the log
-		m.recovered = false
-	}
-	m.Flushed()
+	m.runner.dropped(m.pending)
+	m.pending = pending{}
 	for _, e := range notBegun {
 		delete(m.handedOut, e.NodeID)
 	}
@@ -206,9 +222,9 @@ func (m *Machine) FrameKind() subject.Kind {
 	switch {
 	case m.st.Status.Terminal():
 		return subject.End
-	case m.note != nil && m.note.Cancel != nil:
+	case m.pending.note != nil && m.pending.note.Cancel != nil:
 		return subject.Wake // the next session completes the cancellation
-	case m.wakeNeeded && m.external && !m.executing:
+	case m.pending.wake && m.runner.enqueues():
 		return subject.Wake
 	default:
 		return subject.Step
@@ -246,7 +262,7 @@ func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 }
 
 func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
-	m.placeEvent(now, m.withTrust(d), clean)
+	m.env.placeEvent(now, m.withTrust(d), clean)
 }
 
 // WithTrust returns drafts with the trust tags of Emit, for the acceptor to append.
@@ -267,22 +283,21 @@ func (m *Machine) withTrust(d wire.Draft) wire.Draft {
 	return d
 }
 
-// placeEvent adds a draft without changing its trust.
-func (m *Machine) placeEvent(now time.Time, d wire.Draft, clean bool) {
-	if m.history != nil {
-		m.compareWithSource(now, d)
-	}
-	e := d.Place(m.st.Record.RunID, m.st.Next, now)
-	if m.history != nil && keepsSourceTime(m.st.Record, d.Type) {
-		e.SourceTime = m.history.sourceTime(d.Type, d.NodeID)
-	}
+// addEvent applies an event and adds it to the next frame.
+func (m *Machine) addEvent(e wire.Event, clean bool) {
 	m.st.Apply(e)
-	if m.history != nil {
-		m.history.follow(e)
-	}
-	m.pendingBytes += len(e.Payload)
-	m.pending = append(m.pending, e)
-	m.clean = append(m.clean, clean)
+	m.pending.add(e, clean)
+}
+
+// repeatEvent emits a recorded event unchanged.
+func (m *Machine) repeatEvent(now time.Time, c *recorded) {
+	m.env.placeEvent(now, wire.Draft{
+		Type:        c.Type,
+		NodeID:      c.NodeID,
+		Payload:     c.Payload,
+		CausationID: c.CausationID,
+		Trust:       c.ContentTrust,
+	}, false)
 }
 
 // emitFact emits an event of the run loop that contains only ids and numbers.

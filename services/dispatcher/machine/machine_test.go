@@ -82,7 +82,7 @@ func configurable(s string) func(*wire.RunRecord) {
 	return func(r *wire.RunRecord) { r.Configurable = json.RawMessage(s) }
 }
 
-// trace runs a graph from its start and gives "type" or "type@node" per event.
+// trace runs a graph from its start and returns the names of its events.
 func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) ([]string, *machine.Machine, []machine.Effect) {
 	t.Helper()
 	m := machine.New(g.plan(t), limits, runstate.New(record(mod...)))
@@ -90,9 +90,14 @@ func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) ([]string, *mach
 	return names(m), m, effects
 }
 
+// names gives "type" or "type@node" per pending event.
 func names(m *machine.Machine) []string {
-	var out []string
 	events, _ := m.Pending()
+	return namesOf(events)
+}
+
+func namesOf(events []wire.Event) []string {
+	var out []string
 	for _, e := range events {
 		name := string(e.Type)
 		if e.NodeID != "" {
@@ -115,7 +120,7 @@ func payloadOf(t testing.TB, m *machine.Machine, typ wire.EventType) string {
 	return ""
 }
 
-// The canonical sequences of OpenWOP host contract §3.5 that pure nodes can give.
+// The canonical sequences of OpenWOP host contract §3.5 that consist of pure nodes.
 func TestAdvance_WritesTheCanonicalSequences(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -191,7 +196,7 @@ func TestAdvance_NumbersEventsFromZeroWithoutGaps(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §3.4: what the record says, and no member for what it does not.
+// OpenWOP host contract §3.4: run.started has the members of the record, and omits unset ones.
 func TestStarted_TellsTheRecord(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop"}})
@@ -219,14 +224,17 @@ func TestRecursionLimit_CanOnlyLowerTheHostsCap(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
-// A huge limit clamps to the host's; it must not overflow into a small one.
+// A huge limit is capped at the host's and does not overflow.
 func TestLimits_HugeNumbersClamp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{`{"runTimeoutMs":1e300}`, `{"runTimeoutMs":1e14}`, `{"recursionLimit":1e30}`} {
 		_, m, _ := trace(t, graph{nodes: []string{"a:core.noop"}}, configurable(c))
 		require.Equal(t, wire.StatusCompleted, m.State().Status, c)
 	}
-	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}, configurable(`{"recursionLimit":1.0}`))
+	_, m, _ := trace(t, graph{
+		nodes: []string{"a:core.noop", "b:core.noop"},
+		edges: []string{"a>b"},
+	}, configurable(`{"recursionLimit":1.0}`))
 	require.Equal(t, "recursion_limit_exceeded", m.State().Error.Code, "1.0 is an integer")
 }
 
@@ -262,7 +270,10 @@ func TestPorts_TakeEdgesVariablesConnectionsAndStatics(t *testing.T) {
 
 func TestPorts_FailTheNodeWhenARequiredValueIsMissing(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{"a:core.identity"}, inputs: map[string]string{"a": `{"x":{"type":"variable","variableName":"ghost"}}`}}
+	g := graph{
+		nodes:  []string{"a:core.identity"},
+		inputs: map[string]string{"a": `{"x":{"type":"variable","variableName":"ghost"}}`},
+	}
 	got, m, _ := trace(t, g)
 	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(got, " "))
 	require.Equal(t, "validation_error", m.State().Error.Code)
@@ -328,14 +339,14 @@ func TestRunTimeout_BreachesTheCapAndCancelsWhatRuns(t *testing.T) {
 	require.Equal(t, "run_timeout", m.State().Error.Code)
 }
 
-// ofThisHost is the record of a run that has the host's limits in it.
+// ofThisHost adds the host's limits to a record.
 func ofThisHost(r *wire.RunRecord) {
 	r.WorkMs, r.MaxExecutions = limits.MaxDuration.Milliseconds(), limits.MaxNodeExecutions
 }
 
 const day = 24 * time.Hour
 
-// A run that only waits for a delay uses up none of the host's limit, but all of its own.
+// A delay of a year counts against the creator's time limit of the run, but not against the host's.
 func TestDelay_OfAYearIsCarriedOut(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{`w:core.delay:{"ms":31622400000}`, "b:core.noop"}, edges: []string{"w>b"}}
@@ -343,7 +354,7 @@ func TestDelay_OfAYearIsCarriedOut(t *testing.T) {
 	due, _ := m.Due()
 	require.Equal(t, at.Add(366*day), due)
 	stored, _ := m.State().Due()
-	require.Equal(t, due, stored, "the read model looks at the same time")
+	require.Equal(t, due, stored, "the read model has the same time")
 	m.Flushed()
 	m.Advance(due.Add(time.Minute))
 	require.Equal(t, "node.completed@w node.started@b node.completed@b run.completed", strings.Join(names(m), " "))
@@ -356,7 +367,8 @@ func TestDelay_OfAYearIsCarriedOut(t *testing.T) {
 	require.JSONEq(t, `{"kind":"run-duration","limit":60000,"observed":60001}`, payloadOf(t, m, wire.EventCapBreached))
 }
 
-// Runs of earlier versions keep the rules they began with.
+// In a run of an earlier version, whose record has no WorkMs, a delay lasts a week at most and
+// counts against the time limit.
 func TestDelay_OfAnOlderRunIsAWeekAndCounts(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{`w:core.delay:{"ms":604800001}`}})
@@ -366,7 +378,7 @@ func TestDelay_OfAnOlderRunIsAWeekAndCounts(t *testing.T) {
 	require.Equal(t, at.Add(time.Hour), due)
 }
 
-// Work beside a delay counts, and what comes after it.
+// Time counts while another node runs during a delay, and after the delay.
 func TestDelay_StopsTheClockOnlyWhileNothingElseHappens(t *testing.T) {
 	t.Parallel()
 	g := graph{
@@ -374,7 +386,7 @@ func TestDelay_StopsTheClockOnlyWhileNothingElseHappens(t *testing.T) {
 		edges: []string{"w>b"},
 	}
 	_, m, _ := trace(t, g, ofThisHost)
-	require.Equal(t, at.Add(time.Hour), m.Deadline(), "the model of a is at work")
+	require.Equal(t, at.Add(time.Hour), m.Deadline(), "the effect of a runs")
 	worked := at.Add(10 * time.Minute)
 	m.Complete(worked, "a", node.Output{}, wire.Trusted)
 	m.Advance(worked)
@@ -382,7 +394,7 @@ func TestDelay_StopsTheClockOnlyWhileNothingElseHappens(t *testing.T) {
 	m.Flushed()
 	m.Advance(at.Add(day))
 	require.Equal(t, at.Add(day).Add(50*time.Minute), m.Deadline())
-	require.Equal(t, m.Deadline(), machine.New(g.plan(t), limits, m.State()).Deadline(), "it follows from the log")
+	require.Equal(t, m.Deadline(), machine.New(g.plan(t), limits, m.State()).Deadline(), "it is derived from the log")
 }
 
 func TestExecutionLimit_IsTheRecords(t *testing.T) {
@@ -399,7 +411,7 @@ func TestCancel_EndsRunningNodesFirst(t *testing.T) {
 	m.Cancel(at, wire.CancelNote{Reason: "enough", By: "key_1"})
 	require.Equal(t, "node.cancelled@w run.cancelled", strings.Join(names(m), " "))
 	require.JSONEq(t, `{"reason":"enough","cancelledBy":"key_1"}`, payloadOf(t, m, wire.EventRunCancelled))
-	require.Empty(t, m.Advance(at), "nothing follows an end")
+	require.Empty(t, m.Advance(at), "no event follows the end")
 }
 
 func TestEffects_AreHandedOutOnceAndBounded(t *testing.T) {
@@ -410,7 +422,7 @@ func TestEffects_AreHandedOutOnceAndBounded(t *testing.T) {
 	require.Len(t, effects, 2, "MaxParallel")
 	require.Empty(t, m.Advance(at))
 	m.Complete(at, "a", node.Output{}, wire.Trusted)
-	require.Len(t, m.Advance(at), 1, "a place is free")
+	require.Len(t, m.Advance(at), 1, "another effect may start")
 }
 
 func TestTaint_FollowsTheDataToTheRunsEnd(t *testing.T) {
@@ -438,8 +450,8 @@ func TestDisabledNodes_AreSkippedAndReadAsSkipped(t *testing.T) {
 	require.Equal(t, "run.started node.skipped@a node.started@b node.completed@b run.completed", strings.Join(names(m), " "))
 }
 
-// Whatever the graph, a run of pure nodes ends in one step with one terminal
-// event, last, and every node accounted for.
+// A run of pure nodes ends in one Advance, for any graph. It has one terminal event, the last one,
+// and every node has ended.
 func TestAdvance_EndsEveryPureGraph(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -466,7 +478,7 @@ func TestAdvance_EndsEveryPureGraph(t *testing.T) {
 		for id, v := range m.State().Nodes {
 			require.True(r, v.Status.Terminal(), id)
 		}
-		// A replay of the log folds to the same state.
+		// The log folds to the same state.
 		again := runstate.Fold(record(), events)
 		require.Equal(r, string(m.State().SnapshotJSON()), string(again.SnapshotJSON()))
 	})

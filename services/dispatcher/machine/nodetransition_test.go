@@ -47,7 +47,7 @@ func answerModel(t *testing.T, m *machine.Machine) {
 
 func doneCall(_ *testing.T, m *machine.Machine) { m.Complete(at, "a", node.Output{}, wire.Trusted) }
 
-// approve is a gate that is called a.
+// approve returns a graph with the approval gate "a".
 func approve(actions string) graph {
 	return graph{nodes: []string{`a:core.approvalGate:{"title":"t","actions":` + actions + `}`}}
 }
@@ -58,7 +58,7 @@ var nodeTransitions = []struct {
 	g        graph
 	reach    func(*testing.T, *machine.Machine)
 	do       func(*testing.T, *machine.Machine)
-	events   string // the node's own
+	events   string // of the node
 }{
 	{never, runstate.NodeRunning, "it is ready", oneCall, fresh, claim, "node.started"},
 	{never, runstate.NodeFailed, "the gate before its start refuses it", graph{nodes: []string{"a:core.nowhere"}}, fresh, claim, "node.failed"},
@@ -89,7 +89,7 @@ var nodeTransitions = []struct {
 // OpenWOP host contract §3.1, §3.5: every transition of a node.
 func TestNodeTransition(t *testing.T) {
 	t.Parallel()
-	named := map[[2]runstate.NodeStatus]bool{{runstate.NodeRetrying, runstate.NodeFailed}: true} // below
+	named := map[[2]runstate.NodeStatus]bool{{runstate.NodeRetrying, runstate.NodeFailed}: true} // tested below
 	for _, tt := range nodeTransitions {
 		named[[2]runstate.NodeStatus{tt.from, tt.to}] = true
 		t.Run(fmt.Sprintf("%s->%s: %s", cmp.Or(tt.from, "never"), tt.to, tt.trigger), func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestNodeTransition(t *testing.T) {
 		beginRetry(t, m)
 		log := legal(t, runstate.New(record()), appended(m))
 		p := twice.plan(t)
-		p.Types = node.Catalog{} // the host has lost the type meanwhile
+		p.Types = node.Catalog{} // the host no longer has the type
 		m = machine.New(p, limits, log)
 		m.Advance(at.Add(minute))
 		require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
@@ -133,8 +133,8 @@ func TestNodeTransition(t *testing.T) {
 	}
 }
 
-// Whatever somebody does to a node, at whatever status, leads it over no transition that
-// there is not, and moves none that has ended: a result that comes late is dropped.
+// No operation on a node in any status leads to a transition outside the table. Results for ended
+// nodes are dropped.
 func TestNodeTransition_ThereIsNoOther(t *testing.T) {
 	t.Parallel()
 	deeds := map[string]func(*testing.T, *machine.Machine){
@@ -168,11 +168,14 @@ func TestNodeTransition_ThereIsNoOther(t *testing.T) {
 	}
 }
 
-// A node that failed although its model had asked something is not brought back by the
-// answer: its question is not open any more, and the run does not wait for it.
+// An answer does not restart a node that failed after its model asked a question. The question is
+// no longer open, and the run does not wait for it.
 func TestNodeTransition_AnAnswerBringsNoEndedNodeBack(t *testing.T) {
 	t.Parallel()
-	m := machine.New(graph{nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"}, edges: []string{"a>b:any_failed"}}.plan(t), limits, runstate.New(record()))
+	m := machine.New(graph{
+		nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"},
+		edges: []string{"a>b:any_failed"},
+	}.plan(t), limits, runstate.New(record()))
 	claim(t, m)
 	m.Emit(at, lifted(1)...)
 	failOnce(t, m)
@@ -184,7 +187,7 @@ func TestNodeTransition_AnAnswerBringsNoEndedNodeBack(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
-// An answer to what was asked in an attempt that failed waits for the next one.
+// An answer to the question of a failed attempt does not start the next attempt early.
 func TestNodeTransition_AnAnswerDoesNotCutTheWaitForAnAttempt(t *testing.T) {
 	t.Parallel()
 	m := machine.New(twice.plan(t), limits, runstate.New(record()))

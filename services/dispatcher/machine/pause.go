@@ -20,7 +20,7 @@ func (m *Machine) Pause(now time.Time, policy wire.DrainPolicy, reason, by strin
 		return
 	}
 	m.rememberNote(wire.Note{Pause: &wire.PauseNote{Reason: reason, By: by, At: wire.FormatTime(now)}})
-	m.wakeNeeded = true // the run may wait, and a timer may complete the pause
+	m.pending.wake = true // the run may wait, and a timer may complete the pause
 }
 
 func (m *Machine) emitPaused(now time.Time, policy wire.DrainPolicy, reason string) {
@@ -32,7 +32,7 @@ func (m *Machine) Resume(now time.Time, reason string) {
 	m.emitData(now, wire.EventRunResumed, "", wire.Trusted, struct {
 		Reason string `json:"reason,omitempty"`
 	}{reason})
-	m.wakeNeeded = true
+	m.pending.wake = true
 }
 
 // hasRunningNode reports whether a node is executed. A node that waits for its next attempt or its

@@ -17,7 +17,7 @@ import (
 
 var twoCalls = graph{nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"}, edges: []string{"a>b"}}
 
-// refolded is the machine of whoever takes the run over: its state is what the log says.
+// refolded returns the machine of an executor that takes the run over: it has the state of the log.
 func refolded(t *testing.T, g graph, events []wire.Event, notes ...wire.Note) *machine.Machine {
 	t.Helper()
 	st := runstate.Fold(record(), events)
@@ -27,48 +27,48 @@ func refolded(t *testing.T, g graph, events []wire.Event, notes ...wire.Note) *m
 	return machine.New(g.plan(t), limits, st)
 }
 
-// appended are the pending events, as an append leaves them.
+// appended returns the pending events and marks them as appended.
 func appended(m *machine.Machine) []wire.Event {
 	events, _ := m.Pending()
 	m.Flushed()
 	return events
 }
 
-// OpenWOP host contract §2.7: the executing node ends before the run is paused, and no
-// other starts.
+// OpenWOP host contract §2.7: the running node ends before the run is paused, and no other starts.
 func TestPause_DrainLetsTheNodeEnd(t *testing.T) {
 	t.Parallel()
 	m := machine.New(twoCalls.plan(t), limits, runstate.New(record()))
 	require.Len(t, m.Advance(at), 1)
 	log := appended(m)
 
-	m.ForExternalChange().Pause(at, wire.DrainCurrent, "lunch", "key")
-	require.Empty(t, names(m), "asked for, and not told yet")
+	m = machine.NewChange(twoCalls.plan(t), limits, m.State())
+	m.Pause(at, wire.DrainCurrent, "lunch", "key")
+	require.Empty(t, names(m), "the pause is pending and has no event")
 	require.Equal(t, wire.StatusRunning, m.State().Status)
 	note := *m.Note()
-	require.Equal(t, subject.Step, m.FrameKind(), "whoever executes the node is not disturbed")
+	require.Equal(t, subject.Step, m.FrameKind(), "the executor of the node continues")
 	m.Flushed()
 
 	other := refolded(t, twoCalls, log, wire.ParseNote(note.JSON()))
-	require.Len(t, other.Advance(at), 1, "the node at work goes on, also with somebody else")
+	require.Len(t, other.Advance(at), 1, "the next executor continues the running node")
 	other.Complete(at, "a", node.Output{}, wire.Trusted)
 	require.Empty(t, other.Advance(at.Add(time.Second)))
 	require.Equal(t, "node.retried@a node.started@a node.completed@a run.paused", strings.Join(names(other), " "))
 	require.JSONEq(t, `{"reason":"lunch","drainPolicy":"drain-current-node"}`, payloadOf(t, other, wire.EventRunPaused))
 	require.Equal(t, wire.StatusPaused, other.State().Status)
-	require.Empty(t, other.Advance(at.Add(time.Hour)), "a paused run does nothing")
+	require.Empty(t, other.Advance(at.Add(time.Hour)), "a paused run takes no step")
 	_, due := other.Due()
-	require.False(t, due, "and needs no looking at")
+	require.False(t, due, "a paused run has no due time")
 	appended(other)
 
-	other.ForExternalChange().Resume(at.Add(2*time.Hour), "back")
-	require.Equal(t, subject.Wake, other.FrameKind(), "somebody has to take it up")
+	other = machine.NewChange(twoCalls.plan(t), limits, other.State())
+	other.Resume(at.Add(2*time.Hour), "back")
+	require.Equal(t, subject.Wake, other.FrameKind(), "the resume enqueues the run")
 	require.Len(t, other.Advance(at.Add(2*time.Hour)), 1)
 	require.Equal(t, "run.resumed node.started@b", strings.Join(names(other), " "))
 }
 
-// OpenWOP host contract §2.7: an attempt that is cut begins anew, as a fresh one, which
-// is none of the node's retries.
+// OpenWOP host contract §2.7: a stopped attempt is followed by a new one, which counts as no retry.
 func TestPause_ImmediateCutsTheAttempt(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
@@ -86,15 +86,15 @@ func TestPause_ImmediateCutsTheAttempt(t *testing.T) {
 	require.Len(t, effects, 1)
 	require.Equal(t, 1, effects[0].Attempt)
 	m.FailNode(at, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
-	require.Contains(t, names(m), "node.retried@a", "the cut attempt has used no retry up")
+	require.Contains(t, names(m), "node.retried@a", "the stopped attempt counts as no retry")
 	due, ok := m.Due()
 	require.True(t, ok)
 	m.Advance(due)
 	m.FailNode(due, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
-	require.Contains(t, names(m), "node.failed@a", "its own one has")
+	require.Contains(t, names(m), "node.failed@a", "its own retry counts")
 }
 
-// A side effect is never repeated once its result is in the log.
+// An effect whose result is in the log is not repeated.
 func TestPause_KeepsAnAnswerThatIsRecorded(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -108,7 +108,7 @@ func TestPause_KeepsAnAnswerThatIsRecorded(t *testing.T) {
 	m.Resume(at, "")
 	effects := m.Advance(at)
 	require.Len(t, effects, 1)
-	require.Zero(t, effects[0].Attempt, "the same attempt, so that the answer is known again")
+	require.Zero(t, effects[0].Attempt, "the same attempt, which has the recorded answer")
 }
 
 func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
@@ -120,7 +120,9 @@ func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
 	} {
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
 		m.Advance(at)
-		m.ForExternalChange().Pause(at.Add(900*time.Millisecond), policy, "", "key")
+		log := appended(m)
+		m = machine.NewChange(g.plan(t), limits, m.State())
+		m.Pause(at.Add(900*time.Millisecond), policy, "", "key")
 		if policy == wire.DrainNot {
 			m.Resume(at.Add(time.Minute), "")
 			m.Advance(at.Add(time.Minute))
@@ -128,14 +130,15 @@ func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
 			require.Equal(t, wire.StatusRunning, m.State().Status)
 			m.Advance(at.Add(time.Minute + time.Second))
 		} else {
-			require.Equal(t, subject.Wake, m.FrameKind(), "nobody watches it: it sleeps")
+			require.Equal(t, subject.Wake, m.FrameKind(), "no executor runs it")
 			m.Advance(at.Add(time.Second))
 		}
-		require.Equal(t, want, strings.Join(names(m), " "), policy)
+		require.Equal(t, want, strings.Join(namesOf(append(log, appended(m)...)), " "), policy)
 	}
 }
 
-// A node that waits for its next attempt is not at work: it begins it when the run goes on.
+// A drain does not wait for a node that waits for its next attempt. The attempt starts after the
+// resume.
 func TestPause_WaitsForNoRetry(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
@@ -150,7 +153,7 @@ func TestPause_WaitsForNoRetry(t *testing.T) {
 	require.Len(t, m.Advance(at.Add(time.Minute)), 1)
 }
 
-// OpenWOP host contract §12 no. 41: paused time does not count against the run's.
+// OpenWOP host contract §12 no. 41: paused time does not count against the run's time limit.
 func TestPause_StopsTheClockOfTheRun(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -170,7 +173,7 @@ func TestPause_StopsTheClockOfTheRun(t *testing.T) {
 	require.JSONEq(t, `{"kind":"run-duration","limit":3600000,"observed":3600001}`, payloadOf(t, m, wire.EventCapBreached))
 }
 
-// A run that ends while a pause waits has ended.
+// A run that ends before its pause takes effect is not paused.
 func TestPause_OfARunThatEndsFirst(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
@@ -183,10 +186,14 @@ func TestPause_OfARunThatEndsFirst(t *testing.T) {
 	require.NotContains(t, names(m), "run.paused")
 }
 
-// What can be skipped is, what could start is kept, and the run does not end over it.
+// While a pause is pending, nodes can be skipped, but ready nodes do not start, and the run pauses
+// instead of ending.
 func TestPause_KeepsAReadyNodeFromStarting(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop", "c:core.noop"}, edges: []string{"a>b", "a>c:any_failed"}}
+	g := graph{
+		nodes: []string{"a:core.ai.callPrompt", "b:core.noop", "c:core.noop"},
+		edges: []string{"a>b", "a>c:any_failed"},
+	}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
 	m.Advance(at)
 	m.Pause(at, wire.DrainCurrent, "", "key")

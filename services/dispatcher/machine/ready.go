@@ -160,9 +160,16 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 		return node.Input{}, trust, bad
 	}
 	in := node.Input{
-		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visibleVariables(def),
-		RunInputs: r.Inputs, Configurable: r.Configurable,
-		UntrustedPorts: tainted, UntrustedVariables: m.st.Tainted, Origins: origins, Versions: m.st.Pins,
+		NodeID:             id,
+		Config:             m.plan.Types[def.TypeID].Configure(def.Config),
+		Ports:              ports,
+		Variables:          m.visibleVariables(def),
+		RunInputs:          r.Inputs,
+		Configurable:       r.Configurable,
+		UntrustedPorts:     tainted,
+		UntrustedVariables: m.st.Tainted,
+		Origins:            origins,
+		Versions:           m.st.Pins,
 	}
 	m.addChannels(step, &in)
 	return in, trust, nil
@@ -218,14 +225,16 @@ func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawM
 		if v, ok := m.st.Variables[pv.VariableName]; ok {
 			return v, trustOf(m.st.Tainted[pv.VariableName]), nil
 		}
-		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: variable %q has no value", id, name, pv.VariableName)
+		return nil, wire.Trusted, missingValue(pv.Optional,
+			"node %s, port %s: variable %q has no value", id, name, pv.VariableName)
 	case workflow.PortConnection:
 		if src := m.st.Nodes[pv.NodeID]; src != nil {
 			if v, ok := src.Outputs[pv.OutputKey]; ok {
 				return v, src.Trust, nil
 			}
 		}
-		return nil, wire.Trusted, missingValue(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
+		return nil, wire.Trusted, missingValue(pv.Optional,
+			"node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
 	default: // expressions are evaluated by evalExpression
 		return nil, wire.Trusted, nil
 	}

@@ -15,28 +15,28 @@ import (
 // log. Each node follows its policy for unknown outcomes. A node whose answer is in the log keeps
 // its attempt, and with it the ids of the answer. A node whose effect is held continues: nothing
 // was sent. A node whose type is missing fails.
-func (m *Machine) recoverNodes(now time.Time) {
-	if m.recovered || m.st.Status != wire.StatusRunning {
+func (x *execution) recoverNodes(now time.Time) {
+	if x.recovered || x.st.Status != wire.StatusRunning {
 		return
 	}
-	m.recovered = true
-	before := len(m.pending)
-	defer func() { m.recovering = len(m.pending) > before }()
-	for _, step := range m.plan.Graph.Steps {
+	x.recovered = true
+	before := len(x.pending.events)
+	for _, step := range x.plan.Graph.Steps {
 		id := step.Node.ID
-		n := m.st.Nodes[id]
+		n := x.st.Nodes[id]
 		if n == nil || n.Status != runstate.NodeRunning {
 			continue
 		}
-		t, known := m.plan.Types[n.TypeID]
+		t, known := x.plan.Types[n.TypeID]
 		if !known {
-			m.failNode(now, id, unsupportedType(n.TypeID), n.Attempt, wire.Trusted)
+			x.failNode(now, id, unsupportedType(n.TypeID), n.Attempt, wire.Trusted)
 			continue
 		}
-		if t.Class == node.Effect && m.isOutcomeUnknown(now, id, n) {
-			m.settleUnknown(now, id, n, t)
+		if t.Class == node.Effect && x.isOutcomeUnknown(now, id, n) {
+			x.settleUnknown(now, id, n, t)
 		}
 	}
+	x.pending.recovery = len(x.pending.events) > before
 }
 
 // isOutcomeUnknown reports whether a lost executor may have sent a running effect. An attempt that
@@ -72,7 +72,10 @@ func (m *Machine) repeatCall(now time.Time, id string, n *runstate.Node, t node.
 	lost := m.unknownOutcome(id, n, t)
 	if !n.Chunked && (n.Rounds > 0 || len(n.Retries) > 0) {
 		m.emitData(now, wire.EventLogAppended, id, wire.Trusted, repeatedPayload{
-			Level: "warn", Message: "the call in flight is sent again: " + lost.Message, NodeID: id, Fields: lost.Details,
+			Level:   "warn",
+			Message: "the call in flight is sent again: " + lost.Message,
+			NodeID:  id,
+			Fields:  lost.Details,
 		})
 		return
 	}
@@ -93,7 +96,8 @@ type repeatedPayload struct {
 // workflows, but a definition can outlive a pack.
 func unsupportedType(typeID string) *wire.NodeError {
 	return &wire.NodeError{
-		Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
+		Code:    string(fault.UnsupportedNodeType),
+		Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
 	}
 }
 

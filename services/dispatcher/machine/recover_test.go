@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// A pack, or the last MCP server, can be taken from a host whose runs still use it.
+// An operator can remove a pack or an MCP server whose types running runs still use.
 func TestAdvance_FailsARunningNodeWhoseTypeIsGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -25,7 +25,7 @@ func TestAdvance_FailsARunningNodeWhoseTypeIsGone(t *testing.T) {
 		"no retry brings it back": {
 			graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":2}`}, "node.failed@a run.failed",
 		},
-		"another node takes the failure up": {
+		"another node handles the failure": {
 			graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop"}, edges: []string{"a>b:any_failed"}},
 			"node.failed@a node.started@b node.completed@b run.completed",
 		},
@@ -53,8 +53,8 @@ func TestAdvance_FailsARunningNodeWhoseTypeIsGone(t *testing.T) {
 	}
 }
 
-// The log moved on before it was recorded that a lost attempt begins anew: it has to be
-// recorded behind what came between.
+// If another writer appends before the recovery of a lost attempt is recorded, the recovery is
+// repeated after the other events.
 func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":2}`}
@@ -72,17 +72,20 @@ func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
 	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
 	require.Len(t, effects, 1)
 
-	m.Flushed() // now it is recorded, and the effect at work
+	m.Flushed() // the recovery is recorded, and the effect runs
 	m.ReplaceState(m.State(), nil)
 	require.Empty(t, m.Advance(at.Add(2*time.Second)))
 	require.Empty(t, names(m))
 }
 
-// Who dies takes nothing away from a run: neither one of a node's retries nor one of the
-// node executions.
+// A lost executor costs the run no retry and no node execution.
 func TestAdvance_ALostExecutorTakesNoRetryAndNoExecution(t *testing.T) {
 	t.Parallel()
-	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop"}, edges: []string{"a>b"}, settings: `{"maxRetries":1}`}
+	g := graph{
+		nodes:    []string{"a:core.ai.callPrompt", "b:core.noop"},
+		edges:    []string{"a>b"},
+		settings: `{"maxRetries":1}`,
+	}
 	plan, tight := g.plan(t), limits
 	tight.MaxNodeExecutions = 3
 	var log []wire.Event
@@ -94,15 +97,19 @@ func TestAdvance_ALostExecutorTakesNoRetryAndNoExecution(t *testing.T) {
 	}
 	m.Advance(now)
 	flush()
-	for range 2 { // two executors show something, and are lost
-		log = append(log, wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: []byte(`{"nodeId":"a","chunk":"hm"}`)}.Place("r", len(log), now))
+	for range 2 { // two executors stream a chunk, and are lost
+		log = append(log, wire.Draft{
+			Type:    wire.EventOutputChunk,
+			NodeID:  "a",
+			Payload: []byte(`{"nodeId":"a","chunk":"hm"}`),
+		}.Place("r", len(log), now))
 		now = now.Add(time.Second)
 		m = machine.New(plan, tight, runstate.Fold(record(), log))
 		require.Len(t, m.Advance(now), 1)
 		flush()
 	}
 	m.FailNode(now, "a", &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true}, wire.Trusted)
-	require.Equal(t, "node.retried@a", strings.Join(names(m), " "), "it has its retry still")
+	require.Equal(t, "node.retried@a", strings.Join(names(m), " "), "it has its retry left")
 	flush()
 	now = now.Add(time.Minute)
 	require.Len(t, m.Advance(now), 1)

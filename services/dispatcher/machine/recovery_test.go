@@ -20,9 +20,13 @@ func TestRecovery_RepeatsACallAsAFreshAttempt(t *testing.T) {
 
 	hidden := machine.New(g.plan(t), limits, runstate.Fold(record(), before))
 	require.Equal(t, 1, hidden.Advance(at)[0].Attempt)
-	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(hidden), " "), "the log shows the call that is sent again")
+	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(hidden), " "), "the repeated call is recorded")
 
-	chunk := wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","chunk":"x"}`)}
+	chunk := wire.Draft{
+		Type:    wire.EventOutputChunk,
+		NodeID:  "a",
+		Payload: json.RawMessage(`{"nodeId":"a","chunk":"x"}`),
+	}
 	shown := machine.New(g.plan(t), limits, runstate.Fold(record(), append(before, chunk.Place("run_1", len(before), at))))
 	effects := shown.Advance(at)
 	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(shown), " "))

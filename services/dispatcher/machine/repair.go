@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -9,12 +10,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
-
-// WithBranchHistory sets the source's history of a branch that may end within a step.
-func (m *Machine) WithBranchHistory(h *History) *Machine {
-	m.branchHistory = h
-	return m
-}
 
 // IsPartial reports that the history of a fork ends while a node opens an interrupt, or continues
 // with its answer.
@@ -31,67 +26,121 @@ func IsPartial(st *runstate.State, types node.Catalog) bool {
 // Repair completes a step whose events the copied history of a fork contains only in part. No log
 // of an unforked run ends within a step.
 func (m *Machine) Repair(now time.Time) {
-	if m.st.Record.Fork == nil || m.repaired || m.external {
+	if m.st.Record.Fork != nil {
+		m.runner.repair(now)
+	}
+}
+
+// unfinishedNodes yields the nodes that have begun and not ended, in graph order, while the run is
+// live.
+func (m *Machine) unfinishedNodes() iter.Seq2[string, *runstate.Node] {
+	return func(yield func(string, *runstate.Node) bool) {
+		for _, step := range m.plan.Graph.Steps {
+			id := step.Node.ID
+			n := m.st.Nodes[id]
+			if n != nil && !n.Status.Terminal() && m.isLive() && !yield(id, n) {
+				return
+			}
+		}
+	}
+}
+
+// isGated reports whether the gate event of a node is recorded, and node.started is missing.
+func isGated(n *runstate.Node) bool { return n.Status == "" }
+
+// startsNow reports whether the next attempt of a node starts without a delay.
+func startsNow(n *runstate.Node) bool { return n.Status == runstate.NodeRetrying && n.DelayMs == 0 }
+
+// runsWithoutEffect reports whether a node has started and needs no effect or time to end.
+func runsWithoutEffect(n *runstate.Node, t node.Type) bool {
+	return n.Status == runstate.NodeRunning && (t.Class == node.Pure || t.Class == node.Timer && n.DelayMs == 0)
+}
+
+// isAsking reports whether a node has a question, or is to have one.
+func isAsking(n *runstate.Node, t node.Type) bool {
+	return t.Class == node.Asks || n.Status == runstate.NodeSuspended
+}
+
+// repair completes a step without the history of its source, which ended in another step.
+func (x *execution) repair(now time.Time) {
+	if x.repaired {
 		return
 	}
-	m.repaired = true
-	m.repeatPartialQuestion(now)
-	for _, step := range m.plan.Graph.Steps {
-		id := step.Node.ID
-		n := m.st.Nodes[id]
-		if n == nil || n.Status.Terminal() || !m.isLive() {
-			continue
-		}
-		t := m.plan.Types[n.TypeID]
+	x.repaired = true
+	for id, n := range x.unfinishedNodes() {
+		t := x.plan.Types[n.TypeID]
 		switch {
-		case n.Status == "": // the gate event is there, and node.started is missing
-			m.startNode(now, id, n.Attempt)
-		case n.Status == runstate.NodeRetrying && n.DelayMs == 0 && m.history == nil:
-			m.startNode(now, id, n.Attempt)
-		case n.Status == runstate.NodeRunning && (t.Class == node.Pure || t.Class == node.Timer && n.DelayMs == 0):
-			if !m.repeatRest(now, id, n.Attempt) {
-				m.redoNode(now, id, t, n.Attempt)
+		case isGated(n), startsNow(n):
+			x.startNode(now, id, n.Attempt)
+		case runsWithoutEffect(n, t):
+			x.redoNode(now, id, t, n.Attempt)
+		case isAsking(n, t) && x.st.Latest(id) == nil:
+			x.continueAsking(now, id, t, n)
+		}
+	}
+}
+
+// branch executes a branch whose copied history may end within a step.
+type branch struct {
+	execution
+	// history is that of the source. Its cursors follow the copied events.
+	history *History
+}
+
+// repair completes a step with the rest of its events in the history.
+func (b *branch) repair(now time.Time) {
+	if b.repaired {
+		return
+	}
+	b.repaired = true
+	b.repeatPartialQuestion(now)
+	for id, n := range b.unfinishedNodes() {
+		t := b.plan.Types[n.TypeID]
+		switch {
+		case isGated(n), startsNow(n):
+			b.startNode(now, id, n.Attempt)
+		case runsWithoutEffect(n, t):
+			if !b.repeatRest(now, b.history, id, n.Attempt) {
+				b.redoNode(now, id, t, n.Attempt)
 			}
-		case t.Class != node.Asks && n.Status != runstate.NodeSuspended, m.history != nil:
-		case m.st.Latest(id) == nil:
-			m.continueAsking(now, id, t, n)
-		default:
-			m.continueResolving(now, id, t)
+		case isAsking(n, t) && b.st.Latest(id) == nil:
+			b.continueAsking(now, id, t, n)
+		case isAsking(n, t):
+			b.continueResolving(now, id, t)
 		}
 	}
 }
 
 // repeatPartialQuestion repeats the second event of a question whose first one is in the history:
 // its older event type.
-func (m *Machine) repeatPartialQuestion(now time.Time) {
-	if m.branchHistory == nil || m.st.Next != m.st.Record.Copied() || m.st.Next >= len(m.branchHistory.events) {
+func (b *branch) repeatPartialQuestion(now time.Time) {
+	if b.st.Next != b.st.Record.Copied() || b.st.Next >= len(b.history.events) {
 		return
 	}
-	e := m.branchHistory.events[m.st.Next]
-	n := m.st.Nodes[e.NodeID]
+	e := b.history.events[b.st.Next]
+	n := b.st.Nodes[e.NodeID]
 	asks := e.Type == wire.EventApprovalRequested || e.Type == wire.EventClarificationRequested
-	if asks && n != nil && n.Status == runstate.NodeSuspended && m.st.Open(e.NodeID) != nil {
-		m.repeatEvent(now, &recorded{Event: e})
+	if asks && n != nil && n.Status == runstate.NodeSuspended && b.st.Open(e.NodeID) != nil {
+		b.repeatEvent(now, &recorded{Event: e})
 	}
 }
 
 // repeatRest repeats the rest of an attempt's events if the history has the beginning. The node is
 // not executed again, because it would see its own writes. It returns false if there is no
 // beginning, or no rest.
-func (m *Machine) repeatRest(now time.Time, id string, attempt int) bool {
-	t := m.history
-	if t == nil {
-		t = m.branchHistory
-	}
-	if t == nil || !t.nodes[id].hasBegun(attempt) {
+func (m *Machine) repeatRest(now time.Time, h *History, id string, attempt int) (repeated bool) {
+	r := h.nodes[id]
+	if !r.hasBegun(attempt) {
 		return false
 	}
-	repeated := false
-	for c := t.recordedFor(id, attempt); c != nil && m.st.Nodes[id].Status == runstate.NodeRunning; c = t.recordedFor(id, attempt) {
-		m.repeatEvent(now, c)
-		if repeated = true; m.history == nil {
-			t.nodes[id].pos++
+	for m.st.Nodes[id].Status == runstate.NodeRunning {
+		c, pos := h.recordedFor(id, attempt), r.pos
+		if c == nil {
+			break
 		}
+		m.repeatEvent(now, c)
+		r.pos = pos + 1 // a replay has followed the event already
+		repeated = true
 	}
 	return repeated
 }
@@ -132,20 +181,25 @@ func (m *Machine) continueAsking(now time.Time, id string, t node.Type, n *runst
 }
 
 // continueResolving repeats the rest of an answer's events.
-func (m *Machine) continueResolving(now time.Time, id string, t node.Type) {
-	if m.branchHistory == nil || m.st.Open(id) != nil {
+func (b *branch) continueResolving(now time.Time, id string, t node.Type) {
+	if b.st.Open(id) != nil {
 		return
 	}
-	r := m.branchHistory.nodes[id]
-	for n := m.st.Nodes[id]; n.Status == runstate.NodeSuspended || n.Status == runstate.NodeRunning && t.Class == node.Asks; n = m.st.Nodes[id] {
+	r := b.history.nodes[id]
+	for isUnresolved(b.st.Nodes[id], t) {
 		c := r.peek()
 		if c == nil {
-			m.failUnanswered(now, id)
+			b.failUnanswered(now, id)
 			return
 		}
-		m.repeatEvent(now, c)
+		b.repeatEvent(now, c)
 		r.pos++
 	}
+}
+
+// isUnresolved reports whether a node with an answer waits for its effect.
+func isUnresolved(n *runstate.Node, t node.Type) bool {
+	return n.Status == runstate.NodeSuspended || n.Status == runstate.NodeRunning && t.Class == node.Asks
 }
 
 // failUnanswered fails a node that has an answer whose effect is unknown.

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// A fork whose history ends amid what a pure node told comes to what its source came to:
-// nothing is written twice, and nothing is computed from what the node itself has written.
+// A fork whose history ends within the events of a pure node has the same result as its source. No
+// value is written twice, and the node does not read its own writes.
 func TestFork_TornInAPureNodeEndsAsItsSource(t *testing.T) {
 	t.Parallel()
 	reads := `{"value":{"type":"expression","expression":"variables.x + 1"}}`
@@ -39,14 +39,20 @@ func TestFork_TornInAPureNodeEndsAsItsSource(t *testing.T) {
 			for _, mode := range []wire.ForkMode{wire.ForkBranch, wire.ForkReplay} {
 				for from := range log {
 					rec := created("run_2")
-					rec.Fork = &wire.Fork{SourceRunID: "run_1", Mode: mode, FromSeq: from, Head: len(log), Since: rec.CreatedAt}
+					rec.Fork = &wire.Fork{
+						SourceRunID: "run_1",
+						Mode:        mode,
+						FromSeq:     from,
+						Head:        len(log),
+						Since:       rec.CreatedAt,
+					}
 					fork, events := forked(t, plan, rec, log)
 					require.Len(t, events, len(log), "%s from %d", mode, from)
 					got, want := fork.State().Snapshot(), source.State().Snapshot()
 					require.Equal(t, want.Status, got.Status)
 					require.Equal(t, want.Error, got.Error)
 					if mode == wire.ForkBranch && from < 3 && name == "a list" {
-						continue // what it writes itself has another age
+						continue // the fork writes at another time
 					}
 					require.Equal(t, want.Variables, got.Variables, "%s from %d", mode, from)
 					require.Equal(t, want.Channels, got.Channels, "%s from %d", mode, from)
@@ -56,7 +62,7 @@ func TestFork_TornInAPureNodeEndsAsItsSource(t *testing.T) {
 	}
 }
 
-// forked carries out a fork of a log, a minute later.
+// forked executes a fork of a log, a minute later.
 func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.Event) (*machine.Machine, []wire.Event) {
 	t.Helper()
 	now := at.Add(time.Minute)
@@ -64,12 +70,11 @@ func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.
 	for _, e := range source[:rec.Fork.FromSeq] {
 		own = append(own, machine.CopyEvent(rec, e, now))
 	}
-	m, history := machine.New(plan, limits, runstate.Fold(rec, own)), machine.NewHistory(*rec.Fork, source, own)
+	create := machine.NewBranch
 	if rec.Replays() {
-		m.WithReplayHistory(history)
-	} else {
-		m.WithBranchHistory(history)
+		create = machine.NewReplay
 	}
+	m := create(plan, limits, runstate.Fold(rec, own), machine.NewHistory(*rec.Fork, source, own))
 	require.Empty(t, m.Advance(now))
 	events, _ := m.Pending()
 	return m, append(own, events...)

@@ -17,18 +17,17 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// world carries a run out with a will of its own: the answers of models, of people and of
-// the clock are drawn.
+// world executes a run with random results of effects, random answers and random times.
 type world struct {
 	t    *rapid.T
 	plan machine.Plan
 	rec  *wire.RunRecord
 	log  []wire.Event
 	now  time.Time
-	// m is the machine of the session, and busy the effects it was asked for.
+	// m is the machine of the session, busy the effects that it returned.
 	m    *machine.Machine
 	busy []machine.Effect
-	// source is the log that a branch has its history of.
+	// source is the log of a branch's source.
 	source []wire.Event
 }
 
@@ -38,13 +37,13 @@ func (w *world) append() {
 	w.m.Flushed()
 }
 
-// session begins where the log ends: effects of the one before are lost.
+// session starts a session from the log. The effects of the previous session are lost.
 func (w *world) session() {
 	w.busy = nil
 	st := runstate.Fold(w.rec, w.log)
 	w.m = machine.New(w.plan, limits, st)
 	if w.source != nil && (len(w.log) == w.rec.Copied() || machine.IsPartial(st, w.plan.Types)) {
-		w.m.WithBranchHistory(machine.NewHistory(*w.rec.Fork, w.source, w.log))
+		w.m = machine.NewBranch(w.plan, limits, st, machine.NewHistory(*w.rec.Fork, w.source, w.log))
 	}
 	w.advance()
 }
@@ -54,7 +53,7 @@ func (w *world) advance() {
 	w.append()
 }
 
-// step lets one thing happen; false when nothing can.
+// step makes one random thing happen; false if the run cannot continue.
 func (w *world) step() bool {
 	st := w.m.State()
 	if st.Status.Terminal() {
@@ -70,11 +69,12 @@ func (w *world) step() bool {
 		if policy == wire.DrainCurrent && len(w.busy) > 0 {
 			return true
 		}
-		w.m.ForExternalChange().Pause(w.now, policy, "for a test", "k")
+		w.m = machine.NewChange(w.plan, limits, w.m.State())
+		w.m.Pause(w.now, policy, "for a test", "k")
 		w.append()
 		w.answersWhilePaused()
 		if w.m.State().Status == wire.StatusPaused && rapid.IntRange(0, 9).Draw(w.t, "resumes") > 0 {
-			w.m = machine.New(w.plan, limits, runstate.Fold(w.rec, w.log)).ForExternalChange()
+			w.m = machine.NewChange(w.plan, limits, runstate.Fold(w.rec, w.log))
 			w.m.Resume(w.now, "")
 			w.append()
 		}
@@ -99,7 +99,7 @@ func (w *world) answersWhilePaused() {
 		if st.Status != wire.StatusPaused || st.Open(id) == nil || !rapid.Bool().Draw(w.t, "answers") {
 			continue
 		}
-		w.m = machine.New(w.plan, limits, runstate.Fold(w.rec, w.log)).ForExternalChange()
+		w.m = machine.NewChange(w.plan, limits, runstate.Fold(w.rec, w.log))
 		w.resolve(id)
 		w.append()
 	}
@@ -127,11 +127,16 @@ func (w *world) goOn() bool {
 	return true
 }
 
-// effect lets a model say something, or end.
+// effect lets the ith running effect emit events, or end.
 func (w *world) effect(i int) {
 	e := w.busy[i]
 	tell := func(typ wire.EventType, payload string) {
-		w.m.Emit(w.now, wire.Draft{Type: typ, NodeID: e.NodeID, Payload: json.RawMessage(payload), Trust: wire.Untrusted})
+		w.m.Emit(w.now, wire.Draft{
+			Type:    typ,
+			NodeID:  e.NodeID,
+			Payload: json.RawMessage(payload),
+			Trust:   wire.Untrusted,
+		})
 	}
 	switch what := rapid.IntRange(0, 9).Draw(w.t, "does"); what {
 	case 0, 1, 2:
@@ -150,7 +155,12 @@ func (w *world) effect(i int) {
 		}, wire.Untrusted)
 	default:
 		tell(wire.EventEnvelopeRefusal, fmt.Sprintf(`{"nodeId":%q,"provider":"p","model":"m"}`, e.NodeID))
-		failure := &wire.NodeError{Code: "provider_unavailable", Message: "no", Retryable: what < 9, Capacity: what == 7}
+		failure := &wire.NodeError{
+			Code:      "provider_unavailable",
+			Message:   "no",
+			Retryable: what < 9,
+			Capacity:  what == 7,
+		}
 		if failure.Capacity {
 			failure.RetryAfter = time.Duration(rapid.IntRange(0, 900).Draw(w.t, "pause")) * time.Millisecond
 		}
@@ -161,17 +171,21 @@ func (w *world) effect(i int) {
 }
 
 func (w *world) answer(id string) {
-	if !w.resolve(id) { // its time is over: the timer says so
+	if !w.resolve(id) { // the question has expired; its timer ends it
 		w.session()
 		return
 	}
 	w.advance()
 }
 
-// resolve tells an answer; false: it comes too late.
+// resolve answers a node's question; false if the answer is too late.
 func (w *world) resolve(id string) bool {
 	value := rapid.SampledFrom([]string{`{"action":"accept"}`, `{"action":"reject"}`}).Draw(w.t, "answer")
-	d, err := interrupt.Decide(w.m.State().Open(id).Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "k"}, At: w.now})
+	d, err := interrupt.Decide(w.m.State().Open(id).Pending, interrupt.Answer{
+		Value: json.RawMessage(value),
+		By:    interrupt.Responder{Principal: "k"},
+		At:    w.now,
+	})
 	if err != nil {
 		return false
 	}
@@ -187,7 +201,10 @@ func someGraph(t *rapid.T) graph {
 		`core.channelWrite:{"channelName":"log","reducer":"append","ttlMs":500,"value":"one"}`, "core.delay:{\"delayMs\":0}", "core.delay:{\"delayMs\":700}", "core.fail",
 		`core.approvalGate:{"title":"t","actions":["accept","reject"],"timeoutSec":30}`, `core.approvalGate:{"title":"t","actions":["accept","reject"]}`, "core.ai.callPrompt", "core.ai.callPrompt",
 	}
-	g := graph{settings: fmt.Sprintf(`{"maxRetries":%d}`, rapid.IntRange(0, 2).Draw(t, "retries")), inputs: map[string]string{}}
+	g := graph{
+		settings: fmt.Sprintf(`{"maxRetries":%d}`, rapid.IntRange(0, 2).Draw(t, "retries")),
+		inputs:   map[string]string{},
+	}
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		if strings.HasSuffix(kind, ":reads") {
@@ -231,7 +248,7 @@ func (w *world) forkOf(id string, mode wire.ForkMode, from int) *wire.RunRecord 
 	return &rec
 }
 
-// prefix is the history that a fork begins with.
+// prefix returns the copied history of a fork.
 func (w *world) prefix(rec *wire.RunRecord, now time.Time) []wire.Event {
 	var out []wire.Event
 	for _, e := range w.log[:rec.Fork.FromSeq] {
@@ -240,18 +257,18 @@ func (w *world) prefix(rec *wire.RunRecord, now time.Time) []wire.Event {
 	return out
 }
 
-// replayed is the log of a replay; with sessions, one that was executed by many, of which
-// each was lost after some events.
+// replayed returns the log of a replay. With sessions, many executors replay it, and each is lost
+// after some events.
 func (w *world) replayed(id string, from int, sessions bool) []wire.Event {
 	rec := w.forkOf(id, wire.ForkReplay, from)
 	now := at.Add(100 * time.Hour)
 	log := w.prefix(rec, now)
 	for {
-		m := machine.New(w.plan, limits, runstate.Fold(rec, log)).WithReplayHistory(machine.NewHistory(*rec.Fork, w.log, log))
-		require.Empty(w.t, m.Advance(now), "a replay has no effect")
+		m := machine.NewReplay(w.plan, limits, runstate.Fold(rec, log), machine.NewHistory(*rec.Fork, w.log, log))
+		require.Empty(w.t, m.Advance(now), "a replay has no effects")
 		events, _ := m.Pending()
 		if n := 1 + len(log)%max(len(events), 1); sessions && len(log)+n < len(w.log)-1 {
-			log = append(log, events[:n]...) // the rest is lost
+			log = append(log, events[:n]...) // the executor is lost before it appends the rest
 			continue
 		}
 		return append(log, events...)
@@ -266,8 +283,8 @@ func facts(log []wire.Event) []string {
 	return out
 }
 
-// OpenWOP host contract §7.2: a replay from any event is its source again, event for
-// event, up to where that had come; and so is every other replay.
+// OpenWOP host contract §7.2: a replay from any event has the events of its source up to the
+// source's last event. Every replay has the same events.
 func TestReplay_IsTheSourceAgain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -283,7 +300,7 @@ func TestReplay_IsTheSourceAgain(t *testing.T) {
 		for from := 0; from <= most; from++ {
 			got := w.replayed("run_2", from, false)
 			n := min(len(want), len(got))
-			if from > n { // it begins with the pause itself
+			if from > n { // the history ends with a pause
 				continue
 			}
 			require.Equal(rt, strings.Join(want, "\n"), strings.Join(facts(got[:n]), "\n"), "from %d", from)
@@ -301,7 +318,7 @@ func TestReplay_IsTheSourceAgain(t *testing.T) {
 	})
 }
 
-// A branch from any event goes on, and ends, whatever the history cuts.
+// A branch from any event ends, even if its history ends within a step.
 func TestBranch_EndsFromEverywhere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -317,12 +334,12 @@ func TestBranch_EndsFromEverywhere(t *testing.T) {
 		b.session()
 		for range 200 {
 			if st := b.m.State(); st.Status == wire.StatusPaused {
-				b.m = machine.New(b.plan, limits, runstate.Fold(rec, b.log)).ForExternalChange()
+				b.m = machine.NewChange(b.plan, limits, runstate.Fold(rec, b.log))
 				b.m.Resume(b.now, "")
 				b.append()
 				b.session()
 			}
-			if b.m.State().Status.Terminal() || !b.goOn() { // what is at work is cut by the end
+			if b.m.State().Status.Terminal() || !b.goOn() { // the end of the run cancels running effects
 				break
 			}
 		}
@@ -339,7 +356,7 @@ func TestBranch_EndsFromEverywhere(t *testing.T) {
 	})
 }
 
-// diverged are the payloads of replay.diverged in a log.
+// diverged returns the payloads of replay.diverged in a log.
 func diverged(log []wire.Event) []string {
 	var out []string
 	for _, e := range log {
@@ -350,11 +367,14 @@ func diverged(log []wire.Event) []string {
 	return out
 }
 
-// OpenWOP host contract §7.2, §12 no. 34: a replay that goes another way says so once, with
-// all names, and goes on.
+// OpenWOP host contract §7.2, §12 no. 34: a replay records its first divergence with all members,
+// and continues.
 func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
 	t.Parallel()
-	source := graph{nodes: []string{"a:core.noop", "b:core.noop", "c:core.ai.callPrompt"}, edges: []string{"a>b", "b>c"}}
+	source := graph{
+		nodes: []string{"a:core.noop", "b:core.noop", "c:core.ai.callPrompt"},
+		edges: []string{"a>b", "b>c"},
+	}
 	m := machine.New(source.plan(t), limits, runstate.New(record()))
 	require.Len(t, m.Advance(at), 1)
 	m.Complete(at, "c", node.Output{}, wire.Trusted)
@@ -377,7 +397,7 @@ func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
 		rec := record(func(r *wire.RunRecord) {
 			r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(log)}
 		})
-		m := machine.New(g.plan(t), limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+		m := machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
 		require.Empty(t, m.Advance(at), name)
 		events, _ := m.Pending()
 		require.Equal(t, []string{tc.want}, diverged(events), name)
@@ -386,7 +406,7 @@ func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
 	}
 }
 
-// A node whose outcome the source has not recorded fails; nobody is asked instead.
+// A node fails if the source has not recorded its outcome. No call is made.
 func TestReplay_FailsWhatIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":3}`}
@@ -396,14 +416,14 @@ func TestReplay_FailsWhatIsNotRecorded(t *testing.T) {
 	rec := record(func(r *wire.RunRecord) {
 		r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(log)}
 	})
-	m = machine.New(g.plan(t), limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+	m = machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
 	require.Empty(t, m.Advance(at))
 	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(names(m), " "))
 	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"code":"replay_source_missing"`)
 }
 
-// OpenWOP host contract §7.2: a branch has the run.started of its source, and a replay of the
-// branch has the branch's, although the branch was given other tags and metadata.
+// OpenWOP host contract §7.2: the run.started of a branch is that of its source. A replay of the
+// branch repeats it, although the branch's record has other tags and metadata.
 func TestReplay_OfABranchBeginsAsItsSourceDid(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.noop"}}
@@ -414,7 +434,7 @@ func TestReplay_OfABranchBeginsAsItsSourceDid(t *testing.T) {
 		r.RunID, r.Tags, r.Metadata = "run_3", []string{"branch"}, json.RawMessage(`{"n":2}`)
 		r.Fork = &wire.Fork{SourceRunID: "run_2", Mode: wire.ForkReplay, Head: len(log)}
 	})
-	m = machine.New(g.plan(t), limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, log, nil))
+	m = machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
 	require.Empty(t, m.Advance(at))
 	require.Equal(t, facts(log), facts(appended(m)))
 }

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
-// A vendor that asks to be left alone for a while is.
+// The next attempt starts after the vendor's Retry-After.
 func TestFailNode_WaitsAsLongAsTheVendorAsks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -28,10 +28,15 @@ func TestFailNode_WaitsAsLongAsTheVendorAsks(t *testing.T) {
 			t.Parallel()
 			_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`})
 			m.Flushed()
-			m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: tt.after}, wire.Trusted)
+			m.FailNode(at, "a", &wire.NodeError{
+				Code:       "quota",
+				Message:    "slow down",
+				Retryable:  true,
+				RetryAfter: tt.after,
+			}, wire.Trusted)
 			require.Equal(t, "node.retried@a", strings.Join(names(m), " "))
 			require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), tt.want)
-			require.NotContains(t, strings.ToLower(payloadOf(t, m, wire.EventNodeRetried)), "retryafter", "the wait is the event's delay")
+			require.NotContains(t, strings.ToLower(payloadOf(t, m, wire.EventNodeRetried)), "retryafter", "the wait is the delay in the event")
 			require.Empty(t, m.Advance(at))
 			due, ok := m.Due()
 			require.True(t, ok)
@@ -40,12 +45,17 @@ func TestFailNode_WaitsAsLongAsTheVendorAsks(t *testing.T) {
 	}
 }
 
-// The wait is recorded, so whoever takes the run over waits as long.
+// The delay is recorded, so another executor waits until the same time.
 func TestFailNode_WaitsOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
 	_, m, _ := trace(t, g)
-	m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: 90 * time.Second}, wire.Trusted)
+	m.FailNode(at, "a", &wire.NodeError{
+		Code:       "quota",
+		Message:    "slow down",
+		Retryable:  true,
+		RetryAfter: 90 * time.Second,
+	}, wire.Trusted)
 	st := runstate.New(record())
 	events, _ := m.Pending()
 	for _, e := range events {
@@ -59,8 +69,8 @@ func TestFailNode_WaitsOnAfterARestart(t *testing.T) {
 	require.Len(t, again.Advance(due), 1, "the next attempt")
 }
 
-// An attempt that could begin only after the run's time is up is none: the node
-// fails with what is wrong, and the run does not sit out its time.
+// If the next attempt would start after the run's deadline, the node fails immediately with the
+// error of its last attempt.
 func TestFailNode_DoesNotWaitBeyondTheRunsTime(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{limits.MaxDuration, 24 * time.Hour} {
@@ -68,7 +78,12 @@ func TestFailNode_DoesNotWaitBeyondTheRunsTime(t *testing.T) {
 			t.Parallel()
 			_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":5}`})
 			m.Flushed()
-			m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: after}, wire.Trusted)
+			m.FailNode(at, "a", &wire.NodeError{
+				Code:       "quota",
+				Message:    "slow down",
+				Retryable:  true,
+				RetryAfter: after,
+			}, wire.Trusted)
 			m.Advance(at)
 			require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
 			require.Contains(t, payloadOf(t, m, wire.EventRunFailed), "slow down")

@@ -34,26 +34,23 @@ const (
 	maxDepth = 100
 )
 
-// isFull reports that the pending events must be appended before others are added.
-func (m *Machine) isFull() bool { return m.pendingBytes > maxPendingBytes }
-
-// MustAppend reports that the machine stopped only because its events must be appended.
-func (m *Machine) MustAppend() bool { return m.appendFirst }
-
 // EndOversized ends the run because its next events exceed a limit of its log.
 func (m *Machine) EndOversized(now time.Time) {
 	m.Begin(now)
 	m.cancelNodes(now, string(fault.ContentTooLong))
 	m.endFailed(now, "", &wire.NodeError{
-		Code: string(fault.ContentTooLong), Message: "what the run would record next is larger, or nested deeper, than its log takes; hand smaller values from node to node",
+		Code: string(fault.ContentTooLong),
+		Message: "what the run would record next is larger, or nested deeper, than its log takes; " +
+			"hand smaller values from node to node",
 	})
 }
 
 // EventsTooLarge is the error of a node whose events exceed a limit of the log.
 func EventsTooLarge() *wire.NodeError {
 	return &wire.NodeError{
-		Code:    string(fault.ContentTooLong),
-		Message: "what the node has to tell of its work is larger, or nested deeper, than the run's log takes; give it less, or have it answer with less",
+		Code: string(fault.ContentTooLong),
+		Message: "what the node has to tell of its work is larger, or nested deeper, than the run's log takes; " +
+			"give it less, or have it answer with less",
 	}
 }
 
@@ -70,8 +67,9 @@ func checkSize(size, most int, what string) *wire.NodeError {
 		return nil
 	}
 	return &wire.NodeError{
-		Code:    string(fault.ContentTooLong),
-		Message: fmt.Sprintf("%s more than %d bytes of JSON together; hand smaller values from node to node", what, most),
+		Code: string(fault.ContentTooLong),
+		Message: fmt.Sprintf("%s more than %d bytes of JSON together; "+
+			"hand smaller values from node to node", what, most),
 	}
 }
 
@@ -95,8 +93,9 @@ func checkDepth(v json.RawMessage) *wire.NodeError {
 		}
 		if depth > maxDepth {
 			return &wire.NodeError{
-				Code:    string(fault.ContentTooLong),
-				Message: fmt.Sprintf("what the node makes is nested deeper than %d levels of objects and arrays; hand flatter values from node to node", maxDepth),
+				Code: string(fault.ContentTooLong),
+				Message: fmt.Sprintf("what the node makes is nested deeper than %d levels of objects and arrays; "+
+					"hand flatter values from node to node", maxDepth),
 			}
 		}
 	}
@@ -118,8 +117,9 @@ func (m *Machine) checkRunSize(size int) *wire.NodeError {
 		return nil
 	}
 	return &wire.NodeError{
-		Code:    string(fault.ContentTooLong),
-		Message: fmt.Sprintf("the nodes of the run put out more than %d bytes of JSON together; hand smaller values from node to node", maxRunBytes),
+		Code: string(fault.ContentTooLong),
+		Message: fmt.Sprintf("the nodes of the run put out more than %d bytes of JSON together; "+
+			"hand smaller values from node to node", maxRunBytes),
 	}
 }
 
@@ -154,7 +154,9 @@ func (m *Machine) checkOutputSize(class node.Class, out node.Output) *wire.NodeE
 			written += len(was)
 		}
 	}
-	if bad := checkSize(sizeOf(out.Ports)+written, maxStepBytes, "what the node puts out, what it writes and what it overwrites is"); bad != nil {
+	bad := checkSize(sizeOf(out.Ports)+written, maxStepBytes,
+		"what the node puts out, what it writes and what it overwrites is")
+	if bad != nil {
 		return bad
 	}
 	return m.checkRunSize(sizeOf(out.Ports))

@@ -15,11 +15,11 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// text is a JSON string of a number of bytes.
+// text returns a JSON string of n bytes.
 func text(n int) string { return `"` + strings.Repeat("x", n-2) + `"` }
 
-// through takes a run as far as it goes and appends what it tells, again and again. It
-// gives the bytes of the payloads of each frame.
+// through advances a run and appends its events until it stops. It returns the payload bytes of
+// each frame.
 func through(t *testing.T, m *machine.Machine) (frames []int) {
 	t.Helper()
 	for {
@@ -34,11 +34,11 @@ func through(t *testing.T, m *machine.Machine) (frames []int) {
 		if !m.MustAppend() {
 			return frames
 		}
-		require.Less(t, len(frames), 1000, "it goes on")
+		require.Less(t, len(frames), 1000, "the run stops at some point")
 	}
 }
 
-// chain is nodes of a type that hand one value on.
+// chain returns a graph of n nodes of a type that pass one value on.
 func chain(n int, typ, value string) graph {
 	g := graph{inputs: map[string]string{"n0": `{"input":{"type":"static","value":` + value + `},"output":{"type":"static","value":` + value + `}}`}}
 	for i := range n {
@@ -50,7 +50,7 @@ func chain(n int, typ, value string) graph {
 	return g
 }
 
-// What a run of pure nodes tells at once fits a frame, however much it is together.
+// Each frame of a run of pure nodes is within the limit, whatever their total size.
 func TestAdvance_StopsToHaveWhatIsLargeAppended(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"core.end", "core.identity"} {
@@ -64,14 +64,14 @@ func TestAdvance_StopsToHaveWhatIsLargeAppended(t *testing.T) {
 	}
 }
 
-// What is small is one frame, as before.
+// Small events make one frame.
 func TestAdvance_DoesNotStopForWhatIsSmall(t *testing.T) {
 	t.Parallel()
 	m := machine.New(chain(50, "core.end", text(1000)).plan(t), limits, runstate.New(record()))
 	require.Len(t, through(t, m), 1)
 }
 
-// An executor that is lost between two frames leaves a run that goes on.
+// A run whose executor is lost between two frames continues.
 func TestAdvance_GoesOnFromWhereItStopped(t *testing.T) {
 	t.Parallel()
 	g := chain(6, "core.end", text(450<<10))
@@ -89,11 +89,14 @@ func TestAdvance_GoesOnFromWhereItStopped(t *testing.T) {
 	require.Equal(t, 1+2*6+1, again.State().Next, "each node once")
 }
 
-// Nodes that join what they are given would double it each time.
+// Without the limit, nodes that join their inputs would double them each time.
 func TestComplete_BoundsWhatANodePutsOut(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"object", "array"} {
-		g := graph{inputs: map[string]string{"n0": `{"output":{"type":"static","value":` + text(1000) + `}}`}, nodes: []string{"n0:core.identity"}}
+		g := graph{
+			inputs: map[string]string{"n0": `{"output":{"type":"static","value":` + text(1000) + `}}`},
+			nodes:  []string{"n0:core.identity"},
+		}
 		for i := 1; i < 60; i++ {
 			from := fmt.Sprintf(`{"type":"connection","nodeId":"n%d","outputKey":"output"}`, i-1)
 			g.nodes = append(g.nodes, fmt.Sprintf(`n%d:core.merge:{"mode":%q}`, i, mode))
@@ -110,11 +113,15 @@ func TestComplete_BoundsWhatANodePutsOut(t *testing.T) {
 	}
 }
 
-// What a node is given is bounded before it is joined.
+// The inputs of a node are limited before they are joined.
 func TestStartNode_BoundsWhatANodeIsGiven(t *testing.T) {
 	t.Parallel()
 	const variable = `{"type":"variable","variableName":"v"}`
-	g := graph{nodes: []string{"n:core.noop"}, vars: `[{"name":"v","type":"string"}]`, inputs: map[string]string{"n": `{"a":` + variable + `,"b":` + variable + `}`}}
+	g := graph{
+		nodes:  []string{"n:core.noop"},
+		vars:   `[{"name":"v","type":"string"}]`,
+		inputs: map[string]string{"n": `{"a":` + variable + `,"b":` + variable + `}`},
+	}
 	for size, want := range map[int]wire.Status{1500 << 10: wire.StatusCompleted, 2500 << 10: wire.StatusFailed} {
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
 		m.State().Variables["v"] = json.RawMessage(text(size))
@@ -123,11 +130,11 @@ func TestStartNode_BoundsWhatANodeIsGiven(t *testing.T) {
 	}
 }
 
-// What an effect brings is bounded by whoever asked, and here, more widely.
+// The limit for effects is higher, because their client limits the answer.
 func TestComplete_BoundsWhatANodeWrites(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}})
-	twice := json.RawMessage(text(2 << 20)) // an answer, and the list of envelopes that has it
+	twice := json.RawMessage(text(2 << 20)) // an answer, and the list of envelopes that contains it
 	m.Complete(at, "a", node.Output{Ports: map[string]json.RawMessage{"output": twice, "envelopes": twice}}, wire.Trusted)
 	require.Contains(t, strings.Join(names(m), " "), "node.completed@a")
 	large := map[string]json.RawMessage{"v": json.RawMessage(text(7 << 20))}
@@ -144,7 +151,7 @@ func TestComplete_BoundsWhatANodeWrites(t *testing.T) {
 	}
 }
 
-// A run of many nodes does not hold many times what one of them may put out.
+// The outputs of all nodes of a run are limited together.
 func TestComplete_BoundsWhatARunHolds(t *testing.T) {
 	t.Parallel()
 	m := machine.New(chain(90, "core.end", text(500<<10)).plan(t), limits, runstate.New(record()))
@@ -161,12 +168,16 @@ func TestComplete_BoundsWhatARunHolds(t *testing.T) {
 	require.Greater(t, held, 60<<20)
 }
 
-// Nodes that wrap what they are given would nest it deeper than anybody reads.
+// Without the limit, nodes that wrap their inputs would nest them ever deeper.
 func TestComplete_BoundsHowDeepANodesOutputIsNested(t *testing.T) {
 	t.Parallel()
 	wrapped := func(n int) string { return strings.Repeat("[", n) + `"]]]\\"` + strings.Repeat("]", n) }
 	for depth, want := range map[int]wire.Status{99: wire.StatusCompleted, 100: wire.StatusFailed} {
-		g := graph{nodes: []string{`n:core.merge:{"mode":"array"}`}, vars: `[{"name":"v","type":"array"}]`, inputs: map[string]string{"n": `{"a":{"type":"variable","variableName":"v"}}`}}
+		g := graph{
+			nodes:  []string{`n:core.merge:{"mode":"array"}`},
+			vars:   `[{"name":"v","type":"array"}]`,
+			inputs: map[string]string{"n": `{"a":{"type":"variable","variableName":"v"}}`},
+		}
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
 		m.State().Variables["v"] = json.RawMessage(wrapped(depth))
 		through(t, m)
@@ -174,7 +185,7 @@ func TestComplete_BoundsHowDeepANodesOutputIsNested(t *testing.T) {
 	}
 }
 
-// A run whose next frame no log takes has ended, with its nodes.
+// EndOversized ends the run and its nodes.
 func TestOverflow_EndsTheRun(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}})
@@ -184,7 +195,7 @@ func TestOverflow_EndsTheRun(t *testing.T) {
 	require.Equal(t, "content_too_long", m.State().Error.Code)
 }
 
-// What is overwritten is told as well, and so it counts.
+// Overwritten values count, because their events contain them.
 func TestComplete_BoundsWhatANodeOverwrites(t *testing.T) {
 	t.Parallel()
 	const vars = `[{"name":"a","type":"string"},{"name":"b","type":"string"},{"name":"c","type":"string"},{"name":"d","type":"string"}]`
@@ -201,7 +212,7 @@ func TestComplete_BoundsWhatANodeOverwrites(t *testing.T) {
 	}
 }
 
-// What a gate puts out is bounded as what other nodes do, whoever let the answer through.
+// The outputs of a gate are limited like those of other nodes.
 func TestResolve_BoundsWhatAGatePutsOut(t *testing.T) {
 	t.Parallel()
 	for depth, want := range map[int]string{100: "node.completed@g", 101: "node.failed@g"} {
@@ -209,7 +220,12 @@ func TestResolve_BoundsWhatAGatePutsOut(t *testing.T) {
 		m.Resolve(at, "g", interrupt.Decision{
 			Outcome: interrupt.Advanced, Trust: wire.Trusted,
 			Resume: json.RawMessage(`{"comment":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`),
-			Events: []wire.Draft{{Type: wire.EventNodeResumed, NodeID: "g", Trust: wire.Trusted, Payload: json.RawMessage(`{"nodeId":"g"}`)}},
+			Events: []wire.Draft{{
+				Type:    wire.EventNodeResumed,
+				NodeID:  "g",
+				Trust:   wire.Trusted,
+				Payload: json.RawMessage(`{"nodeId":"g"}`),
+			}},
 		})
 		require.Contains(t, names(m), want)
 	}

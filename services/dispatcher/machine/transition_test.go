@@ -28,10 +28,11 @@ const (
 	cancelled       = wire.StatusCancelled
 )
 
-// gate is a node that asks, what it asks with, how it is answered and how long it waits.
+// gate is a node that asks, its config, an answer, and the older event types of question and
+// answer.
 type gate struct{ typ, config, answer, asks, answered string }
 
-// gates are one for each of the statuses that a run waits in.
+// gates has a gate for each waiting status.
 var gates = map[wire.Status]gate{
 	waitingApproval: {
 		"core.approvalGate", `{"title":"t","actions":["accept","reject"],"timeoutSec":60}`, `{"action":"accept"}`,
@@ -48,10 +49,13 @@ var gates = map[wire.Status]gate{
 
 const minute = time.Minute
 
-// asking is a run that waits at a gate, after a model and before another.
+// asking returns a graph with a gate between two model nodes.
 func asking(s wire.Status) graph {
 	g := gates[s]
-	return graph{nodes: []string{"a:core.ai.callPrompt", "gate:" + g.typ + ":" + g.config, "b:core.ai.callPrompt"}, edges: []string{"a>gate", "gate>b"}}
+	return graph{
+		nodes: []string{"a:core.ai.callPrompt", "gate:" + g.typ + ":" + g.config, "b:core.ai.callPrompt"},
+		edges: []string{"a>gate", "gate>b"},
+	}
 }
 
 var (
@@ -59,7 +63,7 @@ var (
 	noop    = graph{nodes: []string{"a:core.noop"}}
 )
 
-// Ways to a status.
+// Functions that lead a run to a status.
 func fresh(*testing.T, *machine.Machine)     {}
 func claim(_ *testing.T, m *machine.Machine) { m.Advance(at) }
 func pauseNow(t *testing.T, m *machine.Machine) {
@@ -97,21 +101,20 @@ type transition struct {
 	from, to wire.Status
 	trigger  string
 	g        graph
-	reach    func(*testing.T, *machine.Machine) // leads to from
+	reach    func(*testing.T, *machine.Machine) // leads to the status from
 	do       func(*testing.T, *machine.Machine)
-	events   string // that are appended
-	snapshot string // what else it says
+	events   string // appended by do
+	snapshot string // members of the snapshot
 }
 
-// transitions are the rows that are the same whatever a run waits for; waits adds those of
-// each status.
+// transitions are the rows without a waiting status; waits has those of each waiting status.
 var transitions = []transition{
 	{pending, running, "claimed by an executor", oneCall, fresh, claim, "run.started node.started@a", `"startedAt":"2026-05-01T12:00:00.000Z"`},
 	{pending, cancelling, "cancelled while its relatives live", oneCall, fresh, rememberEnd, "run.started", `"status":"cancelling"`},
-	{pending, cancelled, "cancelled before anybody claimed it", oneCall, fresh, cancelNow, "run.started run.cancelled", `"completedAt":"2026-05-01T12:00:00.000Z"`},
+	{pending, cancelled, "cancelled before it was claimed", oneCall, fresh, cancelNow, "run.started run.cancelled", `"completedAt":"2026-05-01T12:00:00.000Z"`},
 	{pending, completed, "claimed, and done at once", noop, fresh, claim, "run.started node.started@a node.completed@a run.completed", `"completedAt":"2026-05-01T12:00:00.000Z"`},
 	{running, completed, "all terminal nodes done", oneCall, claim, finishCall, "node.completed@a run.completed", `"completedAt":"2026-05-01T12:00:00.000Z"`},
-	{running, failed, "a failure nobody recovers", oneCall, claim, failCall, "node.failed@a run.failed", `"error":{"code":"x.y","message":"m"}`},
+	{running, failed, "an unhandled failure", oneCall, claim, failCall, "node.failed@a run.failed", `"error":{"code":"x.y","message":"m"}`},
 	{
 		running, failed, "the cap on executions",
 		graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop"}, edges: []string{"a>b"}, overlay: `{"recursionLimit":1}`},
@@ -144,7 +147,7 @@ var transitions = []transition{
 	},
 }
 
-// waits are the transitions of a run that waits for an answer, for each status of waiting.
+// waits returns the transitions of a waiting run, for each waiting status.
 func waits() []transition {
 	var out []transition
 	for s, a := range gates {
@@ -163,11 +166,11 @@ func waits() []transition {
 			transition{running, s, "a gate asks for " + kind, g, claim, finishCall, "node.completed@a " + asked, `"currentNodeId":"gate"`},
 			transition{running, s, "only the gate is open", half, claim, func(_ *testing.T, m *machine.Machine) { m.Complete(at, "a", node.Output{}, wire.Trusted) }, "node.completed@a", `"interrupt":{"kind":"`},
 			transition{s, running, "answered", g, reachGate, answer(a.answer), "interrupt.resolved@gate" + a.answered + " node.resumed@gate node.completed@gate node.started@b", `"gate":{"status":"completed"`},
-			transition{s, failed, "nobody answered in time", g, reachGate, unanswered, expired + " node.failed@gate node.skipped@b run.failed", `"error":{"code":"interrupt_`},
+			transition{s, failed, "no answer in time", g, reachGate, unanswered, expired + " node.failed@gate node.skipped@b run.failed", `"error":{"code":"interrupt_`},
 			transition{s, cancelled, "cancelled", g, reachGate, cancelNow, "node.cancelled@gate run.cancelled", `"gate":{"status":"cancelled"`},
 			transition{s, cancelling, "cancelled while its relatives live", g, reachGate, rememberEnd, "", `"gate":{"status":"suspended"`},
 			transition{s, completed, "answered, and that was all", last, until, answer(a.answer), "interrupt.resolved@gate" + a.answered + " node.resumed@gate node.completed@gate run.completed", `"gate":{"status":"completed"`},
-			transition{s, paused, "the last node at work leaves a question open", half, func(t *testing.T, m *machine.Machine) {
+			transition{s, paused, "the last running node leaves a question open", half, func(t *testing.T, m *machine.Machine) {
 				claim(t, m)
 				m.Pause(at, wire.DrainCurrent, "lunch", "key")
 				m.Complete(at, "a", node.Output{}, wire.Trusted)
@@ -195,8 +198,8 @@ func waits() []transition {
 	})
 }
 
-// OpenWOP host contract §3.1: every transition of a run, with what is appended and what a
-// reader is told. Each event of it is one that the table of legal moves has.
+// OpenWOP host contract §3.1: every transition of a run, with its events and the snapshot. Each
+// event is in the table of legal moves.
 func TestTransition(t *testing.T) {
 	t.Parallel()
 	for _, tt := range slices.Concat(transitions, waits()) {
@@ -211,14 +214,14 @@ func TestTransition(t *testing.T) {
 			require.Equal(t, tt.to, m.State().Status)
 			require.Contains(t, string(m.State().SnapshotJSON()), tt.snapshot)
 			legal(t, log, appended(m))
-			if tt.to != cancelling { // which no event tells
-				require.JSONEq(t, string(log.SnapshotJSON()), string(m.State().SnapshotJSON()), "the log tells all of it")
+			if tt.to != cancelling { // no event records it
+				require.JSONEq(t, string(log.SnapshotJSON()), string(m.State().SnapshotJSON()), "the log folds to the same snapshot")
 			}
 		})
 	}
 }
 
-// legal folds events one by one, and holds each against the table of moves.
+// legal folds events one by one, and checks each against the table of moves.
 func legal(t *testing.T, st *runstate.State, events []wire.Event) *runstate.State {
 	t.Helper()
 	for _, e := range events {
@@ -230,7 +233,7 @@ func legal(t *testing.T, st *runstate.State, events []wire.Event) *runstate.Stat
 	return st
 }
 
-// nodeMay reports whether an event may come at a node at all.
+// nodeMay reports whether an event may occur in a node's status.
 func nodeMay(from runstate.NodeStatus, e wire.EventType) bool {
 	return slices.ContainsFunc(nodeStatuses, func(to runstate.NodeStatus) bool { return runstate.MayMoveNode(from, e, to) })
 }
@@ -242,7 +245,7 @@ func nodeStatus(st *runstate.State, id string) runstate.NodeStatus {
 	return runstate.NodeNever
 }
 
-// Whatever the table of legal moves lets an event do to a run is a transition above.
+// Every legal move of a run is one of the transitions above.
 func TestTransition_NamesEveryLegalMove(t *testing.T) {
 	t.Parallel()
 	named := map[[2]wire.Status]bool{}
@@ -260,7 +263,7 @@ func TestTransition_NamesEveryLegalMove(t *testing.T) {
 	}
 }
 
-// happenings are the types of events that the fold of a run's status could look at.
+// happenings are the event types that can affect a run's status.
 var happenings = []wire.EventType{
 	wire.EventRunStarted, wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunCancelled, wire.EventRunPaused, wire.EventRunResumed,
 	wire.EventNodeStarted, wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeRetried, wire.EventNodeSkipped, wire.EventNodeCancelled,
@@ -270,20 +273,26 @@ var happenings = []wire.EventType{
 	"run.resuming", "run.restored-from-snapshot", "run.dead_lettered", "acme.thing.happened",
 }
 
-// reached are runs of every status.
+// reached has a run of every status.
 var reached = map[wire.Status]struct {
 	g     graph
 	reach func(*testing.T, *machine.Machine)
 }{
-	pending: {oneCall, fresh}, running: {oneCall, claim}, paused: {oneCall, pauseNow}, cancelling: {oneCall, cancelSoon},
-	waitingApproval: {asking(waitingApproval), reachGate}, waitingInput: {asking(waitingInput), reachGate}, waitingExternal: {asking(waitingExternal), reachGate},
-	completed: {noop, claim}, cancelled: {oneCall, cancelNow},
-	failed: {oneCall, func(t *testing.T, m *machine.Machine) { claim(t, m); failCall(t, m) }},
+	pending:         {oneCall, fresh},
+	running:         {oneCall, claim},
+	paused:          {oneCall, pauseNow},
+	cancelling:      {oneCall, cancelSoon},
+	waitingApproval: {asking(waitingApproval), reachGate},
+	waitingInput:    {asking(waitingInput), reachGate},
+	waitingExternal: {asking(waitingExternal), reachGate},
+	completed:       {noop, claim},
+	cancelled:       {oneCall, cancelNow},
+	failed:          {oneCall, func(t *testing.T, m *machine.Machine) { claim(t, m); failCall(t, m) }},
 }
 
-// OpenWOP host contract §3.1: of all pairs of statuses, no event leads over one that the
-// table does not have. Whatever comes where it may not folds to no change; in particular
-// nothing moves what has ended, and nothing begins a run twice.
+// OpenWOP host contract §3.1: no event causes a transition outside the table. An event in the wrong
+// status folds to no change. In particular, an ended run does not change, and a run does not start
+// twice.
 func TestTransition_ThereIsNoOther(t *testing.T) {
 	t.Parallel()
 	for _, from := range wire.Statuses() {
@@ -300,10 +309,14 @@ func TestTransition_ThereIsNoOther(t *testing.T) {
 						r.reach(t, m)
 						require.Equal(t, from, m.State().Status)
 						if !nodeMay(nodeStatus(m.State(), id), e) {
-							continue // no writer makes it: TestNodeTransition_ThereIsNoOther
+							continue // no writer emits it: TestNodeTransition_ThereIsNoOther
 						}
 						before := m.State().StartedAt
-						m.Emit(at.Add(time.Second), wire.Draft{Type: e, NodeID: id, Payload: []byte(`{"nodeId":"` + id + `","interruptId":"i","kind":"approval","key":"k","data":{},"drainPolicy":"immediate"}`)})
+						m.Emit(at.Add(time.Second), wire.Draft{
+							Type:    e,
+							NodeID:  id,
+							Payload: []byte(`{"nodeId":"` + id + `","interruptId":"i","kind":"approval","key":"k","data":{},"drainPolicy":"immediate"}`),
+						})
 						require.NotEqual(t, to, m.State().Status, "%s@%s", e, id)
 						if from != pending {
 							require.Equal(t, before, m.State().StartedAt, "%s@%s", e, id)
@@ -315,8 +328,8 @@ func TestTransition_ThereIsNoOther(t *testing.T) {
 	}
 }
 
-// A run that has ended, is paused or is being cancelled takes no step of its own. A result
-// that comes late is dropped, but while the run is being cancelled, which it does not hold up.
+// A run that has ended, is paused or is being cancelled takes no step. Late results are dropped,
+// except while the run is being cancelled.
 func TestTransition_WhatIsLateChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, from := range []wire.Status{paused, cancelling, completed, failed, cancelled} {

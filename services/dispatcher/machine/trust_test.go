@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// tainted is a random workflow, some nodes of which bring in untrusted content.
+// tainted is a random workflow in which some nodes produce untrusted content.
 type tainted struct {
 	graph
 
@@ -29,7 +29,7 @@ type tainted struct {
 	sinks    []string
 }
 
-// taintedPort is where a port's value comes from: a variable or a node.
+// taintedPort is a port and its source: a variable or a node.
 type taintedPort struct{ name, variable, node string }
 
 var taintedVariables = []string{"v0", "v1", "v2"}
@@ -73,7 +73,7 @@ func drawTainted(r *rapid.T) tainted {
 	return g
 }
 
-// drawPorts gives a node ports named as variables: core.identity writes them.
+// drawPorts returns ports named like variables, which core.identity writes.
 func (g *tainted) drawPorts(r *rapid.T, id string, i int) string {
 	var ports []string
 	for _, name := range taintedVariables {
@@ -96,11 +96,11 @@ func (g *tainted) drawPorts(r *rapid.T, id string, i int) string {
 	return "{" + strings.Join(ports, ",") + "}"
 }
 
-// oracle says, by the definition and the order of events alone, what must not be
-// trusted. It knows nothing of the machine.
+// oracle determines untrusted values from the definition and the order of events, without the
+// machine.
 type oracle struct {
 	tainted
-	nodes, variables map[string]bool // those that have fallen
+	nodes, variables map[string]bool // untrusted ones
 	done             map[string]bool
 }
 
@@ -108,7 +108,7 @@ func newOracle(g tainted) *oracle {
 	return &oracle{tainted: g, nodes: map[string]bool{}, variables: map[string]bool{}, done: map[string]bool{}}
 }
 
-// reached reports whether something untrusted leads to a node now.
+// reached reports whether any source of a node is untrusted now.
 func (o *oracle) reached(id string) bool {
 	for _, e := range o.edges {
 		if e[1] == id && o.done[e[0]] && o.nodes[e[0]] {
@@ -120,13 +120,13 @@ func (o *oracle) reached(id string) bool {
 	})
 }
 
-// handOut tells whether what an effect is given is untrusted: its inputs are read
-// then, which for one that had to wait is later than its start.
+// handOut reports whether the input of an effect is untrusted. Inputs are read when the effect is
+// handed out, which can be later than the start of its node.
 func (o *oracle) handOut(id string) bool {
 	return o.boundary == wire.Untrusted || o.nodes[id] || o.reached(id)
 }
 
-// see takes the next event of the log and tells whether it must be untrusted.
+// see applies the next event and reports whether it must be untrusted.
 func (o *oracle) see(e wire.Event) bool {
 	if e.Type == wire.EventNodeStarted || e.Type == wire.EventNodeSkipped {
 		o.nodes[e.NodeID] = o.nodes[e.NodeID] || o.reached(e.NodeID)
@@ -153,7 +153,7 @@ func (o *oracle) see(e wire.Event) bool {
 	return must
 }
 
-// taintedRun drives a machine as an executor would, crashes included.
+// taintedRun executes a run with random crashes.
 type taintedRun struct {
 	g      tainted
 	plan   machine.Plan
@@ -162,14 +162,14 @@ type taintedRun struct {
 	log    []wire.Event
 	open   []machine.Effect
 	now    time.Time
-	tested bool // something was untrusted
+	tested bool // an untrusted event was checked
 }
 
 func (tr *taintedRun) record() *wire.RunRecord {
 	return record(func(r *wire.RunRecord) { r.TrustBoundary = tr.g.boundary })
 }
 
-// flush appends what is pending and holds it against the oracle.
+// flush appends the pending events and compares their trust with the oracle.
 func (tr *taintedRun) flush(r *rapid.T) {
 	events, _ := tr.m.Pending()
 	for _, e := range events {
@@ -179,21 +179,21 @@ func (tr *taintedRun) flush(r *rapid.T) {
 			require.Equal(r, wire.Untrusted, e.ContentTrust, "%s of %q at %d", e.Type, e.NodeID, e.Sequence)
 		}
 		if len(tr.g.sources) == 0 && tr.g.boundary == wire.Trusted {
-			require.NotEqual(r, wire.Untrusted, e.ContentTrust, "nothing untrusted is there: %s of %q", e.Type, e.NodeID)
+			require.NotEqual(r, wire.Untrusted, e.ContentTrust, "unexpectedly untrusted: %s of %q", e.Type, e.NodeID)
 		}
 	}
 	tr.log = append(tr.log, events...)
 	tr.m.Flushed()
 }
 
-// replayed is the state that another process folds from the log's bytes.
+// replayed returns the state that another process folds from the log's bytes.
 func (tr *taintedRun) replayed(r *rapid.T) *runstate.State {
 	events, err := wire.ParseEvents(wire.AppendEvents(nil, tr.log))
 	require.NoError(r, err)
 	return runstate.Fold(tr.record(), events)
 }
 
-// same holds the trust that a replay sees against the one there was.
+// same compares the trust in the folded state with that in the machine's state.
 func (tr *taintedRun) same(r *rapid.T) {
 	was, is := tr.m.State(), tr.replayed(r)
 	for id, n := range was.Nodes {
@@ -210,11 +210,11 @@ func (tr *taintedRun) same(r *rapid.T) {
 	}
 }
 
-// end lets the outside have its way with an effect.
+// end ends a random effect, or lets it emit an event.
 func (tr *taintedRun) end(r *rapid.T) {
 	i := rapid.IntRange(0, len(tr.open)-1).Draw(r, "which")
 	e := tr.open[i]
-	brings := wire.Trusted.Meet(e.Trust) // what it was given, and what it met with
+	brings := wire.Trusted.Meet(e.Trust) // the trust of its input
 	if tr.g.sources[e.NodeID] && rapid.Bool().Draw(r, "brings untrusted content") {
 		brings = wire.Untrusted
 	}
@@ -224,14 +224,23 @@ func (tr *taintedRun) end(r *rapid.T) {
 		}
 	}
 	switch rapid.IntRange(0, 4).Draw(r, "how it goes on") {
-	case 0: // part of an answer is shown; the effect goes on
+	case 0: // a chunk of the answer; the effect continues
 		fell()
-		d := wire.Draft{Type: wire.EventOutputChunk, NodeID: e.NodeID, Trust: brings, Payload: json.RawMessage(`{"nodeId":"` + e.NodeID + `","chunk":"x"}`)}
+		d := wire.Draft{
+			Type:    wire.EventOutputChunk,
+			NodeID:  e.NodeID,
+			Trust:   brings,
+			Payload: json.RawMessage(`{"nodeId":"` + e.NodeID + `","chunk":"x"}`),
+		}
 		tr.m.Emit(tr.now, d)
 		return
 	case 1:
 		fell()
-		tr.m.FailNode(tr.now, e.NodeID, &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true}, brings)
+		tr.m.FailNode(tr.now, e.NodeID, &wire.NodeError{
+			Code:      "provider_unavailable",
+			Message:   "down",
+			Retryable: true,
+		}, brings)
 	case 2:
 		fell()
 		tr.m.FailNode(tr.now, e.NodeID, &wire.NodeError{Code: "envelope_refusal", Message: "no"}, brings)
@@ -249,8 +258,8 @@ func (tr *taintedRun) end(r *rapid.T) {
 	tr.open = slices.Delete(tr.open, i, i+1)
 }
 
-// Trust only ever falls: over random graphs with random taints, retries, crashes
-// and the run's boundary (OpenWOP envelope contract §12).
+// Trust never rises, in random graphs with random untrusted sources, retries, crashes and run
+// boundaries (OpenWOP envelope contract §12).
 func TestTrust_OnlyEverFalls(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -264,7 +273,7 @@ func TestTrust_OnlyEverFalls(t *testing.T) {
 			tr.flush(r)
 			for _, e := range asked {
 				if tr.o.handOut(e.NodeID) {
-					require.Equal(r, wire.Untrusted, e.Trust, "what is handed to %s", e.NodeID)
+					require.Equal(r, wire.Untrusted, e.Trust, "the input of %s", e.NodeID)
 				}
 			}
 			tr.open = append(tr.open, asked...)
@@ -272,7 +281,7 @@ func TestTrust_OnlyEverFalls(t *testing.T) {
 			if tr.m.State().Status.Terminal() {
 				break
 			}
-			if rapid.IntRange(0, 5).Draw(r, "crash") == 0 { // another process goes on from the log
+			if rapid.IntRange(0, 5).Draw(r, "crash") == 0 { // another process continues from the log
 				tr.m, tr.open = machine.New(tr.plan, limits, tr.replayed(r)), nil
 				continue
 			}
@@ -289,11 +298,10 @@ func TestTrust_OnlyEverFalls(t *testing.T) {
 			checked++
 		}
 	})
-	require.Positive(t, checked, "some run had something untrusted in it")
+	require.Positive(t, checked, "some run had untrusted content")
 }
 
-// A value that was untrusted stays so in its variable until somebody trusted
-// writes another one; that is a new value, and no trust was raised.
+// A variable with an untrusted value is untrusted until a trusted node writes a new value.
 func TestTrust_OfAVariableIsThatOfItsValue(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"}}
@@ -302,5 +310,5 @@ func TestTrust_OfAVariableIsThatOfItsValue(t *testing.T) {
 	require.True(t, m.State().Tainted["v"])
 	tainted := maps.Clone(m.State().Tainted)
 	m.Complete(at, "b", node.Output{Writes: map[string]json.RawMessage{"v": json.RawMessage(`"x"`)}}, wire.Trusted)
-	require.Equal(t, tainted, m.State().Tainted, "the same value is as untrusted as it was")
+	require.Equal(t, tainted, m.State().Tainted, "writing the same value changes nothing")
 }

@@ -24,12 +24,19 @@ func (m *Machine) unknownCall(id string, n *runstate.Node, t node.Type) interrup
 // unknownOutcome is the error of a call whose outcome is unknown.
 func (m *Machine) unknownOutcome(id string, n *runstate.Node, t node.Type) *wire.NodeError {
 	c := m.unknownCall(id, n, t)
-	details := map[string]any{"reason": runstate.ExecutorLost, "typeId": c.TypeID, "attempt": c.Attempt, "since": c.Since}
+	details := map[string]any{
+		"reason":  runstate.ExecutorLost,
+		"typeId":  c.TypeID,
+		"attempt": c.Attempt,
+		"since":   c.Since,
+	}
 	if c.Peer != "" {
 		details["peer"], details["idempotencyKey"] = c.Peer, c.IdempotencyKey
 	}
 	return &wire.NodeError{
-		Code: string(fault.OutcomeUnknown), Message: "the dispatcher stopped while the node was running; the call may have taken effect", Details: details,
+		Code:    string(fault.OutcomeUnknown),
+		Message: "the dispatcher stopped while the node was running; the call may have taken effect",
+		Details: details,
 	}
 }
 

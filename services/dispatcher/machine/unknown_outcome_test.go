@@ -16,17 +16,21 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// charge calls a tool with settings, and maybe with config members beyond server and tool.
+// charge returns a tool node with settings and further config members.
 func charge(id, settings, more string) string {
 	return one(id, node.TypeMCPCallTool, `{"server":"shop","tool":"charge"`+more+`}`, "{}", settings)
 }
 
-// calling is the plan of a workflow whose tool nodes exist.
+// calling returns a plan whose host has the tool of charge.
 func calling(t testing.TB, nodes, edges string) machine.Plan {
 	t.Helper()
 	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes + `],"edges":[` + edges + `],"triggers":[],"metadata":{},"settings":{},"variables":[]}`))
 	require.Empty(t, problems)
-	types := node.Builtin().And(node.Type{ID: node.TypeMCPCallTool, Class: node.Effect, Idempotent: node.MarkedIdempotent})
+	types := node.Builtin().And(node.Type{
+		ID:         node.TypeMCPCallTool,
+		Class:      node.Effect,
+		Idempotent: node.MarkedIdempotent,
+	})
 	return machine.Plan{Def: def, Graph: workflow.Compile(def), Types: types}
 }
 
@@ -37,7 +41,7 @@ type runlog struct {
 	events []wire.Event
 }
 
-// append appends what a machine has pending.
+// append appends a machine's pending events and note.
 func (l *runlog) append(m *machine.Machine) {
 	events, _ := m.Pending()
 	note := wire.Note{}
@@ -62,13 +66,14 @@ func (l *runlog) state() *runstate.State {
 	return st
 }
 
-// lost starts a run, appends what follows, and gives the log that its executor left.
+// lost returns the log of a run whose executor was lost after it started the first effect and
+// recorded drafts.
 func lost(t testing.TB, p machine.Plan, tell ...wire.Draft) *runlog {
 	t.Helper()
 	l := &runlog{rec: record()}
 	m := machine.New(p, limits, l.state())
 	require.NotEmpty(t, m.Advance(at))
-	require.Nil(t, m.Note(), "an effect that begins with its start needs no note")
+	require.Nil(t, m.Note(), "an effect that begins in the frame of its start needs no note")
 	l.append(m)
 	if len(tell) > 0 {
 		m.Emit(at, tell...)
@@ -87,7 +92,12 @@ func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 	model := func(settings string) string { return one("a", "core.ai.callPrompt", "{}", "{}", settings) }
 	chunk := about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"hm"}`)
 	usage := about(wire.EventProviderUsage, `{"nodeId":"a"}`)
-	answer := wire.Draft{Type: wire.EventArtifactCreated, NodeID: "a", CausationID: "c", Payload: json.RawMessage(`{"artifactId":"e","artifactType":"k","payload":{}}`)}
+	answer := wire.Draft{
+		Type:        wire.EventArtifactCreated,
+		NodeID:      "a",
+		CausationID: "c",
+		Payload:     json.RawMessage(`{"artifactId":"e","artifactType":"k","payload":{}}`),
+	}
 	for name, tc := range map[string]struct {
 		node string
 		tell []wire.Draft
@@ -125,7 +135,7 @@ func TestUnknownOutcome_FailsWithWhatAPersonNeeds(t *testing.T) {
 	l := lost(t, p)
 	m := machine.New(p, limits, l.state())
 	m.Advance(at.Add(time.Second))
-	require.Equal(t, "node.failed@a node.started@b node.completed@b run.completed", strings.Join(names(m), " "), "another node takes the failure up")
+	require.Equal(t, "node.failed@a node.started@b node.completed@b run.completed", strings.Join(names(m), " "), "another node handles the failure")
 	key := node.InvocationID("acme", "run_1", "a", 0, "mcp:shop:charge")
 	require.JSONEq(t, `{"nodeId":"a","attempts":1,"error":{"code":"outcome_unknown",
 		"message":"the dispatcher stopped while the node was running; the call may have taken effect",
@@ -133,7 +143,7 @@ func TestUnknownOutcome_FailsWithWhatAPersonNeeds(t *testing.T) {
 		payloadOf(t, m, wire.EventNodeFailed))
 }
 
-// Each repeated call is in the log with its key, and takes none of the retries.
+// Each repeated call is recorded with its idempotency key, and counts as no retry.
 func TestUnknownOutcome_RepeatsVisibly(t *testing.T) {
 	t.Parallel()
 	p := calling(t, charge("a", `{"onUnknownOutcome":"retry","retry":{"maxRetries":1,"backoffMs":100}}`, ""), "")
@@ -149,9 +159,13 @@ func TestUnknownOutcome_RepeatsVisibly(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	m.Advance(at.Add(3 * time.Second))
 	m.Flushed()
-	m.FailNode(at.Add(3*time.Second), "a", &wire.NodeError{Code: "service_unavailable", Message: "away", Retryable: true}, wire.Trusted)
+	m.FailNode(at.Add(3*time.Second), "a", &wire.NodeError{
+		Code:      "service_unavailable",
+		Message:   "away",
+		Retryable: true,
+	}, wire.Trusted)
 	require.Equal(t, "node.retried@a", strings.Join(names(m), " "))
-	require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":100,`, "the first retry of its own")
+	require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":100,`, "its first own retry")
 }
 
 func TestUnknownOutcome_APersonDecides(t *testing.T) {
@@ -173,7 +187,7 @@ func TestUnknownOutcome_APersonDecides(t *testing.T) {
 			require.Equal(t, wire.StatusWaitingExternal, m.State().Status)
 			l.append(m)
 
-			m = machine.New(p, limits, l.state()).ForExternalChange()
+			m = machine.NewChange(p, limits, l.state())
 			m.Resolve(at, "a", decide(t, m, "a", tc.answer))
 			m.Advance(at)
 			require.Equal(t, tc.want, strings.Join(names(m), " "))
@@ -183,7 +197,7 @@ func TestUnknownOutcome_APersonDecides(t *testing.T) {
 			require.Empty(t, names(m))
 			require.Len(t, effects, tc.effects)
 			if tc.effects > 0 {
-				require.Empty(t, effects[0].Answered, "the decision is not for the node")
+				require.Empty(t, effects[0].Answered, "the decision is not passed to the node")
 			}
 			n := m.State().Nodes["a"]
 			require.Equal(t, tc.outputs, string(n.Outputs["output"]))
@@ -193,7 +207,7 @@ func TestUnknownOutcome_APersonDecides(t *testing.T) {
 			if tc.effects == 0 {
 				return
 			}
-			l.append(m) // the executor is lost again: the question is asked again
+			l.append(m) // the executor is lost again, and the question is asked again
 			m = machine.New(p, limits, l.state())
 			require.Empty(t, m.Advance(at))
 			require.Equal(t, "node.suspended@a interrupt.requested@a", strings.Join(names(m), " "))
@@ -218,13 +232,17 @@ func TestUnknownOutcome_TakesOnlyAnswersThatFit(t *testing.T) {
 		q := m.State().Open("a")
 		require.True(t, q.IsUnknown())
 		for _, value := range refused {
-			_, err := interrupt.Decide(q.Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "key"}, At: at})
+			_, err := interrupt.Decide(q.Pending, interrupt.Answer{
+				Value: json.RawMessage(value),
+				By:    interrupt.Responder{Principal: "key"},
+				At:    at,
+			})
 			require.Error(t, err, value)
 		}
 	}
 }
 
-// A decision that comes while the run is paused holds when it goes on.
+// A decision made while the run is paused applies after the resume.
 func TestUnknownOutcome_DecidedWhilePaused(t *testing.T) {
 	t.Parallel()
 	p := calling(t, charge("a", `{"onUnknownOutcome":"ask"}`, "")+","+charge("b", `{"onUnknownOutcome":"retry"}`, ""), "")
@@ -232,22 +250,22 @@ func TestUnknownOutcome_DecidedWhilePaused(t *testing.T) {
 	m := machine.New(p, limits, l.state())
 	require.Len(t, m.Advance(at), 1)
 	l.append(m)
-	m = machine.New(p, limits, l.state()).ForExternalChange()
+	m = machine.NewChange(p, limits, l.state())
 	m.Pause(at, wire.DrainNot, "", "key")
 	l.append(m)
-	m = machine.New(p, limits, l.state()).ForExternalChange()
+	m = machine.NewChange(p, limits, l.state())
 	m.Resolve(at, "a", decide(t, m, "a", `{"choice":"retry"}`))
 	require.Empty(t, m.Advance(at))
 	l.append(m)
-	m = machine.New(p, limits, l.state()).ForExternalChange()
+	m = machine.NewChange(p, limits, l.state())
 	m.Resume(at, "")
 	l.append(m)
 	m = machine.New(p, limits, l.state())
 	require.Len(t, m.Advance(at), 2)
-	require.Equal(t, "node.started@b", strings.Join(names(m), " "), "the attempt that the pause cut starts again, the other goes on")
+	require.Equal(t, "node.started@b", strings.Join(names(m), " "), "the stopped attempt starts again, the other continues")
 }
 
-// A replay comes to what its source came to, whatever the policy does now.
+// A replay has the result of its source, even if the policy has changed since.
 func TestUnknownOutcome_IsReplayedAsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{`{}`, `{"onUnknownOutcome":"retry"}`, `{"onUnknownOutcome":"ask"}`} {
@@ -271,7 +289,7 @@ func TestUnknownOutcome_IsReplayedAsRecorded(t *testing.T) {
 			r.Fork = &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(l.events)}
 		})
 		again := calling(t, charge("a", `{"onUnknownOutcome":"fail"}`, ""), "")
-		copied := machine.New(again, limits, runstate.New(rec)).WithReplayHistory(machine.NewHistory(*rec.Fork, l.events, nil))
+		copied := machine.NewReplay(again, limits, runstate.New(rec), machine.NewHistory(*rec.Fork, l.events, nil))
 		require.Empty(t, copied.Advance(at.Add(time.Hour)))
 		events, _ := copied.Pending()
 		require.Equal(t, shape(l.events), shape(events))

@@ -14,7 +14,7 @@ import (
 // fails the node (OpenWOP host contract §7.4).
 func (m *Machine) pinVersions(now time.Time, id string, changes []node.Change) *wire.NodeError {
 	for _, c := range changes {
-		m.pinAsRecorded(now, c.ID)
+		m.env.pinRecorded(now, c.ID)
 		version, pinned := m.st.Pins[c.ID]
 		if !pinned {
 			m.emitFact(now, wire.EventVersionPinned, "", pinnedPayload{ChangeID: c.ID, Version: c.Max})
@@ -23,7 +23,8 @@ func (m *Machine) pinVersions(now time.Time, id string, changes []node.Change) *
 		if version < c.Min || version > c.Max {
 			return &wire.NodeError{
 				Code: string(fault.VersionOutOfRange),
-				Message: fmt.Sprintf("the run has settled for version %d of change %q, and node %q has %d to %d; run it on a host that has the version, or start it anew",
+				Message: fmt.Sprintf("the run has settled for version %d of change %q, and node %q has %d to %d; "+
+					"run it on a host that has the version, or start it anew",
 					version, c.ID, id, c.Min, c.Max),
 				Details: map[string]any{"changeId": c.ID, "pinned": version, "min": c.Min, "max": c.Max},
 			}

@@ -12,19 +12,23 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// changed is a plan whose nodes have gone through a change.
+// changed returns a plan whose node type has a change with a range of versions.
 func changed(t *testing.T, lowest, highest int, saw *[]int) machine.Plan {
 	t.Helper()
 	p := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}.plan(t)
-	p.Types["core.noop"] = node.Type{ID: "core.noop", Changes: []node.Change{{ID: "ch", Min: lowest, Max: highest}}, Do: func(in node.Input) (node.Output, *wire.NodeError) {
-		*saw = append(*saw, in.Versions["ch"])
-		return node.Output{}, nil
-	}}
+	p.Types["core.noop"] = node.Type{
+		ID:      "core.noop",
+		Changes: []node.Change{{ID: "ch", Min: lowest, Max: highest}},
+		Do: func(in node.Input) (node.Output, *wire.NodeError) {
+			*saw = append(*saw, in.Versions["ch"])
+			return node.Output{}, nil
+		},
+	}
 	return p
 }
 
-// OpenWOP host contract §7.4: the first call settles for the newest version and says so
-// once.
+// OpenWOP host contract §7.4: the first node that uses a change pins the newest version and records
+// it once.
 func TestPins_SettleForTheNewestVersionOnce(t *testing.T) {
 	t.Parallel()
 	var saw []int
@@ -35,8 +39,8 @@ func TestPins_SettleForTheNewestVersionOnce(t *testing.T) {
 	require.Equal(t, []int{3, 3}, saw)
 }
 
-// OpenWOP host contract §7.4: what was settled for holds, also for newer code, and code
-// that no longer has it fails the node.
+// OpenWOP host contract §7.4: newer code uses the pinned version. Code without that version fails
+// the node.
 func TestPins_HoldForTheRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -48,7 +52,10 @@ func TestPins_HoldForTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var saw []int
-			started, pinned := wire.Draft{Type: wire.EventRunStarted}, wire.Draft{Type: wire.EventVersionPinned, Payload: []byte(`{"changeId":"ch","version":3}`)}
+			started, pinned := wire.Draft{Type: wire.EventRunStarted}, wire.Draft{
+				Type:    wire.EventVersionPinned,
+				Payload: []byte(`{"changeId":"ch","version":3}`),
+			}
 			again := wire.Draft{Type: wire.EventVersionPinned, Payload: []byte(`{"changeId":"ch","version":5}`)}
 			st := runstate.Fold(record(), []wire.Event{started.Place("run_1", 0, at), pinned.Place("run_1", 1, at), again.Place("run_1", 2, at)})
 			m := machine.New(changed(t, c.lowest, c.highest, &saw), limits, st)
@@ -63,8 +70,8 @@ func TestPins_HoldForTheRun(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §7.2, §7.4: a replay keeps what its source has settled for, although
-// the code has a newer version meanwhile.
+// OpenWOP host contract §7.2, §7.4: a replay keeps the pinned version of its source, although the
+// code has a newer one.
 func TestPins_OfAReplayAreItsSources(t *testing.T) {
 	t.Parallel()
 	var then, now []int
@@ -73,13 +80,18 @@ func TestPins_OfAReplayAreItsSources(t *testing.T) {
 	source := appended(m)
 	for from := range source {
 		rec := record(func(r *wire.RunRecord) {
-			r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, FromSeq: from, Head: len(source)}
+			r.RunID, r.Fork = "run_2", &wire.Fork{
+				SourceRunID: "run_1",
+				Mode:        wire.ForkReplay,
+				FromSeq:     from,
+				Head:        len(source),
+			}
 		})
 		var history []wire.Event
 		for _, e := range source[:from] {
 			history = append(history, machine.CopyEvent(rec, e, at))
 		}
-		replay := machine.New(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history)).WithReplayHistory(machine.NewHistory(*rec.Fork, source, history))
+		replay := machine.NewReplay(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history), machine.NewHistory(*rec.Fork, source, history))
 		replay.Advance(at)
 		require.Equal(t, wire.StatusCompleted, replay.State().Status)
 		require.Equal(t, map[string]int{"ch": 3}, replay.State().Pins, "from %d", from)

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 )
 
-// OpenWOP host contract §5.9: who is not among a channel's readers sees it nowhere: not in
-// an expression, not in the condition of an edge, and no child is given it.
+// OpenWOP host contract §5.9: a channel is hidden from a node that is not one of its readers: in
+// its expressions, the conditions of its edges, and the inputs of its child.
 func TestChannels_WhatANodeMayNotReadItSeesNowhere(t *testing.T) {
 	t.Parallel()
 	const channels = `{"priv":{"reducer":"replace","access":{"readers":["nobody"]}}}`
@@ -32,13 +32,16 @@ func TestChannels_WhatANodeMayNotReadItSeesNowhere(t *testing.T) {
 	}
 
 	p := planned(t, channels, write, `r:core.noop:"config":{},"inputs":{}`)
-	p.Def.Edges[0].Condition = &workflow.EdgeCondition{Type: workflow.ConditionExpression, Expression: `variables.priv == "TOPSECRET"`}
+	p.Def.Edges[0].Condition = &workflow.EdgeCondition{
+		Type:       workflow.ConditionExpression,
+		Expression: `variables.priv == "TOPSECRET"`,
+	}
 	compiled, problems := definition.Compile(p.Def)
 	require.Empty(t, problems)
 	p.Flow = compiled
 	m := begun(p)
 	m.Advance(at)
-	require.Equal(t, wire.StatusFailed, m.State().Status, "the target may not look at it")
+	require.Equal(t, wire.StatusFailed, m.State().Status, "the target may not read it")
 
 	p = planned(t, channels, write, `r:core.subWorkflow:"config":{"workflowId":"child","inputMapping":{"x":"priv"}},"inputs":{}`)
 	m = begun(p)

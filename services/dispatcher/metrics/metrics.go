@@ -86,7 +86,8 @@ func New() *Metrics {
 			Name: "openwop_queue_enqueued_total", Help: "Runs put into the dispatchers' queue, at creation and at each wake-up.",
 		}),
 		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "waybill_dispatcher_snapshots_total", Help: "Snapshots of runs, by result: used (hit), not used (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
+			Name: "waybill_dispatcher_snapshots_total",
+			Help: "Snapshots of runs, by result: used (hit), not used (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
 		}, []string{labelResult}),
 		quarantined: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_dispatcher_quarantines_total", Help: "Runs that this process quarantined, by reason.",
@@ -99,18 +100,29 @@ func New() *Metrics {
 			Name: "openwop_run_backlog_seconds", Help: "Time from a run's creation to its start.", Buckets: backlogBuckets,
 		}),
 		queueSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "waybill_provider_queue_seconds", Help: "Time that model calls waited for the limits of their provider.", Buckets: queueBuckets,
+			Name:    "waybill_provider_queue_seconds",
+			Help:    "Time that model calls waited for the limits of their provider.",
+			Buckets: queueBuckets,
 		}, []string{labelProvider}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Model calls of this process in flight."}, []string{labelProvider}),
-		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Model calls of this process that wait for the limits of their provider."}, []string{labelProvider}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "waybill_provider_in_flight",
+			Help: "Model calls of this process in flight.",
+		}, []string{labelProvider}),
+		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "waybill_provider_queued",
+			Help: "Model calls of this process that wait for the limits of their provider.",
+		}, []string{labelProvider}),
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "waybill_provider_holds", Help: "Pairs of model and credential whose calls this process holds after the provider refused one for lack of capacity.",
+			Name: "waybill_provider_holds",
+			Help: "Pairs of model and credential whose calls this process holds after the provider refused one for lack of capacity.",
 		}, []string{labelProvider}),
 		limits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "waybill_provider_limit", Help: "Limits that this process applies to model calls: its share of the installation's limits.",
+			Name: "waybill_provider_limit",
+			Help: "Limits that this process applies to model calls: its share of the installation's limits.",
 		}, []string{labelProvider, "limit"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "waybill_provider_no_capacity_total", Help: "Model calls rejected for lack of capacity: rate limited, overloaded or unreachable provider.",
+			Name: "waybill_provider_no_capacity_total",
+			Help: "Model calls rejected for lack of capacity: rate limited, overloaded or unreachable provider.",
 		}, []string{labelProvider}),
 		workflows: newLabelValues(maxWorkflows), types: newLabelValues(maxTypes), providers: newLabelValues(maxProviders),
 	}
@@ -121,14 +133,19 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 }
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "openwop_" + name + "_seconds", Help: help, Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "openwop_" + name + "_seconds",
+		Help:    help,
+		Buckets: buckets,
+	}, labels)
 }
 
 // Collectors returns the metrics, including two that are read at collection: the active runs and
 // the length of the queue.
 func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
-		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots, m.quarantined,
+		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts,
+		m.conflicts, m.enqueued, m.snapshots, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
 		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process executes."},

@@ -22,7 +22,13 @@ import (
 var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func record() *wire.RunRecord {
-	return &wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(began), EngineVersion: 1}
+	return &wire.RunRecord{
+		RunID:         "run_1",
+		WorkflowID:    "wf",
+		Owner:         wire.Owner{Tenant: "acme"},
+		CreatedAt:     wire.FormatTime(began),
+		EngineVersion: 1,
+	}
 }
 
 // appendEvents appends events a second apart, all in one frame, to a run that was created a second
@@ -78,7 +84,7 @@ func values(f *dto.MetricFamily) map[string]float64 {
 	return out
 }
 
-// full is a run that does everything that is counted.
+// full is a run that changes every metric.
 var full = []string{
 	`{"type":"run.started","payload":{"workflowId":"wf"}}`,
 	`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,
@@ -127,7 +133,8 @@ func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 		delete(got, name)
 	}
 	for _, name := range []string{
-		"run_created", "run_completed", "node_completed", "node_attempts", "activity_invocations", "activity_tokens", "cap_exceeded",
+		"run_created", "run_completed", "node_completed", "node_attempts", "activity_invocations",
+		"activity_tokens", "cap_exceeded",
 		"run_claim_conflicts", "interrupt_requested", "queue_enqueued", "cost_usd",
 	} {
 		name = "openwop_" + name + "_total"
@@ -143,11 +150,18 @@ func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 	appendEvents(m, record(), full...)
 	got := all(t, m)
 	for name, want := range map[string]map[string]float64{
-		"openwop_run_completed_total":        {"failed wf": 1},
-		"openwop_run_duration_seconds":       {"failed wf": 15},
-		"openwop_run_backlog_seconds":        {"": 1},
-		"openwop_node_attempts_total":        {"core.ai.callPrompt": 2, "core.approvalGate": 1},
-		"openwop_node_completed_total":       {"completed core.ai.callPrompt": 1, "failed core.ai.callPrompt": 0, "cancelled core.ai.callPrompt": 0, "completed core.approvalGate": 0, "failed core.approvalGate": 1, "cancelled core.approvalGate": 0},
+		"openwop_run_completed_total":  {"failed wf": 1},
+		"openwop_run_duration_seconds": {"failed wf": 15},
+		"openwop_run_backlog_seconds":  {"": 1},
+		"openwop_node_attempts_total":  {"core.ai.callPrompt": 2, "core.approvalGate": 1},
+		"openwop_node_completed_total": {
+			"completed core.ai.callPrompt": 1,
+			"failed core.ai.callPrompt":    0,
+			"cancelled core.ai.callPrompt": 0,
+			"completed core.approvalGate":  0,
+			"failed core.approvalGate":     1,
+			"cancelled core.approvalGate":  0,
+		},
 		"openwop_node_duration_seconds":      {"core.ai.callPrompt": 6, "core.approvalGate": 4},
 		"openwop_activity_tokens_total":      {"input mock": 10, "output mock": 5, "input tool": 7, "output tool": 0},
 		"openwop_cost_usd_total":             {"mock": 0.5, "tool": 0.25},
@@ -163,7 +177,7 @@ func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §7.2: a replay makes no calls and has no costs. It is a run.
+// OpenWOP host contract §7.2: a replay counts as a run, but has no calls and no costs.
 func TestAppended_OfAReplayCountsNothingThatReachedAnybody(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
@@ -172,7 +186,8 @@ func TestAppended_OfAReplayCountsNothingThatReachedAnybody(t *testing.T) {
 	appendEvents(m, rec, full...)
 	got := all(t, m)
 	for _, name := range []string{
-		"openwop_activity_tokens_total", "openwop_cost_usd_total", "openwop_cap_exceeded_total", "openwop_interrupt_requested_total",
+		"openwop_activity_tokens_total", "openwop_cost_usd_total", "openwop_cap_exceeded_total",
+		"openwop_interrupt_requested_total",
 		"openwop_interrupt_duration_seconds", "openwop_activity_invocations_total",
 	} {
 		require.NotContains(t, got, name)
@@ -192,7 +207,7 @@ func TestMetrics_NameNoRunNoNodeAndNoTenant(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §10.3: what tenants choose makes no series without an end.
+// OpenWOP host contract §10.3: values that tenants choose do not add unlimited series.
 func TestMetrics_BoundTheSeriesOfWorkflows(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
@@ -246,8 +261,12 @@ func BenchmarkAppended_NoopRun(b *testing.B) {
 	m := metrics.New()
 	st := runstate.New(record())
 	var events []wire.Event
-	for i, d := range []string{`{"workflowId":"wf"}`, `{"nodeId":"n","typeId":"core.noop","attempt":0}`, `{"nodeId":"n"}`, `{}`} {
-		typ := []wire.EventType{wire.EventRunStarted, wire.EventNodeStarted, wire.EventNodeCompleted, wire.EventRunCompleted}[i]
+	for i, d := range []string{
+		`{"workflowId":"wf"}`, `{"nodeId":"n","typeId":"core.noop","attempt":0}`, `{"nodeId":"n"}`, `{}`,
+	} {
+		typ := []wire.EventType{
+			wire.EventRunStarted, wire.EventNodeStarted, wire.EventNodeCompleted, wire.EventRunCompleted,
+		}[i]
 		e := wire.Event{Type: typ, NodeID: "n", Payload: json.RawMessage(d), Sequence: i, Timestamp: wire.FormatTime(began)}
 		st.Apply(e)
 		events = append(events, e)

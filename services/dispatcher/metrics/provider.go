@@ -27,7 +27,11 @@ func (m *Metrics) Holds(provider string, pairs int) {
 // Limits sets this process's share of a provider's limits, by setting; 0 means no limit.
 func (m *Metrics) Limits(provider string, calls int, requestsPerMinute, tokensPerMinute float64) {
 	name := m.providers.value(provider)
-	for limit, value := range map[string]float64{"maxConcurrent": float64(calls), "requestsPerMinute": requestsPerMinute, "tokensPerMinute": tokensPerMinute} {
+	for limit, value := range map[string]float64{
+		"maxConcurrent":     float64(calls),
+		"requestsPerMinute": requestsPerMinute,
+		"tokensPerMinute":   tokensPerMinute,
+	} {
 		if value > 0 {
 			m.limits.WithLabelValues(name, limit).Set(value)
 		}

@@ -15,6 +15,9 @@ func TestMetrics_ShowTheSharesAndHoldsOfProviders(t *testing.T) {
 	m.Holds("p", 2)
 	m.Holds("q", 0)
 	got := all(t, m)
-	require.Equal(t, map[string]float64{"maxConcurrent p": 4, "requestsPerMinute p": 12.5}, values(got["waybill_provider_limit"]))
+	require.Equal(t, map[string]float64{
+		"maxConcurrent p":     4,
+		"requestsPerMinute p": 12.5,
+	}, values(got["waybill_provider_limit"]))
 	require.Equal(t, map[string]float64{"p": 2, "q": 0}, values(got["waybill_provider_holds"]))
 }

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// both gives the two that keep scripts: they behave alike.
+// both returns the two implementations, which behave alike.
 func both() map[string]mock.Scripts {
 	return map[string]mock.Scripts{"in memory": mock.NewMemory(), "shared": mockscript.New(memory.New())}
 }
@@ -120,7 +120,7 @@ func TestProgram_IsBounded(t *testing.T) {
 	require.ErrorIs(t, err, mockscript.ErrTooLarge)
 }
 
-// down is a store that cannot be reached.
+// down is an unavailable store.
 type down struct{ kv.Store }
 
 func (down) Get(context.Context, string) (kv.Entry, error) { return kv.Entry{}, kv.ErrUnavailable }

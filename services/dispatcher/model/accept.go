@@ -8,21 +8,19 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // acceptAnswer turns a clean answer into the node's result.
-func (c *call) acceptAnswer(ctx context.Context, res provider.Result, attempt int) verdict {
-	docs := c.restoreDocuments(extractDocuments(res.Text))
+func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
+	docs := e.restoreDocuments(extractDocuments(a.Text))
 	switch {
-	case c.expected.value != nil:
-		return c.acceptValue(docs)
-	case c.expected.kind != "" || c.contract() != nil || len(res.Media) > 0:
-		return c.acceptEnvelopes(ctx, res, docs, attempt)
+	case e.expected.value != nil:
+		return e.acceptValue(a, docs, out)
+	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
+		return e.acceptEnvelopes(ctx, a, docs, out)
 	default:
-		return c.completeNode(textOutput(res.Text))
+		return out.completeNode(textOutput(a.Text))
 	}
 }
 
@@ -33,75 +31,63 @@ func textOutput(text string) node.Output {
 }
 
 // acceptValue accepts the first document that satisfies the node's output schema.
-func (c *call) acceptValue(docs []document) verdict {
+func (e *emission) acceptValue(a answer, docs []document, out *outbox) verdict {
 	if len(docs) == 0 {
 		return verdict{failure: parseFailure()}
 	}
 	d := docs[0]
-	if violations := c.expected.value.Validate(d.raw); len(violations) > 0 {
+	if violations := e.expected.value.Validate(d.raw); len(violations) > 0 {
 		return verdict{failure: schemaFailure(violations)}
 	}
-	c.addRecoveryEvent(d)
-	return c.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": d.raw}})
+	a.addRecoveryEvent(d, out)
+	return out.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": d.raw}})
 }
 
 // addRecoveryEvent records that lenient parsing was needed, without any of the text.
-func (c *call) addRecoveryEvent(d document) {
-	if d.path == pathDirect || c.answerShown {
+func (a answer) addRecoveryEvent(d document, out *outbox) {
+	if d.path == pathDirect || a.shown {
 		return
 	}
-	c.addEvent(wire.EventEnvelopeRecovery, wire.EnvelopeRecovery{NodeID: c.task.Input.NodeID, Path: d.path, ByteOffset: d.offset})
-}
-
-func (c *call) contract() *workflow.EnvelopeContract {
-	if c.task.Contract != nil {
-		return c.task.Contract
-	}
-	return c.cfg.Contract
+	out.add(wire.EventEnvelopeRecovery, wire.EnvelopeRecovery{NodeID: out.nodeID, Path: d.path, ByteOffset: d.offset})
 }
 
 // acceptEnvelopes passes each envelope of the answer to the accept pipeline, in order. If one of
 // them fails the node, the rest is not processed.
-func (c *call) acceptEnvelopes(ctx context.Context, res provider.Result, docs []document, attempt int) verdict {
-	emissions, err := c.findEmissions(ctx, docs, res)
+func (e *emission) acceptEnvelopes(ctx context.Context, a answer, docs []document, out *outbox) verdict {
+	candidates, err := e.findCandidates(ctx, docs, a.Result)
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
-	if len(emissions) == 0 {
-		if c.expected.kind == "" { // without a requested kind, the text is the answer
-			return c.completeNode(textOutput(res.Text))
+	if len(candidates) == 0 {
+		if e.expected.kind == "" { // without a requested kind, the text is the answer
+			return out.completeNode(textOutput(a.Text))
 		}
 		return verdict{failure: parseFailure()}
 	}
-	c.addRecoveryEvent(emissions[0].doc)
-	t := turn{call: c, attempt: attempt, size: len(emissions)}
-	for i, e := range emissions {
-		if v, ended := t.acceptEnvelope(ctx, i, e); ended {
+	a.addRecoveryEvent(candidates[0].doc, out)
+	t := turn{emission: e, attempt: a.attempt, round: a.round, size: len(candidates)}
+	for i, c := range candidates {
+		if v, ended := t.acceptEnvelope(ctx, i, c, out); ended {
 			return v
 		}
 	}
 	switch {
 	case t.asksClarification():
-		return verdict{done: &Result{Waits: true, Drafts: t.drafts}}
+		return verdict{done: &Result{Waits: true, Drafts: out.events}}
 	case t.onlySideChannel():
-		return t.addRequestedSchemas(ctx)
+		return t.requestSchemas(ctx)
 	case len(t.accepted) == 0 && t.fragments > 0:
 		return verdict{failure: fragmentFailure()}
 	}
-	return c.completeNode(t.nodeOutput())
-}
-
-// asksClarification reports whether the model requested a clarification.
-func (t *turn) asksClarification() bool {
-	return slices.ContainsFunc(t.accepted, func(a acceptedEnvelope) bool { return a.Type == wire.KindClarificationRequest })
+	return out.completeNode(outputOf(e.expected.kind, t.accepted))
 }
 
 // turn collects the outcomes of one answer's envelopes.
 type turn struct {
-	*call
-	attempt  int
-	size     int // envelopes in the answer
-	accepted []acceptedEnvelope
+	*emission
+	attempt, round int
+	size           int // envelopes in the answer
+	accepted       []acceptedEnvelope
 	// recorded are the sequences of the accepted envelopes' events.
 	recorded []int
 	// fragments counts partial envelopes. They are streamed and are no answer (OpenWOP envelope
@@ -115,23 +101,37 @@ type acceptedEnvelope struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
+// asksClarification reports whether the model requested a clarification.
+func (t *turn) asksClarification() bool { return asksClarification(t.accepted) }
+
+func asksClarification(accepted []acceptedEnvelope) bool {
+	return slices.ContainsFunc(accepted, func(a acceptedEnvelope) bool {
+		return a.Type == wire.KindClarificationRequest
+	})
+}
+
 // acceptEnvelope runs one envelope through the pipeline. ended is false if the turn continues with
 // the next one.
-func (t *turn) acceptEnvelope(ctx context.Context, index int, e emission) (verdict, bool) {
-	p := t.position(index)
-	t.markUntrusted(t.drafts)
+func (t *turn) acceptEnvelope(ctx context.Context, index int, c candidate, out *outbox) (v verdict, ended bool) {
+	p := t.task.position(t.round, index)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
-		NodeID: t.task.Input.NodeID, Envelope: e.complete(p, t.schemaVersion(ctx, e.kind), t.task.Trust, t.deps.Clock()),
-		Contract: t.contract(), TurnCount: len(t.accepted), Answer: t.answerPart(index), SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
-		Traceparent: t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt), Preceding: slices.Clone(t.drafts),
+		NodeID:         t.task.Input.NodeID,
+		Envelope:       c.complete(p, t.schemaVersion(ctx, c.kind), t.task.Trust, t.deps.Clock()),
+		Contract:       t.contract,
+		TurnCount:      len(t.accepted),
+		Answer:         t.answerPart(index),
+		SchemaRounds:   t.attempt - 1,
+		Clarifications: t.task.Clarifications,
+		Traceparent:    t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
+		Preceding:      slices.Clone(out.events),
 	})
 	if o.Preceded {
-		t.drafts = nil
+		out.events = nil
 	}
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}, true
 	}
-	return t.applyOutcome(e, o, e.causationID(p))
+	return t.applyOutcome(c, o, c.causationID(p), out)
 }
 
 // answerPart describes which part of the answer an envelope is.
@@ -142,19 +142,13 @@ func (t *turn) answerPart(index int) wire.AnswerPart {
 	return wire.AnswerPart{Size: t.size, Index: index, With: slices.Clone(t.recorded)}
 }
 
-func (c *call) position(index int) envelopePosition {
-	return envelopePosition{
-		runID: c.task.RunID, nodeID: c.task.Input.NodeID, attempt: c.task.Attempt, answered: len(c.task.Answered), round: c.round, index: index,
-	}
-}
-
 // schemaVersion returns the advertised version of a kind; 0 lets the kind step reject an unknown
 // kind.
-func (c *call) schemaVersion(ctx context.Context, kind string) int {
-	if kind == c.expected.kind {
-		return c.expected.version
+func (e *emission) schemaVersion(ctx context.Context, kind string) int {
+	if kind == e.expected.kind {
+		return e.expected.version
 	}
-	k, _, err := c.deps.Schemas.Kind(ctx, kind)
+	k, _, err := e.deps.Schemas.Kind(ctx, kind)
 	if err != nil {
 		return 0
 	}
@@ -162,78 +156,83 @@ func (c *call) schemaVersion(ctx context.Context, kind string) int {
 }
 
 // applyOutcome applies an outcome to the turn. cause is the envelope's correlationId.
-func (t *turn) applyOutcome(e emission, o Outcome, cause string) (verdict, bool) {
+func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (v verdict, ended bool) {
 	switch {
-	case o.Status == wire.EnvelopeAccepted && e.fragment():
+	case o.Status == wire.EnvelopeAccepted && c.fragment():
 		t.fragments++
 		return verdict{}, false
 	case o.Status == wire.EnvelopeAccepted:
-		t.accepted = append(t.accepted, acceptedEnvelope{Type: e.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
+		t.accepted = append(t.accepted, acceptedEnvelope{Type: c.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
 		t.recorded = append(t.recorded, o.Sequence)
 		return verdict{}, false
 	case o.Status == wire.EnvelopeBreached:
-		return t.failBreached(o, cause), true
+		return t.failBreached(o, cause, out), true
 	}
 	if f, retry := outcomeFailure(o); retry {
 		return verdict{failure: f}, true
 	}
 	if o.Status == wire.EnvelopeGated {
-		return t.applyGate(e, o, cause)
+		return applyGate(c, o, cause, out)
 	}
 	code, message := fault.Code(o.Reason), "the accept pipeline refused the envelope"
 	if f, _ := outcomeFailure(o); fault.Known(f.code) {
 		code = f.code
 	}
-	return t.failNode(&wire.NodeError{Code: string(code), Message: message, CausationID: cause}), true
+	return out.failNode(&wire.NodeError{Code: string(code), Message: message, CausationID: cause}), true
 }
 
 // applyGate applies the contract's refusal mode (OpenWOP envelope contract §7).
-func (t *turn) applyGate(e emission, o Outcome, cause string) (verdict, bool) {
+func applyGate(c candidate, o Outcome, cause string, out *outbox) (v verdict, ended bool) {
 	g := o.Gate
 	if g == nil {
-		g = &Gate{RefusedType: e.kind, AcceptedTypes: o.AllowedKinds}
+		g = &Gate{RefusedType: c.kind, AcceptedTypes: o.AllowedKinds}
 	}
 	if g.RefusalMode == wire.DiscardAndWarn {
-		t.addCaused(cause, wire.EventLogAppended, struct {
-			Level   string         `json:"level"`
-			Message string         `json:"message"`
-			NodeID  string         `json:"nodeId"`
-			Fields  map[string]any `json:"fields"`
-		}{"warn", "envelope discarded: the node's contract does not accept its kind", t.task.Input.NodeID, map[string]any{
-			"kind": g.RefusedType, "allowedKinds": g.AcceptedTypes, "refusalMode": g.RefusalMode,
-		}})
+		out.addCaused(cause, wire.EventLogAppended, discardedPayload{
+			Level:   "warn",
+			Message: "envelope discarded: the node's contract does not accept its kind",
+			NodeID:  out.nodeID,
+			Fields: map[string]any{
+				"kind": g.RefusedType, "allowedKinds": g.AcceptedTypes, "refusalMode": g.RefusalMode,
+			},
+		})
 		return verdict{}, false
 	}
-	return t.failNode(&wire.NodeError{
-		Code: string(fault.EnvelopeContractViolation), Message: fmt.Sprintf("the node's contract does not accept envelopes of type %s", g.RefusedType),
-		Details: map[string]any{"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes}, CausationID: cause,
+	return out.failNode(&wire.NodeError{
+		Code:        string(fault.EnvelopeContractViolation),
+		Message:     fmt.Sprintf("the node's contract does not accept envelopes of type %s", g.RefusedType),
+		Details:     map[string]any{"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes},
+		CausationID: cause,
 	}), true
 }
 
+type discardedPayload struct {
+	Level   string         `json:"level"`
+	Message string         `json:"message"`
+	NodeID  string         `json:"nodeId"`
+	Fields  map[string]any `json:"fields"`
+}
+
 // failBreached records the breached limit once and fails the node.
-func (t *turn) failBreached(o Outcome, cause string) verdict {
+func (t *turn) failBreached(o Outcome, cause string, out *outbox) verdict {
 	limit := map[string]int{
-		"envelopes": t.limits.EnvelopesPerTurn, "schema": t.limits.SchemaRounds, "clarification": t.limits.ClarificationRounds,
+		"envelopes":     t.limits.EnvelopesPerTurn,
+		"schema":        t.limits.SchemaRounds,
+		"clarification": t.limits.ClarificationRounds,
 	}[o.CapKind]
-	t.addCaused(cause, wire.EventCapBreached, capPayload{Kind: o.CapKind, Limit: limit, Observed: limit + 1, NodeID: t.task.Input.NodeID})
-	return t.failNode(&wire.NodeError{
-		Code: string(fault.CapBreached), Message: "the host's limit of " + o.CapKind + " is reached", Details: map[string]any{"capKind": o.CapKind},
+	out.addCaused(cause, wire.EventCapBreached, capPayload{
+		Kind: o.CapKind, Limit: limit, Observed: limit + 1, NodeID: out.nodeID,
+	})
+	return out.failNode(&wire.NodeError{
+		Code:        string(fault.CapBreached),
+		Message:     "the host's limit of " + o.CapKind + " is reached",
+		Details:     map[string]any{"capKind": o.CapKind},
 		CausationID: cause,
 	})
 }
 
-// addCaused adds an event caused by an envelope (OpenWOP envelope contract §8, §10).
-func (t *turn) addCaused(cause string, typ wire.EventType, payload any) {
-	t.addEvent(typ, payload)
-	t.drafts[len(t.drafts)-1].CausationID = cause
-}
-
-// nodeOutput returns the payload of the first envelope of the requested kind, else of the first
+// outputOf returns the payload of the first envelope of the requested kind, else of the first
 // envelope, and the list of all envelopes for the node.
-func (t *turn) nodeOutput() node.Output {
-	return outputOf(t.expected.kind, t.accepted)
-}
-
 func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 	out := json.RawMessage("null")
 	accepted = slices.DeleteFunc(slices.Clone(accepted), func(a acceptedEnvelope) bool { return sideChannel(a.Type) })

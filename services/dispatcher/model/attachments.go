@@ -11,7 +11,9 @@ import (
 )
 
 // attachmentTypes are the types of message parts that hold media or files instead of text.
-var attachmentTypes = map[string]bool{"image_url": true, "image": true, "input_audio": true, "audio": true, "file": true}
+var attachmentTypes = map[string]bool{
+	"image_url": true, "image": true, "input_audio": true, "audio": true, "file": true,
+}
 
 // fencePart returns one part of an untrusted message for the prompt. Text and malformed parts are
 // fenced. A text file is fenced too, because vendors unpack it into the prompt (OpenWOP envelope
@@ -99,10 +101,12 @@ func withoutName(p provider.Part) json.RawMessage {
 
 // textTypes are the textual MIME types outside text/ and without a textual suffix.
 var textTypes = []string{
-	"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml", "application/csv", "application/sql",
-	"application/rtf", "application/graphql", "application/javascript", "application/x-javascript", "application/ecmascript", "application/typescript",
-	"application/x-typescript", "application/x-python", "application/x-sh", "application/x-tex", "application/x-latex", "application/x-ndjson",
-	"application/ndjson", "application/jsonl", "application/jsonlines", "application/x-www-form-urlencoded",
+	"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
+	"application/csv", "application/sql", "application/rtf", "application/graphql",
+	"application/javascript", "application/x-javascript", "application/ecmascript",
+	"application/typescript", "application/x-typescript", "application/x-python", "application/x-sh",
+	"application/x-tex", "application/x-latex", "application/x-ndjson", "application/ndjson",
+	"application/jsonl", "application/jsonlines", "application/x-www-form-urlencoded",
 }
 
 // isTextType reports whether vendors show content of a MIME type to the model as text.

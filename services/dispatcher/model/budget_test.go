@@ -20,10 +20,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// budget is how often a host asks, and with how much room.
+// budget has the limits of a host for attempts and output budgets.
 type budget struct {
 	attempts, multiplier, schemaRounds int
-	// substituted asks a fallback model, as the gate said.
+	// substituted means that the gate chose the fallback model.
 	substituted bool
 }
 
@@ -35,7 +35,7 @@ func (b budget) Limits(context.Context) (model.Limits, error) {
 	return model.Limits{EnvelopesPerTurn: 5, SchemaRounds: b.schemaRounds, ClarificationRounds: 3}, nil
 }
 
-// of runs a node within the budget. The tenant's script is that of its node.
+// of runs a node within the budget, with a script for its model.
 func (b budget) of(t require.TestingT, ctx context.Context, typeID, config string, script ...mock.Entry) rig {
 	scripts := mock.NewMemory()
 	p := &spy{Provider: mock.New(scripts)}
@@ -51,7 +51,9 @@ func (b budget) of(t require.TestingT, ctx context.Context, typeID, config strin
 	})
 	task := model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: typeID, Input: node.Input{
-			NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)},
+			NodeID: "n",
+			Config: json.RawMessage(config),
+			Ports:  map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)},
 		},
 	}
 	if b.substituted {
@@ -61,7 +63,7 @@ func (b budget) of(t require.TestingT, ctx context.Context, typeID, config strin
 	return rig{journal: j, spy: p, result: loop.Run(ctx, task, j)}
 }
 
-// fallback is a model that the gate may put in another's place.
+// fallback is the model of a substitution.
 var fallback = &modelgate.Model{Provider: "mock", Model: "other"}
 
 var (
@@ -70,8 +72,8 @@ var (
 	cut  = mock.Entry{Content: `{"val`, StopReason: "max_tokens"}
 )
 
-// OpenWOP envelope contract §14.3: N calls in all, of which each but the first also
-// counts against the schema rounds.
+// OpenWOP envelope contract §14.3: at most N calls. Each call after the first is also a schema
+// round.
 func TestBudget_NIsTheSmallerOfAttemptsAndSchemaRounds(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ attempts, rounds, want int }{
@@ -92,8 +94,7 @@ func TestBudget_NIsTheSmallerOfAttemptsAndSchemaRounds(t *testing.T) {
 	}
 }
 
-// The room grows with every truncation, and with nothing else (OpenWOP envelope
-// contract §14.3).
+// The output budget grows only after truncations (OpenWOP envelope contract §14.3).
 func TestBudget_CompoundsOverTruncationsAlone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -111,7 +112,11 @@ func TestBudget_CompoundsOverTruncationsAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := budget{attempts: 16, multiplier: tc.multiplier, schemaRounds: 15}.of(t, t.Context(), node.TypeStructuredOutput, tc.config, tc.script...)
+			r := budget{
+				attempts:     16,
+				multiplier:   tc.multiplier,
+				schemaRounds: 15,
+			}.of(t, t.Context(), node.TypeStructuredOutput, tc.config, tc.script...)
 			require.Nil(t, r.result.Err)
 			require.Equal(t, tc.want, budgetsOf(r))
 		})
@@ -129,18 +134,21 @@ func budgetsOf(r rig) (out []int) {
 	return out
 }
 
-// The largest settings there are do not turn a budget into nothing.
+// The largest settings do not overflow the budget.
 func TestBudget_NeverOverflows(t *testing.T) {
 	t.Parallel()
-	r := budget{attempts: 16, multiplier: 8, schemaRounds: 15}.of(t, t.Context(), node.TypeStructuredOutput, sized(1<<30), slices.Repeat([]mock.Entry{cut}, 16)...)
+	r := budget{
+		attempts:     16,
+		multiplier:   8,
+		schemaRounds: 15,
+	}.of(t, t.Context(), node.TypeStructuredOutput, sized(1<<30), slices.Repeat([]mock.Entry{cut}, 16)...)
 	require.Equal(t, "envelope_truncation_unrecoverable", r.result.Err.Code)
 	require.Len(t, r.spy.reqs, 16)
 	require.Positive(t, slices.Min(budgetsOf(r)))
 	require.True(t, slices.IsSorted(budgetsOf(r)))
 }
 
-// A model that was put in another's place begins no new count (OpenWOP envelope
-// contract §14.3).
+// A fallback model has no attempts of its own (OpenWOP envelope contract §14.3).
 func TestBudget_IsTheSameForAFallbackModel(t *testing.T) {
 	t.Parallel()
 	for _, substituted := range []bool{false, true} {
@@ -151,20 +159,24 @@ func TestBudget_IsTheSameForAFallbackModel(t *testing.T) {
 	}
 }
 
-// Fixtures of the protocol have an old member that switches nothing off (OpenWOP
+// The legacy member retryOnInvalidJson, which fixtures of the protocol have, has no effect (OpenWOP
 // envelope contract §14.3).
 func TestBudget_TheOldSettingSwitchesNothingOff(t *testing.T) {
 	t.Parallel()
 	for _, old := range []string{"false", "true", "0"} {
 		config := strings.Replace(valueConfig, `{`, `{"retryOnInvalidJson":`+old+`,`, 1)
-		r := budget{attempts: 3, multiplier: 2, schemaRounds: 2}.of(t, t.Context(), node.TypeStructuredOutput, config, mock.Entry{Content: `{"valid":`}, good)
+		r := budget{
+			attempts:     3,
+			multiplier:   2,
+			schemaRounds: 2,
+		}.of(t, t.Context(), node.TypeStructuredOutput, config, mock.Entry{Content: `{"valid":`}, good)
 		require.Nil(t, r.result.Err)
 		require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", r.names())
 	}
 }
 
-// Whatever a model answers: N calls at most, one usage for each, one attempt number
-// for each call but the first, one exhaustion at most.
+// For any answers there are at most N calls, one usage per call, one retry event per call after the
+// first, and at most one exhaustion.
 func TestBudget_HoldsForAnyAnswers(t *testing.T) {
 	t.Parallel()
 	answers := []mock.Entry{
@@ -180,7 +192,8 @@ func TestBudget_HoldsForAnyAnswers(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := budget{
-			attempts: rapid.IntRange(1, 16).Draw(rt, "attempts"), multiplier: rapid.IntRange(1, 8).Draw(rt, "multiplier"),
+			attempts:     rapid.IntRange(1, 16).Draw(rt, "attempts"),
+			multiplier:   rapid.IntRange(1, 8).Draw(rt, "multiplier"),
 			schemaRounds: rapid.IntRange(0, 20).Draw(rt, "rounds"),
 		}
 		r := b.of(rt, t.Context(), node.TypeStructuredOutput, valueConfig, rapid.SliceOfN(rapid.SampledFrom(answers), 0, 20).Draw(rt, "answers")...)
@@ -196,7 +209,7 @@ func TestBudget_HoldsForAnyAnswers(t *testing.T) {
 		require.Equal(rt, exhausted, strings.Count(names, "cap.breached"))
 		if refused := strings.Contains(names, "envelope.refusal"); refused {
 			require.Zero(rt, exhausted)
-			require.True(rt, strings.HasSuffix(names, "envelope.refusal"), "nothing comes after it")
+			require.True(rt, strings.HasSuffix(names, "envelope.refusal"), "no event follows it")
 		}
 		require.Equal(rt, r.result.Err == nil, exhausted == 0 && !strings.Contains(names, "envelope.refusal"))
 	})

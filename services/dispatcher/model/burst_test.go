@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// slowLog is a log whose first append takes until the model has to wait for it.
+// slowLog is a log whose first append blocks until the model must wait.
 type slowLog struct {
 	journal
 
@@ -44,7 +44,7 @@ func (l *slowLog) Record(_ context.Context, drafts ...wire.Draft) error {
 	return nil
 }
 
-// burst is a model that says many words at once.
+// burst is a model that streams many words without a pause.
 type burst struct {
 	words int
 	said  chan int
@@ -66,8 +66,8 @@ func (b burst) Call(_ context.Context, _ provider.Request, emit func(provider.De
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// A model that is faster than the log waits for it: pending events are limited, and
-// so is what one append takes.
+// A model that is faster than the log is paused. The pending events and the events per append are
+// limited.
 func TestStream_OfAFastModelIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,15 +75,28 @@ func TestStream_OfAFastModelIsBounded(t *testing.T) {
 		burstModel := burst{words: words, said: make(chan int, words)}
 		reg, err := provider.NewRegistry(burstModel)
 		require.NoError(t, err)
-		loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "burst", Model: "m", MaxTokens: 100}},
-			model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} }, Clock: time.Now})
+		loop := model.New(model.Config{
+			MaxAttempts: 1,
+			Multiplier:  2,
+			Timeout:     time.Minute,
+			Defaults:    model.Defaults{Provider: "burst", Model: "m", MaxTokens: 100},
+		}, model.Deps{
+			Models:   reg,
+			Schemas:  schemas{},
+			Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+			Clock:    time.Now,
+		})
 		log := &slowLog{full: make(chan struct{})}
 		var res model.Result
 		go func() {
-			res = loop.Run(t.Context(), model.Task{RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`)}}, log)
+			res = loop.Run(t.Context(), model.Task{
+				RunID:  "run_1",
+				TypeID: node.TypeCallPrompt,
+				Input:  node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`)},
+			}, log)
 		}()
 		synctest.Wait()
-		require.Less(t, len(burstModel.said), words/2, "the model has to wait")
+		require.Less(t, len(burstModel.said), words/2, "the model must wait")
 		close(log.full)
 		synctest.Wait()
 		require.Nil(t, res.Err)

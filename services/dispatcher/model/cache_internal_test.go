@@ -37,7 +37,7 @@ func TestCache_KeepsWhatWasThereFirst(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, got)
-	require.Equal(t, 1, m.bytes, "what is there once counts once")
+	require.Equal(t, 1, m.bytes, "each entry counts once")
 }
 
 func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
@@ -52,7 +52,7 @@ func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
 	got, err := m.getOrCompile("large", func() (int, int, error) { return 7, maxCached + 1, nil })
 	require.NoError(t, err)
 	require.Equal(t, 7, got)
-	require.Equal(t, map[string]int{"small": 1}, m.entries, "one that is too large drives out no other")
+	require.Equal(t, map[string]int{"small": 1}, m.entries, "an oversized value evicts nothing")
 }
 
 func TestReasonings_AreOfTheSchemasOwnMembers(t *testing.T) {
@@ -62,14 +62,14 @@ func TestReasonings_AreOfTheSchemasOwnMembers(t *testing.T) {
 		`{"properties":{"reasoning":{"type":"string"}}}`: true, `{"properties":{"reasoning":null}}`: true,
 		`{"properties":{"a":{"properties":{"reasoning":{}}}}}`: false, `{"title":"reasoning"}`: false, `{"properties":["reasoning"]}`: false, `{"reasoning"`: false, `true`: false,
 	} {
-		for range 2 { // the second is remembered
+		for range 2 { // the second time from the cache
 			require.Equal(t, want, m.hasReasoning(json.RawMessage(schema)), schema)
 		}
 	}
 	require.Len(t, m.entries, 6)
 }
 
-// Tenants reach this cache when they register a workflow.
+// Tenants fill this cache when they register workflows.
 func TestProjections_DoNotGrowWithoutBound(t *testing.T) {
 	t.Parallel()
 	var m projections
@@ -102,7 +102,7 @@ func TestProjections_RememberByTextAndVendor(t *testing.T) {
 	require.NotEmpty(t, problems)
 	_, same := m.compile(bad, projection.OpenAI)
 	require.Equal(t, problems, same)
-	require.Len(t, m.entries, 3, "why a schema cannot be said is not looked for twice")
+	require.Len(t, m.entries, 3, "problems are cached")
 }
 
 func TestConfigs_RememberByText(t *testing.T) {
@@ -124,5 +124,5 @@ func TestConfigs_RememberByText(t *testing.T) {
 	none, bad := m.parse(nil)
 	require.Nil(t, bad)
 	require.Equal(t, config{}, none)
-	require.Len(t, m.entries, 1, "what cannot be read takes no room")
+	require.Len(t, m.entries, 1, "invalid configs are not cached")
 }

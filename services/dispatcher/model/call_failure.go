@@ -10,26 +10,37 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// callFailure returns the node error of a call without an answer. It names the provider unless that
-// is withheld from the tenant's readers. If the provider had no capacity, it contains the pause
-// before the next call.
-func (c *call) callFailure(err error) *wire.NodeError {
+// callFailure returns the node error of a call without an answer. It names the provider, and repeats
+// the message of its server, unless the provider is withheld from the tenant's readers. If the
+// provider had no capacity, it contains the pause before the next call.
+func (e *emission) callFailure(err error) *wire.NodeError {
 	out := callError(err)
 	switch {
 	case out.Capacity:
-		out.RetryAfter = c.retryPause(out.RetryAfter)
+		out.RetryAfter = e.retryPause(out.RetryAfter)
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Message = c.timeoutMessage()
+		out.Message = timeoutMessage(e.request.Timeouts)
 	}
-	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
-		out.Details = map[string]any{"provider": c.req.Provider}
+	if f := e.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
+		out.Details = map[string]any{"provider": e.request.Provider}
+		if pe, ok := provider.As(err); ok && pe.Quote != "" { // redacted with the event
+			out.Message += `; the server says: "` + pe.Quote + `"`
+		}
 	}
 	return out
 }
 
 func callError(err error) *wire.NodeError {
 	if pe, ok := errors.AsType[*provider.Error](err); ok {
-		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
+		return &wire.NodeError{
+			Code:       pe.Code,
+			Message:    pe.Message,
+			Retryable:  pe.Retryable,
+			RetryAfter: pe.RetryAfter,
+			Capacity:   pe.Capacity,
+		}
 	}
-	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
+	return &wire.NodeError{
+		Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true,
+	}
 }

@@ -13,19 +13,21 @@ import (
 
 // timeouts returns the time limits of the node's calls: its own, else the provider's, else the
 // defaults. A node can raise them up to the operator's maximum.
-func (c *call) timeouts() (provider.Timeouts, *wire.NodeError) {
-	s := c.Loop.cfg.Providers.For(c.req.Provider)
-	if name, value := c.cfg.Timeouts.Check(s.MaxTimeout()); name != "" {
-		return provider.Timeouts{}, node.Invalid("/config/timeouts/%s: %d; want milliseconds from 1 to %d, the host's maximum for provider %q (maxTimeoutMs in --provider-settings)",
-			name, value, s.MaxTimeout().Milliseconds(), c.req.Provider)
+func (l *Loop) timeouts(cfg config, id string) (provider.Timeouts, *wire.NodeError) {
+	s := l.cfg.Providers.For(id)
+	if name, value := cfg.Timeouts.Check(s.MaxTimeout()); name != "" {
+		return provider.Timeouts{}, node.Invalid("/config/timeouts/%s: %d; want milliseconds from 1 to %d, "+
+			"the host's maximum for provider %q (maxTimeoutMs in --provider-settings)",
+			name, value, s.MaxTimeout().Milliseconds(), id)
 	}
-	t := c.cfg.Timeouts.Timeouts().Or(s.Millis.Timeouts()).Or(provider.Timeouts{Call: c.Loop.cfg.Timeout})
+	t := cfg.Timeouts.Timeouts().Or(s.Millis.Timeouts()).Or(provider.Timeouts{Call: l.cfg.Timeout})
 	return t.Or(provider.DefaultTimeouts()), nil
 }
 
 // timeoutMessage describes a call that exceeded the time limit of the whole call.
-func (c *call) timeoutMessage() string {
-	return fmt.Sprintf("the model did not end its answer in time (limit call: %s); raise timeouts.callMs of the provider in --provider-settings, or in the node's config", c.req.Timeouts.Call)
+func timeoutMessage(t provider.Timeouts) string {
+	return fmt.Sprintf("the model did not end its answer in time (limit call: %s); "+
+		"raise timeouts.callMs of the provider in --provider-settings, or in the node's config", t.Call)
 }
 
 // unreported leaves the limiter's estimate of a call's tokens as it is.
@@ -34,15 +36,21 @@ const unreported = -1
 // acquireSlot waits until the provider has room for the call. The wait counts against the run's
 // time, not against the time limits of the call. Errors: the cause of ctx; a *provider.Error if the
 // provider refuses calls for longer than a call waits here.
-func (c *call) acquireSlot(ctx context.Context) (release func(limit.Outcome), err error) {
-	if c.deps.Limiter == nil {
+func (e *emission) acquireSlot(ctx context.Context, req provider.Request) (release func(limit.Outcome), err error) {
+	if e.deps.Limiter == nil {
 		return func(limit.Outcome) {}, nil
 	}
-	slot, err := c.deps.Limiter.Acquire(ctx, limit.Call{
-		Provider: c.req.Provider, Tenant: c.task.Tenant, Model: c.req.Model, Credential: c.req.Credential, Tokens: estimate(c.req),
+	slot, err := e.deps.Limiter.Acquire(ctx, limit.Call{
+		Provider:   req.Provider,
+		Tenant:     e.task.Tenant,
+		Model:      req.Model,
+		Credential: req.Credential,
+		Tokens:     estimate(req),
 	})
 	if held, ok := errors.AsType[*limit.HeldError](err); ok {
-		return nil, &provider.Error{Code: held.Code, Message: held.Error(), Retryable: true, Capacity: true, RetryAfter: held.Left}
+		return nil, &provider.Error{
+			Code: held.Code, Message: held.Error(), Retryable: true, Capacity: true, RetryAfter: held.Left,
+		}
 	}
 	if err != nil {
 		return nil, context.Cause(ctx)
@@ -51,20 +59,15 @@ func (c *call) acquireSlot(ctx context.Context) (release func(limit.Outcome), er
 }
 
 // limiterOutcome converts the end of a call for the limiter.
-func (c *call) limiterOutcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
+func (e *emission) limiterOutcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
 	out := limit.Outcome{Tokens: usedTokens(res, err), Aborted: ctx.Err() != nil}
 	if pe, ok := provider.As(err); ok && pe.Capacity {
 		out.Refused = pe
-		if c.deps.OnRefused != nil {
-			c.deps.OnRefused(c.req.Provider)
+		if e.deps.OnRefused != nil {
+			e.deps.OnRefused(e.request.Provider)
 		}
 	}
 	return out
-}
-
-// unsentResult ends a node before its next call. Nothing was sent if that is its first.
-func (c *call) unsentResult(err error) *Result {
-	return &Result{Interrupted: err, Unsent: c.callsMade == 0}
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// vendor answers as a function says.
+// vendor is a provider implemented by a function.
 type vendor func(ctx context.Context, req provider.Request) (provider.Result, error)
 
 func (vendor) ID() string { return "vendor" }
@@ -27,8 +27,7 @@ func (v vendor) Call(ctx context.Context, req provider.Request, _ func(provider.
 	return v(ctx, req)
 }
 
-// limited makes a loop with the settings of one provider; the random part of a pause is all
-// of its window.
+// limited returns a loop with the settings of one provider. Jitter is always the whole window.
 func limited(t *testing.T, settings string, v vendor) *model.Loop {
 	t.Helper()
 	all, err := limit.Parse([]byte(`{"providers":{"vendor":`+settings+`}}`), []string{"vendor"})
@@ -36,10 +35,17 @@ func limited(t *testing.T, settings string, v vendor) *model.Loop {
 	reg, err := provider.NewRegistry(v)
 	require.NoError(t, err)
 	return model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Providers: all, Defaults: model.Defaults{Provider: "vendor", Model: "m", MaxTokens: 100},
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Providers:   all,
+		Defaults:    model.Defaults{Provider: "vendor", Model: "m", MaxTokens: 100},
 	}, model.Deps{
-		Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} }, Clock: time.Now,
-		Limiter: limit.NewLimiter(all, nil, time.Now), Jitter: func(d time.Duration) time.Duration { return d },
+		Models:   reg,
+		Schemas:  schemas{},
+		Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+		Clock:    time.Now,
+		Limiter:  limit.NewLimiter(all, nil, time.Now),
+		Jitter:   func(d time.Duration) time.Duration { return d },
 	})
 }
 
@@ -47,7 +53,11 @@ func askWithin(t *testing.T, l *model.Loop, config string, waits int) model.Resu
 	t.Helper()
 	return l.Run(t.Context(), model.Task{
 		TypeID: node.TypeCallPrompt, Tenant: "acme", RunID: "run_1", Waits: waits,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)}},
+		Input: node.Input{
+			NodeID: "n",
+			Config: json.RawMessage(config),
+			Ports:  map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)},
+		},
 	}, &journal{accept: acceptAll})
 }
 
@@ -67,11 +77,22 @@ func TestCapacity_ChoosesAGrowingPauseBeyondWhatTheVendorAsks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := limited(t, `{}`, func(context.Context, provider.Request) (provider.Result, error) {
-				return provider.Result{}, &provider.Error{Code: provider.CodeQuota, Message: "slow down", Retryable: true, Capacity: true, RetryAfter: tc.asked}
+				return provider.Result{}, &provider.Error{
+					Code:       provider.CodeQuota,
+					Message:    "slow down",
+					Retryable:  true,
+					Capacity:   true,
+					RetryAfter: tc.asked,
+				}
 			})
 			res := askWithin(t, l, `{"expectsStreaming":false}`, tc.waits)
 			require.Equal(t, &wire.NodeError{
-				Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true, RetryAfter: tc.want, Details: map[string]any{"provider": "vendor"},
+				Code:       "provider_quota_exhausted",
+				Message:    "slow down",
+				Retryable:  true,
+				Capacity:   true,
+				RetryAfter: tc.want,
+				Details:    map[string]any{"provider": "vendor"},
 			}, res.Err)
 		})
 	}
@@ -119,13 +140,14 @@ func TestTimeouts_TheWholeCall(t *testing.T) {
 		res := askWithin(t, l, `{"expectsStreaming":false,"timeouts":{"callMs":90000}}`, 0)
 		require.Equal(t, 90*time.Second, time.Since(began))
 		require.True(t, res.Err.Retryable)
-		require.False(t, res.Err.Capacity, "the model may have worked on it")
+		require.False(t, res.Err.Capacity, "the vendor may have executed the call")
 		require.Contains(t, res.Err.Message, "limit call: 1m30s")
 		require.Contains(t, res.Err.Message, "timeouts.callMs")
 	})
 }
 
-// The time in the queue is none of the call's: the third call waits for longer than its limit.
+// Time in the queue does not count against the call's time limit: the third call waits longer than
+// that.
 func TestLimiter_QueuesCallsInsteadOfFailingThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,15 +180,21 @@ func TestLimiter_QueuesCallsInsteadOfFailingThem(t *testing.T) {
 	})
 }
 
-// A run whose provider refuses calls for long waits outside, like one whose call was refused:
-// the vendor sees one call.
+// While a provider refuses calls for a long time, the node waits without a call. The vendor
+// receives one call.
 func TestHold_GivesTheRunAPauseWithoutACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		l := limited(t, `{}`, func(context.Context, provider.Request) (provider.Result, error) {
 			calls++
-			return provider.Result{}, &provider.Error{Code: provider.CodeQuota, Message: "slow down", Retryable: true, Capacity: true, RetryAfter: time.Minute}
+			return provider.Result{}, &provider.Error{
+				Code:       provider.CodeQuota,
+				Message:    "slow down",
+				Retryable:  true,
+				Capacity:   true,
+				RetryAfter: time.Minute,
+			}
 		})
 		first := askWithin(t, l, `{"expectsStreaming":false}`, 0)
 		require.Equal(t, time.Minute+time.Second, first.Err.RetryAfter)
@@ -181,6 +209,6 @@ func TestHold_GivesTheRunAPauseWithoutACall(t *testing.T) {
 		require.NotContains(t, second.Err.Message, "vendor")
 		time.Sleep(second.Err.RetryAfter) //nolint:forbidigo // in a bubble
 		require.Equal(t, time.Minute+4*time.Second, askWithin(t, l, `{"expectsStreaming":false}`, 2).Err.RetryAfter)
-		require.Equal(t, 2, calls, "the run comes back after the hold")
+		require.Equal(t, 2, calls, "the next call follows the hold")
 	})
 }

@@ -16,11 +16,11 @@ const (
 // retryPause returns how long to wait for a model without capacity: the vendor's wait plus a random
 // part of a window that grows with each wait (full jitter). Runs refused together therefore do not
 // return together. The caller records the result.
-func (c *call) retryPause(asked time.Duration) time.Duration {
+func (e *emission) retryPause(asked time.Duration) time.Duration {
 	window := maxWindow
-	if c.task.Waits < 8 {
-		window = min(firstWindow<<max(c.task.Waits, 0), maxWindow)
+	if e.task.Waits < 8 {
+		window = min(firstWindow<<max(e.task.Waits, 0), maxWindow)
 	}
-	jitter := c.deps.Jitter(window)
+	jitter := e.deps.Jitter(window)
 	return max(min(asked, maxAsked)+jitter, minPause)
 }

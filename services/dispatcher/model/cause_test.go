@@ -11,7 +11,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// OpenWOP envelope contract §8, §10: whatever an envelope causes names it, a refusal too.
+// OpenWOP envelope contract §8, §10: the events that a refused envelope causes have its
+// correlationId.
 func TestEnvelope_WhatARefusalCausesNamesTheEnvelope(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -16,7 +16,10 @@ func clarificationMessages(answered []Answered) []provider.Message {
 			Questions json.RawMessage `json:"questions"`
 		}
 		_ = json.Unmarshal(a.Question, &asked) // recorded by the accept pipeline
-		envelope, err := json.Marshal(map[string]any{"type": wire.KindClarificationRequest, "payload": map[string]json.RawMessage{"questions": asked.Questions}})
+		envelope, err := json.Marshal(map[string]any{
+			"type":    wire.KindClarificationRequest,
+			"payload": map[string]json.RawMessage{"questions": asked.Questions},
+		})
 		if err != nil { // unreachable for recorded events
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// OpenWOP envelope contract §3.3: the node waits for the answer, and its model goes on
-// with it, in an emission of its own.
+// OpenWOP envelope contract §3.3: the node waits for the answer. Then another emission continues
+// with it.
 func TestEnvelope_ClarificationLetsTheNodeWait(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -28,12 +28,16 @@ func TestEnvelope_ClarificationLetsTheNodeWait(t *testing.T) {
 	require.Nil(t, r.result.Err)
 
 	task := model.Task{
-		TypeID: node.TypeCallPrompt, Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+		TypeID:         node.TypeCallPrompt,
+		Input:          node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
 		Clarifications: 1,
-		Answered:       []model.Answered{{Question: json.RawMessage(`{"questions":[{"id":"q1","question":"which?"}]}`), Answer: json.RawMessage(`{"answers":{"q1":"blue"}}`)}},
+		Answered: []model.Answered{{
+			Question: json.RawMessage(`{"questions":[{"id":"q1","question":"which?"}]}`),
+			Answer:   json.RawMessage(`{"answers":{"q1":"blue"}}`),
+		}},
 	}
 	again := executeTask(t, task, accept, ask)
-	require.True(t, again.result.Waits, "it may ask once more")
+	require.True(t, again.result.Waits, "another question is allowed")
 	require.Len(t, again.spy.reqs, 1)
 	msgs := again.spy.reqs[0].Messages
 	require.Len(t, msgs, 3)

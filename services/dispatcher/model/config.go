@@ -39,11 +39,6 @@ type config struct {
 
 	// Timeouts are the node's own time limits of a call.
 	Timeouts limit.Millis `json:"timeouts"`
-
-	// composed is set if templates replace System and Prompt.
-	composed *prompt.Composition
-	// compositionRecord is the event of the composition; nil records nothing.
-	compositionRecord *compositionRecord
 }
 
 // maxTokens exceeds the limit of every model. It keeps the budget within an int, including its
@@ -114,24 +109,33 @@ func (c config) activeModel(o overlay, d Defaults) modelgate.Model {
 	return m
 }
 
-// newRequest builds the first request from config, overlay and ports. The returned trust is the
-// lowest of the prompt's sources.
-func (c config) newRequest(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
+// newRequest builds the first request from config, overlay and ports. Texts of templates replace
+// the config's. The returned trust is the lowest of the sources in the ports.
+func (c config) newRequest(
+	in node.Input, o overlay, d Defaults, composed *prompt.Composition,
+) (provider.Request, wire.Trust, *wire.NodeError) {
 	active := c.activeModel(o, d)
+	budget := firstPositive(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens)
 	req := provider.Request{
-		Provider: active.Provider, Model: active.Model,
-		System: c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
-		MaxTokens: min(firstPositive(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
+		Provider:    active.Provider,
+		Model:       active.Model,
+		System:      c.System,
+		NodeID:      in.NodeID,
+		Stop:        c.Stop,
+		TopP:        c.TopP,
+		Seed:        c.Seed,
+		MaxTokens:   min(budget, maxTokens),
+		Temperature: c.Temperature,
 	}
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature
 	}
 	m := &material{in: in, trust: wire.Trusted}
-	if c.composed != nil && c.composed.HasSystem {
-		req.System = c.composed.Sent.System
+	if composed != nil && composed.HasSystem {
+		req.System = composed.Sent.System
 	}
 	var bad *wire.NodeError
-	req.Messages, bad = c.messages(m)
+	req.Messages, bad = c.messages(m, composed)
 	return req, m.trust, bad
 }
 
@@ -154,7 +158,7 @@ func firstPositive(values ...int) int {
 }
 
 // messages returns the messages of the port, followed by the prompt template as a user message.
-func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
+func (c config) messages(m *material, composed *prompt.Composition) ([]provider.Message, *wire.NodeError) {
 	var msgs []provider.Message
 	if raw, ok := m.in.Ports[portMessages]; ok {
 		var given []struct {
@@ -178,8 +182,8 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 		}
 		msgs = append(msgs, userMessage(text))
 	}
-	if c.composed != nil && c.composed.HasUser {
-		msgs = append(msgs, userMessage(c.composed.Sent.User))
+	if composed != nil && composed.HasUser {
+		msgs = append(msgs, userMessage(composed.Sent.User))
 	}
 	if len(msgs) > 0 {
 		return msgs, nil
@@ -223,13 +227,15 @@ func render(template string, from *material) (string, *wire.NodeError) {
 	})
 	if tooLong != "" {
 		return "", &wire.NodeError{
-			Code:    string(fault.ContentTooLong),
-			Message: fmt.Sprintf("/config/prompt: the prompt has more than %d bytes with the value of %q; give it a shorter one, or name it less often", maxRendered, tooLong),
+			Code: string(fault.ContentTooLong),
+			Message: fmt.Sprintf("/config/prompt: the prompt has more than %d bytes with the value of %q; "+
+				"give it a shorter one, or name it less often", maxRendered, tooLong),
 		}
 	}
 	if len(missing) > 0 {
 		return "", &wire.NodeError{
-			Code: string(fault.PromptVariable), Message: "/config/prompt: no port and no variable is named " + strings.Join(missing, ", "),
+			Code:    string(fault.PromptVariable),
+			Message: "/config/prompt: no port and no variable is named " + strings.Join(missing, ", "),
 		}
 	}
 	return out, nil

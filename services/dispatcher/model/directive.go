@@ -23,11 +23,11 @@ const (
 func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d == Off }
 
 // reasoningHint returns the instruction to reason, if the schema has a member for it.
-func (c *call) reasoningHint() string {
+func (l *Loop) reasoningHint(schema json.RawMessage) string {
 	switch {
-	case c.Loop.cfg.Directive == Off, !c.reasonings.hasReasoning(c.req.Schema):
+	case l.cfg.Directive == Off, !l.reasonings.hasReasoning(schema):
 		return ""
-	case c.Loop.cfg.Directive == Mandatory:
+	case l.cfg.Directive == Mandatory:
 		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
 	default:
 		return ` If it helps you, write how you come to the answer into the member "reasoning" before anything else.`

@@ -13,9 +13,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// OpenWOP envelope contract §5: the directive is words in the prompt, where the schema
-// has a place for reasoning, and the same on every attempt; that there is none is
-// never a reason to refuse.
+// OpenWOP envelope contract §5: if the schema has a reasoning member, the directive is a sentence
+// of the prompt, the same on every attempt. Missing reasoning never rejects an answer.
 func TestDirective_IsNeverAReasonToRefuse(t *testing.T) {
 	t.Parallel()
 	const place, none = `"reasoning":{"type":"string"},`, ``
@@ -39,13 +38,20 @@ func TestDirective_IsNeverAReasonToRefuse(t *testing.T) {
 			reg, err := provider.NewRegistry(s)
 			require.NoError(t, err)
 			loop := model.New(model.Config{
-				MaxAttempts: 2, Multiplier: 2, Timeout: time.Second, Directive: tc.directive, Defaults: model.Defaults{Provider: "mock", Model: "m"},
+				MaxAttempts: 2,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Directive:   tc.directive,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
 			}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeStructuredOutput,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"outputSchema":{"type":"object","required":["valid"],"properties":{` + tc.schema + `"valid":{"type":"boolean"}}}}`)},
+				Input: node.Input{
+					NodeID: "n",
+					Config: json.RawMessage(`{"outputSchema":{"type":"object","required":["valid"],"properties":{` + tc.schema + `"valid":{"type":"boolean"}}}}`),
+				},
 			}, &journal{})
-			require.Nil(t, res.Err, "it reasoned nowhere")
+			require.Nil(t, res.Err, "an answer without reasoning")
 			require.Len(t, s.reqs, 2)
 			require.Equal(t, s.reqs[0].System, s.reqs[1].System)
 			if tc.says == "" {

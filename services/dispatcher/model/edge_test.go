@@ -17,8 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// The cases that decide quality, as far as they are the loop's (OpenWOP envelope
-// contract §26). The number is the row's.
+// The edge cases of OpenWOP envelope contract §26 that concern the loop, by their numbers.
 
 func TestEdgeCase01_ATruncatedAnswerThatHappensToBeWholeIsTruncated(t *testing.T) {
 	t.Parallel()
@@ -26,10 +25,13 @@ func TestEdgeCase01_ATruncatedAnswerThatHappensToBeWholeIsTruncated(t *testing.T
 		r := value(t, mock.Entry{Content: `{"valid":true}`, StopReason: stop}, mock.Entry{Content: `{"valid":false}`})
 		require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage", r.names())
 		require.Contains(t, r.payload(t, wire.EventEnvelopeTruncated), `"partialPayloadAvailable":true`)
-		require.JSONEq(t, `{"valid":false}`, string(r.result.Output.Ports["output"]), "the whole-looking one is not taken")
+		require.JSONEq(t, `{"valid":false}`, string(r.result.Output.Ports["output"]), "a truncated answer is never accepted")
 	}
-	e := envelope(t, acceptAll, mock.Entry{Content: `{"a":1}`, StopReason: "max_tokens"}, mock.Entry{Content: `{"a":2}`})
-	require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage accept", e.names(), "it never reaches the pipeline")
+	e := envelope(t, acceptAll, mock.Entry{
+		Content:    `{"a":1}`,
+		StopReason: "max_tokens",
+	}, mock.Entry{Content: `{"a":2}`})
+	require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage accept", e.names(), "it does not reach the pipeline")
 }
 
 func TestEdgeCase02_ASafetyStopWithValidJSONIsARefusal(t *testing.T) {
@@ -102,7 +104,7 @@ func TestEdgeCase09_TwoEnvelopesOfOneKindInOneTurnHaveTwoOutcomes(t *testing.T) 
 func TestEdgeCase11_ARepeatedCallAnswersUnderTheSameKey(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
-	for range 2 { // the second executor finds nothing in the log, and asks again
+	for range 2 { // the second executor finds nothing in the log, and calls again
 		envelope(t, func(req model.AcceptRequest) (model.Outcome, error) {
 			var e struct{ CorrelationID, EnvelopeID string }
 			require.NoError(t, json.Unmarshal(req.Envelope, &e))
@@ -110,7 +112,7 @@ func TestEdgeCase11_ARepeatedCallAnswersUnderTheSameKey(t *testing.T) {
 			return acceptAll(req)
 		}, mock.Entry{Content: `{"a":1}`})
 	}
-	require.Len(t, ids, 1, "so the log can have one outcome only")
+	require.Len(t, ids, 1, "so the log has one outcome")
 }
 
 func TestEdgeCase15_TheOffendingValueIsNotRepeatedToTheModel(t *testing.T) {
@@ -126,7 +128,7 @@ func TestEdgeCase15_TheOffendingValueIsNotRepeatedToTheModel(t *testing.T) {
 	require.NotContains(t, end.result.Err.Message, planted)
 }
 
-// stopping answers badly, and ends the run's work while it does so.
+// stopping is a model that ends the run during its call and returns an invalid answer.
 type stopping struct {
 	stop  func()
 	calls int
@@ -140,17 +142,24 @@ func (s *stopping) Call(context.Context, provider.Request, func(provider.Delta) 
 	return provider.Result{Text: `{}`, Stop: provider.StopClean, Model: "m"}, nil
 }
 
-// interrupted runs a node whose work is ended by why during its first call.
+// interrupted runs a node whose context is cancelled with why during its first call.
 func interrupted(t *testing.T, why error) (*stopping, *journal, model.Result) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := &stopping{stop: func() { cancel(why) }}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	j := &journal{}
-	res := loop.Run(ctx, model.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}}, j)
+	res := loop.Run(ctx, model.Task{
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+	}, j)
 	return p, j, res
 }
 
@@ -164,7 +173,7 @@ func TestEdgeCase21_ACancelledRunMakesNoFurtherCall(t *testing.T) {
 	require.Nil(t, res.Err)
 }
 
-// ending ends the run's work while a retry is recorded.
+// ending is a journal that ends the run while a retry is recorded.
 type ending struct {
 	journal
 
@@ -183,9 +192,16 @@ func TestEdgeCase21_ARunCancelledBetweenAttemptsMakesNoFurtherCall(t *testing.T)
 	p := &stopping{stop: func() {}}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
-	res := loop.Run(ctx, model.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}},
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	res := loop.Run(ctx, model.Task{
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+	},
 		&ending{end: func() { cancel(cancelled) }})
 	require.Equal(t, 1, p.calls)
 	require.ErrorIs(t, res.Interrupted, cancelled)
@@ -203,7 +219,7 @@ func TestEdgeCase22_TheRunsDeadlineEndsTheLoopWithoutAnEnvelopeError(t *testing.
 	}
 }
 
-// A value that is named again and again must not take the host's memory.
+// A template that names a long value many times must not exhaust the host's memory.
 func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 	t.Parallel()
 	run := func(times int) (*spy, model.Result) {
@@ -212,12 +228,22 @@ func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 		p := &spy{Provider: mock.New(scripts)}
 		reg, err := provider.NewRegistry(p)
 		require.NoError(t, err)
-		loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-			model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
-		return p, loop.Run(t.Context(), model.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{
-			NodeID: "n", Config: json.RawMessage(`{"expectsStreaming":false,"prompt":"` + strings.Repeat("{{long}}", times) + `"}`),
-			Ports: map[string]json.RawMessage{"long": wire.AppendString(nil, strings.Repeat("x", 1<<20))},
-		}}, &journal{})
+		loop := model.New(model.Config{
+			MaxAttempts: 3,
+			Multiplier:  2,
+			Timeout:     time.Minute,
+			Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+		}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+		return p, loop.Run(t.Context(), model.Task{
+			Tenant: "acme",
+			RunID:  "run_1",
+			TypeID: node.TypeCallPrompt,
+			Input: node.Input{
+				NodeID: "n",
+				Config: json.RawMessage(`{"expectsStreaming":false,"prompt":"` + strings.Repeat("{{long}}", times) + `"}`),
+				Ports:  map[string]json.RawMessage{"long": wire.AppendString(nil, strings.Repeat("x", 1<<20))},
+			},
+		}, &journal{})
 	}
 	p, res := run(15)
 	require.Nil(t, res.Err)
@@ -229,7 +255,7 @@ func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 	require.Empty(t, p.reqs)
 }
 
-// A violation of JSON itself is reported without a path in a schema.
+// A violation of JSON itself is reported without a schema path.
 func TestCorrection_NamesNoRuleThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	twice := mock.Entry{Content: `{"valid":true,"valid":true}`}

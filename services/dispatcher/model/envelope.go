@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// emission is one envelope as written by the model, before the host completes it.
-type emission struct {
+// candidate is an envelope as written by the model, before the host completes it.
+type candidate struct {
 	doc  document
 	body map[string]json.RawMessage // top-level members
 	kind string
@@ -23,18 +23,18 @@ type emission struct {
 }
 
 // fragment reports whether the envelope is a partial one and not the last.
-func (e emission) fragment() bool {
+func (c candidate) fragment() bool {
 	var partial struct {
 		IsPartial bool `json:"isPartial"`
 	}
-	return strictjson.Read(e.body["partial"], &partial) == nil && partial.IsPartial
+	return strictjson.Read(c.body["partial"], &partial) == nil && partial.IsPartial
 }
 
 // findEnvelopes reads a model's documents as envelopes. An object with type and payload is one
 // envelope, an array of such objects several. Any other object is the payload of the requested kind
 // (OpenWOP envelope contract §2.2).
-func findEnvelopes(docs []document, asked string) []emission {
-	var out []emission
+func findEnvelopes(docs []document, asked string) []candidate {
+	var out []candidate
 	for _, d := range docs {
 		if bytes.HasPrefix(d.raw, []byte("[")) {
 			out = append(out, findInArray(d, asked)...)
@@ -47,12 +47,12 @@ func findEnvelopes(docs []document, asked string) []emission {
 	return out
 }
 
-func findInArray(d document, asked string) []emission {
+func findInArray(d document, asked string) []candidate {
 	var items []json.RawMessage
 	if json.Unmarshal(d.raw, &items) != nil {
 		return nil
 	}
-	var out []emission
+	var out []candidate
 	for _, raw := range items {
 		e, ok := readEnvelope(document{raw: raw, path: d.path, offset: d.offset}, "")
 		if !ok {
@@ -66,24 +66,25 @@ func findInArray(d document, asked string) []emission {
 	return out
 }
 
-func payloadOnly(d document, asked string) []emission {
-	if e, ok := payloadEmission(d, asked); ok {
-		return []emission{e}
+func payloadOnly(d document, asked string) []candidate {
+	if e, ok := payloadCandidate(d, asked); ok {
+		return []candidate{e}
 	}
 	return nil
 }
 
-func readEnvelope(d document, asked string) (emission, bool) {
+func readEnvelope(d document, asked string) (candidate, bool) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(d.raw, &body) != nil {
-		return emission{}, false
+		return candidate{}, false
 	}
 	var kind string
 	_, hasPayload := body["payload"]
 	if hasPayload && json.Unmarshal(body["type"], &kind) == nil && kind != "" {
-		return emission{doc: d, body: body, kind: kind, malformed: strictjson.Check(d.raw, unlimited(d.raw)) != nil}, true
+		malformed := strictjson.Check(d.raw, unlimited(d.raw)) != nil
+		return candidate{doc: d, body: body, kind: kind, malformed: malformed}, true
 	}
-	return payloadEmission(d, asked)
+	return payloadCandidate(d, asked)
 }
 
 // unlimited returns limits that doc cannot exceed: the shape step enforces size and depth.
@@ -91,11 +92,11 @@ func unlimited(doc []byte) strictjson.Limits {
 	return strictjson.Limits{MaxBytes: len(doc), MaxDepth: len(doc)}
 }
 
-func payloadEmission(d document, asked string) (emission, bool) {
+func payloadCandidate(d document, asked string) (candidate, bool) {
 	if asked == "" {
-		return emission{}, false
+		return candidate{}, false
 	}
-	return emission{doc: d, kind: asked, body: map[string]json.RawMessage{
+	return candidate{doc: d, kind: asked, body: map[string]json.RawMessage{
 		"type": wire.AppendString(nil, asked), "payload": d.raw,
 	}}, true
 }
@@ -136,35 +137,35 @@ func (p envelopePosition) envelopeID(kind string) string {
 }
 
 // causationID returns the correlationId of the envelope at p; empty for a malformed envelope.
-func (e emission) causationID(p envelopePosition) string {
-	if e.malformed {
+func (c candidate) causationID(p envelopePosition) string {
+	if c.malformed {
 		return ""
 	}
-	return p.correlationID(e.kind)
+	return p.correlationID(c.kind)
 }
 
 // complete adds the members that the model may omit and sets those that it must not decide: the ids
 // that replay depends on, the node, and the trust. A model cannot declare itself trusted (OpenWOP
 // envelope contract §12). A malformed document stays unchanged and is rejected by the shape step
 // (§26 case 5).
-func (e emission) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
-	if e.malformed {
-		return e.doc.raw
+func (c candidate) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
+	if c.malformed {
+		return c.doc.raw
 	}
 	body := map[string]json.RawMessage{}
-	for k, v := range e.body {
+	for k, v := range c.body {
 		body[k] = v
 	}
 	if _, ok := body["schemaVersion"]; !ok {
 		body["schemaVersion"] = json.RawMessage(strconv.Itoa(version))
 	}
-	body["correlationId"] = wire.AppendString(nil, p.correlationID(e.kind))
-	body["envelopeId"] = wire.AppendString(nil, p.envelopeID(e.kind))
+	body["correlationId"] = wire.AppendString(nil, p.correlationID(c.kind))
+	body["envelopeId"] = wire.AppendString(nil, p.envelopeID(c.kind))
 	body["nodeId"] = wire.AppendString(nil, p.nodeID)
 	body["meta"] = completeMeta(body["meta"], trust, now)
 	b, err := json.Marshal(body)
 	if err != nil {
-		return e.doc.raw // not JSON; the shape step rejects it
+		return c.doc.raw // not JSON; the shape step rejects it
 	}
 	return b
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"encoding/json"
 
 	"waybill.dev/waybill/protocol/wire"
@@ -31,43 +30,34 @@ func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.
 
 // usageDraft builds the usage event of a call. It has a cost only if every rate is known (OpenWOP
 // envelope contract §19.1).
-func (c *call) usageDraft(res provider.Result) wire.Draft {
+func (l *Loop) usageDraft(req provider.Request, res provider.Result) wire.Draft {
 	u := res.Usage
 	p := wire.ProviderUsage{
-		Provider: c.req.Provider, Model: firstNonEmpty(res.Model, c.req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: c.req.NodeID,
+		Provider:         req.Provider,
+		Model:            firstNonEmpty(res.Model, req.Model),
+		InputTokens:      u.InputTokens,
+		OutputTokens:     u.OutputTokens,
+		TotalTokens:      u.TotalTokens,
+		CacheReadTokens:  u.CacheReadTokens,
+		CacheWriteTokens: u.CacheWriteTokens,
+		NodeID:           req.NodeID,
 	}
-	if usd, known := c.costOf(res); known {
+	if usd, known := l.costOf(req, res); known {
 		p.CostUSD, p.Currency = &usd, "USD"
 	}
-	return draft(wire.EventProviderUsage, c.req.NodeID, wire.Trusted, p)
+	return draft(wire.EventProviderUsage, req.NodeID, wire.Trusted, p)
 }
 
 // costOf uses the prices of the model that answered, else of the requested one.
-func (c *call) costOf(res provider.Result) (usd float64, known bool) {
-	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, firstNonEmpty(res.Model, c.req.Model))
+func (l *Loop) costOf(req provider.Request, res provider.Result) (usd float64, known bool) {
+	e, ok := l.deps.Catalogue.Lookup(req.Provider, firstNonEmpty(res.Model, req.Model))
 	if !ok || e.Prices == nil {
-		e, ok = c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
+		e, ok = l.deps.Catalogue.Lookup(req.Provider, req.Model)
 	}
 	if !ok {
 		return 0, false
 	}
-	return e.At(c.deps.Clock()).Cost(res.Usage)
-}
-
-func (c *call) addEvent(t wire.EventType, payload any) {
-	c.drafts = append(c.drafts, draft(t, c.task.Input.NodeID, wire.Trusted, payload))
-}
-
-// flushEvents appends the events decided so far.
-func (c *call) flushEvents(ctx context.Context) error {
-	if len(c.drafts) == 0 {
-		return nil
-	}
-	c.markUntrusted(c.drafts)
-	err := c.journal.Record(ctx, c.drafts...)
-	c.drafts = nil
-	return err
+	return e.At(l.deps.Clock()).Cost(res.Usage)
 }
 
 func optional(s string) *string {

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// OpenWOP envelope contract §14.1: max_tokens is the word for every budget that ran
-// out, whatever the vendor calls it; a stop sequence has its own.
+// OpenWOP envelope contract §14.1: the stop reason is max_tokens for every exhausted budget,
+// whatever the vendor's name for it, and stop_sequence for a stop sequence.
 func TestTruncated_SaysWhyAndHowMuch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -38,8 +38,8 @@ func TestTruncated_SaysWhyAndHowMuch(t *testing.T) {
 	}
 }
 
-// The same text is recovered in the same way, and the event has none of it (OpenWOP
-// envelope contract §14.6).
+// The same text is recovered in the same way, and the event contains none of it (OpenWOP envelope
+// contract §14.6).
 func TestRecovery_IsDeterministicAndCarriesNoText(t *testing.T) {
 	t.Parallel()
 	around := rapid.StringMatching(`[zq{}\[\]" \n]{0,24}`)
@@ -65,7 +65,7 @@ func TestRecovery_IsDeterministicAndCarriesNoText(t *testing.T) {
 	})
 }
 
-// replies are what a provider says to its calls, one after the other.
+// replies are the results of a provider's calls, in order.
 type replies []func() (provider.Result, error)
 
 func (*replies) ID() string { return "mock" }
@@ -86,24 +86,29 @@ func breaks() (provider.Result, error) {
 	return provider.Result{}, &provider.Error{Code: provider.CodeUnavailable, Message: "gone", Retryable: true}
 }
 
-// answers runs a node on these replies, with a catalogue.
+// answers runs a node with these replies and the model's catalogue entry.
 func answers(t *testing.T, traitsOf string, r replies) rig {
 	t.Helper()
 	reg, err := provider.NewRegistry(&r)
 	require.NoError(t, err)
 	deps := model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now, Catalogue: traits(t, traitsOf)}
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Minute,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, deps)
 	j := &journal{}
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+		Tenant: "acme",
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
 	}, j)
 	return rig{journal: j, result: res}
 }
 
-// OpenWOP envelope contract §19.1: one for each call that was answered. A call that
-// failed in transport told none, and those before it stay told.
+// OpenWOP envelope contract §19.1: each answered call has one usage event. A call that fails in
+// transport has none, and earlier ones remain.
 func TestUsage_IsToldForEachCallThatWasAnswered(t *testing.T) {
 	t.Parallel()
 	known := provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7, Known: true}
@@ -117,8 +122,7 @@ func TestUsage_IsToldForEachCallThatWasAnswered(t *testing.T) {
 	require.JSONEq(t, `{"provider":"mock","model":"m","inputTokens":0,"outputTokens":0,"nodeId":"n"}`, r.payload(t, wire.EventProviderUsage), "without reported usage there are no counts")
 }
 
-// A cost is recorded if all of it is known, and never as 0 for unknown (OpenWOP envelope
-// contract §19.1).
+// A cost is recorded only if every rate is known, and never as 0 (OpenWOP envelope contract §19.1).
 func TestUsage_TellsNoCostThatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	known := provider.Usage{InputTokens: 1_000_000, OutputTokens: 1_000_000, TotalTokens: 2_000_000, Known: true}
@@ -149,7 +153,7 @@ func TestUsage_TellsNoCostThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// A key never comes near the usage it pays for (OpenWOP envelope contract §19.1).
+// Usage events contain nothing about the key (OpenWOP envelope contract §19.1).
 func TestUsage_SaysNothingOfTheKey(t *testing.T) {
 	t.Parallel()
 	r := value(t, mock.Entry{Content: "planted-answer"}, good)

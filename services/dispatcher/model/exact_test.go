@@ -22,8 +22,8 @@ func TestConfig_ReadsMembersThatAreSpelledExactlySo(t *testing.T) {
 	require.InDelta(t, 0.5, *req.Temperature, 0)
 }
 
-// A repaired document would hide from the shape step what it must refuse
-// (OpenWOP envelope contract §26 case 5).
+// An envelope with a duplicate member reaches the pipeline unchanged, so that the shape step
+// rejects it (OpenWOP envelope contract §26 case 5).
 func TestEnvelope_ThatNamesAMemberTwiceReachesThePipelineAsItIs(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string]string{

@@ -3,47 +3,49 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // handleExhausted ends an emission without attempts left. If the last answer was prose, one extra
 // call first asks to convert it to the schema. That call does not count as an attempt.
-func (c *call) handleExhausted(ctx context.Context, f failure, attempts int, last provider.Result, base []provider.Message) Result {
-	if c.canReformat(f, last) {
-		v := c.reformatProse(ctx, last.Text, base)
+func (e *emission) handleExhausted(ctx context.Context, f failure, last answer, out *outbox) Result {
+	if canReformat(f, last.Text, e.expected) {
+		v := e.reformatProse(ctx, last.Text, last.progress, out)
 		if v.done != nil {
 			return *v.done
 		}
 		f = v.failure // reason and code come from the last failure
 	}
-	return c.failExhausted(f, attempts)
+	return e.failExhausted(f, last.attempt, out)
 }
 
 // failExhausted fails the node after its last attempt.
-func (c *call) failExhausted(f failure, attempts int) Result {
-	c.addEvent(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
-		NodeID: c.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
+func (e *emission) failExhausted(f failure, attempts int, out *outbox) Result {
+	out.add(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
+		NodeID: e.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
 	})
-	if attempts >= c.maxAttempts {
+	if attempts >= e.maxAttempts {
 		// Exhausted retries also breach the limit of schema rounds. A model without more output
 		// room has not breached it.
-		c.addEvent(wire.EventCapBreached, capPayload{Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: c.task.Input.NodeID})
+		out.add(wire.EventCapBreached, capPayload{
+			Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: e.task.Input.NodeID,
+		})
 	}
-	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: c.exhaustedMessage(f)}}
+	return *out.failNode(&wire.NodeError{Code: string(f.code), Message: exhaustedMessage(f, e.ceiling)}).done
 }
 
 // canReformat reports whether an answer is prose and the node requested a schema to convert it to.
-func (c *call) canReformat(f failure, last provider.Result) bool {
-	return (f.reason == reasonParse || f.reason == reasonSchema) && c.expected.name != "" && isProse(last.Text)
+func canReformat(f failure, text string, want expectation) bool {
+	return (f.reason == reasonParse || f.reason == reasonSchema) && want.name != "" && isProse(text)
 }
 
-func (c *call) exhaustedMessage(f failure) string {
+func exhaustedMessage(f failure, ceiling int) string {
 	switch {
-	case c.atOutputCeiling(f):
-		return fmt.Sprintf("the model was cut off with all the room that it has, %d tokens", c.ceiling)
+	case f.atCeiling:
+		return fmt.Sprintf("the model was cut off with all the room that it has, %d tokens", ceiling)
 	case f.reason == reasonTruncation:
 		return "the model was cut off, and no attempt is left to give it more room"
 	}
@@ -51,23 +53,30 @@ func (c *call) exhaustedMessage(f failure) string {
 }
 
 // reformatProse announces the extra call of the prose fallback and makes it.
-func (c *call) reformatProse(ctx context.Context, prose string, base []provider.Message) verdict {
-	c.addEvent(wire.EventEnvelopeNLToFormat, prosePayload{NodeID: c.task.Input.NodeID, OriginalEnvelopeType: c.expected.name, FallbackCalls: 1})
-	if err := c.flushEvents(ctx); err != nil {
+func (e *emission) reformatProse(ctx context.Context, prose string, p progress, out *outbox) verdict {
+	out.add(wire.EventEnvelopeNLToFormat, prosePayload{
+		NodeID: e.task.Input.NodeID, OriginalEnvelopeType: e.expected.name, FallbackCalls: 1,
+	})
+	if err := out.flush(ctx, e.journal); err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
-	return c.callReformat(ctx, prose, base)
+	return e.callReformat(ctx, prose, p, out)
 }
 
 // callReformat asks the model to convert prose to the schema. It is a separate invocation, numbered
-// after the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7).
-func (c *call) callReformat(ctx context.Context, prose string, base []provider.Message) verdict {
-	c.ordinal = c.callOrdinal(c.maxAttempts)
-	c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(
-		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+untrusted.Wrap(prose, untrusted.Mark{Type: "model-answer"})))
-	res, fail := c.callModel(ctx)
+// after the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7). last
+// is the attempt that gave the prose.
+func (e *emission) callReformat(ctx context.Context, prose string, last progress, out *outbox) verdict {
+	n := callNumber{earlier: last.attempt, ordinal: e.callOrdinal(e.maxAttempts)}
+	p := last
+	p.attempt = e.maxAttempts + 1
+	p.req.Messages = append(slices.Clone(e.request.Messages), userMessage(
+		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+
+			untrusted.Wrap(prose, untrusted.Mark{Type: "model-answer"})))
+	res, fail := e.callModel(ctx, p.req, n, false)
 	if fail != nil {
-		return verdict{done: fail}
+		end := fail.with(out.events)
+		return verdict{done: &end}
 	}
-	return c.judgeAnswer(ctx, res, c.maxAttempts+1)
+	return e.judgeAnswer(ctx, answer{res, p}, out)
 }

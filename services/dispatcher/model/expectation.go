@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // expectation is what the node requests from the model: a value of a schema, an envelope of a kind,
@@ -25,6 +27,9 @@ type expectation struct {
 	value *schema.Schema
 	// name is its name in events.
 	name string
+	// schema is the schema of the answer, instruction the sentence of the prompt about it.
+	schema      json.RawMessage
+	instruction string
 }
 
 // acceptsAnyText reports whether any answer is acceptable.
@@ -43,52 +48,73 @@ func schemaName(s string) string {
 	return s[:min(len(s), 64)]
 }
 
-// setExpectation determines the expected answer and adds its schema to the request.
-func (c *call) setExpectation(ctx context.Context) (*wire.NodeError, error) {
-	if c.task.TypeID == node.TypeStructuredOutput {
-		return c.setValueExpectation(), nil
+// expect determines the expected answer.
+func (l *Loop) expect(ctx context.Context, typeID string, cfg config) (expectation, *wire.NodeError, error) {
+	if typeID == node.TypeStructuredOutput {
+		e, bad := l.expectValue(cfg.OutputSchema)
+		return e, bad, nil
 	}
-	if c.cfg.EnvelopeType == "" {
-		return nil, nil
+	if cfg.EnvelopeType == "" {
+		return expectation{}, nil, nil
 	}
-	k, ok, err := c.deps.Schemas.Kind(ctx, c.cfg.EnvelopeType)
+	k, ok, err := l.deps.Schemas.Kind(ctx, cfg.EnvelopeType)
 	if err != nil {
-		return nil, err
+		return expectation{}, nil, err
 	}
 	if !ok {
-		return &wire.NodeError{
-			Code: string(fault.UnknownEnvelopeKind), Message: fmt.Sprintf("/config/envelopeType: this host does not advertise the kind %q", c.cfg.EnvelopeType),
+		return expectation{}, &wire.NodeError{
+			Code:    string(fault.UnknownEnvelopeKind),
+			Message: fmt.Sprintf("/config/envelopeType: this host does not advertise the kind %q", cfg.EnvelopeType),
 		}, nil
 	}
-	c.expected = expectation{kind: k.Name, version: k.Version, name: k.Name}
-	c.req.Schema, c.req.SchemaName = k.Schema, schemaName(k.Name)
-	c.prependInstruction("Answer with one JSON document: the payload of an envelope of type " + k.Name + ".")
-	return nil, nil
+	return expectation{
+		kind:        k.Name,
+		version:     k.Version,
+		name:        k.Name,
+		schema:      k.Schema,
+		instruction: "Answer with one JSON document: the payload of an envelope of type " + k.Name + ".",
+	}, nil, nil
 }
 
-func (c *call) setValueExpectation() *wire.NodeError {
-	if len(c.cfg.OutputSchema) == 0 {
-		return node.Invalid("/config/outputSchema: core.ai.structuredOutput needs the JSON Schema of its output")
+func (l *Loop) expectValue(outputSchema json.RawMessage) (expectation, *wire.NodeError) {
+	if len(outputSchema) == 0 {
+		return expectation{}, node.Invalid("/config/outputSchema: " +
+			"core.ai.structuredOutput needs the JSON Schema of its output")
 	}
-	v, err := c.outputSchemas.compile(c.cfg.OutputSchema)
+	v, err := l.outputSchemas.compile(outputSchema)
 	if err != nil {
-		return node.Invalid("/config/outputSchema: %s", err)
+		return expectation{}, node.Invalid("/config/outputSchema: %s", err)
 	}
-	c.expected = expectation{value: v.schema, name: v.name}
-	c.req.Schema, c.req.SchemaName = c.cfg.OutputSchema, schemaName(c.expected.name)
-	c.prependInstruction("Answer with one JSON document that satisfies the given schema.")
-	return nil
+	return expectation{
+		value:       v.schema,
+		name:        v.name,
+		schema:      outputSchema,
+		instruction: "Answer with one JSON document that satisfies the given schema.",
+	}, nil
+}
+
+// requestExpected adds the expected schema, and the instruction to follow it, to a request. A model
+// that generates media itself gets neither: its answer is not JSON.
+func (l *Loop) requestExpected(req provider.Request, want expectation) provider.Request {
+	if want.acceptsAnyText() {
+		return req
+	}
+	req.SchemaName = schemaName(want.name)
+	if l.generatesMedia(want.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}) {
+		return req
+	}
+	req.Schema = want.schema
+	req.System = prependInstruction(req.System, want.instruction+l.reasoningHint(want.schema))
+	return req
 }
 
 // prependInstruction puts the schema hint before the author's system text. It is the same on every
 // attempt (OpenWOP envelope contract §14.4).
-func (c *call) prependInstruction(what string) {
-	hint := what + c.reasoningHint()
-	if c.req.System == "" {
-		c.req.System = hint
-		return
+func prependInstruction(system, hint string) string {
+	if system == "" {
+		return hint
 	}
-	c.req.System = hint + "\n\n" + c.req.System
+	return hint + "\n\n" + system
 }
 
 // outputSchemaName returns the name of a bare value in events: the last segment of the schema's

@@ -60,7 +60,8 @@ func fencedDocuments(text string) []document {
 		}
 		block := text[body:end]
 		if s := strings.TrimSpace(block); s != "" && json.Valid([]byte(s)) {
-			docs = append(docs, document{raw: json.RawMessage(s), path: pathFence, offset: body + strings.Index(block, s)})
+			offset := body + strings.Index(block, s)
+			docs = append(docs, document{raw: json.RawMessage(s), path: pathFence, offset: offset})
 		}
 		if length < 0 {
 			return docs

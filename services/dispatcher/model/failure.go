@@ -16,6 +16,8 @@ type failure struct {
 	code fault.Code
 	// detail is validator output, never text of the model.
 	detail string
+	// atCeiling means that the answer was truncated with the model's largest budget.
+	atCeiling bool
 }
 
 // correction returns the message that a failed attempt adds to the next one: the host's summary of
@@ -63,7 +65,11 @@ func parseFailure() failure {
 }
 
 func fragmentFailure() failure {
-	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: "it is a fragment of an envelope, not a whole one"}
+	return failure{
+		reason: reasonSchema,
+		code:   fault.EnvelopeInvalid,
+		detail: "it is a fragment of an envelope, not a whole one",
+	}
 }
 
 // maxViolations limits the violations listed in a correction.

@@ -5,47 +5,43 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// fitToModel adapts the request to the catalogue's entry of the model: schema enforcement, answer
-// length and sampling. The request of an unknown model stays unchanged.
-func (c *call) fitToModel() {
-	if c.generatesMedia() {
-		c.req.Schema, c.req.System = nil, c.authorSystem
-	}
-	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
+// fitToModel adapts a request to the catalogue's entry of its model: schema enforcement, answer
+// length and sampling. The request of an unknown model stays unchanged. ceiling is the model's
+// longest answer in tokens; 0 if unknown.
+func (l *Loop) fitToModel(req provider.Request) (fitted provider.Request, ceiling int) {
+	e, ok := l.deps.Catalogue.Lookup(req.Provider, req.Model)
 	if !ok {
-		return
+		return req, 0
 	}
-	c.ceiling = e.OutputTokens
-	c.req.MaxTokens = c.capTokens(c.req.MaxTokens)
+	req.MaxTokens = capTokens(req.MaxTokens, e.OutputTokens)
 	if e.Sampling != nil && !*e.Sampling {
 		// The model rejects any sampling parameter, even its own default.
-		c.req.Temperature, c.req.TopP = nil, nil
+		req.Temperature, req.TopP = nil, nil
 	}
-	if len(c.req.Schema) == 0 {
-		return
+	if len(req.Schema) == 0 {
+		return req, e.OutputTokens
 	}
 	switch e.StructuredOutput {
 	case catalogue.StructuredTool:
-		c.req.Via = provider.ViaTool
+		req.Via = provider.ViaTool
 	case catalogue.StructuredNone:
 		// The vendor does not enforce schemas for this model.
-		c.req.System += "\n\nJSON Schema of the document:\n" + string(c.req.Schema)
-		c.req.Schema = nil
+		req.System += "\n\nJSON Schema of the document:\n" + string(req.Schema)
+		req.Schema = nil
 	}
+	return req, e.OutputTokens
 }
 
 // capTokens limits an output budget to the model's longest answer (OpenWOP envelope contract §14.3,
-// ceiling).
-func (c *call) capTokens(tokens int) int {
+// ceiling). An unknown ceiling is 0.
+func capTokens(tokens, ceiling int) int {
 	tokens = min(tokens, maxTokens)
-	if c.ceiling > 0 {
-		return min(tokens, c.ceiling)
+	if ceiling > 0 {
+		return min(tokens, ceiling)
 	}
 	return tokens
 }
 
-// atOutputCeiling reports whether an answer was truncated with the model's largest budget: another
+// atOutputCeiling reports whether a budget is the model's largest: after a truncation, another
 // attempt cannot get more.
-func (c *call) atOutputCeiling(f failure) bool {
-	return f.reason == reasonTruncation && c.ceiling > 0 && c.req.MaxTokens >= c.ceiling
-}
+func atOutputCeiling(tokens, ceiling int) bool { return ceiling > 0 && tokens >= ceiling }

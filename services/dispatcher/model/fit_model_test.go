@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// traits is a catalogue in which the mock's model m is so.
+// traits returns a catalogue with an entry for the mock's model m.
 func traits(t *testing.T, of string) *catalogue.Catalogue {
 	t.Helper()
 	c, err := catalogue.Parse([]byte(`{"version":1,"asOf":"2026-11-01","rules":[{"match":"m","provider":"mock",` + of + `}]}`))
@@ -36,7 +36,7 @@ func (strict) Dialect() projection.Vendor { return projection.OpenAI }
 
 func (s strict) RequiresDialect() bool { return !s.lenient }
 
-// ask runs a structured node against the mock's model m.
+// ask runs a core.ai.structuredOutput node with the mock's model m.
 func ask(t *testing.T, c *catalogue.Catalogue, dialect bool, config string, entries ...mock.Entry) rig {
 	t.Helper()
 	return askOf(t, c, dialect, false, config, entries...)
@@ -54,24 +54,30 @@ func askOf(t *testing.T, c *catalogue.Catalogue, dialect, lenient bool, config s
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 5, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 5,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, model.Deps{Models: reg, Schemas: manyRounds{}, Catalogue: c, Clock: time.Now})
 	j := &journal{accept: acceptAll}
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", RunID: "run_1", TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)},
+		Tenant: "acme",
+		RunID:  "run_1",
+		TypeID: node.TypeStructuredOutput,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(config)},
 	}, j)
 	return rig{journal: j, spy: s, result: res}
 }
 
-// manyRounds lets the loop decide how often it asks.
+// manyRounds allows more schema rounds than the loop has attempts.
 type manyRounds struct{ schemas }
 
 func (manyRounds) Limits(context.Context) (model.Limits, error) {
 	return model.Limits{EnvelopesPerTurn: 5, SchemaRounds: 9, ClarificationRounds: 3}, nil
 }
 
-// OpenWOP envelope contract §14.3, ceiling: a clamped attempt that truncates again is
-// terminal.
+// OpenWOP envelope contract §14.3, ceiling: an attempt with the model's largest budget that is
+// truncated is the last.
 func TestLoop_GivesNoMoreRoomThanTheModelHas(t *testing.T) {
 	t.Parallel()
 	cut := mock.Entry{Content: `{"val`, StopReason: "max_tokens"}
@@ -85,11 +91,11 @@ func TestLoop_GivesNoMoreRoomThanTheModelHas(t *testing.T) {
 	require.Equal(t, []int{100, 150}, []int{r.spy.reqs[0].MaxTokens, r.spy.reqs[1].MaxTokens})
 
 	r = ask(t, small, false, `{"maxTokens":9000,"outputSchema":{"type":"object"}}`, cut, mock.Entry{Content: `{}`})
-	require.Len(t, r.spy.reqs, 1, "the first attempt had all the room there is")
+	require.Len(t, r.spy.reqs, 1, "the first attempt had the model's largest budget")
 	require.Equal(t, 150, r.spy.reqs[0].MaxTokens)
 
 	r = ask(t, small, false, valueConfig, cut, mock.Entry{Content: `{"valid":true}`})
-	require.Nil(t, r.result.Err, "the clamped attempt saved it")
+	require.Nil(t, r.result.Err, "the attempt with the largest budget succeeded")
 
 	r = ask(t, traits(t, `"capabilities":[]`), false, valueConfig, cut, cut, cut, cut, mock.Entry{Content: `{"valid":true}`})
 	require.Nil(t, r.result.Err)
@@ -141,21 +147,21 @@ func TestLoop_FitsTheRequestToTheModel(t *testing.T) {
 
 const optional = `{"outputSchema":{"type":"object","required":["a"],"properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}}}}`
 
-// OpenWOP envelope contract §20: the vendor is sent a projection on every attempt, and
-// the answer is judged by the schema itself, null read as absent.
+// OpenWOP envelope contract §20: every attempt sends the projected schema. The answer is validated
+// by the original one, with null as absent.
 func TestLoop_SendsAProjectionAndJudgesByTheSchema(t *testing.T) {
 	t.Parallel()
 	r := ask(t, nil, true, optional, mock.Entry{Content: `{"a":"x","b":null}`}, mock.Entry{Content: `{"a":"xx","b":null}`})
 	require.Nil(t, r.result.Err)
 	require.JSONEq(t, `{"a":"xx"}`, string(r.result.Output.Ports["output"]))
-	require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", r.names(), "a length is checked, although the vendor does not support it")
+	require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", r.names(), "the original schema's length limit applies")
 	for _, req := range r.spy.reqs {
 		require.Empty(t, projection.LintFor(projection.OpenAI, req.Schema))
 	}
 	require.Contains(t, string(r.spy.reqs[0].Schema), `"additionalProperties":false`)
 
 	r = ask(t, nil, false, optional, mock.Entry{Content: `{"a":"xx"}`})
-	require.JSONEq(t, `{"type":"object","required":["a"],"properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}}}`, string(r.spy.reqs[0].Schema), "others are sent what the author wrote")
+	require.JSONEq(t, `{"type":"object","required":["a"],"properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}}}`, string(r.spy.reqs[0].Schema), "other providers receive the author's schema")
 }
 
 // A schema that the vendor does not support fails the node without a call.
@@ -170,7 +176,7 @@ func TestLoop_RefusesWhatCannotBeProjected(t *testing.T) {
 
 	const deep = `{"outputSchema":{"type":"object","properties":{"a":{"allOf":[{"type":"string"},{"not":{"type":"string"}}]}}}}`
 	r = askOf(t, nil, true, true, deep, mock.Entry{Content: `{}`})
-	require.Nil(t, r.result.Err, "a server that does not insist gets the schema as it is")
+	require.Nil(t, r.result.Err, "a provider that does not require its dialect receives the original schema")
 	require.Contains(t, string(r.spy.reqs[0].Schema), "allOf")
 }
 
@@ -193,11 +199,17 @@ func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reg, err := provider.NewRegistry(strict{spy: &spy{Provider: mock.New(mock.NewMemory())}, lenient: tc.lenient})
+			reg, err := provider.NewRegistry(strict{
+				spy:     &spy{Provider: mock.New(mock.NewMemory())},
+				lenient: tc.lenient,
+			})
 			require.NoError(t, err)
 			known, err := catalogue.Parse([]byte(`{"version":1,"asOf":"2026-01-31","models":[{"provider":"mock","model":"words","structuredOutput":"none"}]}`))
 			require.NoError(t, err)
-			loop := model.New(model.Config{Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{Models: reg, Catalogue: known})
+			loop := model.New(model.Config{Defaults: model.Defaults{
+				Provider: "mock",
+				Model:    "m",
+			}}, model.Deps{Models: reg, Catalogue: known})
 			bad := loop.Check(tc.typeID, json.RawMessage(tc.config))
 			if tc.says == "" {
 				require.Nil(t, bad)

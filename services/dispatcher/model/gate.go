@@ -10,12 +10,13 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Gate decides whether a node may run with its model, and which model replaces it if not (OpenWOP
 // envelope contract §16.3). credentialRef names the run's own key; empty means none.
-func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
+func (l *Loop) Gate(
+	tenant, credentialRef string, needs modelgate.Needs, in node.Input,
+) (modelgate.Model, modelgate.Outcome) {
 	active := l.activeModel(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
 		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
@@ -71,8 +72,14 @@ func (l *Loop) logDecision(tenant, nodeID string, active modelgate.Model, o mode
 		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{
-		slog.String("tenant", tenant), slog.String("node_id", nodeID), slog.String("route", string(o.Route)), slog.String("provider", active.Provider),
-		slog.String("model", active.Model), slog.Any("missing", o.Missing), slog.Bool("unknown", o.Unknown), slog.String("catalogue", o.Catalogue),
+		slog.String("tenant", tenant),
+		slog.String("node_id", nodeID),
+		slog.String("route", string(o.Route)),
+		slog.String("provider", active.Provider),
+		slog.String("model", active.Model),
+		slog.Any("missing", o.Missing),
+		slog.Bool("unknown", o.Unknown),
+		slog.String("catalogue", o.Catalogue),
 	}
 	if o.Route == modelgate.Substitute && !o.Hidden {
 		attrs = append(attrs, slog.String("asked", o.Asked.Provider+"/"+o.Asked.Model))
@@ -82,19 +89,19 @@ func (l *Loop) logDecision(tenant, nodeID string, active modelgate.Model, o mode
 
 // substitute replaces the node's model by the fallback that the gate recorded when the node was
 // dispatched. A fallback withheld from the log is read from the node's type.
-func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
-	if t.Fallback == nil {
-		return nil
-	}
-	asked := *t.Fallback
-	if asked.Provider == modelgate.Withheld {
-		if t.Needs == nil || t.Needs.Fallback == nil {
-			return &wire.NodeError{
-				Code: string(fault.CapabilityNotProvided), Message: "the model that was to be asked instead of the node's own is not known any more: its pack has changed",
-			}
+func substitute(t Task, own modelgate.Model) (modelgate.Model, *wire.NodeError) {
+	switch {
+	case t.Fallback == nil:
+		return own, nil
+	case t.Fallback.Provider != modelgate.Withheld:
+		return *t.Fallback, nil
+	case t.Needs == nil || t.Needs.Fallback == nil:
+		return own, &wire.NodeError{
+			Code: string(fault.CapabilityNotProvided),
+			Message: "the model that was to be asked instead of the node's own is not known any more: " +
+				"its pack has changed",
 		}
-		asked = *t.Needs.Fallback // a type has one fallback at most
+	default:
+		return *t.Needs.Fallback, nil // a type has one fallback at most
 	}
-	req.Provider, req.Model = asked.Provider, asked.Model
-	return nil
 }

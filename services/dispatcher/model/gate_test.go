@@ -19,13 +19,16 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
-// The active model is the node's, else the run's, else the host's; it is evaluated
-// as a model of a provider that is there (OpenWOP envelope contract §16.3).
+// The active model is the node's, else the run's, else the host's. The model of a missing provider
+// has no capabilities (OpenWOP envelope contract §16.3).
 func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()), mute{})
 	require.NoError(t, err)
-	loop := model.New(model.Config{Timeout: time.Second, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}, model.Deps{Models: reg})
+	loop := model.New(model.Config{
+		Timeout:  time.Second,
+		Defaults: model.Defaults{Provider: "sample", Model: "sample-1"},
+	}, model.Deps{Models: reg})
 	for name, tc := range map[string]struct {
 		config, configurable, requires string
 		active                         modelgate.Model
@@ -42,23 +45,32 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			needs := modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
-			active, o := loop.Gate("acme", "", needs, node.Input{Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)})
+			needs := modelgate.Needs{
+				Required: []string{tc.requires},
+				Fallback: &modelgate.Model{Provider: "mock", Model: "m"},
+			}
+			active, o := loop.Gate("acme", "", needs, node.Input{
+				Config:       json.RawMessage(tc.config),
+				Configurable: json.RawMessage(tc.configurable),
+			})
 			require.Equal(t, tc.active, active)
 			require.Equal(t, tc.route, o.Route)
-			_, o = loop.Gate("acme", "", modelgate.Needs{Required: append(needs.Required, "x-host-acme-none"), Fallback: needs.Fallback}, node.Input{})
+			_, o = loop.Gate("acme", "", modelgate.Needs{
+				Required: append(needs.Required, "x-host-acme-none"),
+				Fallback: needs.Fallback,
+			}, node.Input{})
 			require.Equal(t, modelgate.Refuse, o.Route)
 			require.True(t, o.FallbackAttempted)
 		})
 	}
 }
 
-// mute is a provider that says nothing of its models.
+// mute is a provider without information about its models.
 type mute struct{ provider.Provider }
 
 func (mute) ID() string { return "mute" }
 
-// Who asks why a model was asked or was not finds it in the log, and by what it was decided.
+// Each decision is logged with the digest of the catalogue, so that an operator can explain it.
 func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
@@ -80,7 +92,10 @@ func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
 				Defaults:      model.Defaults{Provider: "sample", Model: "sample-1"},
 				HidesFallback: func(string) bool { return tc.hides },
 			}, model.Deps{Models: reg, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-			_, o := loop.Gate("acme", "", modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}, node.Input{NodeID: "a"})
+			_, o := loop.Gate("acme", "", modelgate.Needs{
+				Required: []string{tc.requires},
+				Fallback: &modelgate.Model{Provider: "mock", Model: "m"},
+			}, node.Input{NodeID: "a"})
 			var line struct {
 				Level, Msg, Route, Catalogue, Asked, Tenant, Provider, Model string
 				Node                                                         string `json:"node_id"`
@@ -109,11 +124,14 @@ func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 	}
 }
 
-// The model of the log is asked, whatever the node's config says; names that the log
-// withholds are the gate's.
+// The recorded fallback is called instead of the config's model. If its name is withheld, that of
+// the node's type is.
 func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 	t.Parallel()
-	needs := &modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "bigger"}}
+	needs := &modelgate.Needs{
+		Required: []string{"reasoning"},
+		Fallback: &modelgate.Model{Provider: "mock", Model: "bigger"},
+	}
 	gone := &modelgate.Needs{Required: []string{"x-host-acme-none"}, Fallback: needs.Fallback}
 	hidden := &modelgate.Model{Provider: modelgate.Withheld, Model: modelgate.Withheld}
 	for name, tc := range map[string]struct {
@@ -136,12 +154,18 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			reg, err := provider.NewRegistry(sample.New(0), spied)
 			require.NoError(t, err)
 			loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second}, model.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+				Models:   reg,
+				Schemas:  schemas{},
+				Clock:    time.Now,
+				Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 			})
 			j := &journal{}
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, Fallback: tc.fallback, Needs: tc.needs,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"provider":"sample","model":"sample-1","prompt":"hi"}`)},
+				Input: node.Input{
+					NodeID: "n",
+					Config: json.RawMessage(`{"provider":"sample","model":"sample-1","prompt":"hi"}`),
+				},
 			}, j)
 			if tc.code != "" {
 				require.NotNil(t, res.Err)
@@ -151,20 +175,23 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			}
 			require.Nil(t, res.Err)
 			require.Equal(t, "bigger", spied.reqs[0].Model)
-			require.Contains(t, rig{journal: j, result: res}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
+			require.Contains(t, rig{
+				journal: j,
+				result:  res,
+			}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
 		})
 	}
 }
 
-// OpenWOP envelope contract §16.3, rows 3 and 6: a fallback that the run has no key for,
-// the tenant's or the host's, does not count.
+// OpenWOP envelope contract §16.3, rows 3 and 6: a fallback without a key of the tenant or the host
+// is no fallback.
 func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
 	require.NoError(t, err)
 	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
 	for name, tc := range map[string]struct {
-		alone []string // providers that the host has no key for
+		alone []string // providers for which the host has no key
 		keys  model.Keys
 		ref   string
 		route modelgate.Route
@@ -180,8 +207,10 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			loop := model.New(model.Config{TenantKeyed: tc.alone, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}},
-				model.Deps{Models: reg, Keys: tc.keys})
+			loop := model.New(model.Config{
+				TenantKeyed: tc.alone,
+				Defaults:    model.Defaults{Provider: "sample", Model: "sample-1"},
+			}, model.Deps{Models: reg, Keys: tc.keys})
 			active, o := loop.Gate("acme", tc.ref, needs, node.Input{})
 			require.Equal(t, tc.route, o.Route)
 			require.Equal(t, tc.route == modelgate.Refuse, o.FallbackAttempted)
@@ -191,8 +220,8 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §16.4: only what a model that can be asked is known to have
-// may be advertised, whatever the operator trusts.
+// OpenWOP envelope contract §16.4: a capability is advertised only if a callable model is known to
+// have it, whatever TrustsUnknown says.
 func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	t.Parallel()
 	reg, err := provider.NewRegistry(sample.New(0), mute{})
@@ -200,20 +229,20 @@ func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	host := model.Config{TrustsUnknown: true, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}
 	loop := model.New(host, model.Deps{Models: reg})
 	require.True(t, loop.Offers("structured-output", nil), "the host's own model")
-	require.False(t, loop.Offers("vision-input", nil), "listed models of vendors that are not there")
-	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a fallback that is not there")
+	require.False(t, loop.Offers("vision-input", nil), "listed models of missing vendors")
+	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a missing fallback")
 	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mute", Model: "m"}), "unknown")
 	require.False(t, loop.Offers("nonexistent-capability-9b3f", nil))
 
 	reg, err = provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
 	require.NoError(t, err)
 	loop = model.New(host, model.Deps{Models: reg})
-	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "what a node falls back to")
-	require.True(t, loop.Offers("reasoning", nil), "a rule that is bound to a provider")
-	require.False(t, loop.Offers("vision-input", nil), "rules of whatever servers there may be")
+	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "the fallback of a node")
+	require.True(t, loop.Offers("reasoning", nil), "a rule for one provider")
+	require.False(t, loop.Offers("vision-input", nil), "rules for any server")
 }
 
-// A call that no answer came of is the provider's, and nothing else in the log says so.
+// The error of a failed call names the provider, unless the name is withheld. No other event does.
 func TestRun_OfACallThatFailsNamesTheProviderUnlessItIsWithheld(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -230,11 +259,17 @@ func TestRun_OfACallThatFailsNamesTheProviderUnlessItIsWithheld(t *testing.T) {
 			require.NoError(t, err)
 			reg, err := provider.NewRegistry(p)
 			require.NoError(t, err)
-			loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-				model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+			loop := model.New(model.Config{
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+			}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 			res := loop.Run(t.Context(), model.Task{
-				TypeID: node.TypeStructuredOutput, Fallback: tc.fallback, Needs: &modelgate.Needs{Fallback: &modelgate.Model{Provider: "mock", Model: "m"}},
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+				TypeID:   node.TypeStructuredOutput,
+				Fallback: tc.fallback,
+				Needs:    &modelgate.Needs{Fallback: &modelgate.Model{Provider: "mock", Model: "m"}},
+				Input:    node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
 			}, &journal{})
 			require.Equal(t, "provider_unavailable", res.Err.Code)
 			require.Equal(t, tc.want, res.Err.Details)

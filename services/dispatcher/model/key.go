@@ -34,7 +34,9 @@ func (l *Loop) tenantKey(t Task, id string, o overlay) (provider.Secret, *wire.N
 	case err == nil:
 		return key, nil
 	case !errors.Is(err, credential.ErrNone):
-		return "", &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}
+		return "", &wire.NodeError{
+			Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error(),
+		}
 	case id == chosen:
 		return "", &wire.NodeError{
 			Code:    string(fault.CredentialRequired),
@@ -45,16 +47,17 @@ func (l *Loop) tenantKey(t Task, id string, o overlay) (provider.Secret, *wire.N
 	return "", nil
 }
 
-// attachTenantKey adds the tenant's own key to the call. The key may have changed since the run was
+// registeredKey returns the tenant's own key for a call. The key may have changed since the run was
 // claimed, so it is registered with the redactor before any call could echo it. The returned error
 // is not the node's.
-func (l *Loop) attachTenantKey(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
-	key, bad := l.tenantKey(t, req.Provider, o)
+func (l *Loop) registeredKey(
+	ctx context.Context, t Task, id string, o overlay,
+) (provider.Secret, *wire.NodeError, error) {
+	key, bad := l.tenantKey(t, id, o)
 	if bad != nil || key == "" {
-		return bad, nil
+		return "", bad, nil
 	}
-	req.Credential = key
-	return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
+	return key, nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, id, t.CredentialRef, key)
 }
 
 // Secrets returns why a node cannot get the secrets that its type requires; nil if it can (OpenWOP
@@ -73,7 +76,8 @@ const kindProvider = "ai-provider"
 
 func (l *Loop) checkSecret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
 	fail := func(code fault.Code, details map[string]any, format string, args ...any) *wire.NodeError {
-		return &wire.NodeError{Code: string(code), Message: fmt.Sprintf("the node needs the secret %q: ", s.ID) + fmt.Sprintf(format, args...), Details: details}
+		why := fmt.Sprintf("the node needs the secret %q: ", s.ID) + fmt.Sprintf(format, args...)
+		return &wire.NodeError{Code: string(code), Message: why, Details: details}
 	}
 	if l.deps.Keys == nil || s.Kind != kindProvider {
 		return fail(fault.CredentialUnavailable, map[string]any{"capability": "secrets", "requirement": s.ID},
@@ -84,11 +88,13 @@ func (l *Loop) checkSecret(r *wire.RunRecord, s pack.Secret, in node.Input) *wir
 		id = l.activeModel(in).Provider
 	}
 	if !slices.Contains(l.cfg.BYOK, id) {
-		return fail(fault.CredentialForbidden, map[string]any{"provider": id}, "provider %q takes no caller's own credential here", id)
+		return fail(fault.CredentialForbidden, map[string]any{"provider": id},
+			"provider %q takes no caller's own credential here", id)
 	}
 	_, err := l.deps.Keys.Key(r.Owner.Tenant, id, r.CredentialRef)
 	if err != nil {
-		return fail(fault.CredentialRequired, map[string]any{"provider": id}, "the tenant has no credential for provider %q under the run's ai.credentialRef", id)
+		return fail(fault.CredentialRequired, map[string]any{"provider": id},
+			"the tenant has no credential for provider %q under the run's ai.credentialRef", id)
 	}
 	return nil
 }

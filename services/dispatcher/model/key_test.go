@@ -37,7 +37,7 @@ func (keyring) Hide(context.Context, string, string, string, string, provider.Se
 	return nil
 }
 
-// shy is a keyring whose keys are hidden, or cannot be.
+// shy is a keyring that records the keys registered with the redactor, or fails.
 type shy struct {
 	keyring
 
@@ -50,8 +50,8 @@ func (s *shy) Hide(_ context.Context, tenant, runID, id, ref string, key provide
 	return s.err
 }
 
-// A key that was changed while the run went on is known to the redactor before the
-// model, which may repeat it, is called; if it cannot be, no call is made.
+// The key is registered with the redactor before each call, because it may have changed and a model
+// can repeat it. If that fails, no call is made.
 func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]error{"hidden": nil, "not to be hidden": errors.New("redactor: down")} {
@@ -63,8 +63,17 @@ func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 			reg, err := provider.NewRegistry(s)
 			require.NoError(t, err)
 			keys := &shy{keyring: keyring{"mock": "sk-1"}, err: down}
-			loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: keys, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+			loop := model.New(model.Config{
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
+			}, model.Deps{
+				Models:   reg,
+				Schemas:  schemas{},
+				Clock:    time.Now,
+				Keys:     keys,
+				Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 			})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, CredentialRef: "main",
@@ -72,7 +81,7 @@ func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 			}, &journal{})
 			require.Equal(t, []string{"acme r mock main sk-1"}, keys.hidden)
 			require.ErrorIs(t, res.Interrupted, down)
-			require.Nil(t, res.Err, "a redactor that is down fails no node")
+			require.Nil(t, res.Err, "a lost redactor does not fail the node")
 			if down != nil {
 				require.Empty(t, s.reqs)
 				return
@@ -108,12 +117,25 @@ func TestRun_AsksWithTheTenantsOwnKey(t *testing.T) {
 			s := &spy{Provider: mock.New(scripts)}
 			reg, err := provider.NewRegistry(s)
 			require.NoError(t, err)
-			loop := model.New(model.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: tc.keys, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
+			loop := model.New(model.Config{
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
+			}, model.Deps{
+				Models:   reg,
+				Schemas:  schemas{},
+				Clock:    time.Now,
+				Keys:     tc.keys,
+				Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 			})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, CredentialRef: tc.ref, Fallback: tc.fallback,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`), Configurable: json.RawMessage(`{"ai.provider":"` + tc.chosen + `","ai.model":"m"}`)},
+				Input: node.Input{
+					NodeID:       "n",
+					Config:       json.RawMessage(`{"prompt":"hi"}`),
+					Configurable: json.RawMessage(`{"ai.provider":"` + tc.chosen + `","ai.model":"m"}`),
+				},
 			}, &journal{})
 			if tc.code != "" {
 				require.NotNil(t, res.Err)
@@ -134,7 +156,10 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
 	require.NoError(t, err)
 	with := func(k model.Keys) *model.Loop {
-		return model.New(model.Config{BYOK: []string{"openai", "mock"}, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{Models: reg, Keys: k})
+		return model.New(model.Config{
+			BYOK:     []string{"openai", "mock"},
+			Defaults: model.Defaults{Provider: "mock", Model: "m"},
+		}, model.Deps{Models: reg, Keys: k})
 	}
 	keys := with(keyring{"openai": "sk-1", "mock": "sk-2"})
 	for name, tc := range map[string]struct {
@@ -153,7 +178,10 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bad := tc.loop.Secrets(&wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CredentialRef: tc.ref}, []pack.Secret{tc.secret}, node.Input{})
+			bad := tc.loop.Secrets(&wire.RunRecord{
+				Owner:         wire.Owner{Tenant: "acme"},
+				CredentialRef: tc.ref,
+			}, []pack.Secret{tc.secret}, node.Input{})
 			if tc.code == "" {
 				require.Nil(t, bad)
 				return
@@ -165,8 +193,8 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §26 case 10: what is recorded is the answer, though the key
-// or the provider it was got with is gone.
+// OpenWOP envelope contract §26 case 10: a recorded answer is used, even if its provider or key no
+// longer exists.
 func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	t.Parallel()
 	var sent struct{ CorrelationID, EnvelopeID string }
@@ -180,13 +208,22 @@ func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	for name, config := range map[string]string{"no key": `{"envelopeType":"vendor.x.ticket"}`, "no provider": `{"envelopeType":"vendor.x.ticket","provider":"ghost","model":"g"}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m"}}, model.Deps{
+			loop := model.New(model.Config{
+				MaxAttempts: 3,
+				Multiplier:  2,
+				Timeout:     time.Second,
+				Defaults:    model.Defaults{Provider: "mock", Model: "m"},
+			}, model.Deps{
 				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: keyring{},
 			})
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, CredentialRef: "main",
-				Input:    node.Input{NodeID: "n", Config: json.RawMessage(config)},
-				Recorded: map[string]model.Recorded{sent.CorrelationID: {Kind: "vendor.x.ticket", EnvelopeID: sent.EnvelopeID, Payload: json.RawMessage(`{"a":1}`)}},
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(config)},
+				Recorded: map[string]model.Recorded{sent.CorrelationID: {
+					Kind:       "vendor.x.ticket",
+					EnvelopeID: sent.EnvelopeID,
+					Payload:    json.RawMessage(`{"a":1}`),
+				}},
 			}, &journal{})
 			require.Nil(t, res.Err)
 			require.NoError(t, res.Interrupted)
@@ -195,8 +232,7 @@ func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §5.5: a call has one id in every process, and another call
-// another one.
+// OpenWOP host contract §5.5: a call has the same id in every process, and no other call has it.
 func TestInvocationID_NamesTheCall(t *testing.T) {
 	t.Parallel()
 	good, bad := mock.Entry{Content: `{"valid":true}`}, mock.Entry{Content: `{"valid":"no"}`}
@@ -204,7 +240,9 @@ func TestInvocationID_NamesTheCall(t *testing.T) {
 	require.Len(t, whole.spy.reqs, 2)
 	require.NotEqual(t, whole.spy.reqs[0].InvocationID, whole.spy.reqs[1].InvocationID)
 	resumed := executeTask(t, model.Task{
-		TypeID: node.TypeStructuredOutput, Retries: []model.Retry{{Attempt: 2, Reason: "schema-violation", Detail: "x"}}, Input: node.Input{Config: json.RawMessage(valueConfig)},
+		TypeID:  node.TypeStructuredOutput,
+		Retries: []model.Retry{{Attempt: 2, Reason: "schema-violation", Detail: "x"}},
+		Input:   node.Input{Config: json.RawMessage(valueConfig)},
 	}, acceptAll, good)
 	require.Equal(t, whole.spy.reqs[1].InvocationID, resumed.spy.reqs[0].InvocationID)
 	again := value(t, good)

@@ -41,8 +41,8 @@ func (j *journal) Record(_ context.Context, drafts ...wire.Draft) error {
 	return nil
 }
 
-// Accept records an accepted envelope as a draft of the type accept, after what precedes it
-// if the outcome says so. A refused one and a fragment leave nothing.
+// Accept records an accepted envelope as a draft of the type accept, after its preceding events if
+// the outcome says so. A refused envelope or a fragment records nothing.
 func (j *journal) Accept(_ context.Context, req model.AcceptRequest) (model.Outcome, error) {
 	out, err := j.accept(req)
 	if err != nil || out.Status != "accepted" || strings.Contains(string(req.Envelope), `"isPartial":true`) {
@@ -59,7 +59,7 @@ func (j *journal) Accept(_ context.Context, req model.AcceptRequest) (model.Outc
 	return out, nil
 }
 
-// acceptAll is a pipeline that takes anything.
+// acceptAll is a pipeline that accepts every envelope.
 func acceptAll(req model.AcceptRequest) (model.Outcome, error) {
 	var e struct {
 		EnvelopeID string          `json:"envelopeId"`
@@ -84,14 +84,14 @@ func (schemas) Limits(context.Context) (model.Limits, error) {
 	return model.Limits{EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3}, nil
 }
 
-// plain lets text through as it is.
+// plain is a scrubber that changes nothing.
 type plain struct{}
 
 func (plain) Open(context.Context) (model.Scrub, error) { return plain{}, nil }
 func (plain) Push(piece string, _ bool) (string, error) { return piece, nil }
 func (plain) Close()                                    {}
 
-// spy remembers what was asked.
+// spy records the requests to a provider.
 type spy struct {
 	*mock.Provider
 	mu   sync.Mutex
@@ -111,7 +111,7 @@ type rig struct {
 	result model.Result
 }
 
-// names lists the events in order: recorded ones, then those that end the node.
+// names lists the event types in order: the recorded ones, then those of the result.
 func (r rig) names() string {
 	var out []string
 	for _, d := range append(append([]wire.Draft(nil), r.drafts...), r.result.Drafts...) {
@@ -133,7 +133,10 @@ func (r rig) payload(t *testing.T, typ wire.EventType) string {
 
 func execute(t *testing.T, typeID, config string, accept func(model.AcceptRequest) (model.Outcome, error), script ...mock.Entry) rig {
 	t.Helper()
-	return executeTask(t, model.Task{TypeID: typeID, Input: node.Input{Config: json.RawMessage(config)}}, accept, script...)
+	return executeTask(t, model.Task{
+		TypeID: typeID,
+		Input:  node.Input{Config: json.RawMessage(config)},
+	}, accept, script...)
 }
 
 func executeTask(t *testing.T, task model.Task, accept func(model.AcceptRequest) (model.Outcome, error), script ...mock.Entry) rig {
@@ -144,7 +147,10 @@ func executeTask(t *testing.T, task model.Task, accept func(model.AcceptRequest)
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, model.Deps{
 		Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
@@ -168,8 +174,7 @@ func envelope(t *testing.T, accept func(model.AcceptRequest) (model.Outcome, err
 	return execute(t, node.TypeCallPrompt, `{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`, accept, script...)
 }
 
-// The truth table of OpenWOP envelope contract §14.2 and the orders of §14.5,
-// on a bare value.
+// The truth table of OpenWOP envelope contract §14.2 and the orders of §14.5, for a bare value.
 func TestLoop_FollowsTheTruthTable(t *testing.T) {
 	t.Parallel()
 	good, bad := mock.Entry{Content: `{"valid":true}`}, mock.Entry{Content: `{"valid":"no"}`}
@@ -224,7 +229,7 @@ func TestLoop_FollowsTheTruthTable(t *testing.T) {
 				return
 			}
 			require.Equal(t, c.code, r.result.Err.Code)
-			require.False(t, r.result.Err.Retryable, "the outer layer must not retry it")
+			require.False(t, r.result.Err.Retryable, "the node's policy must not retry it")
 		})
 	}
 }
@@ -246,7 +251,7 @@ func TestLoop_SchemaViolationGetsAdviceAndNoRoom(t *testing.T) {
 	require.Equal(t, r.spy.reqs[0].MaxTokens, r.spy.reqs[1].MaxTokens)
 	require.Len(t, r.spy.reqs[1].Messages, 2)
 	fragment := string(r.spy.reqs[1].Messages[1].Content)
-	require.Contains(t, fragment, "valid", "the validator's word on what is missing")
+	require.Contains(t, fragment, "valid", "the validator's message")
 	require.NotContains(t, fragment, planted, "never text of the model's answer")
 	require.NotContains(t, r.payload(t, wire.EventEnvelopeRetryAttempted), planted)
 	require.Contains(t, r.payload(t, wire.EventEnvelopeRetryAttempted), `"attempt":2,"reason":"schema-violation"`)
@@ -280,8 +285,12 @@ func TestLoop_ATransportErrorIsNoEnvelopeFailure(t *testing.T) {
 	require.NoError(t, err)
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
-	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	loop := model.New(model.Config{
+		MaxAttempts: 3,
+		Multiplier:  2,
+		Timeout:     time.Second,
+		Defaults:    model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	j := &journal{}
 	res := loop.Run(t.Context(), model.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}}, j)
 	require.Equal(t, "provider_unavailable", res.Err.Code)
@@ -417,12 +426,11 @@ func TestRecordedAnswer_IsNotAskedForAgain(t *testing.T) {
 	require.Nil(t, first.result.Err)
 
 	asked, res := takenOver(t, map[string]model.Recorded{id: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}})
-	require.Empty(t, asked, "the model is not asked for what the log has")
+	require.Empty(t, asked, "no call for a recorded answer")
 	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
 }
 
-// Two envelopes of one answer are recorded one after the other; the executor may
-// be lost between them.
+// The executor can be lost between the two envelopes of an answer.
 func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -440,7 +448,7 @@ func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 	second := model.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_2", Payload: json.RawMessage(`{"i":2}`), Sequence: 12, Answer: parts[1]}
 
 	asked, _ := takenOver(t, map[string]model.Recorded{ids[0]: first})
-	require.NotEmpty(t, asked, "the second envelope is nowhere but in the model")
+	require.NotEmpty(t, asked, "the second envelope is not recorded")
 
 	asked, res := takenOver(t, map[string]model.Recorded{ids[0]: first, ids[1]: second})
 	require.Empty(t, asked)
@@ -449,8 +457,8 @@ func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 		string(res.Output.Ports["envelopes"]))
 }
 
-// takenOver runs the node again, by another executor that finds recorded in the
-// log, and gives what the model was asked.
+// takenOver runs the node with envelopes that a lost executor recorded. It returns the requests to
+// the model.
 func takenOver(t *testing.T, recorded map[string]model.Recorded) ([]provider.Request, model.Result) {
 	t.Helper()
 	return takenOverWith(t, schemas{}, recorded)

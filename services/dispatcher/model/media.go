@@ -31,14 +31,18 @@ func mediaKind(mime string) string {
 	}
 }
 
-// generatesMedia reports whether the node requests a kind that its model generates itself. Such an
-// answer is not JSON, so no schema applies.
-func (c *call) generatesMedia() bool {
-	capability := map[string]modelgate.Capability{kindImage: modelgate.ImageOutput, kindAudio: modelgate.AudioOutput}[c.expected.kind]
-	if capability == "" {
+// generatesMedia reports whether a model generates a kind of envelope itself.
+func (l *Loop) generatesMedia(kind string, m modelgate.Model) bool {
+	var capability modelgate.Capability
+	switch kind {
+	case kindImage:
+		capability = modelgate.ImageOutput
+	case kindAudio:
+		capability = modelgate.AudioOutput
+	default:
 		return false
 	}
-	has, _ := c.hasCapability(modelgate.Model{Provider: c.req.Provider, Model: c.req.Model}, capability)
+	has, _ := l.hasCapability(m, capability)
 	return has
 }
 
@@ -53,44 +57,46 @@ type mediaPayload struct {
 const maxAlt = 1024
 
 // altText returns the text that the model wrote with its media, as their description.
-func (c *call) altText(ctx context.Context, said string) (string, error) {
+func (e *emission) altText(ctx context.Context, said string) (string, error) {
 	said = strings.TrimSpace(said)
 	if len(said) <= maxAlt {
 		return said, nil
 	}
-	clean, err := c.redactPrefix(ctx, said, maxAlt)
+	clean, err := e.redactPrefix(ctx, said, maxAlt)
 	return truncateBytes(clean, maxAlt), err
 }
 
-// mediaEmissions returns the envelopes of generated media.
-func mediaEmissions(media []provider.Media, alt string) []emission {
-	out := make([]emission, 0, len(media))
+// mediaCandidates returns the envelopes of generated media.
+func mediaCandidates(media []provider.Media, alt string) []candidate {
+	out := make([]candidate, 0, len(media))
 	for _, m := range media {
 		payload, err := json.Marshal(mediaPayload{base64.StdEncoding.EncodeToString(m.Data), len(m.Data), m.MIME, alt})
 		if err != nil { // strings and numbers always render
 			continue
 		}
 		kind := mediaKind(m.MIME)
-		out = append(out, emission{doc: document{raw: payload, path: pathDirect}, kind: kind, body: map[string]json.RawMessage{
-			"type": wire.AppendString(nil, kind), "payload": payload,
-		}})
+		out = append(out, candidate{
+			doc:  document{raw: payload, path: pathDirect},
+			kind: kind,
+			body: map[string]json.RawMessage{"type": wire.AppendString(nil, kind), "payload": payload},
+		})
 	}
 	return out
 }
 
-// findEmissions returns the envelopes of an answer's text and of its media. If the requested kind
+// findCandidates returns the envelopes of an answer's text and of its media. If the requested kind
 // is media, the text is no envelope.
-func (c *call) findEmissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
+func (e *emission) findCandidates(ctx context.Context, docs []document, res provider.Result) ([]candidate, error) {
 	if len(res.Media) == 0 {
-		return findEnvelopes(docs, c.expected.kind), nil
+		return findEnvelopes(docs, e.expected.kind), nil
 	}
-	alt, err := c.altText(ctx, res.Text)
+	alt, err := e.altText(ctx, res.Text)
 	if err != nil {
 		return nil, err
 	}
-	made := mediaEmissions(res.Media, alt)
-	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.expected.kind }) {
+	made := mediaCandidates(res.Media, alt)
+	if slices.ContainsFunc(made, func(c candidate) bool { return c.kind == e.expected.kind }) {
 		return made, nil
 	}
-	return append(findEnvelopes(docs, c.expected.kind), made...), nil
+	return append(findEnvelopes(docs, e.expected.kind), made...), nil
 }

@@ -58,10 +58,10 @@ func TestFilter_ReplacesWhatIsTooLargeAndNothingElse(t *testing.T) {
 func TestFilter_LetsTextOnWhileItArrives(t *testing.T) {
 	t.Parallel()
 	f := model.NewMediaFilter(30)
-	require.Equal(t, `{"alt":"a la`, f.Write(`{"alt":"a la`, false), "text is not held")
+	require.Equal(t, `{"alt":"a la`, f.Write(`{"alt":"a la`, false), "text is not held back")
 	require.Equal(t, `mp","base64":"`, f.Write(`mp","base64":"AAAA`, false))
-	require.Empty(t, f.Write(asset(24), false), "it may still be small enough")
-	require.Equal(t, omitted, f.Write(asset(24), false), "and is not")
+	require.Empty(t, f.Write(asset(24), false), "it may be within the limit")
+	require.Equal(t, omitted, f.Write(asset(24), false), "it exceeds the limit")
 	require.Empty(t, f.Write(asset(300), false))
 	require.Equal(t, `","bytes":1}`, f.Write(`AAAA","bytes":1}`, true))
 }
@@ -72,8 +72,8 @@ func TestFilter_WithACapOfZeroShowsNoAsset(t *testing.T) {
 	require.Equal(t, `{"base64":""}`, model.NewMediaFilter(0).Write(`{"base64":""}`, true))
 }
 
-// FuzzFilter: no cut changes what is shown, and no sound document shows an asset
-// above the cap.
+// FuzzFilter checks that the pieces of a text do not change the output, and that the output of a
+// valid document has no asset above the limit.
 func FuzzFilter(f *testing.F) {
 	f.Add(`{"base64":"`+asset(31)+`"}`, 5)
 	f.Add(`{"base\u0036\u0034" : "`+asset(9)+`"}`, 12)
@@ -103,7 +103,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// find gives an asset that is larger than it may be.
+// find returns the size of an asset above the limit; empty if there is none.
 func find(v any, limit int) string {
 	switch v := v.(type) {
 	case []any:

@@ -20,10 +20,10 @@ func TestValues_CompileASchemaOnce(t *testing.T) {
 	require.NotEmpty(t, first.schema.Validate([]byte(`{}`)))
 	again, err := m.compile(append(json.RawMessage(nil), doc...))
 	require.NoError(t, err)
-	require.Same(t, first.schema, again.schema, "the text decides, not where it lies")
+	require.Same(t, first.schema, again.schema, "the key is the text")
 	other, err := m.compile(json.RawMessage(`{"type":"object"}`))
 	require.NoError(t, err)
-	require.Empty(t, other.schema.Validate([]byte(`{}`)), "another schema is another")
+	require.Empty(t, other.schema.Validate([]byte(`{}`)), "another schema has another entry")
 }
 
 func TestValues_TellWhatIsWrongEachTime(t *testing.T) {
@@ -33,13 +33,13 @@ func TestValues_TellWhatIsWrongEachTime(t *testing.T) {
 		_, err := m.compile(json.RawMessage(`{"type":"nonsense"}`))
 		require.ErrorContains(t, err, "outputSchema")
 	}
-	require.Empty(t, m.entries, "what does not compile takes no room")
+	require.Empty(t, m.entries, "invalid schemas are not cached")
 }
 
 func TestValues_DoNotGrowWithoutBound(t *testing.T) {
 	t.Parallel()
 	var m outputSchemas
-	text := strings.Repeat("x", 200<<10) // about as long as is taken
+	text := strings.Repeat("x", 200<<10) // close to the largest cached size
 	for i := range 50 {
 		v, err := m.compile(fmt.Appendf(nil, `{"description":%q,"const":%d}`, text, i))
 		require.NoError(t, err)

@@ -25,8 +25,8 @@ func underPolicies(t *testing.T, rules string, keys model.Keys) *model.Loop {
 		model.Deps{Models: reg, Keys: keys, Policies: p, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// OpenWOP host contract §5.8: what counts is the model that this dispatch would ask, and
-// the tenant whose run it is.
+// OpenWOP host contract §5.8: the policy applies to the model of this dispatch and the tenant of
+// the run.
 func TestPolicy_IsAboutTheActiveModel(t *testing.T) {
 	t.Parallel()
 	const some = `{"mock":{"mode":"restricted","allowedModels":["m","n*"]},"openai":{"mode":"required"}}`
@@ -62,7 +62,7 @@ func TestPolicy_IsAboutTheActiveModel(t *testing.T) {
 	}
 }
 
-// A fallback that may not be asked is none: the gate has looked at it and refuses.
+// The gate refuses a substitution by a model that the policy denies.
 func TestGate_LooksAtThePolicyOfAFallback(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]modelgate.Route{
@@ -70,20 +70,23 @@ func TestGate_LooksAtThePolicyOfAFallback(t *testing.T) {
 		`{"mode":"restricted","allowedModels":["other"]}`: modelgate.Refuse, `{"mode":"restricted","allowedModels":["spare"]}`: modelgate.Substitute,
 	} {
 		l := underPolicies(t, `{"mock":`+rule+`}`, nil)
-		_, o := l.Gate("acme", "", modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "spare"}},
+		_, o := l.Gate("acme", "", modelgate.Needs{
+			Required: []string{"reasoning"},
+			Fallback: &modelgate.Model{Provider: "mock", Model: "spare"},
+		},
 			node.Input{Config: json.RawMessage(`{"provider":"unknown","model":"m"}`)})
 		require.Equal(t, want, o.Route, rule)
 		require.Equal(t, want == modelgate.Refuse, o.FallbackAttempted, rule)
 	}
 }
 
-// A tenant is shown the models that it can have a capability of, and none of which its
-// operator, or --hide-fallback, keeps it.
+// A tenant is offered the models with a capability that it may call, without those that a policy or
+// --hide-fallback hides.
 func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
 	t.Parallel()
 	fallback := modelgate.Model{Provider: "mock", Model: "bigger"}
 	m := model.Offer{Model: modelgate.Model{Provider: "mock", Model: "m"}}
-	rule := modelgate.Model{Provider: "mock", Model: "*"} // of the catalogue
+	rule := modelgate.Model{Provider: "mock", Model: "*"} // a rule of the catalogue
 	all := []model.Offer{m, {Model: fallback}, {Model: rule}}
 	for name, tc := range map[string]struct {
 		rules, tenant string

@@ -17,7 +17,7 @@ const (
 	fencedOne  = "```json\n{\"a\":1}\n```"
 )
 
-// listening notes what comes with each envelope.
+// listening appends the preceding event types of each envelope to heard.
 func listening(heard *[]string, accept func(model.AcceptRequest) (model.Outcome, error)) func(model.AcceptRequest) (model.Outcome, error) {
 	return func(req model.AcceptRequest) (model.Outcome, error) {
 		var types []string
@@ -29,8 +29,7 @@ func listening(heard *[]string, accept func(model.AcceptRequest) (model.Outcome,
 	}
 }
 
-// A call's usage goes with the first envelope of its answer, and is in the frame of that one
-// alone: no append is made for it.
+// The usage of a call is appended with the first envelope of its answer, in the same frame.
 func TestPreceding_GoesWithTheFirstEnvelopeOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	var heard []string
@@ -43,10 +42,10 @@ func TestPreceding_GoesWithTheFirstEnvelopeOfTheAnswer(t *testing.T) {
 	r = envelope(t, listening(&heard, acceptAll), mock.Entry{Content: fencedOne})
 	require.Equal(t, []string{"provider.usage envelope.recovery.applied"}, heard)
 	require.Equal(t, 1, r.frames)
-	require.Empty(t, r.result.Drafts, "nothing is left for the node's end")
+	require.Empty(t, r.result.Drafts, "no event is left for the end of the node")
 }
 
-// Whatever becomes of the envelopes, each call that was answered has one usage, in its place
+// Each answered call has one usage event in its place, whatever the outcomes of its envelopes
 // (OpenWOP envelope contract §19.1).
 func TestPreceding_IsToldOnceWhateverBecomesOfTheEnvelope(t *testing.T) {
 	t.Parallel()
@@ -55,7 +54,7 @@ func TestPreceding_IsToldOnceWhateverBecomesOfTheEnvelope(t *testing.T) {
 		out.Preceded = false
 		return out, err
 	}
-	// by is the outcome of one accept after the other; the last is that of all further ones.
+	// by returns the outcomes in order, and then the last one for all further envelopes.
 	by := func(list ...func(model.AcceptRequest) (model.Outcome, error)) func(model.AcceptRequest) (model.Outcome, error) {
 		return func(req model.AcceptRequest) (model.Outcome, error) {
 			next := list[0]

@@ -13,22 +13,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// projectSchema converts the request's schema to the vendor's dialect. restoreDocuments converts
-// the answer back.
-func (c *call) projectSchema() *wire.NodeError {
-	s, ok := c.provider.(provider.Strict)
-	if !ok || len(c.req.Schema) == 0 {
-		return nil
+// projectSchema converts a request's schema to the vendor's dialect; nil sends it unchanged.
+// restoreDocuments converts the answer back.
+func (l *Loop) projectSchema(p provider.Provider, req provider.Request) (*projection.Projection, *wire.NodeError) {
+	s, ok := p.(provider.Strict)
+	if !ok || len(req.Schema) == 0 {
+		return nil, nil
 	}
-	p, problems := c.projections.compile(c.req.Schema, s.Dialect())
-	if p == nil && !s.RequiresDialect() {
-		return nil
+	projected, problems := l.projections.compile(req.Schema, s.Dialect())
+	if projected == nil && s.RequiresDialect() {
+		return nil, schemaNotAccepted(req.Provider, problems)
 	}
-	if p == nil {
-		return schemaNotAccepted(c.req.Provider, problems)
-	}
-	c.projection, c.req.Schema = p, p.Schema()
-	return nil
+	return projected, nil
 }
 
 // Check returns why a node can never be answered: its schema cannot be converted for the provider
@@ -53,7 +49,8 @@ func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 // schemaNotAccepted fails a node whose schema its provider does not support.
 func schemaNotAccepted(id string, problems []projection.Problem) *wire.NodeError {
 	return &wire.NodeError{
-		Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + problemList(problems),
+		Code:    string(fault.SchemaNotAccepted),
+		Message: "the schema cannot be put to the model: " + problemList(problems),
 		Details: map[string]any{"provider": id},
 	}
 }
@@ -69,12 +66,12 @@ func problemList(problems []projection.Problem) string {
 
 // restoreDocuments converts documents of a projected answer back to the original schema. A document
 // that does not match the projection stays unchanged, and validation reports what is wrong.
-func (c *call) restoreDocuments(docs []document) []document {
-	if c.projection == nil {
+func (s *spec) restoreDocuments(docs []document) []document {
+	if s.projection == nil {
 		return docs
 	}
 	for i, d := range docs {
-		if raw, err := c.projection.Restore(d.raw); err == nil {
+		if raw, err := s.projection.Restore(d.raw); err == nil {
 			docs[i].raw = raw
 		}
 	}
@@ -108,7 +105,9 @@ func (p projected) size() int {
 	return n
 }
 
-func (c *projections) compile(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
+func (c *projections) compile(
+	schema json.RawMessage, v projection.Vendor,
+) (*projection.Projection, []projection.Problem) {
 	found, _ := c.getOrCompile(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
 		made.projection, made.problems = projection.Compile(schema, v)
 		return made, len(schema) + made.size(), nil

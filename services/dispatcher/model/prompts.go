@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
@@ -22,46 +23,65 @@ type Prompts struct {
 	Redact func(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error)
 }
 
+// composedPrompt is the prompt from templates. The zero value is that of a node without templates.
+type composedPrompt struct {
+	// texts replace the node's own; nil without templates.
+	texts *prompt.Composition
+	// record is the event of the composition; nil records nothing.
+	record *compositionRecord
+}
+
+// trust returns the lowest trust of the values in the templates.
+func (p composedPrompt) trust() wire.Trust {
+	if p.texts == nil {
+		return wire.Trusted
+	}
+	return p.texts.Trust
+}
+
 // composePrompt renders the templates that the node names instead of its own texts (OpenWOP
 // envelope contract §19.2). The gate has already chosen the model (§16.3).
-func (l *Loop) composePrompt(ctx context.Context, t Task, cfg *config) (*wire.NodeError, error) {
+func (l *Loop) composePrompt(ctx context.Context, t Task) (composedPrompt, *wire.NodeError, error) {
 	var pinned []string
 	if t.Composed != nil {
 		pinned = t.Composed.Refs
 	}
 	parts, wrong := l.deps.Prompts.Library.Plan(t.Input.Config, pinned...)
 	if len(wrong) > 0 {
-		return planError(wrong), nil
+		return composedPrompt{}, planError(wrong), nil
 	}
 	if len(parts) == 0 {
-		return nil, nil
+		return composedPrompt{}, nil, nil
 	}
 	c, err := prompt.Compose(parts, l.promptBindings(t))
 	if err != nil {
-		return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}, nil
+		return composedPrompt{}, composeError(err), nil
 	}
-	if l.deps.Prompts.Observability != prompt.Off {
-		if err := c.Redact(func(doc []byte) ([]byte, error) { return l.redactPrompt(ctx, t, doc) }); err != nil {
-			return nil, fmt.Errorf("redact the prompt of node %s: %w", t.Input.NodeID, err)
-		}
+	if l.deps.Prompts.Observability == prompt.Off {
+		return composedPrompt{texts: c}, nil, nil
 	}
-	cfg.composed = c
-	return cfg.buildCompositionRecord(t, l.deps.Prompts.Observability), nil
+	if err := c.Redact(func(doc []byte) ([]byte, error) { return l.redactPrompt(ctx, t, doc) }); err != nil {
+		return composedPrompt{}, nil, fmt.Errorf("redact the prompt of node %s: %w", t.Input.NodeID, err)
+	}
+	record, bad := newCompositionRecord(c, t.Input.NodeID, l.deps.Prompts.Observability)
+	return composedPrompt{texts: c, record: record}, bad, nil
 }
 
-// buildCompositionRecord builds the event of the composition. A composition too large for the log
-// fails the node here: recording it later would fail on every retry.
-func (c *config) buildCompositionRecord(t Task, o prompt.Observability) *wire.NodeError {
-	if o == prompt.Off {
-		return nil
-	}
-	p := c.composed.Payload(t.Input.NodeID, o)
-	doc, err := c.composed.Record(p)
+// newCompositionRecord builds the event of a composition. A composition too large for the log fails
+// the node here: recording it later would fail on every retry.
+func newCompositionRecord(
+	c *prompt.Composition, nodeID string, o prompt.Observability,
+) (*compositionRecord, *wire.NodeError) {
+	p := c.Payload(nodeID, o)
+	doc, err := c.Record(p)
 	if err != nil {
-		return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
+		return nil, composeError(err)
 	}
-	c.compositionRecord = &compositionRecord{event: doc, hash: p.Hash, refs: p.Refs}
-	return nil
+	return &compositionRecord{event: doc, hash: p.Hash, refs: p.Refs}, nil
+}
+
+func composeError(err *fault.Error) *wire.NodeError {
+	return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
 }
 
 // compositionRecord is the recorded form of a composition.
@@ -99,25 +119,17 @@ func (l *Loop) promptBindings(t Task) prompt.Bindings {
 	}
 }
 
-// promptTrust returns the lowest trust of the values in the templates.
-func (c config) promptTrust() wire.Trust {
-	if c.composed == nil {
-		return wire.Trusted
-	}
-	return c.composed.Trust
-}
-
 // recordComposition records the composition before the call. It is skipped if the log of a claimed
 // run already has the same one. If a variable of the run changed in between, it is another
 // composition.
-func (c *call) recordComposition(ctx context.Context) error {
-	made := c.cfg.compositionRecord
+func (e *emission) recordComposition(ctx context.Context, out *outbox) error {
+	made := e.composition
 	if made == nil {
 		return nil
 	}
-	if said := c.task.Composed; said != nil && said.Hash == made.hash && slices.Equal(said.Refs, made.refs) {
+	if said := e.task.Composed; said != nil && said.Hash == made.hash && slices.Equal(said.Refs, made.refs) {
 		return nil
 	}
-	c.addEvent(wire.EventPromptComposed, made.event)
-	return c.flushEvents(ctx)
+	out.add(wire.EventPromptComposed, made.event)
+	return out.flush(ctx, e.journal)
 }

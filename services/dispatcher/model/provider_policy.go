@@ -94,7 +94,8 @@ func (r PolicyRule) validate(at string) error {
 	var errs []error
 	for i, p := range r.AllowedModels {
 		if _, err := matchModel(p, ""); err != nil {
-			errs = append(errs, fmt.Errorf("at \"%s/%d\": %q: %w; want a model's name, with * for any part of it", at, i, p, err))
+			errs = append(errs, fmt.Errorf("at \"%s/%d\": %q: %w; want a model's name, with * for any part of it",
+				at, i, p, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -137,7 +138,10 @@ type Denial struct {
 func (r PolicyRule) Judge(m modelgate.Model, key PolicyKey) *Denial {
 	switch r.Mode {
 	case modelgate.Disabled:
-		return &Denial{Reason: "provider_disabled", Message: fmt.Sprintf("provider %q is switched off for this tenant; choose another", m.Provider)}
+		return &Denial{
+			Reason:  "provider_disabled",
+			Message: fmt.Sprintf("provider %q is switched off for this tenant; choose another", m.Provider),
+		}
 	case modelgate.Required:
 		return r.judgeKey(m, key)
 	case modelgate.Restricted:
@@ -145,8 +149,10 @@ func (r PolicyRule) Judge(m modelgate.Model, key PolicyKey) *Denial {
 			return nil
 		}
 		return &Denial{
-			Reason: "model_not_allowed", Allowed: append([]string{}, r.AllowedModels...),
-			Message: fmt.Sprintf("model %q of provider %q is not among those that this tenant may ask: %v", m.Model, m.Provider, r.AllowedModels),
+			Reason: "model_not_allowed",
+			Message: fmt.Sprintf("model %q of provider %q is not among those that this tenant may ask: %v",
+				m.Model, m.Provider, r.AllowedModels),
+			Allowed: append([]string{}, r.AllowedModels...),
 		}
 	default:
 		return nil
@@ -158,9 +164,17 @@ func (r PolicyRule) judgeKey(m modelgate.Model, key PolicyKey) *Denial {
 	case KeyFound:
 		return nil
 	case KeyUnresolved:
-		return &Denial{Reason: "byok_required_but_unresolved", Message: fmt.Sprintf("provider %q is asked with the tenant's own key only, and the run's ai.credentialRef names none that is there for it", m.Provider)}
+		return &Denial{
+			Reason: "byok_required_but_unresolved",
+			Message: fmt.Sprintf("provider %q is asked with the tenant's own key only, "+
+				"and the run's ai.credentialRef names none that is there for it", m.Provider),
+		}
 	default:
-		return &Denial{Reason: "byok_required", Message: fmt.Sprintf("provider %q is asked with the tenant's own key only; name it in configurable.ai.credentialRef", m.Provider)}
+		return &Denial{
+			Reason: "byok_required",
+			Message: fmt.Sprintf("provider %q is asked with the tenant's own key only; "+
+				"name it in configurable.ai.credentialRef", m.Provider),
+		}
 	}
 }
 

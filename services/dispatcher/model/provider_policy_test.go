@@ -14,7 +14,7 @@ const rules = `{"tenants": {
 		"shut": {"mode": "restricted"}, "free": {"mode": "optional"}, "*": {"mode": "required"}},
 	"*": {"free": {"mode": "disabled"}, "gemini": {"mode": "disabled"}}}}`
 
-// OpenWOP host contract §5.8: each mode with each of its reasons, and which rule counts.
+// OpenWOP host contract §5.8: each mode with each of its reasons, and the precedence of rules.
 func TestJudge_IsTheTableOfModes(t *testing.T) {
 	t.Parallel()
 	p, err := model.ParsePolicies([]byte(rules))

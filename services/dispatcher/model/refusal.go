@@ -21,38 +21,38 @@ const maxCategory = 256
 
 // refusalDraft builds the refusal event, the only place for the model's refusal text (OpenWOP
 // envelope contract §14.8).
-func (c *call) refusalDraft(ctx context.Context, res provider.Result) (wire.Draft, error) {
-	text, err := c.refusalText(ctx, res.RefusalText)
+func (e *emission) refusalDraft(ctx context.Context, a answer) (wire.Draft, error) {
+	text, err := e.refusalText(ctx, a.req, a.RefusalText)
 	if err != nil {
 		return wire.Draft{}, err
 	}
-	category := res.SafetyCategory
+	category := a.SafetyCategory
 	if len(category) > maxCategory {
 		category = ""
 	}
-	return draft(wire.EventEnvelopeRefusal, c.req.NodeID, wire.Trusted, struct {
+	return draft(wire.EventEnvelopeRefusal, a.req.NodeID, wire.Trusted, struct {
 		NodeID         string  `json:"nodeId"`
 		Provider       string  `json:"provider"`
 		Model          string  `json:"model"`
 		RefusalText    *string `json:"refusalText"`
 		SafetyCategory *string `json:"safetyCategory,omitempty"`
-	}{c.req.NodeID, c.req.Provider, firstNonEmpty(res.Model, c.req.Model), optional(text), optional(category)}), nil
+	}{a.req.NodeID, a.req.Provider, firstNonEmpty(a.Model, a.req.Model), optional(text), optional(category)}), nil
 }
 
 // refusalText removes secrets and words of the prompt from a refusal; models often repeat the
 // prompt. Secrets are removed first: after the removal of a word a secret would no longer be
 // detected. Without a scrubber it returns nothing.
-func (c *call) refusalText(ctx context.Context, text string) (string, error) {
-	if text == "" || c.Loop.cfg.WithholdsRefusals {
+func (e *emission) refusalText(ctx context.Context, req provider.Request, text string) (string, error) {
+	if text == "" || e.cfg.WithholdsRefusals {
 		return "", nil
 	}
-	clean, err := c.redactPrefix(ctx, text, maxRefusal)
+	clean, err := e.redactPrefix(ctx, text, maxRefusal)
 	if clean == "" || err != nil {
 		return "", err
 	}
 	said := vocabulary{}
-	said.addText(c.req.System)
-	for _, m := range c.req.Messages {
+	said.addText(req.System)
+	for _, m := range req.Messages {
 		said.addJSON(m.Content)
 	}
 	return truncateBytes(said.redactWords(clean), maxRefusal), nil
@@ -60,11 +60,11 @@ func (c *call) refusalText(ctx context.Context, text string) (string, error) {
 
 // redactPrefix redacts the start of a text, some bytes more than most. The text is cut after
 // redaction, because half a secret would not be detected. It returns nothing without a scrubber.
-func (c *call) redactPrefix(ctx context.Context, text string, most int) (string, error) {
-	if c.deps.Scrubber == nil {
+func (e *emission) redactPrefix(ctx context.Context, text string, most int) (string, error) {
+	if e.deps.Scrubber == nil {
 		return "", nil
 	}
-	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "").Open(ctx)
+	s, err := e.deps.Scrubber(e.task.Tenant, e.task.RunID, e.task.CredentialRef != "").Open(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -104,9 +104,12 @@ const stemRunes = 4
 // common words reveal nothing about a prompt.
 var common = func() vocabulary {
 	v := vocabulary{}
-	for _, w := range strings.Fields(`a about again all also am an and any are as at be because been but by can cannot could d did do does for from
-		had has have help how i if in into is it its ll m may me might more most must my no not of on only or other our please re s she should so sorry
-		some such t than that the their them then there these they this those to too unable up us ve was we were what when which who will with would you your`) {
+	for _, w := range strings.Fields(`
+		a about again all also am an and any are as at be because been but by can cannot could d
+		did do does for from had has have help how i if in into is it its ll m may me might more
+		most must my no not of on only or other our please re s she should so sorry some such t
+		than that the their them then there these they this those to too unable up us ve was we
+		were what when which who will with would you your`) {
 		v[w] = true
 	}
 	return v
@@ -209,7 +212,8 @@ func eachWord(text string, found func(start, end int)) {
 	}
 	for i, r := range text {
 		switch {
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+			unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
 			flush(i)
 			found(i, i+utf8.RuneLen(r))
 		case !unicode.In(r, unicode.L, unicode.M, unicode.N):

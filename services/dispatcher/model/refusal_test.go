@@ -17,23 +17,29 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// declining refuses in these words.
+// declining is a model that refuses with a text and a category.
 type declining struct{ text, category string }
 
 func (declining) ID() string { return "mock" }
 
 func (d declining) Call(context.Context, provider.Request, func(provider.Delta) error) (provider.Result, error) {
-	return provider.Result{RefusalText: d.text, SafetyCategory: d.category, Stop: provider.StopRefused, RawStop: "refusal", Model: "m"}, nil
+	return provider.Result{
+		RefusalText:    d.text,
+		SafetyCategory: d.category,
+		Stop:           provider.StopRefused,
+		RawStop:        "refusal",
+		Model:          "m",
+	}, nil
 }
 
 const secret = "sk-live-help-4f9d2c71ab"
 
-// vault knows one secret.
+// vault is a scrubber that removes one secret.
 type vault struct{ down error }
 
 func (v vault) Open(context.Context) (model.Scrub, error) { return &holding{}, v.down }
 
-// holding lets text go once it cannot begin the secret any more.
+// holding holds text back while it may begin the secret.
 type holding struct{ held string }
 
 func (h *holding) Push(piece string, last bool) (string, error) {
@@ -49,17 +55,32 @@ func (h *holding) Push(piece string, last bool) (string, error) {
 
 func (*holding) Close() {}
 
-// refuses is the event of a node whose prompt and refusal are these.
+// refuses runs a node with a prompt and a refusing model. It returns the refusal event and the
+// result.
 func refuses(t require.TestingT, ctx context.Context, prompt string, d declining, withhold bool, v vault) (text *string, category *string, raw string, res model.Result) {
 	reg, err := provider.NewRegistry(d)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, WithholdsRefusals: withhold, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
-	}, model.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string, bool) model.Scrubber { return v }})
-	content, err := json.Marshal([]map[string]any{{"role": "user", "content": []any{map[string]any{"type": "text", "text": prompt}}}})
+		MaxAttempts:       3,
+		Multiplier:        2,
+		Timeout:           time.Second,
+		WithholdsRefusals: withhold,
+		Defaults:          model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1},
+	}, model.Deps{
+		Models:   reg,
+		Schemas:  schemas{},
+		Clock:    time.Now,
+		Scrubber: func(string, string, bool) model.Scrubber { return v },
+	})
+	content, err := json.Marshal([]map[string]any{{"role": "user", "content": []any{map[string]any{
+		"type": "text",
+		"text": prompt,
+	}}}})
 	require.NoError(t, err)
 	res = loop.Run(ctx, model.Task{RunID: "r", TypeID: node.TypeCallPrompt, Input: node.Input{
-		NodeID: "n", Config: json.RawMessage(`{"expectsStreaming":false}`), Ports: map[string]json.RawMessage{"messages": content},
+		NodeID: "n",
+		Config: json.RawMessage(`{"expectsStreaming":false}`),
+		Ports:  map[string]json.RawMessage{"messages": content},
 	}}, &journal{})
 	for _, e := range res.Drafts {
 		if e.Type != wire.EventEnvelopeRefusal {
@@ -72,8 +93,8 @@ func refuses(t require.TestingT, ctx context.Context, prompt string, d declining
 	return nil, nil, "", res
 }
 
-// OpenWOP envelope contract §14.8, §15.1: a refusal is recorded without secrets and
-// without words of the prompt.
+// OpenWOP envelope contract §14.8, §15.1: a recorded refusal has no secrets and no words of the
+// prompt.
 func TestRefusal_RepeatsNothingOfThePrompt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ prompt, refusal, want string }{
@@ -105,7 +126,7 @@ func TestRefusal_RepeatsNothingOfThePrompt(t *testing.T) {
 	}
 }
 
-// Whatever the prompt is, and however the model repeats it.
+// The same for any prompt, repeated in any way.
 func TestRefusal_RepeatsNoPromptWhatever(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[a-zà-ÿ0-9]{5,12}`)
@@ -125,11 +146,11 @@ func TestRefusal_IsWithheldWhereTheOperatorSaysSo(t *testing.T) {
 	text, category, raw, res := refuses(t, t.Context(), "hello", declining{"I will not", "violence"}, true, vault{})
 	require.Nil(t, text)
 	require.Contains(t, raw, `"refusalText":null`)
-	require.Equal(t, "violence", *category, "the category is the vendor's word, and stays")
+	require.Equal(t, "violence", *category, "the vendor's category is kept")
 	require.Equal(t, "envelope_refusal", res.Err.Code)
 }
 
-// A refusal has nine megabytes of room at a vendor, and a frame of the log has less.
+// A vendor's refusal can have nine megabytes, which exceeds a frame of the log.
 func TestRefusal_IsBounded(t *testing.T) {
 	t.Parallel()
 	text, category, _, _ := refuses(t, t.Context(), "hello", declining{strings.Repeat("é", 4094) + "xyz" + secret + strings.Repeat(" no", 3<<20), strings.Repeat("c", 257)}, false, vault{})
@@ -139,7 +160,7 @@ func TestRefusal_IsBounded(t *testing.T) {
 	require.Nil(t, category)
 }
 
-// Without the redactor nothing is recorded, and nothing fails.
+// Without the redactor the node is interrupted: it records nothing and does not fail.
 func TestRefusal_WaitsForTheRedactor(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the redactor is down")

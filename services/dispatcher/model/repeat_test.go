@@ -14,13 +14,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// errLost ends an executor where a process would be killed.
+// errLost is the error of a lost executor.
 var errLost = errors.New("the executor is lost")
 
-// ledger records envelopes as the log does: one under each correlationId, the first.
+// ledger records the first envelope with each correlationId, as the log does.
 type ledger struct {
 	recorded map[string]model.Recorded
-	// left is how many are recorded before the executor is lost; below 0: all.
+	// left is how many are recorded before the executor is lost; negative means all.
 	left int
 }
 
@@ -40,21 +40,32 @@ func (l *ledger) accept(req model.AcceptRequest) (model.Outcome, error) {
 		return model.Outcome{}, errLost
 	case !ok:
 		l.left--
-		r = model.Recorded{Kind: e.Type, EnvelopeID: e.EnvelopeID, Payload: e.Payload, Sequence: 10 + 2*len(l.recorded), Answer: req.Answer}
+		r = model.Recorded{
+			Kind:       e.Type,
+			EnvelopeID: e.EnvelopeID,
+			Payload:    e.Payload,
+			Sequence:   10 + 2*len(l.recorded),
+			Answer:     req.Answer,
+		}
 		l.recorded[e.CorrelationID] = r
 	}
-	return model.Outcome{Status: "accepted", EnvelopeID: r.EnvelopeID, Payload: r.Payload, Sequence: r.Sequence, Preceded: !ok}, nil
+	return model.Outcome{
+		Status:     "accepted",
+		EnvelopeID: r.EnvelopeID,
+		Payload:    r.Payload,
+		Sequence:   r.Sequence,
+		Preceded:   !ok,
+	}, nil
 }
 
-// executor is one that executed the node for a while: the model's answers, and
-// how many envelopes it recorded before it was lost; below 0: all, and the node's end was
-// not.
+// executor is a lost executor of the node: the model's answers, and how many envelopes it recorded;
+// negative means all, but not the end of the node.
 type executor struct {
 	answers []string
 	records int
 }
 
-// carryOut lets executors follow each other, and gives what the last came to.
+// carryOut runs the node with one executor after the other, and returns the last one's result.
 func carryOut(t *testing.T, l *ledger, all ...executor) (last rig) {
 	t.Helper()
 	var announced []model.Retry
@@ -75,10 +86,9 @@ func carryOut(t *testing.T, l *ledger, all ...executor) (last rig) {
 	return last
 }
 
-// OpenWOP envelope contract §9: what a replay takes from the log is one answer that the
-// model gave, whatever else of the emission is in the log, and every time the same one.
-// Where the log does not surely have all of an answer, the model is asked, and what it
-// repeats is what was recorded.
+// OpenWOP envelope contract §9: if the log has all of an answer, that answer is used, always the
+// same one, whatever other envelopes of the emission are recorded. Otherwise the model is called,
+// and envelopes that it repeats are the recorded ones.
 func TestResume_TakesTheLastAnswerThatWasRecorded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -90,8 +100,7 @@ func TestResume_TakesTheLastAnswerThatWasRecorded(t *testing.T) {
 	all := func(envelopes ...string) string { return "[" + strings.Join(envelopes, ",") + "]" }
 	for name, tc := range map[string]struct {
 		lost []executor
-		// outputs are the payloads of the node's tickets; asked is how often the model is
-		// asked for them.
+		// outputs are the payloads of the node's tickets, asked the number of calls.
 		outputs []string
 		asked   int
 	}{
@@ -120,7 +129,7 @@ func TestResume_TakesTheLastAnswerThatWasRecorded(t *testing.T) {
 			t.Parallel()
 			l := &ledger{recorded: map[string]model.Recorded{}}
 			live := carryOut(t, l, tc.lost...)
-			for range 30 { // whatever the order in which a map is read
+			for range 30 { // the iteration order of maps is random
 				kept := &ledger{recorded: map[string]model.Recorded{}}
 				again := append(append([]executor{}, tc.lost...), executor{[]string{`{"a":9}`, `{"a":9}`}, -1})
 				r := carryOut(t, kept, again...)
@@ -141,8 +150,8 @@ func TestResume_TakesTheLastAnswerThatWasRecorded(t *testing.T) {
 				}
 				require.Equal(t, tc.outputs, tickets)
 				if tc.asked == 0 {
-					require.Equal(t, live.result.Output, r.result.Output, "as if nothing had happened")
-					require.Len(t, kept.recorded, len(l.recorded), "nothing is recorded a second time")
+					require.Equal(t, live.result.Output, r.result.Output, "the same result as without a loss")
+					require.Len(t, kept.recorded, len(l.recorded), "no envelope is recorded twice")
 				}
 			}
 		})

@@ -15,9 +15,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// OpenWOP envelope contract §14.7: the prose is in no log, so who takes a run over during
-// the extra call asks for it again, under the id of the attempt that brought it, and puts it
-// into the schema. Nothing is recorded twice, and the node has the same result.
+// OpenWOP envelope contract §14.7: the prose is not recorded. An executor that takes the run over
+// during the extra call requests the prose again, with the same invocation id, and converts it. No
+// event is recorded twice, and the node has the same result.
 func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 	t.Parallel()
 	retries := []model.Retry{{2, "parse-error", "x"}, {3, "parse-error", "x"}, {0, runstate.ReasonProse, ""}}
@@ -38,7 +38,10 @@ func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, model.Task{
-				TypeID: tc.typeID, Retries: retries, Trust: wire.Untrusted, Input: node.Input{Config: json.RawMessage(tc.config)},
+				TypeID:  tc.typeID,
+				Retries: retries,
+				Trust:   wire.Untrusted,
+				Input:   node.Input{Config: json.RawMessage(tc.config)},
 			}, acceptAll, tc.script...)
 			require.Len(t, r.spy.reqs, tc.calls)
 			require.Equal(t, tc.events, r.names())
@@ -61,30 +64,34 @@ func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 	}
 }
 
-// What the first executor records is what the second one needs.
+// The second executor recognizes the extra call by the first one's event.
 func TestResume_KnowsTheExtraCallByItsEvent(t *testing.T) {
 	t.Parallel()
 	prose := mock.Entry{Content: "well, it is"}
 	r := value(t, prose, prose, prose, prose)
 	s := runstate.New(&wire.RunRecord{})
 	s.Apply(wire.Event{Type: wire.EventNodeStarted, NodeID: "n", Payload: json.RawMessage(`{"nodeId":"n"}`)})
-	for i, d := range r.drafts { // those recorded before the extra call went out
+	for i, d := range r.drafts { // those recorded before the extra call
 		s.Apply(wire.Event{Sequence: i + 1, Type: d.Type, NodeID: d.NodeID, Payload: d.Payload})
 	}
 	var retries []model.Retry
 	for _, n := range s.Nodes["n"].Retries {
 		retries = append(retries, model.Retry{Attempt: n.Attempt, Reason: n.Reason, Detail: n.Detail})
 	}
-	again := executeTask(t, model.Task{TypeID: node.TypeStructuredOutput, Retries: retries, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose, prose)
+	again := executeTask(t, model.Task{
+		TypeID:  node.TypeStructuredOutput,
+		Retries: retries,
+		Input:   node.Input{Config: json.RawMessage(valueConfig)},
+	}, acceptAll, prose, prose)
 	require.Equal(t, 1, strings.Count(r.names(), "envelope.nlToFormat.engaged"))
 	require.Equal(t, "provider.usage envelope.retry.exhausted cap.breached", again.names())
-	for i := range again.spy.reqs { // as the first one asked
+	for i := range again.spy.reqs { // the same calls as the first executor's
 		require.Equal(t, r.spy.reqs[2+i].InvocationID, again.spy.reqs[i].InvocationID)
 		require.Equal(t, r.spy.reqs[2+i].Messages, again.spy.reqs[i].Messages)
 	}
 }
 
-// An answer that the extra call did bring is taken from the log.
+// A recorded answer of the extra call is used.
 func TestResume_TakesTheAnswerOfTheExtraCall(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -93,16 +100,20 @@ func TestResume_TakesTheAnswerOfTheExtraCall(t *testing.T) {
 	require.Len(t, ids, 1)
 	r := executeTask(t, model.Task{
 		TypeID: node.TypeCallPrompt, Retries: []model.Retry{{0, runstate.ReasonProse, ""}},
-		Input:    node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
-		Recorded: map[string]model.Recorded{ids[0]: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}},
+		Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+		Recorded: map[string]model.Recorded{ids[0]: {
+			Kind:       "vendor.x.ticket",
+			EnvelopeID: "env_1",
+			Payload:    json.RawMessage(`{"a":1}`),
+		}},
 	}, acceptAll)
 	require.Nil(t, r.result.Err)
 	require.Empty(t, r.spy.reqs)
 	require.JSONEq(t, `{"a":1}`, string(r.result.Output.Ports["output"]))
 }
 
-// OpenWOP envelope contract §14.3 and §14.5: who takes a run over makes the attempt that
-// was announced, and announces none a second time.
+// OpenWOP envelope contract §14.3 and §14.5: the next executor makes the announced attempt without
+// announcing it again.
 func TestResume_MakesTheAttemptThatWasAnnounced(t *testing.T) {
 	t.Parallel()
 	good, bad := mock.Entry{Content: `{"valid":true}`}, mock.Entry{Content: `{"valid":"no"}`}
@@ -124,7 +135,9 @@ func TestResume_MakesTheAttemptThatWasAnnounced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, model.Task{
-				TypeID: node.TypeStructuredOutput, Retries: tc.retries, Input: node.Input{Config: json.RawMessage(valueConfig)},
+				TypeID:  node.TypeStructuredOutput,
+				Retries: tc.retries,
+				Input:   node.Input{Config: json.RawMessage(valueConfig)},
 			}, acceptAll, tc.script...)
 			require.Equal(t, tc.want, r.names())
 			first := r.spy.reqs[0]
@@ -140,7 +153,7 @@ func TestResume_MakesTheAttemptThatWasAnnounced(t *testing.T) {
 	}
 }
 
-// recordedTalk is what the log has of turns in which the model asked for the schema.
+// recordedTalk returns the recorded envelopes of turns that requested the schema.
 func recordedTalk(t *testing.T, turns int) map[string]model.Recorded {
 	t.Helper()
 	var ids []string
@@ -148,13 +161,17 @@ func recordedTalk(t *testing.T, turns int) map[string]model.Recorded {
 	envelope(t, idsOf(t, &ids, acceptAll), append(script, mock.Entry{Content: `{"a":1}`})...)
 	out := map[string]model.Recorded{}
 	for _, id := range ids[:turns] {
-		out[id] = model.Recorded{Kind: "schema.request", EnvelopeID: "env_" + id, Payload: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)}
+		out[id] = model.Recorded{
+			Kind:       "schema.request",
+			EnvelopeID: "env_" + id,
+			Payload:    json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`),
+		}
 	}
 	return out
 }
 
-// OpenWOP envelope contract §8: counters come from folding the log, so turns in which the
-// model asked for schemas count also when their executor was lost.
+// OpenWOP envelope contract §8: counters are derived from the log, so schema turns of a lost
+// executor count.
 func TestResume_CountsTheTurnsThatWentByInTalkAboutSchemas(t *testing.T) {
 	t.Parallel()
 	good, bad := mock.Entry{Content: `{"a":1}`}, mock.Entry{Content: `{"a":1`}
@@ -181,14 +198,14 @@ func TestResume_CountsTheTurnsThatWentByInTalkAboutSchemas(t *testing.T) {
 			}, acceptAll, tc.script...)
 			require.Equal(t, tc.want, r.names())
 			require.Len(t, r.spy.reqs, len(tc.script))
-			require.Equal(t, 1, strings.Count(r.spy.reqs[0].System, "JSON Schema of the payload of envelopes of type vendor.x.ticket"), "what it asked for")
+			require.Equal(t, 1, strings.Count(r.spy.reqs[0].System, "JSON Schema of the payload of envelopes of type vendor.x.ticket"), "the requested schema")
 			require.Len(t, r.spy.reqs[0].Messages, map[bool]int{true: 2, false: 1}[tc.corrected])
 		})
 	}
 }
 
-// A turn of which a part is missing was no talk: it was wrong, and a retry announced, or
-// its executor was lost between its envelopes.
+// A partly recorded turn is no schema turn. Either it failed and a retry was announced, or its
+// executor was lost between its envelopes.
 func TestResume_CountsNoTurnTwice(t *testing.T) {
 	t.Parallel()
 	half := recordedTalk(t, 1)
@@ -212,13 +229,14 @@ func TestResume_CountsNoTurnTwice(t *testing.T) {
 			}, idsOf(t, &ids, acceptAll), both)
 			require.Nil(t, r.result.Err)
 			require.Len(t, r.spy.reqs, 1)
-			require.Len(t, r.spy.reqs[0].Messages, map[bool]int{true: 2, false: 1}[retries != nil], "the correction that was announced")
-			require.Contains(t, half, ids[0], "what it repeats has the id that it had")
+			messages := map[bool]int{true: 2, false: 1}[retries != nil]
+			require.Len(t, r.spy.reqs[0].Messages, messages, "the announced correction")
+			require.Contains(t, half, ids[0], "a repeated envelope has the same id")
 		})
 	}
 }
 
-// The executor was lost after the last turn, before it could say that none is left.
+// The executor is lost after the last turn and before it records the exhaustion.
 func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
 	t.Parallel()
 	r := executeTask(t, model.Task{
@@ -231,8 +249,8 @@ func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
 		r.payload(t, wire.EventEnvelopeRetryExhausted))
 }
 
-// A partly recorded answer was streamed and its usage recorded: the call is repeated
-// for the rest, and nothing of it is recorded twice.
+// A partly recorded answer was streamed and its usage recorded. The call is repeated for the rest,
+// and no event is recorded twice.
 func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
 	t.Parallel()
 	half := recordedTalk(t, 1)
@@ -251,8 +269,11 @@ func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, model.Task{
-				TypeID: node.TypeCallPrompt, Recorded: half, Retries: []model.Retry{{2, "parse-error", "x"}}, Announced: tc.announced,
-				Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
+				TypeID:    node.TypeCallPrompt,
+				Recorded:  half,
+				Retries:   []model.Retry{{2, "parse-error", "x"}},
+				Announced: tc.announced,
+				Input:     node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
 			}, acceptAll, both)
 			require.Nil(t, r.result.Err)
 			require.Equal(t, tc.events, r.names())

@@ -18,45 +18,64 @@ func sideChannel(kind string) bool {
 
 // onlySideChannel reports whether the turn only requested or acknowledged schemas.
 func (t *turn) onlySideChannel() bool {
-	return len(t.accepted) > 0 && !slices.ContainsFunc(t.accepted, func(a acceptedEnvelope) bool { return !sideChannel(a.Type) })
+	isAnswer := func(a acceptedEnvelope) bool { return !sideChannel(a.Type) }
+	return len(t.accepted) > 0 && !slices.ContainsFunc(t.accepted, isAnswer)
 }
 
-// addRequestedSchemas adds the requested schemas; another turn follows. The turn was valid, so
-// there is no retry event, but the call counts against the budget.
-func (t *turn) addRequestedSchemas(ctx context.Context) verdict {
+// requestSchemas requests another turn with the requested schemas. The turn was valid, so there is
+// no retry event, but the call counts against the budget.
+func (t *turn) requestSchemas(ctx context.Context) verdict {
+	v := verdict{continues: true, failure: schemaTalkFailure()}
 	for _, a := range t.accepted {
 		if a.Type != wire.KindSchemaRequest {
 			continue
 		}
-		if err := t.addSchema(ctx, a.Payload); err != nil {
+		kinds, err := t.requestedKind(ctx, a.Payload)
+		if err != nil {
 			return verdict{done: &Result{Interrupted: err}}
 		}
+		v.schemas = append(v.schemas, kinds...)
 	}
-	return verdict{continues: true, failure: schemaTalkFailure()}
+	return v
 }
 
 // schemaTalkFailure is the failure of a turn about schemas if no attempt is left.
 func schemaTalkFailure() failure {
-	return failure{reason: reasonTypeDrift, code: fault.EnvelopeInvalid, detail: "it talks about schemas and holds no answer"}
+	return failure{
+		reason: reasonTypeDrift,
+		code:   fault.EnvelopeInvalid,
+		detail: "it talks about schemas and holds no answer",
+	}
 }
 
-// addSchema adds the schema of a requested kind to the prompt of all further turns, once. The
-// accept pipeline has checked that the kind exists.
-func (c *call) addSchema(ctx context.Context, payload []byte) error {
+// requestedKind returns the kind of a schema request; nothing for an unknown kind. The accept
+// pipeline has checked that the kind exists.
+func (l *Loop) requestedKind(ctx context.Context, payload []byte) ([]Kind, error) {
 	var asked struct {
 		EnvelopeType string `json:"envelopeType"`
 	}
 	if err := strictjson.Read(payload, &asked); err != nil {
-		return fmt.Errorf("read an accepted %s: %w", wire.KindSchemaRequest, err)
+		return nil, fmt.Errorf("read an accepted %s: %w", wire.KindSchemaRequest, err)
 	}
-	k, ok, err := c.deps.Schemas.Kind(ctx, asked.EnvelopeType)
-	if err != nil || !ok || slices.Contains(c.addedSchemas, k.Name) {
-		return err
+	k, ok, err := l.deps.Schemas.Kind(ctx, asked.EnvelopeType)
+	if err != nil || !ok {
+		return nil, err
 	}
-	c.addedSchemas = append(c.addedSchemas, k.Name)
-	if c.req.System != "" {
-		c.req.System += "\n\n"
+	return []Kind{k}, nil
+}
+
+// withSchemas adds the schemas of kinds to the prompt of all further turns, each once.
+func (p progress) withSchemas(kinds []Kind) progress {
+	for _, k := range kinds {
+		if slices.Contains(p.schemas, k.Name) {
+			continue
+		}
+		p.schemas = append(slices.Clone(p.schemas), k.Name)
+		if p.req.System != "" {
+			p.req.System += "\n\n"
+		}
+		p.req.System += fmt.Sprintf("JSON Schema of the payload of envelopes of type %s, version %d:\n%s",
+			k.Name, k.Version, k.Schema)
 	}
-	c.req.System += fmt.Sprintf("JSON Schema of the payload of envelopes of type %s, version %d:\n%s", k.Name, k.Version, k.Schema)
-	return nil
+	return p
 }

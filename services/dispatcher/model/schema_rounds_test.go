@@ -16,7 +16,7 @@ import (
 
 const asksForSchema = `{"type":"schema.request","payload":{"envelopeType":"vendor.x.ticket"}}`
 
-// idsOf notes the correlationId of each envelope that passes by.
+// idsOf appends the correlationId of each envelope to ids.
 func idsOf(t *testing.T, ids *[]string, accept func(model.AcceptRequest) (model.Outcome, error)) func(model.AcceptRequest) (model.Outcome, error) {
 	t.Helper()
 	return func(req model.AcceptRequest) (model.Outcome, error) {
@@ -39,7 +39,7 @@ func TestSchemaRequest_IsAnsweredInTheNextTurnsContext(t *testing.T) {
 	}), mock.Entry{Content: asksForSchema}, mock.Entry{Content: `{"a":1}`})
 
 	require.Nil(t, r.result.Err)
-	require.Equal(t, "provider.usage accept provider.usage accept", r.names(), "a turn that went well is not retried")
+	require.Equal(t, "provider.usage accept provider.usage accept", r.names(), "a valid turn is not retried")
 	require.JSONEq(t, `{"a":1}`, string(r.result.Output.Ports["output"]))
 	require.NotContains(t, string(r.result.Output.Ports["envelopes"]), "schema.request", "the side channel is not the node's output")
 	require.Equal(t, []int{0, 1}, rounds)
@@ -48,7 +48,7 @@ func TestSchemaRequest_IsAnsweredInTheNextTurnsContext(t *testing.T) {
 	const taught = "JSON Schema of the payload of envelopes of type vendor.x.ticket, version 3"
 	require.NotContains(t, r.spy.reqs[0].System, taught)
 	require.Contains(t, r.spy.reqs[1].System, taught)
-	require.True(t, strings.HasPrefix(r.spy.reqs[1].System, r.spy.reqs[0].System), "the prompt stays and the schema comes after it")
+	require.True(t, strings.HasPrefix(r.spy.reqs[1].System, r.spy.reqs[0].System), "the schema follows the prompt")
 	require.Equal(t, r.spy.reqs[0].Messages, r.spy.reqs[1].Messages)
 }
 
@@ -58,7 +58,7 @@ func TestSchemaRequest_RepeatedInASecondTurnIsAnotherEnvelope(t *testing.T) {
 	r := envelope(t, idsOf(t, &ids, acceptAll), mock.Entry{Content: asksForSchema}, mock.Entry{Content: asksForSchema}, mock.Entry{Content: `{"a":1}`})
 	require.Nil(t, r.result.Err)
 	require.NotEqual(t, ids[0], ids[1])
-	require.Equal(t, 1, strings.Count(r.spy.reqs[2].System, "JSON Schema of the payload"), "a schema is given once")
+	require.Equal(t, 1, strings.Count(r.spy.reqs[2].System, "JSON Schema of the payload"), "a schema is added once")
 }
 
 func TestSchemaRequest_WithoutAnAnswerExhaustsTheEmission(t *testing.T) {
@@ -91,7 +91,7 @@ func TestFragment_IsNoAnswer(t *testing.T) {
 
 	r = envelope(t, acceptAll, mock.Entry{Content: piece}, mock.Entry{Content: whole})
 	require.Nil(t, r.result.Err)
-	require.Contains(t, r.names(), "envelope.retry.attempted", "a fragment alone is asked for again")
+	require.Contains(t, r.names(), "envelope.retry.attempted", "an answer of fragments only is retried")
 	require.JSONEq(t, `{"a":1}`, string(r.result.Output.Ports["output"]))
 }
 
@@ -101,22 +101,26 @@ func TestRecordedAnswer_OfALaterTurnIsNotAskedForAgain(t *testing.T) {
 	envelope(t, idsOf(t, &ids, acceptAll), mock.Entry{Content: asksForSchema}, mock.Entry{Content: `{"a":1}`})
 	require.Len(t, ids, 2)
 	asked, res := takenOver(t, map[string]model.Recorded{
-		ids[0]: {Kind: "schema.request", EnvelopeID: "env_0", Payload: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
+		ids[0]: {
+			Kind:       "schema.request",
+			EnvelopeID: "env_0",
+			Payload:    json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`),
+		},
 		ids[1]: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)},
 	})
-	require.Empty(t, asked, "the model is not asked for what the log has")
+	require.Empty(t, asked, "no call for a recorded answer")
 	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
 }
 
-// noKinds is a host whose vendor kinds were taken away.
+// noKinds is a host that no longer has vendor kinds.
 type noKinds struct{ schemas }
 
 func (noKinds) Kind(context.Context, string) (model.Kind, bool, error) {
 	return model.Kind{}, false, nil
 }
 
-// OpenWOP envelope contract §26 case 23: the executor was lost after the answer was
-// recorded, and the one that takes over has the kind no more.
+// OpenWOP envelope contract §26 case 23: the executor is lost after the answer was recorded, and
+// the host of the next one no longer has the kind.
 func TestRecordedAnswer_StaysWhenItsKindIsGone(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -130,13 +134,13 @@ func TestRecordedAnswer_StaysWhenItsKindIsGone(t *testing.T) {
 	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
 
 	asked, res = takenOverWith(t, noKinds{}, nil)
-	require.Empty(t, asked, "a model is not asked for what would be refused")
+	require.Empty(t, asked, "no call for a missing kind")
 	require.NotNil(t, res.Err)
 	require.Equal(t, "unknown_envelope_kind", res.Err.Code)
 }
 
-// A node that only says which envelopes it takes ends with those that the log has as well,
-// and its answer is recorded once. A question among them still waits.
+// A node with a contract but no requested kind also ends from its recorded envelopes. A recorded
+// schema request or clarification request does not end it.
 func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
 	t.Parallel()
 	const ticket, config = "vendor.x.ticket", `{"envelopeContract":{"accepts":["vendor.x.ticket"]},"expectsStreaming":false}`
@@ -150,10 +154,18 @@ func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
 			var ids []string
 			says := mock.Entry{Content: `{"type":"` + kind + `","payload":{"a":1}}`}
 			first := execute(t, node.TypeCallPrompt, config, idsOf(t, &ids, acceptAll), says)
-			recorded := map[string]model.Recorded{ids[0]: {Kind: kind, EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}}
-			again := executeTask(t, model.Task{TypeID: node.TypeCallPrompt, Recorded: recorded, Input: node.Input{Config: json.RawMessage(config)}}, acceptAll, says)
+			recorded := map[string]model.Recorded{ids[0]: {
+				Kind:       kind,
+				EnvelopeID: "env_1",
+				Payload:    json.RawMessage(`{"a":1}`),
+			}}
+			again := executeTask(t, model.Task{
+				TypeID:   node.TypeCallPrompt,
+				Recorded: recorded,
+				Input:    node.Input{Config: json.RawMessage(config)},
+			}, acceptAll, says)
 			if event != "" {
-				require.Contains(t, again.names(), event, "it has not answered yet")
+				require.Contains(t, again.names(), event, "a question is no answer")
 				return
 			}
 			require.Empty(t, again.names())

@@ -8,36 +8,38 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// openStream prepares recording the answer while it arrives, if the node requests that.
-func (c *call) openStream(ctx context.Context) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
-	if !c.streamsAnswer() || c.answerShown {
+// openStream prepares recording the answer while it arrives, if the node requests that and it was
+// not shown before.
+func (e *emission) openStream(
+	ctx context.Context, shown bool,
+) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
+	if !e.streams || shown {
 		return nil, func() error { return nil }, func() {}, nil
 	}
-	scrubber := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "")
+	scrubber := e.deps.Scrubber(e.task.Tenant, e.task.RunID, e.task.CredentialRef != "")
 	s, err := scrubber.Open(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	th := c.newThoughtRecorder(scrubber)
-	st := newStreamer(c.journal, s, c.newAnswerFilter(), th, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	th := e.newThoughtRecorder(scrubber)
+	st := &streamer{
+		journal:  e.journal,
+		assets:   e.newAnswerFilter(),
+		thoughts: th,
+		scrub:    s,
+		nodeID:   e.task.Input.NodeID,
+		runID:    e.task.RunID,
+		trust:    e.task.Trust,
+	}
+	st.idle = sync.NewCond(&st.mu)
 	closeAll := func() {
 		s.Close()
 		th.close()
 	}
 	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, closeAll, nil
-}
-
-// streamsAnswer reports whether the answer is recorded while it arrives. The default is true for
-// prompts and false for structured values.
-func (c *call) streamsAnswer() bool {
-	if c.cfg.ExpectsStreaming != nil {
-		return *c.cfg.ExpectsStreaming
-	}
-	return c.task.TypeID == node.TypeCallPrompt
 }
 
 // streamer records a model's text as output.chunk events while it arrives. The text released for a
@@ -63,12 +65,6 @@ type streamer struct {
 	err      error
 	flushing bool
 	idle     *sync.Cond // signals that flushing ended or pending shrank
-}
-
-func newStreamer(j Journal, s Scrub, f *assetFilter, th *thoughtRecorder, runID, nodeID string, trust wire.Trust) *streamer {
-	st := &streamer{journal: j, assets: f, thoughts: th, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
-	st.idle = sync.NewCond(&st.mu)
-	return st
 }
 
 // emit records one piece. An error, which may come from an earlier append, aborts the call.
@@ -171,7 +167,9 @@ func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
 			p.Meta.ToolCalls = append(p.Meta.ToolCalls, chunkTool{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}
 		if u := d.Usage; u != nil {
-			p.Meta.Usage = &chunkUsage{PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.TotalTokens}
+			p.Meta.Usage = &chunkUsage{
+				PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.TotalTokens,
+			}
 		}
 	}
 	return draft(wire.EventOutputChunk, s.nodeID, s.trust, p)
@@ -213,8 +211,8 @@ func (s *streamer) wait() error {
 const maxRecorded = 2 << 20
 
 // boundAnswer fails a call whose answer is too large to record. emit may be nil.
-func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta) error {
-	room, assets := maxRecorded, c.newAnswerFilter()
+func (e *emission) boundAnswer(emit func(provider.Delta) error) func(provider.Delta) error {
+	room, assets := maxRecorded, e.newAnswerFilter()
 	var written []byte // buffer reused for each piece
 	take := func(text string) {
 		written = wire.AppendString(written[:0], text)
@@ -229,7 +227,9 @@ func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta)
 		}
 		if room < 0 {
 			return &provider.Error{
-				Code: provider.CodeContentTooLong, Message: fmt.Sprintf("the answer has more than %d bytes of text and thoughts, which is all that can be recorded", maxRecorded),
+				Code: provider.CodeContentTooLong,
+				Message: fmt.Sprintf("the answer has more than %d bytes of text and thoughts, "+
+					"which is all that can be recorded", maxRecorded),
 			}
 		}
 		if emit == nil {
@@ -241,11 +241,11 @@ func (c *call) boundAnswer(emit func(provider.Delta) error) func(provider.Delta)
 
 // newAnswerFilter returns the filter of the streamed answer; nil if the text is the node's output
 // and no envelope.
-func (c *call) newAnswerFilter() *assetFilter {
-	if c.expected.kind == "" && c.contract() == nil {
+func (e *emission) newAnswerFilter() *assetFilter {
+	if e.expected.kind == "" && e.contract == nil {
 		return nil
 	}
-	return newAssetFilter(c.limits.MaxInlineBytes)
+	return newAssetFilter(e.limits.MaxInlineBytes)
 }
 
 // assetFilter removes large assets from the streamed answer. They are validated and stored when the

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// pieces is a model that says its answer in pieces of a size.
+// pieces is a model that streams its answer in pieces of a size.
 type pieces struct {
 	size  int
 	text  string
@@ -45,7 +45,7 @@ func (p *pieces) Call(_ context.Context, _ provider.Request, emit func(provider.
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// capped are schemas of a host with an inline cap.
+// capped is a host with a limit for inline assets.
 type capped struct {
 	schemas
 
@@ -58,13 +58,16 @@ func (c capped) Limits(ctx context.Context) (model.Limits, error) {
 	return l, err
 }
 
-// streamed runs a node whose answer is recorded while it arrives.
+// streamed runs a node that records the answer while it arrives.
 func streamed(t *testing.T, config string, p *pieces) (chunks []string, events string, taken []byte) {
 	t.Helper()
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
 	}, model.Deps{
 		Models: reg, Schemas: capped{limit: 90}, Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
@@ -75,7 +78,11 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 	}}
 	res := loop.Run(t.Context(), model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"prompt": json.RawMessage(`"paint"`)}},
+		Input: node.Input{
+			NodeID: "n",
+			Config: json.RawMessage(config),
+			Ports:  map[string]json.RawMessage{"prompt": json.RawMessage(`"paint"`)},
+		},
 	}, j)
 	require.NoError(t, res.Interrupted)
 	if res.Err != nil {
@@ -95,8 +102,8 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 	return chunks, all.String(), taken
 }
 
-// OpenWOP envelope contract §17: above the cap the bytes stand in no event, also
-// not in those that show the answer while it arrives.
+// OpenWOP envelope contract §17: no event contains an asset above the limit, not even a streamed
+// chunk.
 func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 	t.Parallel()
 	const config = `{"prompt":"paint","envelopeContract":{"accepts":["media.image"]}}`
@@ -105,7 +112,7 @@ func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 			data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("picture", n)[:n]))
 			text := fmt.Sprintf(`{"type":"media.image","payload":{"alt":"a red lamp","base64":%q,"bytes":%d}}`, data, n)
 			chunks, events, taken := streamed(t, config, &pieces{size: size, text: text})
-			require.Contains(t, string(taken), data, "the accept pipeline gets all of it")
+			require.Contains(t, string(taken), data, "the accept pipeline receives the whole asset")
 			all := strings.Join(chunks, "")
 			if shown {
 				require.Equal(t, text, all)
@@ -116,7 +123,7 @@ func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 			if size < 64 {
 				require.Greater(t, len(chunks), 8, "other text still streams")
 			}
-			require.NotContains(t, chunks[:len(chunks)-1], "", "no empty events for what is left out")
+			require.NotContains(t, chunks[:len(chunks)-1], "", "no empty events for omitted text")
 		}
 	}
 }
@@ -124,11 +131,15 @@ func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
 func TestStream_ShowsNoAssetInTheArgumentsOfATool(t *testing.T) {
 	t.Parallel()
 	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("picture", 100)))
-	p := &pieces{size: 10, text: `{"a":1}`, calls: []provider.ToolCall{{ID: "c", Name: "paint", Arguments: `{"base64":"` + data + `"}`}}}
+	p := &pieces{
+		size:  10,
+		text:  `{"a":1}`,
+		calls: []provider.ToolCall{{ID: "c", Name: "paint", Arguments: `{"base64":"` + data + `"}`}},
+	}
 	_, events, _ := streamed(t, `{"prompt":"paint","envelopeType":"vendor.x.ticket"}`, p)
 	require.Contains(t, events, `"name":"paint"`)
 	require.NotContains(t, events, data[:40])
-	require.Contains(t, p.calls[0].Arguments, data, "the model's own answer is left as it is")
+	require.Contains(t, p.calls[0].Arguments, data, "the model's answer is unchanged")
 }
 
 func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
@@ -138,8 +149,8 @@ func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
 	require.Equal(t, text, strings.Join(chunks, ""))
 }
 
-// A frame has 8 MiB. An answer that fits in none fails its node, once: it would
-// only be asked for, and paid for, again.
+// A frame has 8 MiB. An answer that exceeds it fails the node without a retry, which would cost
+// another call.
 func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	t.Parallel()
 	const envelopes, text = `"envelopeContract":{"accepts":["media.image"]}`, `"topP":1`
@@ -157,14 +168,17 @@ func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	} {
 		for _, streams := range []bool{true, false} {
 			for _, size := range []int{64 << 10, 16 << 20} {
-				_, events, _ := streamed(t, fmt.Sprintf(`{"prompt":"say",%s,"expectsStreaming":%t}`, tc.config, streams), &pieces{size: size, text: tc.answer})
+				_, events, _ := streamed(t, fmt.Sprintf(`{"prompt":"say",%s,"expectsStreaming":%t}`, tc.config, streams), &pieces{
+					size: size,
+					text: tc.answer,
+				})
 				require.Equal(t, tc.fits, !strings.HasPrefix(events, provider.CodeContentTooLong), "%s: %.200s", name, events)
 			}
 		}
 	}
 }
 
-// patient is a model that says the second piece of its answer when the first is shown.
+// patient is a model that sends the second piece of its answer after the first is recorded.
 type patient struct{ shown chan struct{} }
 
 func (patient) ID() string { return "pieces" }
@@ -185,7 +199,7 @@ func (p patient) Call(ctx context.Context, _ provider.Request, emit func(provide
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// wary holds back the last byte of what it was given.
+// wary is a scrubber that holds back the last byte.
 type wary struct{ held *string }
 
 func (wary) Open(context.Context) (model.Scrub, error) { return wary{new(string)}, nil }
@@ -202,22 +216,32 @@ func (w wary) Push(piece string, last bool) (string, error) {
 
 func (wary) Close() {}
 
-// What a model says is shown as soon as the redactor lets go of it: nothing waits for a
-// later piece, nor for the end of its own.
+// Text is recorded as soon as the redactor releases it, without waiting for another piece.
 func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	t.Parallel()
 	p := patient{make(chan struct{})}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{
-		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
-	}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return wary{} }, Clock: time.Now})
+		MaxAttempts: 1,
+		Multiplier:  2,
+		Timeout:     5 * time.Second,
+		Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+	}, model.Deps{
+		Models:   reg,
+		Schemas:  schemas{},
+		Scrubber: func(string, string, bool) model.Scrubber { return wary{} },
+		Clock:    time.Now,
+	})
 	j := &journal{}
 	once := sync.OnceFunc(func() { close(p.shown) })
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{}`)},
+		Tenant: "acme",
+		RunID:  "run_1",
+		TypeID: node.TypeCallPrompt,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(`{}`)},
 	}, telling{j, once})
-	require.Nil(t, res.Err, "the second piece came when the first was shown")
+	require.Nil(t, res.Err, "the second piece followed the recorded first one")
 	var chunks []string
 	for _, d := range j.drafts {
 		if d.Type == wire.EventOutputChunk {
@@ -232,7 +256,7 @@ func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
 	require.Equal(t, []string{"Hello, false", "worlfalse", "dtrue"}, chunks)
 }
 
-// telling is a journal that signals each record.
+// telling is a journal that signals each append.
 type telling struct {
 	*journal
 
@@ -245,7 +269,7 @@ func (w telling) Record(ctx context.Context, drafts ...wire.Draft) error {
 	return err
 }
 
-// thinking is a model that thinks twice before it answers.
+// thinking is a model with thoughts before its answer.
 type thinking struct{ thoughts []string }
 
 func (*thinking) ID() string { return "pieces" }
@@ -264,7 +288,7 @@ func (p *thinking) Call(_ context.Context, req provider.Request, emit func(provi
 	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 }
 
-// secretive takes one secret out, also where it is cut.
+// secretive is a scrubber that removes one secret, even if it is split.
 type secretive struct{ held *strings.Builder }
 
 func (secretive) Open(context.Context) (model.Scrub, error) {
@@ -281,8 +305,8 @@ func (s secretive) Push(piece string, last bool) (string, error) {
 
 func (secretive) Close() {}
 
-// OpenWOP envelope contract §5: thoughts are a surface of their own, redacted like the
-// answer, shown before it, and no part of it.
+// OpenWOP envelope contract §5: thoughts are recorded as events of their own, before the answer,
+// redacted like it, and are not part of it.
 func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", model.SummaryBytes)
@@ -305,12 +329,24 @@ func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 			reg, err := provider.NewRegistry(&thinking{tc.thoughts})
 			require.NoError(t, err)
 			loop := model.New(model.Config{
-				MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
-			}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return tc.scrubber }, Clock: time.Now})
+				MaxAttempts: 1,
+				Multiplier:  2,
+				Timeout:     5 * time.Second,
+				Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+			}, model.Deps{
+				Models:   reg,
+				Schemas:  schemas{},
+				Scrubber: func(string, string, bool) model.Scrubber { return tc.scrubber },
+				Clock:    time.Now,
+			})
 			j := &journal{}
 			res := loop.Run(t.Context(), model.Task{
 				Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
-				Input: node.Input{NodeID: "n", Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)},
+				Input: node.Input{
+					NodeID:       "n",
+					Config:       json.RawMessage(tc.config),
+					Configurable: json.RawMessage(tc.configurable),
+				},
 			}, j)
 			require.Nil(t, res.Err)
 			r := rig{journal: j, result: res}
@@ -328,7 +364,7 @@ func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 	}
 }
 
-// gone is a redactor that is lost after some pieces.
+// gone is a scrubber that fails after some pieces.
 type gone struct{ left *int }
 
 func (g gone) Open(context.Context) (model.Scrub, error) { return g, nil }
@@ -342,18 +378,29 @@ func (g gone) Push(piece string, _ bool) (string, error) {
 
 func (gone) Close() {}
 
-// What cannot be shown because the redactor is lost is no failure of the node: it keeps
-// its retries, and is carried out again once there is a redactor.
+// If the redactor is lost, the node is interrupted instead of failed: it keeps its retries and runs
+// again later.
 func TestStream_IsInterruptedWhenTheRedactorIsLost(t *testing.T) {
 	t.Parallel()
 	for pieces := range 4 { // two thoughts and their end, then the answer
 		reg, err := provider.NewRegistry(&thinking{[]string{"hm, ", "well"}})
 		require.NoError(t, err)
 		loop := model.New(model.Config{
-			MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
-		}, model.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) model.Scrubber { return gone{&pieces} }, Clock: time.Now})
+			MaxAttempts: 1,
+			Multiplier:  2,
+			Timeout:     5 * time.Second,
+			Defaults:    model.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+		}, model.Deps{
+			Models:   reg,
+			Schemas:  schemas{},
+			Scrubber: func(string, string, bool) model.Scrubber { return gone{&pieces} },
+			Clock:    time.Now,
+		})
 		res := loop.Run(t.Context(), model.Task{
-			Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"thoughts":true}`)},
+			Tenant: "acme",
+			RunID:  "run_1",
+			TypeID: node.TypeCallPrompt,
+			Input:  node.Input{NodeID: "n", Config: json.RawMessage(`{"thoughts":true}`)},
 		}, &journal{})
 		require.Nil(t, res.Err)
 		require.ErrorContains(t, res.Interrupted, "redactor is down")

@@ -36,12 +36,16 @@ type thoughtRecorder struct {
 }
 
 // newThoughtRecorder returns nil unless the node requests thoughts.
-func (c *call) newThoughtRecorder(s Scrubber) *thoughtRecorder {
-	if !c.req.Thoughts {
+func (e *emission) newThoughtRecorder(s Scrubber) *thoughtRecorder {
+	if !e.request.Thoughts {
 		return nil
 	}
 	return &thoughtRecorder{
-		scrubber: s, verbosity: c.verbosity, agentID: "node:" + c.task.Input.NodeID, nodeID: c.task.Input.NodeID, trust: c.task.Trust,
+		scrubber:  s,
+		verbosity: e.verbosity,
+		agentID:   "node:" + e.task.Input.NodeID,
+		nodeID:    e.task.Input.NodeID,
+		trust:     e.task.Trust,
 	}
 }
 
@@ -102,7 +106,8 @@ func (t *thoughtRecorder) push(piece string, last bool) ([]wire.Draft, error) {
 		return nil, nil
 	}
 	t.nextSequence++
-	return []wire.Draft{draft(wire.EventAgentReasoningDelta, t.nodeID, t.trust, deltaPayload{t.agentID, text, t.nextSequence - 1, t.verbosity})}, nil
+	p := deltaPayload{t.agentID, text, t.nextSequence - 1, t.verbosity}
+	return []wire.Draft{draft(wire.EventAgentReasoningDelta, t.nodeID, t.trust, p)}, nil
 }
 
 // close ends the redactor's stream, also after an aborted call.

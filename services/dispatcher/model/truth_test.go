@@ -22,7 +22,7 @@ func stopped(with string, e mock.Entry) mock.Entry {
 	return e
 }
 
-// refusing refuses the first envelope with a code, and takes the others.
+// refusing rejects the first envelope with a code, and accepts the others.
 func refusing(calls *int, code string) func(model.AcceptRequest) (model.Outcome, error) {
 	return func(req model.AcceptRequest) (model.Outcome, error) {
 		if *calls++; *calls == 1 {
@@ -32,8 +32,8 @@ func refusing(calls *int, code string) func(model.AcceptRequest) (model.Outcome,
 	}
 }
 
-// OpenWOP envelope contract §14.2, row by row: what one answer of each kind leads to,
-// with a second one that is right.
+// OpenWOP envelope contract §14.2, row by row: the effect of each kind of answer, followed by a
+// correct one.
 func TestTruthTable_EveryRow(t *testing.T) {
 	t.Parallel()
 	const (
@@ -43,8 +43,8 @@ func TestTruthTable_EveryRow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer mock.Entry
 		events string
-		reason string // of the retry; empty: there is none
-		code   string // of the node; empty: it completes
+		reason string // of the retry; empty means no retry
+		code   string // of the node; empty means completed
 		advice bool   // the second attempt has a corrective fragment
 		budget []int
 	}{
@@ -86,16 +86,15 @@ func TestTruthTable_EveryRow(t *testing.T) {
 			}
 			require.Contains(t, r.payload(t, wire.EventEnvelopeRetryAttempted), `"attempt":2,"reason":"`+tc.reason+`"`)
 			first, second := r.spy.reqs[0], r.spy.reqs[1]
-			require.Equal(t, first.System, second.System, "the schema hint stays as it is")
+			require.Equal(t, first.System, second.System, "the schema hint is unchanged")
 			require.Equal(t, first.Schema, second.Schema)
-			require.Equal(t, first.Messages, second.Messages[:len(first.Messages)], "so does the prompt")
+			require.Equal(t, first.Messages, second.Messages[:len(first.Messages)], "the prompt is unchanged")
 			require.Len(t, second.Messages[len(first.Messages):], map[bool]int{true: 1}[tc.advice])
 		})
 	}
 }
 
-// An envelope of a type that this host does not know has drifted; so has one of a
-// version that it does not know (OpenWOP envelope contract §14.2).
+// An envelope of an unknown type or version is a type drift (OpenWOP envelope contract §14.2).
 func TestTruthTable_AWrongTypeHasDrifted(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"unknown_envelope_kind", "unknown_schema_version"} {
@@ -106,19 +105,19 @@ func TestTruthTable_AWrongTypeHasDrifted(t *testing.T) {
 	}
 }
 
-// A truncation retry never has a correction, also if the attempt that was cut off had
-// one (OpenWOP envelope contract §14.2, §14.4).
+// A retry after a truncation has no correction, even if the truncated attempt had one (OpenWOP
+// envelope contract §14.2, §14.4).
 func TestFragment_IsNotCarriedOverATruncation(t *testing.T) {
 	t.Parallel()
 	r := value(t, bad, cut, good)
 	require.Nil(t, r.result.Err)
 	prompt := r.spy.reqs[0].Messages
 	require.Len(t, r.spy.reqs[1].Messages, len(prompt)+1, "the correction")
-	require.Equal(t, prompt, r.spy.reqs[2].Messages, "room, and nothing else")
+	require.Equal(t, prompt, r.spy.reqs[2].Messages, "only a larger budget")
 	require.Equal(t, []int{100, 100, 200}, budgetsOf(r))
 }
 
-// A correction follows the latest answer, and does not pile up.
+// A retry has the correction of the latest answer only.
 func TestFragment_IsThatOfTheLatestAnswer(t *testing.T) {
 	t.Parallel()
 	r := value(t, broken, bad, good)
@@ -128,8 +127,8 @@ func TestFragment_IsThatOfTheLatestAnswer(t *testing.T) {
 	require.Contains(t, string(r.spy.reqs[2].Messages[1].Content), "/properties/valid")
 }
 
-// Every keyword speaks of the schema alone: no name and no value that only the answer
-// has (OpenWOP envelope contract §14.4).
+// For every keyword, the correction has no name or value that occurs only in the answer (OpenWOP
+// envelope contract §14.4).
 func TestFragment_NamesOnlyWhatTheSchemaHas(t *testing.T) {
 	t.Parallel()
 	const planted = "zzplanted"

@@ -36,7 +36,12 @@ const neverProvided = "conformance.never-provided"
 func (c Catalog) Conformance(secrets map[string]string) Catalog {
 	out := maps.Clone(c)
 	for _, t := range []Type{
-		{ID: typeModelGated, Class: Pure, Do: noop, Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}}},
+		{
+			ID:    typeModelGated,
+			Class: Pure,
+			Do:    noop,
+			Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}},
+		},
 		{ID: typeRequiresMissing, Class: Pure, Do: noop, Requires: []string{neverProvided}},
 		{ID: TypeCostEmit, Class: Pure, Do: emitCost},
 		{ID: typeSecret, Class: Pure, Do: echoSecret(secrets)},
@@ -78,7 +83,8 @@ func echoSecret(secrets map[string]string) func(Input) (Output, *wire.NodeError)
 		value, ok := secrets[c.ID]
 		if !ok {
 			return Output{}, &wire.NodeError{
-				Code: string(fault.CredentialNotFound), Message: fmt.Sprintf("/config/secretId: this host has no secret of that id; it has %v", slices.Sorted(maps.Keys(secrets))),
+				Code:    string(fault.CredentialNotFound),
+				Message: fmt.Sprintf("/config/secretId: this host has no secret of that id; it has %v", slices.Sorted(maps.Keys(secrets))),
 			}
 		}
 		sum := sha256.Sum256([]byte(value))

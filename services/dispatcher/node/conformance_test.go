@@ -29,14 +29,18 @@ func TestChannelWrite_TakesItsValueFromThePortFirst(t *testing.T) {
 		require.Nil(t, bad, name)
 		require.Equal(t, []node.ChannelWrite{{Channel: "c", Value: json.RawMessage(tt.want)}}, out.Channels, name)
 	}
-	for config, says := range map[string]string{`{"value":1}`: "/config/channelName", `{"channelName":"c"}`: "/config/value", `{"channelName":1}`: "/config/channelName"} {
+	for config, says := range map[string]string{
+		`{"value":1}`:         "/config/channelName",
+		`{"channelName":"c"}`: "/config/value",
+		`{"channelName":1}`:   "/config/channelName",
+	} {
 		_, bad := do(node.Input{Config: json.RawMessage(config)})
 		require.Equal(t, "validation_error", bad.Code)
 		require.Contains(t, bad.Message, says)
 	}
 }
 
-// OpenWOP host contract §5.6: the digest and the length, never the value.
+// OpenWOP host contract §5.6: the node records digest and length of the value, never the value.
 func TestSecretEcho_TellsDigestAndLength(t *testing.T) {
 	t.Parallel()
 	do := node.Builtin().Conformance(map[string]string{"s1": "abc"})["conformance.secret.echo"].Do
@@ -66,24 +70,33 @@ func TestCostEmit_DropsWhatIsNotOnTheList(t *testing.T) {
 func TestHold_WaitsAsLongAsItsPortSays(t *testing.T) {
 	t.Parallel()
 	delay := node.Builtin().Conformance(nil)["core.conformance.hold"].Delay
-	ms, bad := delay(node.Input{Ports: raw(map[string]string{"delayMs": "250"}), RunInputs: raw(map[string]string{"delaySeconds": "9"})})
+	ms, bad := delay(node.Input{
+		Ports:     raw(map[string]string{"delayMs": "250"}),
+		RunInputs: raw(map[string]string{"delaySeconds": "9"}),
+	})
 	require.Nil(t, bad)
 	require.EqualValues(t, 250, ms)
 	_, bad = delay(node.Input{})
 	require.Equal(t, "validation_error", bad.Code)
 }
 
-// The types of fixtures are there for tests alone.
+// The node types of the fixtures exist only with test seams.
 func TestConformance_LeavesTheCatalogAlone(t *testing.T) {
 	t.Parallel()
 	plain := node.Builtin()
 	seams := plain.Conformance(nil)
 	require.Equal(t, node.Builtin().IDs(), plain.IDs())
-	for _, id := range []string{"conformance.requiresMissing", "conformance.cost.emit", "conformance.secret.echo", "core.conformance.hold", "core.conformance.side-effect"} {
+	for _, id := range []string{
+		"conformance.requiresMissing", "conformance.cost.emit", "conformance.secret.echo",
+		"core.conformance.hold", "core.conformance.side-effect",
+	} {
 		require.NotContains(t, plain, id)
 		require.Equal(t, "conformance", seams[id].Source)
 	}
-	out, bad := plain["core.identity"].Do(node.Input{Config: json.RawMessage(`{"emitDuplicateMessageId":true}`), Channels: map[string]string{"m": "message"}})
+	out, bad := plain["core.identity"].Do(node.Input{
+		Config:   json.RawMessage(`{"emitDuplicateMessageId":true}`),
+		Channels: map[string]string{"m": "message"},
+	})
 	require.Nil(t, bad)
 	require.Empty(t, out.Channels)
 }

@@ -14,7 +14,11 @@ import (
 )
 
 func do(typ, config string, ports map[string]string, mod ...func(*node.Input)) (node.Output, *wire.NodeError) {
-	in := node.Input{Config: json.RawMessage(config), Ports: raw(ports), Variables: raw(map[string]string{"limit": "5", "set": "[1]"})}
+	in := node.Input{
+		Config:    json.RawMessage(config),
+		Ports:     raw(ports),
+		Variables: raw(map[string]string{"limit": "5", "set": "[1]"}),
+	}
 	for _, m := range mod {
 		m(&in)
 	}
@@ -27,27 +31,94 @@ func TestFlowTypes_PutOut(t *testing.T) {
 		typ, config string
 		ports, want map[string]string
 	}{
-		"end hands on":                   {node.TypeEnd, `{}`, map[string]string{"input": "1", "b": "2"}, map[string]string{"input": "1", "b": "2", "output": "1"}},
-		"parallel hands on":              {node.TypeParallel, `{}`, map[string]string{"input": "1"}, map[string]string{"input": "1", "output": "1"}},
-		"conditional, expression":        {node.TypeConditional, `{"expression":"inputs.input > variables.limit"}`, map[string]string{"input": "7"}, map[string]string{"result": "true", "output": "7"}},
-		"conditional, no input":          {node.TypeConditional, `{"expression":"has(inputs.input)"}`, nil, map[string]string{"result": "false"}},
-		"conditional, condition":         {node.TypeConditional, `{"condition":{"type":"equals","left":"input.a","right":1}}`, map[string]string{"input": `{"a":1.0}`}, map[string]string{"result": "true", "output": `{"a":1.0}`}},
-		"conditional, condition as text": {node.TypeConditional, `{"condition":{"expression":"inputs.input == 1"}}`, map[string]string{"input": "2"}, map[string]string{"result": "false", "output": "2"}},
-		"merge":                          {node.TypeMerge, `{}`, map[string]string{"b": "2", "a": "1"}, map[string]string{"output": `{"a":1,"b":2}`}},
-		"merge, array":                   {node.TypeMerge, `{"mode":"array"}`, map[string]string{"b": "2", "a": "1"}, map[string]string{"output": `[1,2]`}},
-		"merge, members":                 {node.TypeMerge, `{"mode":"members"}`, map[string]string{"b": `{"x":2}`, "a": `{"x":1,"y":1}`}, map[string]string{"output": `{"x":2,"y":1}`}},
-		"merge, nothing":                 {node.TypeMerge, `{"mode":"array"}`, nil, map[string]string{"output": `[]`}},
-		"getVariable":                    {node.TypeGetVariable, `{"name":"limit"}`, nil, map[string]string{"output": "5"}},
-		"getVariable, by the long name":  {node.TypeGetVariable, `{"variableName":"limit"}`, nil, map[string]string{"output": "5"}},
-		"getVariable, default":           {node.TypeGetVariable, `{"name":"nope","default":null}`, nil, map[string]string{"output": "null"}},
-		"loop over a port":               {node.TypeLoop, `{"expression":"item * 2"}`, map[string]string{"items": "[1,2]"}, map[string]string{"output": "[2,4]", "last": "4", "count": "2"}},
-		"loop over what comes in":        {node.TypeLoop, `{"expression":"{\"i\": index, \"v\": item}"}`, map[string]string{"input": `["a"]`}, map[string]string{"output": `[{"i":0,"v":"a"}]`, "last": `{"i":0,"v":"a"}`, "count": "1"}},
-		"loop over nothing":              {node.TypeLoop, `{"items":[],"expression":"item"}`, nil, map[string]string{"output": "[]", "last": "null", "count": "0"}},
-		"loop a number of times":         {node.TypeLoop, `{"count":3,"expression":"index"}`, nil, map[string]string{"output": "[0,1,2]", "last": "2", "count": "3"}},
-		"loop that adds up":              {node.TypeLoop, `{"items":[1,2,3],"initial":0,"expression":"acc + item"}`, nil, map[string]string{"output": "6", "last": "6", "count": "3"}},
-		"loop until":                     {node.TypeLoop, `{"initial":1,"expression":"acc * 3","until":"acc > 20"}`, nil, map[string]string{"output": "27", "last": "27", "count": "3"}},
-		"loop until, over items":         {node.TypeLoop, `{"items":[1,2,3,4,5,6,7],"expression":"item","until":"item == 2"}`, nil, map[string]string{"output": "[1,2]", "last": "2", "count": "2"}},
-		"loop with a bound of its own":   {node.TypeLoop, `{"count":7,"maxIterations":7,"expression":"0"}`, nil, map[string]string{"output": "[0,0,0,0,0,0,0]", "last": "0", "count": "7"}},
+		"end hands on": {
+			node.TypeEnd, `{}`,
+			map[string]string{"input": "1", "b": "2"},
+			map[string]string{"input": "1", "b": "2", "output": "1"},
+		},
+		"parallel hands on": {
+			node.TypeParallel, `{}`,
+			map[string]string{"input": "1"},
+			map[string]string{"input": "1", "output": "1"},
+		},
+		"conditional, expression": {
+			node.TypeConditional, `{"expression":"inputs.input > variables.limit"}`,
+			map[string]string{"input": "7"},
+			map[string]string{"result": "true", "output": "7"},
+		},
+		"conditional, no input": {
+			node.TypeConditional, `{"expression":"has(inputs.input)"}`, nil,
+			map[string]string{"result": "false"},
+		},
+		"conditional, condition": {
+			node.TypeConditional, `{"condition":{"type":"equals","left":"input.a","right":1}}`,
+			map[string]string{"input": `{"a":1.0}`},
+			map[string]string{"result": "true", "output": `{"a":1.0}`},
+		},
+		"conditional, condition as text": {
+			node.TypeConditional, `{"condition":{"expression":"inputs.input == 1"}}`,
+			map[string]string{"input": "2"},
+			map[string]string{"result": "false", "output": "2"},
+		},
+		"merge": {
+			node.TypeMerge, `{}`,
+			map[string]string{"b": "2", "a": "1"},
+			map[string]string{"output": `{"a":1,"b":2}`},
+		},
+		"merge, array": {
+			node.TypeMerge, `{"mode":"array"}`,
+			map[string]string{"b": "2", "a": "1"},
+			map[string]string{"output": `[1,2]`},
+		},
+		"merge, members": {
+			node.TypeMerge, `{"mode":"members"}`,
+			map[string]string{"b": `{"x":2}`, "a": `{"x":1,"y":1}`},
+			map[string]string{"output": `{"x":2,"y":1}`},
+		},
+		"merge, nothing": {node.TypeMerge, `{"mode":"array"}`, nil, map[string]string{"output": `[]`}},
+		"getVariable":    {node.TypeGetVariable, `{"name":"limit"}`, nil, map[string]string{"output": "5"}},
+		"getVariable, by the long name": {
+			node.TypeGetVariable, `{"variableName":"limit"}`, nil,
+			map[string]string{"output": "5"},
+		},
+		"getVariable, default": {
+			node.TypeGetVariable, `{"name":"nope","default":null}`, nil,
+			map[string]string{"output": "null"},
+		},
+		"loop over a port": {
+			node.TypeLoop, `{"expression":"item * 2"}`,
+			map[string]string{"items": "[1,2]"},
+			map[string]string{"output": "[2,4]", "last": "4", "count": "2"},
+		},
+		"loop over what comes in": {
+			node.TypeLoop, `{"expression":"{\"i\": index, \"v\": item}"}`,
+			map[string]string{"input": `["a"]`},
+			map[string]string{"output": `[{"i":0,"v":"a"}]`, "last": `{"i":0,"v":"a"}`, "count": "1"},
+		},
+		"loop over nothing": {
+			node.TypeLoop, `{"items":[],"expression":"item"}`, nil,
+			map[string]string{"output": "[]", "last": "null", "count": "0"},
+		},
+		"loop a number of times": {
+			node.TypeLoop, `{"count":3,"expression":"index"}`, nil,
+			map[string]string{"output": "[0,1,2]", "last": "2", "count": "3"},
+		},
+		"loop that adds up": {
+			node.TypeLoop, `{"items":[1,2,3],"initial":0,"expression":"acc + item"}`, nil,
+			map[string]string{"output": "6", "last": "6", "count": "3"},
+		},
+		"loop until": {
+			node.TypeLoop, `{"initial":1,"expression":"acc * 3","until":"acc > 20"}`, nil,
+			map[string]string{"output": "27", "last": "27", "count": "3"},
+		},
+		"loop until, over items": {
+			node.TypeLoop, `{"items":[1,2,3,4,5,6,7],"expression":"item","until":"item == 2"}`, nil,
+			map[string]string{"output": "[1,2]", "last": "2", "count": "2"},
+		},
+		"loop with a bound of its own": {
+			node.TypeLoop, `{"count":7,"maxIterations":7,"expression":"0"}`, nil,
+			map[string]string{"output": "[0,0,0,0,0,0,0]", "last": "0", "count": "7"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,17 +166,40 @@ func TestFlowTypes_FailWithARemedy(t *testing.T) {
 		ports       map[string]string
 		want        string
 	}{
-		"conditional":             {node.TypeConditional, `{"expression":"inputs.nope"}`, nil, "no member of that name"},
-		"conditional gives no":    {node.TypeConditional, `{"expression":"inputs.input"}`, map[string]string{"input": "1"}, "want true or false"},
-		"merge":                   {node.TypeMerge, `{"mode":"members"}`, map[string]string{"a": "1"}, "port a: want an object"},
-		"setVariable":             {node.TypeSetVariable, `{"name":"v"}`, nil, "gets no value"},
-		"setVariable, no name":    {node.TypeSetVariable, `{"value":1}`, nil, "/config/name"},
-		"getVariable":             {node.TypeGetVariable, `{"name":"nope"}`, nil, "/config/default would be used"},
-		"loop, no items":          {node.TypeLoop, `{"expression":"1"}`, nil, "nothing says how often"},
-		"loop, items are none":    {node.TypeLoop, `{"expression":"1"}`, map[string]string{"items": `{"a":1}`}, "port items: want an array"},
-		"loop, count is none":     {node.TypeLoop, `{"expression":"1"}`, map[string]string{"count": `-1`}, "port count: want an integer"},
-		"loop, a round":           {node.TypeLoop, `{"items":[1,0],"expression":"1 / item"}`, nil, "/config/expression, round 1: line 1, column 3: division by zero"},
-		"loop, too long a result": {node.TypeLoop, `{"items":[1,2],"expression":"inputs.input"}`, map[string]string{"input": `"` + strings.Repeat("x", 700_000) + `"`}, "bytes of JSON together"},
+		"conditional": {node.TypeConditional, `{"expression":"inputs.nope"}`, nil, "no member of that name"},
+		"conditional gives no": {
+			node.TypeConditional, `{"expression":"inputs.input"}`,
+			map[string]string{"input": "1"},
+			"want true or false",
+		},
+		"merge": {
+			node.TypeMerge, `{"mode":"members"}`,
+			map[string]string{"a": "1"},
+			"port a: want an object",
+		},
+		"setVariable":          {node.TypeSetVariable, `{"name":"v"}`, nil, "gets no value"},
+		"setVariable, no name": {node.TypeSetVariable, `{"value":1}`, nil, "/config/name"},
+		"getVariable":          {node.TypeGetVariable, `{"name":"nope"}`, nil, "/config/default would be used"},
+		"loop, no items":       {node.TypeLoop, `{"expression":"1"}`, nil, "nothing says how often"},
+		"loop, items are none": {
+			node.TypeLoop, `{"expression":"1"}`,
+			map[string]string{"items": `{"a":1}`},
+			"port items: want an array",
+		},
+		"loop, count is none": {
+			node.TypeLoop, `{"expression":"1"}`,
+			map[string]string{"count": `-1`},
+			"port count: want an integer",
+		},
+		"loop, a round": {
+			node.TypeLoop, `{"items":[1,0],"expression":"1 / item"}`, nil,
+			"/config/expression, round 1: line 1, column 3: division by zero",
+		},
+		"loop, too long a result": {
+			node.TypeLoop, `{"items":[1,2],"expression":"inputs.input"}`,
+			map[string]string{"input": `"` + strings.Repeat("x", 700_000) + `"`},
+			"bytes of JSON together",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,8 +241,7 @@ func TestLoop_GoesRoundAsOftenAsItMay(t *testing.T) {
 	}
 }
 
-// Rounds are bounded together, too: a thousand hard ones are not a thousand times as
-// long as one may be.
+// The cost limit applies to all rounds of a loop together.
 func TestLoop_BoundsItsRoundsTogether(t *testing.T) {
 	t.Parallel()
 	hard := strings.Repeat("[0,1,2,3,4,5,6,7,8,9].all(x, ", 3) + "true" + strings.Repeat(")", 3)
@@ -159,7 +252,7 @@ func TestLoop_BoundsItsRoundsTogether(t *testing.T) {
 	require.Contains(t, bad.Message, "steps together")
 }
 
-// What a node looks up for itself is as untrusted as it is.
+// A value that a node selects keeps its trust.
 func TestFlowTypes_MarkWhatComesOfAnUntrustedVariable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ typ, config string }{
@@ -230,7 +323,9 @@ func TestProblems_AreThoseOfConditionsPortsAndConfigs(t *testing.T) {
 	for _, p := range found {
 		paths = append(paths, p.Path)
 	}
-	require.Equal(t, []string{"/edges/0/condition/expression", "/nodes/0/config/expression", "/nodes/1/inputs/x/expression"}, paths)
+	require.Equal(t, []string{
+		"/edges/0/condition/expression", "/nodes/0/config/expression", "/nodes/1/inputs/x/expression",
+	}, paths)
 }
 
 func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
@@ -245,21 +340,62 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 		nodes, edges string
 		path, rule   string
 	}{
-		"sound":                       {noop("a") + "," + noop("b"), edge("e", "a", "b", ""), "", ""},
-		"behind a disabled node":      {off + "," + noop("b"), edge("e", "off", "b", ""), "/nodes/1", node.RuleNeverRuns},
-		"behind one, whatever comes":  {off + "," + noop("b"), edge("e", "off", "b", `,"triggerRule":"all_complete"`), "", ""},
-		"linked to nothing":           {noop("a") + "," + noop("b") + "," + noop("c"), edge("e", "a", "b", ""), "/nodes/2", node.RuleUnlinked},
-		"parallel to the start":       {nodeJSON("s", "core.start", bare) + "," + noop("a") + "," + noop("b"), edge("e", "s", "b", "") + "," + edge("f", "a", "b", ""), "/nodes/1", node.RuleUnlinked},
-		"a port that is never there":  {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"yes"`), "/edges/0/sourceOutput", node.RulePort},
-		"a port that is":              {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"result"`), "", ""},
-		"a condition on no port":      {decide + "," + noop("b"), edge("e", "d", "b", `,"condition":{"type":"equals","left":"yes","right":1}`), "/edges/0/condition/left", node.RulePort},
-		"a condition on a port":       {decide + "," + noop("b"), edge("e", "d", "b", `,"condition":{"type":"equals","left":"output.result","right":true}`), "", ""},
-		"a connection to no port":     {noop("a") + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"connection","nodeId":"a","outputKey":"output"}}`), edge("e", "a", "b", ""), "/nodes/1/inputs/x/outputKey", node.RulePort},
-		"a connection with no edge":   {nodeJSON("a", "core.end", bare) + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"connection","nodeId":"a","outputKey":"output"}}`) + "," + noop("c"), edge("e", "a", "c", "") + "," + edge("f", "b", "c", ""), "/nodes/1/inputs/x/nodeId", node.RuleNotBefore},
-		"an expression over no node":  {noop("a") + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"expression","expression":"nodes.ghost.output"}}`), edge("e", "a", "b", ""), "/nodes/1/inputs/x/expression", node.RuleNotBefore},
-		"two edges into one input":    {decide + "," + nodeJSON("m", "core.merge", bare) + "," + nodeJSON("z", "core.conditional", `,"config":{"expression":"true"},"inputs":{}`), edge("e", "d", "m", "") + "," + edge("f", "z", "m", ""), "/edges/1/targetInput", node.RuleOverlap},
-		"a timeout where none can be": {nodeJSON("a", "core.noop", bare+`,"settings":{"timeoutMs":5}`), "", "/nodes/0/settings/timeoutMs", node.RuleNoTimeout},
-		"a policy where no call is":   {nodeJSON("a", "core.noop", bare+`,"settings":{"onUnknownOutcome":"retry"}`), "", "/nodes/0/settings/onUnknownOutcome", workflow.RuleUnknownOutcome},
+		"sound":                  {noop("a") + "," + noop("b"), edge("e", "a", "b", ""), "", ""},
+		"behind a disabled node": {off + "," + noop("b"), edge("e", "off", "b", ""), "/nodes/1", node.RuleNeverRuns},
+		"behind one, whatever comes": {
+			off + "," + noop("b"),
+			edge("e", "off", "b", `,"triggerRule":"all_complete"`), "", "",
+		},
+		"linked to nothing": {
+			noop("a") + "," + noop("b") + "," + noop("c"),
+			edge("e", "a", "b", ""), "/nodes/2", node.RuleUnlinked,
+		},
+		"parallel to the start": {
+			nodeJSON("s", "core.start", bare) + "," + noop("a") + "," + noop("b"),
+			edge("e", "s", "b", "") + "," + edge("f", "a", "b", ""),
+			"/nodes/1", node.RuleUnlinked,
+		},
+		"a port that is never there": {
+			decide + "," + noop("b"),
+			edge("e", "d", "b", `,"sourceOutput":"yes"`), "/edges/0/sourceOutput", node.RulePort,
+		},
+		"a port that is": {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"result"`), "", ""},
+		"a condition on no port": {
+			decide + "," + noop("b"),
+			edge("e", "d", "b", `,"condition":{"type":"equals","left":"yes","right":1}`),
+			"/edges/0/condition/left", node.RulePort,
+		},
+		"a condition on a port": {
+			decide + "," + noop("b"),
+			edge("e", "d", "b", `,"condition":{"type":"equals","left":"output.result","right":true}`), "",
+			"",
+		},
+		"a connection to no port": {
+			noop("a") + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"connection","nodeId":"a","outputKey":"output"}}`),
+			edge("e", "a", "b", ""), "/nodes/1/inputs/x/outputKey", node.RulePort,
+		},
+		"a connection with no edge": {
+			nodeJSON("a", "core.end", bare) + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"connection","nodeId":"a","outputKey":"output"}}`) + "," + noop("c"),
+			edge("e", "a", "c", "") + "," + edge("f", "b", "c", ""),
+			"/nodes/1/inputs/x/nodeId", node.RuleNotBefore,
+		},
+		"an expression over no node": {
+			noop("a") + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"expression","expression":"nodes.ghost.output"}}`),
+			edge("e", "a", "b", ""), "/nodes/1/inputs/x/expression", node.RuleNotBefore,
+		},
+		"two edges into one input": {
+			decide + "," + nodeJSON("m", "core.merge", bare) + "," + nodeJSON("z", "core.conditional", `,"config":{"expression":"true"},"inputs":{}`),
+			edge("e", "d", "m", "") + "," + edge("f", "z", "m", ""),
+			"/edges/1/targetInput", node.RuleOverlap,
+		},
+		"a timeout where none can be": {
+			nodeJSON("a", "core.noop", bare+`,"settings":{"timeoutMs":5}`),
+			"", "/nodes/0/settings/timeoutMs", node.RuleNoTimeout,
+		},
+		"a policy where no call is": {
+			nodeJSON("a", "core.noop", bare+`,"settings":{"onUnknownOutcome":"retry"}`),
+			"", "/nodes/0/settings/onUnknownOutcome", workflow.RuleUnknownOutcome,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,7 +411,7 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 	}
 }
 
-// Registering a definition compiles what it holds, so that is bounded as a whole.
+// A registration compiles all expressions of a definition, so their total size is limited.
 func TestReview_BoundsTheExpressionsOfADefinition(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 3900) + `"`

@@ -68,8 +68,12 @@ func lintMillis(path string, v json.RawMessage) []workflow.Problem {
 	if err := json.Unmarshal(v, &f); err == nil && f >= 0 && f <= float64(workflow.MaxWait.Milliseconds()) {
 		return nil
 	}
-	return []workflow.Problem{{Path: path, Rule: RuleLimit, Message: fmt.Sprintf("is %s; want a number of milliseconds from 0 to %d (%d days)",
-		abbreviate(v), workflow.MaxWait.Milliseconds(), int(workflow.MaxWait.Hours())/24)}}
+	return []workflow.Problem{{
+		Path: path,
+		Rule: RuleLimit,
+		Message: fmt.Sprintf("is %s; want a number of milliseconds from 0 to %d (%d days)",
+			abbreviate(v), workflow.MaxWait.Milliseconds(), int(workflow.MaxWait.Hours())/24),
+	}}
 }
 
 // abbreviate renders a value for messages.

@@ -83,7 +83,11 @@ func (at schemaLocation) newProblem(rule, below, message string) workflow.Proble
 	if at.inConfig {
 		return workflow.Problem{Path: at.path + below, Rule: rule, Message: message}
 	}
-	return workflow.Problem{Path: at.path, Rule: rule, Message: fmt.Sprintf("the type's schema, at %q: %s", below, message)}
+	return workflow.Problem{
+		Path:    at.path,
+		Rule:    rule,
+		Message: fmt.Sprintf("the type's schema, at %q: %s", below, message),
+	}
 }
 
 // projectionProblems lists why vendors do not support a schema. Vendors with the same problem share

@@ -34,15 +34,17 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 		typeID, provider, schema string
 		refused, warned          []string
 	}{
-		"a schema for all":                {node.TypeStructuredOutput, "anthropic", plainSchema, nil, nil},
-		"of a vendor that has no words":   {node.TypeStructuredOutput, "anthropic", treeSchema, []string{tree}, nil},
-		"of one that has":                 {node.TypeStructuredOutput, "openai", treeSchema, nil, nil},
-		"of a model that is held to none": {node.TypeStructuredOutput, `openai","model":"gpt-audio-1.5`, emptySchema, nil, nil},
-		"of a server of one's own":        {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
-		"of whatever the run says":        {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
-		"no provider":                     {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
-		"none":                            {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
-		"a node of another type":          {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
+		"a schema for all":              {node.TypeStructuredOutput, "anthropic", plainSchema, nil, nil},
+		"of a vendor that has no words": {node.TypeStructuredOutput, "anthropic", treeSchema, []string{tree}, nil},
+		"of one that has":               {node.TypeStructuredOutput, "openai", treeSchema, nil, nil},
+		"of a model that is held to none": {
+			node.TypeStructuredOutput, `openai","model":"gpt-audio-1.5`, emptySchema, nil, nil,
+		},
+		"of a server of one's own": {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
+		"of whatever the run says": {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
+		"no provider":              {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
+		"none":                     {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
+		"a node of another type":   {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +59,7 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 	}
 }
 
-// The schema of a pack's type is not in the definition: what does not go with it is.
+// The schema of a pack's type is not in the definition; a problem names the node that uses it.
 func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -93,7 +95,7 @@ func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 	}
 }
 
-// Schemas that are slow to check cannot keep the host busy.
+// The check of expensive schemas is limited.
 func TestReview_LooksAtSoManySchemas(t *testing.T) {
 	t.Parallel()
 	bad := func(n int, pad string) string {

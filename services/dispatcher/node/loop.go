@@ -102,7 +102,13 @@ func (r *loopRun) countRounds(cfg map[string]json.RawMessage) *wire.NodeError {
 	for _, given := range []struct {
 		raw json.RawMessage
 		at  string
-	}{{r.in.Ports["items"], "port items"}, {cfg["items"], "/config/items"}, {r.in.Ports["count"], "port count"}, {cfg["count"], "/config/count"}, {r.in.Ports["input"], "port input"}} {
+	}{
+		{r.in.Ports["items"], "port items"},
+		{cfg["items"], "/config/items"},
+		{r.in.Ports["count"], "port count"},
+		{cfg["count"], "/config/count"},
+		{r.in.Ports["input"], "port input"},
+	} {
 		switch {
 		case given.raw == nil:
 			continue
@@ -163,7 +169,10 @@ func (r *loopRun) runRound(i int64) (done bool, bad *wire.NodeError) {
 func (r *loopRun) failLimit(observed int64) (Output, *wire.NodeError) {
 	e := fault.New(fault.LoopLimit, "the loop may go round %d times, and would more often; raise maxIterations of its config (at most %d) or maxLoopbackIterations of the workflow's settings",
 		r.limit, MaxLoopIterations)
-	return Output{Untrusted: r.untrusted(), Loop: &Loop{Limit: r.limit, Observed: observed}}, &wire.NodeError{Code: string(e.Code), Message: e.Message}
+	return Output{
+		Untrusted: r.untrusted(),
+		Loop:      &Loop{Limit: r.limit, Observed: observed},
+	}, &wire.NodeError{Code: string(e.Code), Message: e.Message}
 }
 
 func (r *loopRun) untrusted() bool {

@@ -31,8 +31,12 @@ const public = "public"
 // chose passthrough.
 func NewMaskPolicy(def *workflow.Definition, types Catalog) *MaskPolicy {
 	p := &MaskPolicy{
-		Mode: MaskMode(def.Metadata.MaskingMode), all: def.Metadata.ComplianceClass != public && def.Metadata.ComplianceClass != "",
-		variables: map[string]bool{}, channels: map[string]bool{}, outputs: map[string]map[string]bool{}, tainted: map[string]bool{},
+		Mode:      MaskMode(def.Metadata.MaskingMode),
+		all:       def.Metadata.ComplianceClass != public && def.Metadata.ComplianceClass != "",
+		variables: map[string]bool{},
+		channels:  map[string]bool{},
+		outputs:   map[string]map[string]bool{},
+		tainted:   map[string]bool{},
 	}
 	if p.Mode == "" {
 		p.Mode = Mask

@@ -41,7 +41,11 @@ const (
 
 // maskedPayload is the payload of an event after the policy, one of "type node payload".
 func maskedPayload(p *node.MaskPolicy, typ wire.EventType, nodeID, payload string) string {
-	return string(p.Event(wire.Draft{Type: typ, NodeID: nodeID, Payload: json.RawMessage(payload)}.Place("r", 0, time.Unix(0, 0))).Payload)
+	return string(p.Event(wire.Draft{
+		Type:    typ,
+		NodeID:  nodeID,
+		Payload: json.RawMessage(payload),
+	}.Place("r", 0, time.Unix(0, 0))).Payload)
 }
 
 func TestOf_IsNilWhereNothingIsSensitive(t *testing.T) {
@@ -51,7 +55,7 @@ func TestOf_IsNilWhereNothingIsSensitive(t *testing.T) {
 	require.Nil(t, node.NewMaskPolicy(def(t, map[string]string{"a": reader}, secret, `metadata={"complianceConfig":{"maskingMode":"passthrough"}}`), node.Builtin()))
 }
 
-// OpenWOP host contract §10.3: what each mode records.
+// The masking modes, OpenWOP host contract §10.3.
 func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
@@ -78,35 +82,97 @@ func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
 		node          string
 		payload, want string
 	}{
-		"a variable":             {map[string]string{"a": plain}, secret, wire.EventVariableChanged, "a", `{"name":"ssn","previous":"1","next":"2"}`, `{"name":"ssn","previous":"[REDACTED]","next":"[REDACTED]"}`},
-		"another variable":       {map[string]string{"a": plain}, secret, wire.EventVariableChanged, "a", `{"name":"lang","next":"de"}`, `{"name":"lang","next":"de"}`},
-		"a port of a node":       {map[string]string{"a": marked}, "", wire.EventNodeCompleted, "a", `{"outputs":{"ssn":"1","x":2}}`, `{"outputs":{"ssn":"[REDACTED]","x":2}}`},
-		"a port of a type":       {map[string]string{"a": `"typeId":"vendor.a.b","config":{},"inputs":{}`}, "", wire.EventNodeCompleted, "a", `{"outputs":{"ssn":1}}`, `{"outputs":{"ssn":"[REDACTED]"}}`},
-		"the instance overrides": {map[string]string{"a": `"typeId":"vendor.a.b","config":{},"inputs":{},"outputSensitivity":{"open":false}`}, "", wire.EventNodeCompleted, "a", `{"outputs":{"open":1,"ssn":1}}`, `{"outputs":{"open":1,"ssn":"[REDACTED]"}}`},
-		"what the run puts out":  {map[string]string{"a": marked}, "", wire.EventRunCompleted, "", `{"outputs":{"ssn":"1","x":2}}`, `{"outputs":{"ssn":"[REDACTED]","x":2}}`},
-		"a channel":              {map[string]string{"a": plain}, `channels={"c":{"reducer":"append","sensitive":true}}`, wire.EventChannelWritten, "a", `{"channel":"c","value":1,"reducer":"append"}`, `{"channel":"c","value":"[REDACTED]","reducer":"append"}`},
-		"the workflow's class":   {map[string]string{"a": plain}, `metadata={"complianceClass":"phi"}`, wire.EventNodeCompleted, "a", `{"outputs":{"x":2}}`, `{"outputs":{"x":"[REDACTED]"}}`},
-		"who reads a variable":   {map[string]string{"a": reader}, secret, wire.EventNodeCompleted, "a", `{"outputs":{"copy":"1"}}`, `{"outputs":{"copy":"[REDACTED]"}}`},
-		"and what it writes":     {map[string]string{"a": reader}, secret, wire.EventVariableChanged, "a", `{"name":"copy","next":"1"}`, `{"name":"copy","next":"[REDACTED]"}`},
+		"a variable": {
+			map[string]string{"a": plain},
+			secret, wire.EventVariableChanged, "a", `{"name":"ssn","previous":"1","next":"2"}`,
+			`{"name":"ssn","previous":"[REDACTED]","next":"[REDACTED]"}`,
+		},
+		"another variable": {
+			map[string]string{"a": plain},
+			secret, wire.EventVariableChanged, "a", `{"name":"lang","next":"de"}`,
+			`{"name":"lang","next":"de"}`,
+		},
+		"a port of a node": {
+			map[string]string{"a": marked},
+			"", wire.EventNodeCompleted, "a", `{"outputs":{"ssn":"1","x":2}}`,
+			`{"outputs":{"ssn":"[REDACTED]","x":2}}`,
+		},
+		"a port of a type": {
+			map[string]string{"a": `"typeId":"vendor.a.b","config":{},"inputs":{}`},
+			"", wire.EventNodeCompleted, "a", `{"outputs":{"ssn":1}}`, `{"outputs":{"ssn":"[REDACTED]"}}`,
+		},
+		"the instance overrides": {
+			map[string]string{"a": `"typeId":"vendor.a.b","config":{},"inputs":{},"outputSensitivity":{"open":false}`},
+			"", wire.EventNodeCompleted, "a", `{"outputs":{"open":1,"ssn":1}}`,
+			`{"outputs":{"open":1,"ssn":"[REDACTED]"}}`,
+		},
+		"what the run puts out": {
+			map[string]string{"a": marked},
+			"", wire.EventRunCompleted, "", `{"outputs":{"ssn":"1","x":2}}`,
+			`{"outputs":{"ssn":"[REDACTED]","x":2}}`,
+		},
+		"a channel": {
+			map[string]string{"a": plain},
+			`channels={"c":{"reducer":"append","sensitive":true}}`, wire.EventChannelWritten, "a",
+			`{"channel":"c","value":1,"reducer":"append"}`,
+			`{"channel":"c","value":"[REDACTED]","reducer":"append"}`,
+		},
+		"the workflow's class": {
+			map[string]string{"a": plain},
+			`metadata={"complianceClass":"phi"}`, wire.EventNodeCompleted, "a", `{"outputs":{"x":2}}`,
+			`{"outputs":{"x":"[REDACTED]"}}`,
+		},
+		"who reads a variable": {
+			map[string]string{"a": reader},
+			secret, wire.EventNodeCompleted, "a", `{"outputs":{"copy":"1"}}`,
+			`{"outputs":{"copy":"[REDACTED]"}}`,
+		},
+		"and what it writes": {
+			map[string]string{"a": reader},
+			secret, wire.EventVariableChanged, "a", `{"name":"copy","next":"1"}`,
+			`{"name":"copy","next":"[REDACTED]"}`,
+		},
 		"and who reads that": {
-			map[string]string{"a": reader, "b": `"typeId":"core.channelWrite","config":{"channelName":"c","reducer":"append"},"inputs":{"value":{"type":"variable","variableName":"copy"}}`},
-			secret, wire.EventChannelWritten, "b", `{"channel":"c","value":1,"reducer":"append"}`, `{"channel":"c","value":"[REDACTED]","reducer":"append"}`,
+			map[string]string{
+				"a": reader,
+				"b": `"typeId":"core.channelWrite","config":{"channelName":"c","reducer":"append"},"inputs":{"value":{"type":"variable","variableName":"copy"}}`,
+			},
+			secret, wire.EventChannelWritten, "b", `{"channel":"c","value":1,"reducer":"append"}`,
+			`{"channel":"c","value":"[REDACTED]","reducer":"append"}`,
 		},
 		"over an edge": {
 			map[string]string{"a": marked, "b": `"typeId":"core.identity","config":{},"inputs":{}`},
-			`edges=[{"id":"e","sourceNodeId":"a","sourceOutput":"ssn","targetNodeId":"b"}]`, wire.EventNodeCompleted, "b", `{"outputs":{"input":"1"}}`, `{"outputs":{"input":"[REDACTED]"}}`,
+			`edges=[{"id":"e","sourceNodeId":"a","sourceOutput":"ssn","targetNodeId":"b"}]`,
+			wire.EventNodeCompleted, "b", `{"outputs":{"input":"1"}}`, `{"outputs":{"input":"[REDACTED]"}}`,
 		},
 		"over another edge": {
 			map[string]string{"a": marked, "b": `"typeId":"core.identity","config":{},"inputs":{}`},
-			`edges=[{"id":"e","sourceNodeId":"a","sourceOutput":"x","targetNodeId":"b"}]`, wire.EventNodeCompleted, "b", `{"outputs":{"input":"1"}}`, `{"outputs":{"input":"1"}}`,
+			`edges=[{"id":"e","sourceNodeId":"a","sourceOutput":"x","targetNodeId":"b"}]`,
+			wire.EventNodeCompleted, "b", `{"outputs":{"input":"1"}}`, `{"outputs":{"input":"1"}}`,
 		},
 		"over a connection": {
-			map[string]string{"a": marked, "b": `"typeId":"core.identity","config":{},"inputs":{"v":{"type":"connection","nodeId":"a","outputKey":"ssn"}}`},
+			map[string]string{
+				"a": marked,
+				"b": `"typeId":"core.identity","config":{},"inputs":{"v":{"type":"connection","nodeId":"a","outputKey":"ssn"}}`,
+			},
 			"", wire.EventNodeCompleted, "b", `{"outputs":{"v":"1"}}`, `{"outputs":{"v":"[REDACTED]"}}`,
 		},
-		"what a reader fails of": {map[string]string{"a": reader}, secret, wire.EventNodeFailed, "a", `{"nodeId":"a","error":{"code":"x","message":"no 123","details":{"v":"123"}}}`, `{"nodeId":"a","error":{"code":"x","message":"[REDACTED]"}}`},
-		"what a reader logs":     {map[string]string{"a": reader}, secret, wire.EventLogAppended, "a", `{"level":"info","message":"123","fields":{"a":"123"}}`, `{"level":"info","message":"[REDACTED]"}`},
-		"facts stay":             {map[string]string{"a": reader}, secret, wire.EventNodeStarted, "a", `{"nodeId":"a","typeId":"core.identity","attempt":0}`, `{"nodeId":"a","typeId":"core.identity","attempt":0}`},
+		"what a reader fails of": {
+			map[string]string{"a": reader},
+			secret, wire.EventNodeFailed, "a",
+			`{"nodeId":"a","error":{"code":"x","message":"no 123","details":{"v":"123"}}}`,
+			`{"nodeId":"a","error":{"code":"x","message":"[REDACTED]"}}`,
+		},
+		"what a reader logs": {
+			map[string]string{"a": reader},
+			secret, wire.EventLogAppended, "a", `{"level":"info","message":"123","fields":{"a":"123"}}`,
+			`{"level":"info","message":"[REDACTED]"}`,
+		},
+		"facts stay": {
+			map[string]string{"a": reader},
+			secret, wire.EventNodeStarted, "a", `{"nodeId":"a","typeId":"core.identity","attempt":0}`,
+			`{"nodeId":"a","typeId":"core.identity","attempt":0}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +187,8 @@ func TestRecord_TellsNoSensitiveInputsDefaultsAndChannels(t *testing.T) {
 	t.Parallel()
 	p := node.NewMaskPolicy(def(t, map[string]string{"a": plain}, secret, `channels={"c":{"reducer":"append","sensitive":true,"default":["123"]}}`), node.Builtin())
 	r := &wire.RunRecord{
-		Inputs: map[string]json.RawMessage{"ssn": json.RawMessage(`"123"`), "lang": json.RawMessage(`"de"`)}, Defaults: map[string]json.RawMessage{"ssn": json.RawMessage(`"123"`)},
+		Inputs:   map[string]json.RawMessage{"ssn": json.RawMessage(`"123"`), "lang": json.RawMessage(`"de"`)},
+		Defaults: map[string]json.RawMessage{"ssn": json.RawMessage(`"123"`)},
 		Channels: map[string]wire.Channel{"c": {Reducer: "append", Default: json.RawMessage(`["123"]`)}},
 	}
 	got, err := json.Marshal(p.Record(r))
@@ -148,8 +215,8 @@ func TestEverything_TellsNoValue(t *testing.T) {
 	require.JSONEq(t, `{"name":"v","next":"[REDACTED]"}`, maskedPayload(p, wire.EventVariableChanged, "n", `{"name":"v","next":1}`))
 }
 
-// What reads variables by an expression or by its config reads those that are sensitive,
-// and so do those behind it.
+// A node that reads sensitive variables by an expression or its config is sensitive, and so are the
+// nodes that depend on it.
 func TestSpread_FollowsExpressionsAndNodesThatReadVariables(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -21,8 +21,10 @@ func TestIDs_AreThoseTheHostAdvertises(t *testing.T) {
 	t.Parallel()
 	c := node.Builtin()
 	require.Equal(t, []string{
-		"core.ai.callPrompt", "core.ai.structuredOutput", "core.approvalGate", "core.channelWrite", "core.clarificationGate", "core.conditional", "core.delay", "core.end",
-		"core.fail", "core.getVariable", "core.identity", "core.interrupt", "core.loop", "core.merge", "core.noop", "core.parallel",
+		"core.ai.callPrompt", "core.ai.structuredOutput", "core.approvalGate", "core.channelWrite",
+		"core.clarificationGate", "core.conditional", "core.delay", "core.end",
+		"core.fail", "core.getVariable", "core.identity", "core.interrupt", "core.loop", "core.merge",
+		"core.noop", "core.parallel",
 		"core.setVariable", "core.start", "core.subWorkflow",
 	}, c.IDs())
 	for id, typ := range c {
@@ -38,10 +40,18 @@ func TestIdentity_EchoesItsPortsAndSetsVariables(t *testing.T) {
 	t.Parallel()
 	do := node.Builtin()["core.identity"].Do
 	for name, tt := range map[string]struct{ in, ports, writes map[string]string }{
-		"nothing":           {},
-		"a port":            {map[string]string{"a": "1"}, map[string]string{"a": "1"}, map[string]string{"a": "1"}},
-		"the default input": {map[string]string{"input": `"x"`}, map[string]string{"input": `"x"`, "output": `"x"`}, map[string]string{"input": `"x"`}},
-		"a named output":    {map[string]string{"input": "1", "output": "2"}, map[string]string{"input": "1", "output": "2"}, map[string]string{"input": "1", "output": "2"}},
+		"nothing": {},
+		"a port":  {map[string]string{"a": "1"}, map[string]string{"a": "1"}, map[string]string{"a": "1"}},
+		"the default input": {
+			map[string]string{"input": `"x"`},
+			map[string]string{"input": `"x"`, "output": `"x"`},
+			map[string]string{"input": `"x"`},
+		},
+		"a named output": {
+			map[string]string{"input": "1", "output": "2"},
+			map[string]string{"input": "1", "output": "2"},
+			map[string]string{"input": "1", "output": "2"},
+		},
 	} {
 		out, err := do(node.Input{Ports: raw(tt.in)})
 		require.Nil(t, err, name)
@@ -74,12 +84,18 @@ func TestDelay_ReadsItsWait(t *testing.T) {
 		in   node.Input
 		want int64
 	}{
-		"nothing":                {node.Input{}, 0},
-		"config delayMs":         {node.Input{Config: json.RawMessage(`{"ms":2,"delayMs":1,"durationMs":3}`)}, 1},
-		"config ms":              {node.Input{Config: json.RawMessage(`{"durationMs":3,"ms":2}`)}, 2},
-		"config durationMs":      {node.Input{Config: json.RawMessage(`{"durationMs":3}`)}, 3},
-		"the port before that":   {node.Input{Ports: raw(map[string]string{"delayMs": "5"}), Config: json.RawMessage(`{"ms":2}`)}, 5},
-		"the run's input first":  {node.Input{RunInputs: raw(map[string]string{"delaySeconds": "1.5"}), Ports: raw(map[string]string{"delayMs": "5"})}, 1500},
+		"nothing":           {node.Input{}, 0},
+		"config delayMs":    {node.Input{Config: json.RawMessage(`{"ms":2,"delayMs":1,"durationMs":3}`)}, 1},
+		"config ms":         {node.Input{Config: json.RawMessage(`{"durationMs":3,"ms":2}`)}, 2},
+		"config durationMs": {node.Input{Config: json.RawMessage(`{"durationMs":3}`)}, 3},
+		"the port before that": {
+			node.Input{Ports: raw(map[string]string{"delayMs": "5"}), Config: json.RawMessage(`{"ms":2}`)},
+			5,
+		},
+		"the run's input first": {
+			node.Input{RunInputs: raw(map[string]string{"delaySeconds": "1.5"}), Ports: raw(map[string]string{"delayMs": "5"})},
+			1500,
+		},
 		"a week is the most":     {node.Input{Config: json.RawMessage(`{"ms":604800000}`)}, 604800000},
 		"zero":                   {node.Input{Config: json.RawMessage(`{"ms":0}`)}, 0},
 		"another spelling is no": {node.Input{Config: json.RawMessage(`{"MS":9}`)}, 0},

@@ -38,7 +38,14 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 			if t.Made != nil {
 				t.Check = checkBoth(t.Check, t.Made.config)
 			}
-			t.Made = &Made{Base: n.Base, defaults: n.Defaults, config: n.Config, input: n.Input, output: n.Output, Contract: n.Contract}
+			t.Made = &Made{
+				Base:     n.Base,
+				defaults: n.Defaults,
+				config:   n.Config,
+				input:    n.Input,
+				output:   n.Output,
+				Contract: n.Contract,
+			}
 			t.Sensitive = n.Sensitive
 			t.Secrets, t.Requires = n.Secrets, slices.Concat(base.Requires, n.Requires)
 			if needs := n.Needs; len(needs.Required) > 0 || needs.Fallback != nil {

@@ -47,7 +47,11 @@ func TestWith_MakesTypesOfTheHosts(t *testing.T) {
 func TestConfigure_FillsInWhatTheAuthorLeftOut(t *testing.T) {
 	t.Parallel()
 	typ := node.Builtin().With(desk(t))["vendor.acme.desk.echo"]
-	for given, want := range map[string]string{``: `{"a":1,"b":2}`, `{}`: `{"a":1,"b":2}`, `{"b":3,"c":4}`: `{"a":1,"b":3,"c":4}`} {
+	for given, want := range map[string]string{
+		``:              `{"a":1,"b":2}`,
+		`{}`:            `{"a":1,"b":2}`,
+		`{"b":3,"c":4}`: `{"a":1,"b":3,"c":4}`,
+	} {
 		require.JSONEq(t, want, string(typ.Configure(json.RawMessage(given))), given)
 	}
 	require.Equal(t, `7`, string(typ.Configure(json.RawMessage(`7`))), "the node fails on it")
@@ -78,8 +82,7 @@ func TestChecks_HoldANodeToItsType(t *testing.T) {
 	require.Nil(t, noop.CheckOutput(nil))
 }
 
-// The nodes that ask models ship as a pack: data for what they take, the host for what
-// they do.
+// The model nodes are a pack: it declares their config; the host implements them.
 func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{node.TypeCallPrompt, node.TypeStructuredOutput} {
@@ -93,13 +96,16 @@ func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
 		require.Len(t, wrong, 1)
 		require.Equal(t, "/maxTokens", wrong[0].Path)
 		require.Empty(t, typ.CheckConfig(json.RawMessage(`{"timeouts":{"connectMs":1,"firstByteMs":1,"silenceMs":1,"callMs":604800000}}`)))
-		for _, wrong := range []string{`{"timeouts":{"callMs":0}}`, `{"timeouts":{"callMs":604800001}}`, `{"timeouts":{"call":5}}`, `{"timeouts":5}`} {
+		for _, wrong := range []string{
+			`{"timeouts":{"callMs":0}}`, `{"timeouts":{"callMs":604800001}}`, `{"timeouts":{"call":5}}`,
+			`{"timeouts":5}`,
+		} {
 			require.NotEmpty(t, typ.CheckConfig(json.RawMessage(wrong)), wrong)
 		}
 	}
 }
 
-// A pack's type takes what its base takes, filled in or not.
+// A pack's type accepts the config of its base, whether the pack fills it in or not.
 func TestWith_HoldsTheWholeConfigToTheBase(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

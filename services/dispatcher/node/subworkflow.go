@@ -75,7 +75,11 @@ func misread(err error) *wire.NodeError {
 }
 
 // kinds are the types that members of the config have.
-var kinds = map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Map: "an object that maps names to names"}
+var kinds = map[reflect.Kind]string{
+	reflect.String: "a string",
+	reflect.Bool:   "true or false",
+	reflect.Map:    "an object that maps names to names",
+}
 
 // unnamed reports whether a mapping has an empty name.
 func unnamed(mapping map[string]string) bool {

@@ -15,7 +15,9 @@ import (
 // repetition after a crash (OpenWOP host contract §5.5). ordinal counts the calls of the node from
 // 0. peer is the callee, such as mcp:files:read.
 func InvocationID(tenant, runID, nodeID string, ordinal int, peer string) string {
-	sum := sha256.Sum256([]byte("openwop:activity:v2\x00" + strings.Join([]string{tenant, runID, nodeID, strconv.Itoa(ordinal), peer}, "\x00")))
+	sum := sha256.Sum256([]byte("openwop:activity:v2\x00" + strings.Join([]string{
+		tenant, runID, nodeID, strconv.Itoa(ordinal), peer,
+	}, "\x00")))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 

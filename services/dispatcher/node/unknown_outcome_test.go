@@ -36,10 +36,13 @@ func TestOnUnknownOutcome_FollowsTheTypeUnlessTheNodeSays(t *testing.T) {
 		config, settings string
 		want             workflow.UnknownOutcome
 	}{
-		"a model":                      {model, `{}`, `{}`, workflow.OutcomeRetry},
-		"a model that says fail":       {model, `{}`, `{"onUnknownOutcome":"fail"}`, workflow.OutcomeFail},
-		"a tool":                       {tool, `{}`, `{}`, workflow.OutcomeFail},
-		"a type without a mark":        {node.Type{ID: "x", Class: node.Effect}, `{"idempotent":true}`, `{}`, workflow.OutcomeFail},
+		"a model":                {model, `{}`, `{}`, workflow.OutcomeRetry},
+		"a model that says fail": {model, `{}`, `{"onUnknownOutcome":"fail"}`, workflow.OutcomeFail},
+		"a tool":                 {tool, `{}`, `{}`, workflow.OutcomeFail},
+		"a type without a mark": {
+			node.Type{ID: "x", Class: node.Effect},
+			`{"idempotent":true}`, `{}`, workflow.OutcomeFail,
+		},
 		"an idempotent tool":           {tool, `{"idempotent":true}`, `{}`, workflow.OutcomeRetry},
 		"an idempotent tool that asks": {tool, `{"idempotent":true}`, `{"onUnknownOutcome":"ask"}`, workflow.OutcomeAsk},
 		"a marker that is none":        {tool, `{"idempotent":"true"}`, `{}`, workflow.OutcomeFail},

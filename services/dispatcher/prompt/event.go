@@ -49,7 +49,12 @@ type Payload struct {
 func (c *Composition) Payload(nodeID string, o Observability) Payload {
 	body := c.shownBody()
 	p := Payload{
-		NodeID: nodeID, Refs: c.Refs, Kind: c.shape(), Hash: hash(body), VariableHashes: map[string]string{}, ContentTrust: c.Trust,
+		NodeID:         nodeID,
+		Refs:           c.Refs,
+		Kind:           c.shape(),
+		Hash:           hash(body),
+		VariableHashes: map[string]string{},
+		ContentTrust:   c.Trust,
 	}
 	for name, raw := range c.variables {
 		p.VariableHashes[name] = hash(shownText(raw))

@@ -124,19 +124,29 @@ func TestPlan_OrdersSystemUserOthers(t *testing.T) {
 func TestPlan_RefusesWithThePlace(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string][]prompt.Problem{
-		`{"systemPromptRef":"prompt:gone"}`:                        {{Path: "/systemPromptRef", Code: fault.TemplateNotFound}},
-		`{"promptId":"gone"}`:                                      {{Path: "/promptId", Code: fault.TemplateNotFound}},
-		`{"userPromptRef":"writer"}`:                               {{Path: "/userPromptRef", Code: fault.ValidationError}},
-		`{"userPromptRef":null}`:                                   {{Path: "/userPromptRef", Code: fault.ValidationError}},
-		`{"userPromptRef":{"templateId":"writer","x":1}}`:          {{Path: "/userPromptRef/x", Code: fault.ValidationError}},
-		`{"systemPromptRef":"prompt:writer"}`:                      {{Path: "/systemPromptRef", Code: fault.ValidationError}},
-		`{"additionalPromptRefs":"prompt:shot"}`:                   {{Path: "/additionalPromptRefs", Code: fault.ValidationError}},
-		`{"additionalPromptRefs":["prompt:shot","prompt:gone",1]}`: {{Path: "/additionalPromptRefs/2", Code: fault.ValidationError}, {Path: "/additionalPromptRefs/1", Code: fault.TemplateNotFound}},
-		`{"system":"x","systemPromptRef":"prompt:role"}`:           {{Path: "/system", Code: fault.ValidationError}},
-		`{"prompt":"x","promptId":"writer"}`:                       {{Path: "/prompt", Code: fault.ValidationError}},
-		`{"userPromptRef":"prompt:writer","promptId":"writer"}`:    {{Path: "/promptId", Code: fault.ValidationError}},
+		`{"systemPromptRef":"prompt:gone"}`: {{
+			Path: "/systemPromptRef",
+			Code: fault.TemplateNotFound,
+		}},
+		`{"promptId":"gone"}`:                             {{Path: "/promptId", Code: fault.TemplateNotFound}},
+		`{"userPromptRef":"writer"}`:                      {{Path: "/userPromptRef", Code: fault.ValidationError}},
+		`{"userPromptRef":null}`:                          {{Path: "/userPromptRef", Code: fault.ValidationError}},
+		`{"userPromptRef":{"templateId":"writer","x":1}}`: {{Path: "/userPromptRef/x", Code: fault.ValidationError}},
+		`{"systemPromptRef":"prompt:writer"}`:             {{Path: "/systemPromptRef", Code: fault.ValidationError}},
+		`{"additionalPromptRefs":"prompt:shot"}`: {{
+			Path: "/additionalPromptRefs",
+			Code: fault.ValidationError,
+		}},
+		`{"additionalPromptRefs":["prompt:shot","prompt:gone",1]}`: {
+			{Path: "/additionalPromptRefs/2", Code: fault.ValidationError},
+			{Path: "/additionalPromptRefs/1", Code: fault.TemplateNotFound},
+		},
+		`{"system":"x","systemPromptRef":"prompt:role"}`:        {{Path: "/system", Code: fault.ValidationError}},
+		`{"prompt":"x","promptId":"writer"}`:                    {{Path: "/prompt", Code: fault.ValidationError}},
+		`{"userPromptRef":"prompt:writer","promptId":"writer"}`: {{Path: "/promptId", Code: fault.ValidationError}},
 		`{"userPromptRef":{"templateId":"writer","variableOverrides":{"to/pic":1,"topic":1}}}`: {
-			{Path: "/userPromptRef/variableOverrides/to~1pic", Code: fault.ValidationError}, {Path: "/userPromptRef/variableOverrides/topic", Code: fault.ValidationError},
+			{Path: "/userPromptRef/variableOverrides/to~1pic", Code: fault.ValidationError},
+			{Path: "/userPromptRef/variableOverrides/topic", Code: fault.ValidationError},
 		},
 	} {
 		parts, wrong := shelf(t).Plan(json.RawMessage(config))
@@ -149,8 +159,8 @@ func TestPlan_RefusesWithThePlace(t *testing.T) {
 	}
 }
 
-// Other hosts use promptId for prompts of their own: it says nothing to a host that has
-// no templates, and any other reference cannot be kept there.
+// Other hosts use promptId for their own prompts: a host without templates ignores it, and rejects
+// any other reference.
 func TestPlan_WithoutTemplates(t *testing.T) {
 	t.Parallel()
 	none := (*prompt.Library)(nil)
@@ -162,11 +172,16 @@ func TestPlan_WithoutTemplates(t *testing.T) {
 	require.Equal(t, fault.TemplateNotFound, wrong[0].Code)
 }
 
-// A composition that was made before is made of the same versions again.
+// A repeated composition uses the same versions.
 func TestPlan_KeepsToPinnedVersions(t *testing.T) {
 	t.Parallel()
 	l := library(t, versions(t, "w", "1.0.0", "2.0.0")...)
-	for pin, want := range map[string]string{"prompt:w@1.0.0": "1.0.0", "prompt:w@0.9.0": "2.0.0", "prompt:v@1.0.0": "2.0.0", "": "2.0.0"} {
+	for pin, want := range map[string]string{
+		"prompt:w@1.0.0": "1.0.0",
+		"prompt:w@0.9.0": "2.0.0",
+		"prompt:v@1.0.0": "2.0.0",
+		"":               "2.0.0",
+	} {
 		parts, wrong := l.Plan(json.RawMessage(`{"promptId":"w"}`), pin)
 		require.Empty(t, wrong)
 		require.Equal(t, want, parts[0].Template.Version, pin)

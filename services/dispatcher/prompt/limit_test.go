@@ -20,9 +20,17 @@ func long(char string, n int) json.RawMessage { return wire.AppendString(nil, st
 // A template of 64 KiB can name a value of a megabyte thousands of times.
 func TestCompose_BoundsWhatItMakes(t *testing.T) {
 	t.Parallel()
-	in := prompt.Bindings{Secret: func(string) (string, bool) { return "abcdefgh", true }, Input: prompt.Scope{Values: values{
-		"a": long("x", mib), "s": long("x", 64<<10), "key": long("k", 128), "spelled": long("abcdefgh", mib/8-1), "open": long("x", mib), "tail": long("x", 2*mib+1),
-	}, Untrusted: map[string]bool{"open": true}}}
+	in := prompt.Bindings{
+		Secret: func(string) (string, bool) { return "abcdefgh", true },
+		Input: prompt.Scope{Values: values{
+			"a":       long("x", mib),
+			"s":       long("x", 64<<10),
+			"key":     long("k", 128),
+			"spelled": long("abcdefgh", mib/8-1),
+			"open":    long("x", mib),
+			"tail":    long("x", 2*mib+1),
+		}, Untrusted: map[string]bool{"open": true}},
+	}
 	path := func(name, path string) string {
 		return variable(name, "string", required+`,"extractPath":"`+path+`"`)
 	}
@@ -30,16 +38,24 @@ func TestCompose_BoundsWhatItMakes(t *testing.T) {
 		text, variables, variable string
 		fits                      bool
 	}{
-		"a value in one place":          {text: "{{a}}", fits: true},
-		"a value in two places":         {text: "{{a}}{{a}}", fits: true},
-		"in one too many":               {text: "{{a}}{{a}}{{a}}", variable: "a"},
-		"a short one in many":           {text: strings.Repeat("{{s}} ", 100), variable: "s"},
-		"marks count":                   {text: "{{open}}{{a}}", variable: "a"},
-		"the values are not inserted":   {text: "x", variables: path("p", "a") + "," + path("q", "a"), fits: true},
-		"there are too many of them":    {text: "x", variables: path("p", "a") + "," + path("q", "a") + "," + path("r", "a"), variable: "r"},
-		"one of them is too long":       {text: "x", variables: variable("tail", "string", required), variable: "tail"},
-		"the template's own text":       {text: "{{a}}{{a}}" + strings.Repeat("x", 5)},
-		"the mark is longer than it is": {text: "{{spelled}}", variables: variable("key", "string", required+`,"source":"secret"`), variable: "spelled"},
+		"a value in one place":        {text: "{{a}}", fits: true},
+		"a value in two places":       {text: "{{a}}{{a}}", fits: true},
+		"in one too many":             {text: "{{a}}{{a}}{{a}}", variable: "a"},
+		"a short one in many":         {text: strings.Repeat("{{s}} ", 100), variable: "s"},
+		"marks count":                 {text: "{{open}}{{a}}", variable: "a"},
+		"the values are not inserted": {text: "x", variables: path("p", "a") + "," + path("q", "a"), fits: true},
+		"there are too many of them": {
+			text:      "x",
+			variables: path("p", "a") + "," + path("q", "a") + "," + path("r", "a"),
+			variable:  "r",
+		},
+		"one of them is too long": {text: "x", variables: variable("tail", "string", required), variable: "tail"},
+		"the template's own text": {text: "{{a}}{{a}}" + strings.Repeat("x", 5)},
+		"the mark is longer than it is": {
+			text:      "{{spelled}}",
+			variables: variable("key", "string", required+`,"source":"secret"`),
+			variable:  "spelled",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +79,7 @@ func TestCompose_BoundsWhatItMakes(t *testing.T) {
 	}
 }
 
-// The bound is on all templates of a node together.
+// The limit applies to all templates of a node together.
 func TestCompose_BoundsAllPartsTogether(t *testing.T) {
 	t.Parallel()
 	b := prompt.Bindings{Input: prompt.Scope{Values: values{"a": long("x", mib*3/4)}}}

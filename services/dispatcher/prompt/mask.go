@@ -44,7 +44,9 @@ func encodings(value string) []string {
 	raw := []byte(value)
 	lower := hex.EncodeToString(raw)
 	out := []string{value, lower, strings.ToUpper(lower), url.QueryEscape(value), url.PathEscape(value)}
-	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+	for _, e := range []*base64.Encoding{
+		base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding,
+	} {
 		out = append(out, e.EncodeToString(raw))
 	}
 	plain := quoted(value)

@@ -43,21 +43,45 @@ func TestParse_TellsAllThatIsWrongWithItsPlace(t *testing.T) {
 		doc   string
 		paths []string
 	}{
-		"no JSON":                       {`{`, []string{""}},
-		"no object":                     {`[]`, []string{""}},
-		"a name twice":                  {`{"text":"a","text":"b"}`, []string{"/text"}},
-		"nothing in it":                 {`{}`, []string{"", "", "", ""}},
-		"an unknown member":             {strings.Replace(writer, `"kind"`, `"more":1,"kind"`, 1), []string{"/more"}},
-		"a kind that is none":           {strings.Replace(writer, `"user"`, `"assistant"`, 1), []string{"/kind"}},
-		"a version that begins with 0":  {strings.Replace(writer, `1.2.0`, `1.02.0`, 1), []string{"/version"}},
-		"a text that is too long":       {strings.Replace(writer, `Write`, strings.Repeat("é", prompt.MaxTemplateBytes/2), 1), []string{"/text"}},
-		"a variable twice":              {with(`{"name":"a","type":"string","required":true},{"name":"a","type":"string","required":true}`), []string{"/variables/1/name"}},
-		"a path with a filter":          {with(`{"name":"a","type":"string","required":true,"extractPath":"$.a[?(@.b)]"}`), []string{"/variables/0/extractPath"}},
-		"a secret that is no text":      {with(`{"name":"a","type":"object","required":true,"source":"secret"}`), []string{"/variables/0/type"}},
-		"a default of another type":     {with(`{"name":"a","type":"number","required":false,"defaultValue":"1"}`), []string{"/variables/0/defaultValue"}},
-		"several things at once":        {with(`{"name":"a","type":"number","required":false,"defaultValue":"1","extractPath":"["}`), []string{"/variables/0/extractPath", "/variables/0/defaultValue"}},
-		"a pack's that names none":      {strings.Replace(writer, `"kind"`, `"meta":{"source":"pack"},"kind"`, 1), []string{"/meta", "/meta"}},
-		"a time that is not on a clock": {strings.Replace(writer, `"kind"`, `"meta":{"createdAt":"2026-02-30T00:00:00Z"},"kind"`, 1), []string{"/meta/createdAt"}},
+		"no JSON":                      {`{`, []string{""}},
+		"no object":                    {`[]`, []string{""}},
+		"a name twice":                 {`{"text":"a","text":"b"}`, []string{"/text"}},
+		"nothing in it":                {`{}`, []string{"", "", "", ""}},
+		"an unknown member":            {strings.Replace(writer, `"kind"`, `"more":1,"kind"`, 1), []string{"/more"}},
+		"a kind that is none":          {strings.Replace(writer, `"user"`, `"assistant"`, 1), []string{"/kind"}},
+		"a version that begins with 0": {strings.Replace(writer, `1.2.0`, `1.02.0`, 1), []string{"/version"}},
+		"a text that is too long": {
+			strings.Replace(writer, `Write`, strings.Repeat("é", prompt.MaxTemplateBytes/2), 1),
+			[]string{"/text"},
+		},
+		"a variable twice": {
+			with(`{"name":"a","type":"string","required":true},{"name":"a","type":"string","required":true}`),
+			[]string{"/variables/1/name"},
+		},
+		"a path with a filter": {
+			with(`{"name":"a","type":"string","required":true,"extractPath":"$.a[?(@.b)]"}`),
+			[]string{"/variables/0/extractPath"},
+		},
+		"a secret that is no text": {
+			with(`{"name":"a","type":"object","required":true,"source":"secret"}`),
+			[]string{"/variables/0/type"},
+		},
+		"a default of another type": {
+			with(`{"name":"a","type":"number","required":false,"defaultValue":"1"}`),
+			[]string{"/variables/0/defaultValue"},
+		},
+		"several things at once": {
+			with(`{"name":"a","type":"number","required":false,"defaultValue":"1","extractPath":"["}`),
+			[]string{"/variables/0/extractPath", "/variables/0/defaultValue"},
+		},
+		"a pack's that names none": {
+			strings.Replace(writer, `"kind"`, `"meta":{"source":"pack"},"kind"`, 1),
+			[]string{"/meta", "/meta"},
+		},
+		"a time that is not on a clock": {
+			strings.Replace(writer, `"kind"`, `"meta":{"createdAt":"2026-02-30T00:00:00Z"},"kind"`, 1),
+			[]string{"/meta/createdAt"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +108,7 @@ func TestNotes_TellWhatAnAuthorMayNotHaveMeant(t *testing.T) {
 	require.Contains(t, notes[2], "tags")
 }
 
-// published reads a schema of the protocol; the kinds, which stand in a file of their
-// own, are put in.
+// published reads a schema of the protocol and inserts the kinds, which have their own file.
 func published(t *testing.T, name string) map[string]any {
 	t.Helper()
 	read := func(name string) map[string]any {
@@ -146,8 +169,14 @@ func TestRef_MeansWhatThePublishedOneMeans(t *testing.T) {
 	theirs := published(t, "prompt-ref.schema.json")
 	judge := compiled(t, theirs)
 	schematest.Twins{
-		Schemas: []any{theirs, map[string]any{"anyOf": []any{ours(t, "ref.schema.json"), map[string]any{"type": "string", "pattern": "^prompt:writer@"}}}},
-		Words:   []string{"prompt:writer@1.2.0", "prompt:writer", "writer", "1.2.0-rc.1+b"},
+		Schemas: []any{
+			theirs,
+			map[string]any{"anyOf": []any{
+				ours(t, "ref.schema.json"),
+				map[string]any{"type": "string", "pattern": "^prompt:writer@"},
+			}},
+		},
+		Words: []string{"prompt:writer@1.2.0", "prompt:writer", "writer", "1.2.0-rc.1+b"},
 	}.Compare(t, func(what string, doc []byte) bool {
 		want := judge.Validate(doc)
 		_, wrong := prompt.ParseRef(doc)
@@ -164,7 +193,10 @@ func TestParseRef_ReadsBothForms(t *testing.T) {
 		`"prompt:writer"`:               {ID: "writer"},
 		`"prompt:a.b-c@1.0.0-rc.1+b.2"`: {ID: "a.b-c", Version: "1.0.0-rc.1+b.2"},
 		`{"templateId":"w","libraryId":"vendor.acme.desk","version":"1.0.0","variableOverrides":{"a":[1]}}`: {
-			Library: "vendor.acme.desk", ID: "w", Version: "1.0.0", Overrides: map[string]json.RawMessage{"a": json.RawMessage(`[1]`)},
+			Library:   "vendor.acme.desk",
+			ID:        "w",
+			Version:   "1.0.0",
+			Overrides: map[string]json.RawMessage{"a": json.RawMessage(`[1]`)},
 		},
 	} {
 		got, wrong := prompt.ParseRef(json.RawMessage(doc))

@@ -19,24 +19,37 @@ func spellings(secret string) map[string]string {
 	raw := []byte(secret)
 	plain, _ := json.Marshal(secret)
 	return map[string]string{
-		"as it is": secret, "in JSON": string(plain[1 : len(plain)-1]), "hex": hex.EncodeToString(raw), "upper hex": strings.ToUpper(hex.EncodeToString(raw)),
-		"base64": base64.StdEncoding.EncodeToString(raw), "base64 without padding": base64.RawStdEncoding.EncodeToString(raw),
-		"base64url": base64.URLEncoding.EncodeToString(raw), "in a query": url.QueryEscape(secret), "in a path": url.PathEscape(secret),
+		"as it is":               secret,
+		"in JSON":                string(plain[1 : len(plain)-1]),
+		"hex":                    hex.EncodeToString(raw),
+		"upper hex":              strings.ToUpper(hex.EncodeToString(raw)),
+		"base64":                 base64.StdEncoding.EncodeToString(raw),
+		"base64 without padding": base64.RawStdEncoding.EncodeToString(raw),
+		"base64url":              base64.URLEncoding.EncodeToString(raw),
+		"in a query":             url.QueryEscape(secret),
+		"in a path":              url.PathEscape(secret),
 	}
 }
 
 var names = []string{"a", "b", "c", "key"}
 
-// A secret of eight characters or more shows in no event, however it gets into the
-// prompt: by its variable, in the template, or in what another variable holds (OpenWOP
-// envelope contract §25, prompt-composed-secret-redaction).
+// No event contains a secret of eight or more characters, whether it comes from its variable, the
+// template or another variable (OpenWOP envelope contract §25, prompt-composed-secret-redaction).
 func TestProperty_NoEventShowsASecret(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		secret := "§" + rapid.StringMatching(`[ -~é😀]{8,24}`).Draw(t, "secret")
 		ways := spellings(secret)
 		said := rapid.Custom(func(t *rapid.T) string {
-			return rapid.SampledFrom([]string{"", "x", "{{a}}", "{{key}}", "{{ b }}", "{{{c}}}", ways["as it is"], ways["hex"], ways["base64"], ways["in a query"], ways["in JSON"], "<UNTRUSTED>", "\n"}).Draw(t, "said")
+			return rapid.SampledFrom([]string{
+				"", "x", "{{a}}", "{{key}}", "{{ b }}", "{{{c}}}",
+				ways["as it is"],
+				ways["hex"],
+				ways["base64"],
+				ways["in a query"],
+				ways["in JSON"],
+				"<UNTRUSTED>", "\n",
+			}).Draw(t, "said")
 		})
 		text := strings.Join(rapid.SliceOfN(said, 1, 8).Draw(t, "text"), rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
 		b := prompt.Bindings{
@@ -54,9 +67,15 @@ func TestProperty_NoEventShowsASecret(t *testing.T) {
 			b.Input.Values[name] = raw
 			b.Input.Untrusted[name] = rapid.Bool().Draw(t, "untrusted")
 		}
-		doc, err := json.Marshal(map[string]any{"templateId": "t", "version": "1.0.0", "kind": rapid.SampledFrom(prompt.Kinds()).Draw(t, "kind"), "text": text, "variables": []any{
-			map[string]any{"name": "key", "type": "string", "required": true, "source": "secret"},
-		}})
+		doc, err := json.Marshal(map[string]any{
+			"templateId": "t",
+			"version":    "1.0.0",
+			"kind":       rapid.SampledFrom(prompt.Kinds()).Draw(t, "kind"),
+			"text":       text,
+			"variables": []any{
+				map[string]any{"name": "key", "type": "string", "required": true, "source": "secret"},
+			},
+		})
 		require.NoError(t, err)
 		template, err := prompt.Parse(doc)
 		require.NoError(t, err)
@@ -74,7 +93,7 @@ func TestProperty_NoEventShowsASecret(t *testing.T) {
 	})
 }
 
-// Equal values make equal hashes, in whatever order their members come.
+// Equal values have equal hashes, independent of the order of their members.
 func TestProperty_TheHashDoesNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +115,10 @@ func TestProperty_TheHashDoesNotDependOnOrder(t *testing.T) {
 		payload := func(raw json.RawMessage) string {
 			template, err := prompt.Parse([]byte(`{"templateId":"t","version":"1.0.0","kind":"user","text":"{{a}} {{b}}"}`))
 			require.NoError(t, err)
-			c, ferr := prompt.Compose([]prompt.Part{{Template: template}}, prompt.Bindings{Input: prompt.Scope{Values: values{"b": json.RawMessage(`"B"`), "a": raw}, Untrusted: untrusted}})
+			c, ferr := prompt.Compose([]prompt.Part{{Template: template}}, prompt.Bindings{Input: prompt.Scope{
+				Values:    values{"b": json.RawMessage(`"B"`), "a": raw},
+				Untrusted: untrusted,
+			}})
 			require.Nil(t, ferr)
 			p, err := json.Marshal(c.Payload("n", prompt.Full))
 			require.NoError(t, err)

@@ -51,6 +51,9 @@ func (c *Collector) CheckSize(n int) error {
 	return nil
 }
 
+// Size is the number of bytes added so far.
+func (c *Collector) Size() int { return c.size }
+
 // Add adds the next piece. An error ends the call: the answer is too long, or emit failed.
 func (c *Collector) Add(d Delta) error {
 	n := len(d.Text) + len(d.Thought)

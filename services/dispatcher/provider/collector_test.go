@@ -29,13 +29,53 @@ func TestCollector_BelievesNoUsageThatCannotBe(t *testing.T) {
 	const most = 1 << 50
 	for name, tc := range map[string]struct{ reported, want provider.Usage }{
 		"verbatim": {
-			provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 9, CacheReadTokens: 1, CacheWriteTokens: 2, CacheApart: true, Known: true},
-			provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 9, CacheReadTokens: 1, CacheWriteTokens: 2, CacheApart: true, Known: true},
+			provider.Usage{
+				InputTokens:      3,
+				OutputTokens:     4,
+				TotalTokens:      9,
+				CacheReadTokens:  1,
+				CacheWriteTokens: 2,
+				CacheApart:       true,
+				Known:            true,
+			},
+			provider.Usage{
+				InputTokens:      3,
+				OutputTokens:     4,
+				TotalTokens:      9,
+				CacheReadTokens:  1,
+				CacheWriteTokens: 2,
+				CacheApart:       true,
+				Known:            true,
+			},
 		},
-		"below nothing": {provider.Usage{InputTokens: -1, OutputTokens: math.MinInt, TotalTokens: -1, CacheReadTokens: -5, CacheWriteTokens: -5, Known: true}, provider.Usage{Known: true}},
+		"below nothing": {
+			provider.Usage{
+				InputTokens:      -1,
+				OutputTokens:     math.MinInt,
+				TotalTokens:      -1,
+				CacheReadTokens:  -5,
+				CacheWriteTokens: -5,
+				Known:            true,
+			},
+			provider.Usage{Known: true},
+		},
 		"absurd": {
-			provider.Usage{InputTokens: math.MaxInt, OutputTokens: 1 << 60, TotalTokens: math.MaxInt, CacheReadTokens: math.MaxInt, CacheWriteTokens: math.MaxInt, Known: true},
-			provider.Usage{InputTokens: most, OutputTokens: most, TotalTokens: most, CacheReadTokens: most, CacheWriteTokens: most, Known: true},
+			provider.Usage{
+				InputTokens:      math.MaxInt,
+				OutputTokens:     1 << 60,
+				TotalTokens:      math.MaxInt,
+				CacheReadTokens:  math.MaxInt,
+				CacheWriteTokens: math.MaxInt,
+				Known:            true,
+			},
+			provider.Usage{
+				InputTokens:      most,
+				OutputTokens:     most,
+				TotalTokens:      most,
+				CacheReadTokens:  most,
+				CacheWriteTokens: most,
+				Known:            true,
+			},
 		},
 		"no usage": {provider.Usage{InputTokens: 7}, provider.Usage{}},
 	} {

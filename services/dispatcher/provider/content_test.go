@@ -14,16 +14,43 @@ func TestParts_ReadsBothDialects(t *testing.T) {
 	for content, want := range map[string][]provider.Part{
 		`"hi"`: {{Kind: provider.PartText, Text: "hi"}},
 		`[]`:   {},
-		`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`:                             {{Kind: provider.PartText, Text: "a"}, {Kind: provider.PartText, Text: "b"}},
-		`[{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}}]`: {{Kind: provider.PartImage, URL: "https://x.example/a.png"}},
-		`[{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}}]`:             {{Kind: provider.PartImage, MIME: "image/png", Data: []byte{1, 2}}},
-		`[{"type":"input_audio","input_audio":{"data":"AQI=","format":"wav"}}]`:               {{Kind: provider.PartAudio, MIME: "audio/wav", Data: []byte{1, 2}}},
+		`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`: {
+			{Kind: provider.PartText, Text: "a"},
+			{Kind: provider.PartText, Text: "b"},
+		},
+		`[{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}}]`: {{
+			Kind: provider.PartImage,
+			URL:  "https://x.example/a.png",
+		}},
+		`[{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}}]`: {{
+			Kind: provider.PartImage,
+			MIME: "image/png",
+			Data: []byte{1, 2},
+		}},
+		`[{"type":"input_audio","input_audio":{"data":"AQI=","format":"wav"}}]`: {{
+			Kind: provider.PartAudio,
+			MIME: "audio/wav",
+			Data: []byte{1, 2},
+		}},
 		`[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AQI="}}]`: {
 			{Kind: provider.PartFile, MIME: "application/pdf", Data: []byte{1, 2}, Name: "a.pdf"},
 		},
-		`[{"type":"image","mimeType":"image/webp","base64":"AQI="}]`:                            {{Kind: provider.PartImage, MIME: "image/webp", Data: []byte{1, 2}}},
-		`[{"type":"audio","mimeType":"audio/mpeg","url":"https://x.example/a"}]`:                {{Kind: provider.PartAudio, MIME: "audio/mpeg", URL: "https://x.example/a"}},
-		`[{"type":"file","mimeType":"text/csv; charset=utf-8","base64":"AQI=","name":"a.csv"}]`: {{Kind: provider.PartFile, MIME: "text/csv", Data: []byte{1, 2}, Name: "a.csv"}},
+		`[{"type":"image","mimeType":"image/webp","base64":"AQI="}]`: {{
+			Kind: provider.PartImage,
+			MIME: "image/webp",
+			Data: []byte{1, 2},
+		}},
+		`[{"type":"audio","mimeType":"audio/mpeg","url":"https://x.example/a"}]`: {{
+			Kind: provider.PartAudio,
+			MIME: "audio/mpeg",
+			URL:  "https://x.example/a",
+		}},
+		`[{"type":"file","mimeType":"text/csv; charset=utf-8","base64":"AQI=","name":"a.csv"}]`: {{
+			Kind: provider.PartFile,
+			MIME: "text/csv",
+			Data: []byte{1, 2},
+			Name: "a.csv",
+		}},
 	} {
 		got, err := provider.Message{Content: json.RawMessage(content)}.Parts()
 		require.NoError(t, err, content)
@@ -53,7 +80,10 @@ func TestParts_NamesTheBlockThatIsWrong(t *testing.T) {
 }
 
 func FuzzParts(f *testing.F) {
-	for _, seed := range []string{`"a"`, `[]`, `[{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}}]`, `[{"type":"file","file":{}}]`, `{`} {
+	for _, seed := range []string{
+		`"a"`, `[]`, `[{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}}]`,
+		`[{"type":"file","file":{}}]`, `{`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -3,7 +3,10 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Codes of a failed call (OpenWOP envelope contract §22 "Failure names",
@@ -41,6 +44,9 @@ type Error struct {
 	Capacity bool
 	// Status is the HTTP status of the vendor's response; 0 without one.
 	Status int
+	// Quote is the server's own message; see the function Quote. It may repeat the prompt, so it is
+	// redacted before it is recorded, and not logged.
+	Quote string
 	// RetryAfter is the wait requested by the vendor; 0 for none.
 	RetryAfter time.Duration
 	// Cause is for errors.Is; its text must not be shown.
@@ -55,3 +61,24 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // As returns the *Error in err's chain.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
+
+// maxQuote limits what is repeated of a server's message, in bytes.
+const maxQuote = 300
+
+// Quote returns a server's message in one line of at most 300 bytes, without the key of the call.
+func Quote(message string, key Secret) string {
+	if key != "" {
+		message = strings.ReplaceAll(message, string(key), "[REDACTED]")
+	}
+	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if len(text) <= maxQuote {
+		return text
+	}
+	cut := maxQuote
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

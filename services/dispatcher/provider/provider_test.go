@@ -86,10 +86,19 @@ func TestValidate_NamesTheMember(t *testing.T) {
 		{func(r *provider.Request) { r.Messages = nil }, provider.CodeInvalidRequest, "messages"},
 		{func(r *provider.Request) { r.MaxTokens = -3 }, provider.CodeInvalidRequest, "maxTokens: -3"},
 		{func(r *provider.Request) { r.Schema = json.RawMessage(`{`) }, provider.CodeSchemaInvalid, "schema"},
-		{func(r *provider.Request) { r.Messages[1].Role = "robot" }, provider.CodeInvalidRequest, `messages[1].role: "robot"`},
+		{
+			func(r *provider.Request) { r.Messages[1].Role = "robot" },
+			provider.CodeInvalidRequest, `messages[1].role: "robot"`,
+		},
 		{func(r *provider.Request) { r.Messages[2].Content = nil }, provider.CodeInvalidRequest, "messages[2].content"},
-		{func(r *provider.Request) { r.Messages[2].Content = json.RawMessage(`{"t":"` + private + `"}`) }, provider.CodeInvalidRequest, "messages[2].content"},
-		{func(r *provider.Request) { r.Messages[2].Content = json.RawMessage(`"` + private) }, provider.CodeInvalidRequest, "messages[2].content"},
+		{
+			func(r *provider.Request) { r.Messages[2].Content = json.RawMessage(`{"t":"` + private + `"}`) },
+			provider.CodeInvalidRequest, "messages[2].content",
+		},
+		{
+			func(r *provider.Request) { r.Messages[2].Content = json.RawMessage(`"` + private) },
+			provider.CodeInvalidRequest, "messages[2].content",
+		},
 	} {
 		r := good()
 		tc.spoil(&r)

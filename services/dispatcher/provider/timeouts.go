@@ -16,7 +16,12 @@ type Timeouts struct {
 
 // DefaultTimeouts suit reasoning models, which can be silent for minutes.
 func DefaultTimeouts() Timeouts {
-	return Timeouts{Connect: 10 * time.Second, FirstByte: 10 * time.Minute, Silence: 10 * time.Minute, Call: 30 * time.Minute}
+	return Timeouts{
+		Connect:   10 * time.Second,
+		FirstByte: 10 * time.Minute,
+		Silence:   10 * time.Minute,
+		Call:      30 * time.Minute,
+	}
 }
 
 // Or fills the limits that t leaves at zero from other.

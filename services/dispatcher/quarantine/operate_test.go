@@ -132,12 +132,18 @@ func TestCounts_AreByReason(t *testing.T) {
 		require.NoError(t, l.Add(t.Context(), theRun("run_1"), damaged))
 		require.NoError(t, l.Add(t.Context(), theRun("run_2"), quarantine.Cause{Reason: quarantine.ReasonEngine, Tries: 80}))
 		pass(time.Minute)
-		require.Equal(t, map[string]int{"log_damaged": 1, "definition_missing": 0, "engine_version": 1, "panic": 0, "cannot_continue": 0}, l.Counts())
+		require.Equal(t, map[string]int{
+			"log_damaged":        1,
+			"definition_missing": 0,
+			"engine_version":     1,
+			"panic":              0,
+			"cannot_continue":    0,
+		}, l.Counts())
 	})
 }
 
-// A run that somebody's answer woke, and that a dispatcher claimed after its quarantine, has left it:
-// when that dispatcher dies, the run is enqueued at once.
+// A run that an answer woke, and that a dispatcher claimed after its quarantine, has left it. When that
+// dispatcher dies, the run is enqueued immediately.
 func TestHolds_NotARunClaimedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

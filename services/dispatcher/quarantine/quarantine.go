@@ -41,7 +41,13 @@ type Config struct {
 // DefaultConfig enqueues a run within a quarter of an hour after its log was repaired: MaxDelay
 // plus a quarter of it, plus Interval. Checks of logs that stay damaged cost next to nothing.
 func DefaultConfig() Config {
-	return Config{Interval: 30 * time.Second, FirstDelay: time.Minute, MaxDelay: 11 * time.Minute, MaxDelayFailing: 6 * time.Hour, MaxChecks: 256}
+	return Config{
+		Interval:        30 * time.Second,
+		FirstDelay:      time.Minute,
+		MaxDelay:        11 * time.Minute,
+		MaxDelayFailing: 6 * time.Hour,
+		MaxChecks:       256,
+	}
 }
 
 // Readmitter enqueues runs again.

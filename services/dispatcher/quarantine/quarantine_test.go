@@ -24,12 +24,12 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// damaged is the cause of most runs here.
+// damaged is the cause in most tests.
 var damaged = quarantine.Cause{Reason: quarantine.ReasonDamaged, Tries: 1}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// queue is where runs are put back, and the log that they are read from.
+// queue is the queue and the log of the runs.
 type queue struct {
 	mu      sync.Mutex // guards what follows
 	damaged map[string]bool
@@ -70,7 +70,7 @@ func (q *queue) mend(id string) {
 	q.damaged[id] = false
 }
 
-// pass lets time go by in a bubble, for which nobody waits.
+// pass advances the fake clock of a synctest bubble.
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble
 
 func theRun(id string) subject.Run {
@@ -155,7 +155,7 @@ func TestList_OfSeveralDispatchersOnePutsARunBack(t *testing.T) {
 	})
 }
 
-// Whoever noted the run, or looked at it last, is gone: another one finds the record.
+// Another dispatcher finds the record after the one that wrote or checked it died.
 func TestList_ARunOutlivesTheDispatcherThatFoundIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestList_ARunOutlivesTheDispatcherThatFoundIt(t *testing.T) {
 	})
 }
 
-// faulty does not take the n-th write, as if the process had died before it.
+// faulty fails the n-th write, as if the process had died before it.
 type faulty struct {
 	*memory.Store
 	n int
@@ -202,8 +202,8 @@ func TestList_ACrashWhileARunIsPutBackDoesNotLoseIt(t *testing.T) {
 	}
 }
 
-// Servers with and without the damage may lead in turn: whoever is handed the run finds it damaged
-// again, maybe before the look that put it back is over.
+// Servers with and without the damage may lead in turn: a dispatcher may find the run damaged again
+// before the check that enqueued it has ended.
 func TestList_ARunThatIsDamagedAgainStaysWithAGrowingDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestList_ARunThatIsDamagedAgainStaysWithAGrowingDelay(t *testing.T) {
 	})
 }
 
-// Whoever reads the log is not sent to look for a run in the queue that is in none.
+// The process log does not say that a run was enqueued if it was not.
 func TestList_TellsARunThatHasEndedFromOneThatWasPutBack(t *testing.T) {
 	t.Parallel()
 	for ended, want := range map[bool]string{
@@ -256,13 +256,13 @@ func TestAdd_FailsWhereNothingCanBeWritten(t *testing.T) {
 	require.ErrorIs(t, l.Add(t.Context(), theRun("run_1"), damaged), errDied)
 }
 
-// A log that a server lost, or that is damaged, stays so until somebody mends it: the run was told of
-// when it was quarantined. What else keeps it from being looked at is told.
+// A missing or damaged log was reported when the run was quarantined, and is not reported again by
+// each check. Other failures of a check are.
 func TestList_SaysNothingMoreOfALogThatStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		err  error
-		told bool
+		err    error
+		logged bool
 	}{{frame.ErrDamaged, false}, {runlog.ErrNotFound, false}, {runlog.ErrUnavailable, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			store, q := memory.New(), newQueue("run_1")
@@ -274,7 +274,7 @@ func TestList_SaysNothingMoreOfALogThatStaysAsItIs(t *testing.T) {
 			end()
 			require.NotEmpty(t, q.looks)
 			require.Equal(t, 1, left(t, store), "it is looked at again")
-			require.Equal(t, tc.told, said.Len() > 0, "%v: %s", tc.err, said.String())
+			require.Equal(t, tc.logged, said.Len() > 0, "%v: %s", tc.err, said.String())
 		})
 	}
 }

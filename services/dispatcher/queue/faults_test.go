@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// flaky is a store of which some writes fail. Some of these are done all the same.
+// flaky is a store whose writes fail at random; some of the failed writes are done.
 type flaky struct {
 	kv.Store
 	mu   sync.Mutex
@@ -28,7 +28,7 @@ type flaky struct {
 
 var errAway = fmt.Errorf("%w: answer lost", kv.ErrUnavailable)
 
-// fate says whether a write is done, and whether it is answered.
+// fate returns whether a write is done, and whether it is acknowledged.
 func (f *flaky) fate() (done, answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -147,10 +147,16 @@ func (g *Guard) refuse(why string, after time.Duration) error {
 func (g *Guard) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "refused_starts_total", Help: "Starts of runs rejected with a retry hint.",
+			Namespace: "waybill",
+			Subsystem: "dispatcher",
+			Name:      "refused_starts_total",
+			Help:      "Starts of runs rejected with a retry hint.",
 		}, func() float64 { return float64(g.refused.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "queue_wait_seconds", Help: "Expected wait of a new run for a slot, at the current rate.",
+			Namespace: "waybill",
+			Subsystem: "dispatcher",
+			Name:      "queue_wait_seconds",
+			Help:      "Expected wait of a new run for a slot, at the current rate.",
 		}, func() float64 { return g.longestWait().Seconds() }),
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// saw has a guard see a queue each second: how many wait, and how many were handed out since the look before.
+// saw shows a guard the queue each second: the waiting runs, and those handed out since the last time.
 func saw(cfg queue.GuardConfig, looks ...[2]int) (*queue.Guard, *time.Time) {
 	now := time.Unix(1000, 0)
 	g := queue.NewGuard(cfg, func() time.Time { return now })
@@ -49,7 +49,7 @@ func TestGuard_ForetellsTheWaitFromHowFastTheQueueIsWorkedOff(t *testing.T) {
 	}
 }
 
-// What was long ago says nothing of how fast the queue is worked off.
+// Old observations do not count for the rate.
 func TestGuard_ForgetsHowFastTheQueueWas(t *testing.T) {
 	t.Parallel()
 	looks := [][2]int{{1000, 0}, {1000, 5000}}

@@ -29,7 +29,7 @@ func limited(n int) *wire.Schedule {
 	return &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: n}}
 }
 
-// holdersOf are the processes that the permits name.
+// holdersOf returns the processes that hold permits.
 func (r *rig) holdersOf(t *testing.T) (out []string) {
 	t.Helper()
 	entries, err := kv.List(t.Context(), r.tickets, "permit.")
@@ -42,7 +42,7 @@ func (r *rig) holdersOf(t *testing.T) (out []string) {
 	return out
 }
 
-// soon is when what was freed must be in use again, at the latest.
+// soon limits the time until a freed permit is in use again.
 const soon = time.Second
 
 // A dispatcher that is killed keeps its permit until its lease is over, and no longer.

@@ -58,7 +58,10 @@ func limitsOf(r subject.Run, kind subject.Kind, charged bool, s *wire.Schedule, 
 		out.permits = append(out.permits, permitLimit{limitID(r.Tenant, r.WorkflowID, c.Key), c.Limit})
 	}
 	if l := s.Rate; l != nil && starts {
-		out.rates = append(out.rates, rateLimit{limitID(r.Tenant, r.WorkflowID, l.Key), l.Limit, time.Duration(l.PeriodMs) * time.Millisecond})
+		out.rates = append(out.rates, rateLimit{
+			limitID(r.Tenant, r.WorkflowID, l.Key), l.Limit,
+			time.Duration(l.PeriodMs) * time.Millisecond,
+		})
 	}
 	return out
 }

@@ -96,7 +96,7 @@ func TestScheduler_ServesHigherPrioritiesFirst(t *testing.T) {
 	require.Equal(t, []string{"busy", "p5", "p0", "m5"}, g.order)
 }
 
-// A run that is woken is under the limit of its record, which is read from the log.
+// The limit of a woken run is in its record, which is read from the log.
 func TestScheduler_WokenRunsAreUnderTheirLimit(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()

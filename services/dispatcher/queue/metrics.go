@@ -15,11 +15,17 @@ type metrics struct {
 func newMetrics() metrics {
 	return metrics{
 		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "parked_runs_total", Help: "Runs that this process moved from the queue to tickets, by reason.",
+			Namespace: "waybill",
+			Subsystem: "dispatcher",
+			Name:      "parked_runs_total",
+			Help:      "Runs that this process moved from the queue to tickets, by reason.",
 		}, []string{"reason"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "waybill", Subsystem: "dispatcher", Name: "waiting_seconds", Help: "How long runs waited after they left the queue, by reason.",
-			Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800, 7200},
+			Namespace: "waybill",
+			Subsystem: "dispatcher",
+			Name:      "waiting_seconds",
+			Help:      "How long runs waited after they left the queue, by reason.",
+			Buckets:   []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800, 7200},
 		}, []string{"reason"}),
 	}
 }

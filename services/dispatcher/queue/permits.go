@@ -63,7 +63,14 @@ func parsePermitKey(key string) (id string, number int, ok bool) {
 }
 
 func newPermits(store kv.Store, h *holders, returned func(string)) *permits {
-	return &permits{store: store, holders: h, freed: returned, held: map[string]map[int]permitHolder{}, own: map[string]map[int]string{}, lost: map[string]permitHolder{}}
+	return &permits{
+		store:   store,
+		holders: h,
+		freed:   returned,
+		held:    map[string]map[int]permitHolder{},
+		own:     map[string]map[int]string{},
+		lost:    map[string]permitHolder{},
+	}
 }
 
 // applyPermit applies a change of a permit.

@@ -64,7 +64,14 @@ func (s *Scheduler) assignOne() bool {
 // claimRun claims the ticket for this process and hands the run to the executor. If that fails, or
 // panics, the slot is free again.
 func (s *Scheduler) claimRun(ctx context.Context, key, lane string, e entry) {
-	d := &delivery{scheduler: s, process: s.deps.Leases.Process(), key: key, ticket: e.ticket, rev: e.rev, frame: e.frame()}
+	d := &delivery{
+		scheduler: s,
+		process:   s.deps.Leases.Process(),
+		key:       key,
+		ticket:    e.ticket,
+		rev:       e.rev,
+		frame:     e.frame(),
+	}
 	handedOut := false
 	defer func() {
 		if !handedOut {

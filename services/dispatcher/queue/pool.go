@@ -30,7 +30,14 @@ type Pool struct {
 
 // NewPool returns a pool of size slots.
 func NewPool(source runlog.Queue, exec RunExecutor, size int, log *slog.Logger) *Pool {
-	return &Pool{source: source, exec: exec, slots: make(chan struct{}, size), log: log, draining: make(chan struct{}), idle: make(chan struct{})}
+	return &Pool{
+		source:   source,
+		exec:     exec,
+		slots:    make(chan struct{}, size),
+		log:      log,
+		draining: make(chan struct{}),
+		idle:     make(chan struct{}),
+	}
 }
 
 // poolRetry is the pause after a failed read of the source.

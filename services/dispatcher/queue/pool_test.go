@@ -43,7 +43,7 @@ type delivery struct{ runlog.Delivery }
 
 func (delivery) Frame() *frame.Frame { return &frame.Frame{} }
 
-// executor holds every run until it is let go.
+// executor holds every run until it is released.
 type executor struct {
 	mu    sync.Mutex
 	busy  int

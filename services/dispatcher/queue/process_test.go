@@ -40,7 +40,7 @@ func (r *rig) dispatcher(t *testing.T, cfg queue.Config, exec func(context.Conte
 	return r.process(t, cfg, lease.Config{}, exec)
 }
 
-// process is a dispatcher with a host name, or one that has the data to itself.
+// process is a dispatcher with a host name, or the only dispatcher.
 func (r *rig) process(t *testing.T, cfg queue.Config, l lease.Config, exec func(context.Context, runlog.Delivery)) *dispatcher {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -95,7 +95,7 @@ func (d *dispatcher) Lost(string) {
 	}
 }
 
-// Orphaned has nothing to hand on; see lease.Handler.
+// Orphaned has no runs; see lease.Handler.
 func (d *dispatcher) Orphaned(context.Context, string) error { return nil }
 
 // stopped ends the delivery of an execution that was stopped, as the executor does.

@@ -42,7 +42,13 @@ type rig struct {
 // inMemory is a rig whose dispatchers share one queue.
 func inMemory() *rig {
 	log := memory.New()
-	return &rig{log: log, queue: func(*testing.T) runlog.Queue { return log }, tickets: kvmemory.New(), rates: kvmemory.New(), leases: kvmemory.New()}
+	return &rig{
+		log:     log,
+		queue:   func(*testing.T) runlog.Queue { return log },
+		tickets: kvmemory.New(),
+		rates:   kvmemory.New(),
+		leases:  kvmemory.New(),
+	}
 }
 
 // inNATS is a rig over an embedded server.

@@ -70,9 +70,20 @@ type Scheduler struct {
 func New(cfg Config, d Deps) *Scheduler {
 	cfg = cfg.withDefaults()
 	k := &Scheduler{
-		cfg: cfg, deps: d, ready: make(chan *delivery, cfg.Slots()), writes: make(chan struct{}, maxWrites), metrics: newMetrics(),
-		changed: make(chan struct{}, 1), freed: make(chan struct{}, 1),
-		entries: map[string]entry{}, byRun: map[runKey]map[string]struct{}{}, book: schedule.NewWaitList(), mine: map[string]bool{}, rounds: map[string]int{}, byTenant: map[string]int{}, byReason: map[Reason]int{},
+		cfg:      cfg,
+		deps:     d,
+		ready:    make(chan *delivery, cfg.Slots()),
+		writes:   make(chan struct{}, maxWrites),
+		metrics:  newMetrics(),
+		changed:  make(chan struct{}, 1),
+		freed:    make(chan struct{}, 1),
+		entries:  map[string]entry{},
+		byRun:    map[runKey]map[string]struct{}{},
+		book:     schedule.NewWaitList(),
+		mine:     map[string]bool{},
+		rounds:   map[string]int{},
+		byTenant: map[string]int{},
+		byReason: map[Reason]int{},
 	}
 	k.slots = schedule.NewSlots(cfg.Size, func(tenant string) int { return max(1, d.Tenant(tenant).Weight) })
 	k.holders = newHolders(d.Leases)

@@ -151,7 +151,7 @@ func TestScheduler_HandsBackAndKeepsRunsOfTickets(t *testing.T) {
 	})
 }
 
-// An execution that ends its delivery in no way hands the ticket back.
+// The ticket of an execution that does not end its delivery is released.
 func TestScheduler_HandsBackATicketThatWasLeftOpen(t *testing.T) {
 	t.Parallel()
 	r, g := inMemory(), newGauge()

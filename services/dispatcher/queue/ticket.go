@@ -72,8 +72,15 @@ type ticket struct {
 
 func newTicket(f *frame.Frame, why Reason, s *wire.Schedule, now time.Time) ticket {
 	return ticket{
-		Tenant: f.Run.Tenant, WorkflowID: f.Run.WorkflowID, RunID: f.Run.RunID, Kind: f.Kind, Pos: f.Pos, StoredMs: f.Stored.UnixMilli(),
-		Reason: why, Schedule: s, ParkedMs: now.UnixMilli(),
+		Tenant:     f.Run.Tenant,
+		WorkflowID: f.Run.WorkflowID,
+		RunID:      f.Run.RunID,
+		Kind:       f.Kind,
+		Pos:        f.Pos,
+		StoredMs:   f.Stored.UnixMilli(),
+		Reason:     why,
+		Schedule:   s,
+		ParkedMs:   now.UnixMilli(),
 	}
 }
 

@@ -49,11 +49,24 @@ func TestWaits_NamesTheLimitOnEveryDispatcher(t *testing.T) {
 	second := r.dispatcher(t, queue.Config{Size: 16}, g.hold(release))
 	for name, d := range map[string]*dispatcher{"first": first, "second": second} {
 		w := waitOf(t, d, "limited", queue.Concurrency)
-		require.Equal(t, queue.Wait{Reason: queue.Concurrency, Scope: queue.ScopeWorkflow, Limit: 1, Keyed: true, Since: w.Since}, w, name)
+		require.Equal(t, queue.Wait{
+			Reason: queue.Concurrency,
+			Scope:  queue.ScopeWorkflow,
+			Limit:  1,
+			Keyed:  true,
+			Since:  w.Since,
+		}, w, name)
 		require.WithinRange(t, w.Since, began.Add(-time.Second), time.Now())
 
 		w = waitOf(t, d, "rated", queue.Rate)
-		require.Equal(t, queue.Wait{Reason: queue.Rate, Scope: queue.ScopeWorkflow, Limit: 1, Period: time.Hour, Since: w.Since, Until: w.Until}, w, name)
+		require.Equal(t, queue.Wait{
+			Reason: queue.Rate,
+			Scope:  queue.ScopeWorkflow,
+			Limit:  1,
+			Period: time.Hour,
+			Since:  w.Since,
+			Until:  w.Until,
+		}, w, name)
 		require.WithinDuration(t, began.Add(time.Hour), w.Until, time.Minute)
 
 		eventually(t, "the tenant's limit", func() bool {

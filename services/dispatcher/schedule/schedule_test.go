@@ -42,7 +42,11 @@ func TestBook_ServesTenantsByShareAndRunsByPriorityAndOrder(t *testing.T) {
 			{ID: "c", Tenant: "a", Order: 3}, {ID: "a", Tenant: "a", Order: 1}, {ID: "b", Tenant: "a", Order: 2},
 		}, want: []string{"a", "b", "c"}},
 		{name: "tenants alternate", size: 8, tickets: []schedule.Ticket{
-			{ID: "a1", Tenant: "a", Order: 1}, {ID: "a2", Tenant: "a", Order: 2}, {ID: "a3", Tenant: "a", Order: 3}, {ID: "b1", Tenant: "b", Order: 9}, {ID: "b2", Tenant: "b", Order: 10},
+			{ID: "a1", Tenant: "a", Order: 1},
+			{ID: "a2", Tenant: "a", Order: 2},
+			{ID: "a3", Tenant: "a", Order: 3},
+			{ID: "b1", Tenant: "b", Order: 9},
+			{ID: "b2", Tenant: "b", Order: 10},
 		}, want: []string{"a1", "b1", "a2", "b2", "a3"}},
 		{name: "weights", size: 8, weights: map[string]int{"a": 2}, tickets: []schedule.Ticket{
 			{ID: "a1", Tenant: "a", Order: 1},
@@ -53,10 +57,13 @@ func TestBook_ServesTenantsByShareAndRunsByPriorityAndOrder(t *testing.T) {
 			{ID: "b2", Tenant: "b", Order: 10},
 		}, want: []string{"a1", "b1", "a2", "b2", "a3", "a4"}},
 		{name: "higher priority first", size: 8, tickets: []schedule.Ticket{
-			{ID: "low", Tenant: "a", Order: 1, Priority: -1, Since: now}, {ID: "high", Tenant: "a", Order: 3, Priority: 5, Since: now}, {ID: "mid", Tenant: "a", Order: 2, Since: now},
+			{ID: "low", Tenant: "a", Order: 1, Priority: -1, Since: now},
+			{ID: "high", Tenant: "a", Order: 3, Priority: 5, Since: now},
+			{ID: "mid", Tenant: "a", Order: 2, Since: now},
 		}, at: now, want: []string{"high", "mid", "low"}},
 		{name: "waiting raises priority", size: 8, tickets: []schedule.Ticket{
-			{ID: "low", Tenant: "a", Order: 1, Since: now.Add(-3 * schedule.AgeStep)}, {ID: "high", Tenant: "a", Order: 2, Priority: 2, Since: now},
+			{ID: "low", Tenant: "a", Order: 1, Since: now.Add(-3 * schedule.AgeStep)},
+			{ID: "high", Tenant: "a", Order: 2, Priority: 2, Since: now},
 		}, at: now, want: []string{"low", "high"}},
 		{name: "not before its time", size: 8, tickets: []schedule.Ticket{
 			{ID: "later", Tenant: "a", Order: 1, NotBefore: now.Add(time.Second)}, {ID: "now", Tenant: "a", Order: 2},
@@ -121,7 +128,7 @@ func TestSlots_OfOneHaveOneInReserve(t *testing.T) {
 	require.Equal(t, 2, s.Held())
 }
 
-// A tenant with a long line gets as many slots as the other, once both wait.
+// While two tenants wait, both get as many slots, however many runs one of them has.
 func TestBook_ConvergesToEqualShares(t *testing.T) {
 	t.Parallel()
 	b, s := schedule.NewWaitList(), schedule.NewSlots(8, weights(nil))

@@ -67,7 +67,12 @@ func New(d Deps) *Keeper {
 	if d.Done == nil {
 		d.Done = func(Result) {}
 	}
-	return &Keeper{deps: d, queue: make(chan subject.Run, maxWaiting), waiting: map[string]bool{}, skipped: map[string]int{}}
+	return &Keeper{
+		deps:    d,
+		queue:   make(chan subject.Run, maxWaiting),
+		waiting: map[string]bool{},
+		skipped: map[string]int{},
+	}
 }
 
 // Disabled returns a keeper without snapshots: every run is folded from its log.

@@ -42,7 +42,7 @@ func (c *counted) wholeReads() int {
 	return c.whole
 }
 
-// long is a run with a snapshot that 300 events precede.
+// long is a run with a snapshot of its first 300 events.
 func long(t *testing.T) (*counted, *kvmemory.Store, *writer) {
 	t.Helper()
 	log, store := &counted{Log: memory.New()}, kvmemory.New()
@@ -88,7 +88,7 @@ func TestRead_FoldsAsTheWholeLogDoes(t *testing.T) {
 	require.Subset(t, []snapshot.Result{snapshot.Hit}, *got)
 }
 
-// Each of these snapshots is left alone and counted, and the run is folded from its log.
+// Each of these snapshots is ignored and counted, and the run is folded from its log.
 func TestRead_RejectsWhatIsNotOfTheLog(t *testing.T) {
 	t.Parallel()
 	other := theRun
@@ -134,7 +134,11 @@ func TestRead_RejectsWhatIsNotOfTheLog(t *testing.T) {
 		"of a frame that another one replaced": func(t *testing.T, log *counted, _ *kvmemory.Store, w *writer) {
 			log.CutOff(w.head.Pos - 1)
 			_, w.head = whole(t, log.Log)
-			w.append(t, subject.Step, wire.Draft{Type: wire.EventNodeCompleted, NodeID: "node-30", Payload: json.RawMessage(`{"nodeId":"node-30"}`)})
+			w.append(t, subject.Step, wire.Draft{
+				Type:    wire.EventNodeCompleted,
+				NodeID:  "node-30",
+				Payload: json.RawMessage(`{"nodeId":"node-30"}`),
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,13 +204,17 @@ func TestRead_RejectsSnapshotsOfAnotherHostKey(t *testing.T) {
 	store, err := snapshot.NewStore(s, []byte("another secret of at least 32 bytes"))
 	require.NoError(t, err)
 	got, done := results()
-	_, err = snapshot.New(snapshot.Deps{Log: log, Store: store, Logger: quiet(), Done: done}).Read(t.Context(), byID, snapshot.Latest)
+	_, err = snapshot.New(snapshot.Deps{
+		Log:    log,
+		Store:  store,
+		Logger: quiet(),
+		Done:   done,
+	}).Read(t.Context(), byID, snapshot.Latest)
 	require.NoError(t, err)
 	require.Equal(t, []snapshot.Result{snapshot.Rejected}, *got)
 }
 
-// A damaged frame after the snapshot, or the one that it is of, is found; damage before it is not
-// read.
+// A damaged frame after the snapshot, or its own last frame, is found; frames before it are not read.
 func TestRead_FindsDamageFromTheSnapshotOn(t *testing.T) {
 	t.Parallel()
 	log, store, w := long(t)
@@ -259,7 +267,7 @@ func TestRead_UsesNoSnapshotOfALaterFrame(t *testing.T) {
 	require.Equal(t, uint64(1), f.Frames[0].Pos)
 }
 
-// away is a store that does not answer.
+// away is an unavailable store.
 type away struct{ kv.Store }
 
 func (away) Get(context.Context, string) (kv.Entry, error) {

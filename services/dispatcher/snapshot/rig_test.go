@@ -38,8 +38,13 @@ type writer struct {
 func begin(t testing.TB, log runlog.Log, r subject.Run, change func(*wire.RunRecord)) *writer {
 	t.Helper()
 	rec := &wire.RunRecord{
-		RunID: r.RunID, WorkflowID: r.WorkflowID, Owner: wire.Owner{Tenant: r.Tenant}, CreatedAt: wire.FormatTime(at), EngineVersion: wire.EngineVersion,
-		Inputs: map[string]json.RawMessage{"a": json.RawMessage(`{"text":"<hello>"}`)}, Channels: map[string]wire.Channel{"notes": {Reducer: "append", TTLMillis: 60_000}},
+		RunID:         r.RunID,
+		WorkflowID:    r.WorkflowID,
+		Owner:         wire.Owner{Tenant: r.Tenant},
+		CreatedAt:     wire.FormatTime(at),
+		EngineVersion: wire.EngineVersion,
+		Inputs:        map[string]json.RawMessage{"a": json.RawMessage(`{"text":"<hello>"}`)},
+		Channels:      map[string]wire.Channel{"notes": {Reducer: "append", TTLMillis: 60_000}},
 	}
 	change(rec)
 	body, err := json.Marshal(rec)

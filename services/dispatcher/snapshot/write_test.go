@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// working runs a keeper for as long as do takes.
+// working runs a keeper while do runs.
 func working(t *testing.T, k *snapshot.Keeper, do func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,8 +43,8 @@ func has(t *testing.T, s kv.Store) bool {
 	return err == nil
 }
 
-// A session may hold values that the redactor took out of what it appended: what is stored is what the
-// log has.
+// A session's state may contain values that the redactor removed from the log. The snapshot is folded
+// from the log.
 func TestOffer_StoresWhatTheLogHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestOffer_RenewsASnapshotAfterEnoughEvents(t *testing.T) {
 	})
 }
 
-// Two processes write snapshots of one run: whichever is last, it is good.
+// Two processes write snapshots of one run, and either one is valid.
 func TestRead_TakesAnOlderSnapshotThatOverwroteALaterOne(t *testing.T) {
 	t.Parallel()
 	log, s, w := long(t)
@@ -171,7 +171,7 @@ func (g *gate) Put(ctx context.Context, key string, value []byte) (uint64, error
 	return g.Store.Put(ctx, key, value)
 }
 
-// A run may end while its snapshot is written, which must not stay behind.
+// The snapshot of a run that ends while it is written is deleted.
 func TestEnded_RemovesASnapshotThatIsBeingWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestEnded_RemovesASnapshotThatIsBeingWritten(t *testing.T) {
 	})
 }
 
-// A keeper that is stopped before its write leaves the snapshot before, which is still good.
+// A keeper that is stopped before its write leaves the previous snapshot, which is still valid.
 func TestRun_StopsWithoutTheWrite(t *testing.T) {
 	t.Parallel()
 	log, s, w := long(t)
@@ -208,7 +208,7 @@ func TestRun_StopsWithoutTheWrite(t *testing.T) {
 	require.Equal(t, st, f.State)
 }
 
-// To offer never waits: what is too much is dropped and counted.
+// Offer does not block: it drops and counts what exceeds the queue.
 func TestOffer_DropsWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
 	got, done := results()
@@ -337,7 +337,7 @@ func TestDelete_RemovesTheSnapshotAlone(t *testing.T) {
 	require.ErrorIs(t, keeper(t, log, away{s}, nil).Delete(t.Context(), byID), kv.ErrUnavailable)
 }
 
-// A head that lost a field in a snapshot would be another one.
+// A snapshot stores every field of the head.
 func TestHead_IsStoredWhole(t *testing.T) {
 	t.Parallel()
 	var want, got frame.Head

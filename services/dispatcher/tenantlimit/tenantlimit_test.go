@@ -18,13 +18,19 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct{ name, doc, want string }{
 		{"empty", ``, "the document ends too early"},
 		{"no tenants", `{}`, `at "/tenants": missing`},
-		{"unknown member", `{"tenants":{"a":{"wieght":1}}}`, `at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, weight`},
+		{
+			"unknown member", `{"tenants":{"a":{"wieght":1}}}`,
+			`at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, weight`,
+		},
 		{"type", `{"tenants":{"a":{"weight":"1"}}}`, `at "/tenants/a/weight": want a number, got a string`},
 		{"weight", `{"tenants":{"a":{"weight":-1}}}`, `at "/tenants/a/weight": -1: want 1 to 1000`},
 		{"no weight", `{"tenants":{"a":{"weight":0}}}`, `at "/tenants/a/weight": 0: want 1 to 1000`},
 		{"priority", `{"tenants":{"a":{"priority":11}}}`, `at "/tenants/a/priority": 11: want -10 to 10`},
 		{"concurrency", `{"tenants":{"*":{"concurrency":{"limit":0}}}}`, `at "/tenants/*/concurrency/limit": 0: want 1 to`},
-		{"rate", `{"tenants":{"*":{"rate":{"limit":1001,"periodMs":60000}}}}`, `at "/tenants/*/rate/limit": 1001: want 1 to 1000`},
+		{
+			"rate", `{"tenants":{"*":{"rate":{"limit":1001,"periodMs":60000}}}}`,
+			`at "/tenants/*/rate/limit": 1001: want 1 to 1000`,
+		},
 		{"period", `{"tenants":{"*":{"rate":{"limit":1,"periodMs":1}}}}`, `at "/tenants/*/rate/periodMs": 1: want`},
 		{"tenant", `{"tenants":{"a.b":{}}}`, `at "/tenants/a.b": want the name of a tenant or *`},
 	} {
@@ -40,8 +46,10 @@ func TestParse_ReportsAllErrors(t *testing.T) {
 	t.Parallel()
 	_, err := tenantlimit.Parse([]byte(`{"tenants":{"a":{"weight":0,"wieght":1,"rate":{"limit":"x","periodMs":1}},"b":{"priority":99}},"more":1}`))
 	for _, want := range []string{
-		`at "/tenants/a/weight": 0: want 1 to 1000`, `at "/tenants/a/wieght": unknown member`, `at "/tenants/a/rate/limit": want a number`,
-		`at "/tenants/a/rate/periodMs": 1: want`, `at "/tenants/b/priority": 99: want -10 to 10`, `at "/more": unknown member; allowed here: tenants`,
+		`at "/tenants/a/weight": 0: want 1 to 1000`, `at "/tenants/a/wieght": unknown member`,
+		`at "/tenants/a/rate/limit": want a number`,
+		`at "/tenants/a/rate/periodMs": 1: want`, `at "/tenants/b/priority": 99: want -10 to 10`,
+		`at "/more": unknown member; allowed here: tenants`,
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -53,7 +61,11 @@ func TestLimits_OfATenantBeforeThoseOfAll(t *testing.T) {
 	l, err := tenantlimit.Parse([]byte(`{"tenants":{"acme":{"weight":3},"*":{"priority":-1,"concurrency":{"limit":5}}}}`))
 	require.NoError(t, err)
 	require.Equal(t, tenantlimit.Tenant{Weight: 3}, l.For("acme"))
-	require.Equal(t, tenantlimit.Tenant{Weight: 1, Priority: -1, Concurrency: &tenantlimit.Concurrency{Limit: 5}}, l.For("beta"))
+	require.Equal(t, tenantlimit.Tenant{
+		Weight:      1,
+		Priority:    -1,
+		Concurrency: &tenantlimit.Concurrency{Limit: 5},
+	}, l.For("beta"))
 	require.Equal(t, tenantlimit.Tenant{Weight: 1}, (*tenantlimit.Source)(nil).For("beta"))
 }
 

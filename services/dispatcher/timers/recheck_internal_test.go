@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// pages has so many pages of overdue timers, which nothing ever moves on.
+// pages has a number of pages of overdue timers that never change.
 type pages int
 
 func (p pages) Due(_ context.Context, _ time.Time, after DueRun, limit int) ([]DueRun, error) {
@@ -30,7 +30,7 @@ type willing struct{}
 func (willing) Wake(context.Context, subject.Run, frame.Head) error { return nil }
 func (willing) WakeLost(context.Context, subject.Run) (bool, error) { return true, nil }
 
-// Memory for the runs that were looked at ends with the time that they are left alone.
+// A checked run is forgotten when its pause ends.
 func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

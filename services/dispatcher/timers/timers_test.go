@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// waker notes who was woken, and when.
+// waker records the woken runs and the times.
 type waker struct {
 	mu    sync.Mutex
 	began time.Time
@@ -53,7 +53,7 @@ func (w *waker) WakeLost(_ context.Context, r subject.Run) (bool, error) {
 	return true, nil
 }
 
-// index is what the read model says is overdue.
+// index returns the overdue timers of the read model.
 type index func(before time.Time, after timers.DueRun, limit int) ([]timers.DueRun, error)
 
 func (i index) Due(_ context.Context, before time.Time, after timers.DueRun, limit int) ([]timers.DueRun, error) {
@@ -75,10 +75,13 @@ func run(id string) subject.Run { return subject.Run{Tenant: "acme", WorkflowID:
 
 func head(pos uint64) frame.Head { return frame.Head{Pos: pos} }
 
-// watch runs a watch for a time and gives who was woken.
+// watch runs a watch for a time and returns the woken runs.
 func watch(t *testing.T, w *waker, i index, d time.Duration, do func(w *timers.Watch)) []string {
 	t.Helper()
-	s := timers.New(timers.Config{SweepEvery: 10 * time.Second, Grace: 2 * time.Second}, i, time.Now, slog.New(slog.DiscardHandler))
+	s := timers.New(timers.Config{
+		SweepEvery: 10 * time.Second,
+		Grace:      2 * time.Second,
+	}, i, time.Now, slog.New(slog.DiscardHandler))
 	s.Bind(w)
 	w.began = time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -134,7 +137,7 @@ func TestForget_LeavesNothingBehind(t *testing.T) {
 				}
 			}
 			s.Cancel("beta", "500")
-			s.Cancel("acme", "nobody")
+			s.Cancel("acme", "unknown")
 			require.Equal(t, 1, s.Count(), "a cancelled run takes no memory until it would have woken")
 		})
 		require.Equal(t, []string{"500@1 after 1.5s"}, got)
@@ -177,7 +180,9 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 			return false, runlog.ErrUnavailable
 		}}
 		got := watch(t, w, overdue, 39*time.Second, func(*timers.Watch) {})
-		require.ElementsMatch(t, []string{"gone lost after 20s", "a lost after 20s", "b lost after 20s"}, got, "one that fails keeps none of the others waiting")
+		require.ElementsMatch(t, []string{
+			"gone lost after 20s", "a lost after 20s", "b lost after 20s",
+		}, got, "one that fails keeps none of the others waiting")
 		require.Equal(t, 3, asked)
 	})
 }
@@ -242,7 +247,7 @@ func TestUntil_WakesInParallel(t *testing.T) {
 	})
 }
 
-// slow takes its time to wake a run.
+// slow is a waker with latency.
 type slow struct {
 	latency              time.Duration
 	woken, at, most, all atomic.Int64
@@ -270,7 +275,7 @@ func (s *slow) WakeLost(ctx context.Context, r subject.Run) (bool, error) {
 	return true, s.Wake(ctx, r, frame.Head{})
 }
 
-// Several dispatchers share the work: each looks at few runs that another one has woken.
+// Several dispatchers share the work: few runs are read by more than one.
 func TestSweep_IsSharedByDispatchers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,6 +318,8 @@ func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
 		}}
 		overdue := index(func(time.Time, timers.DueRun, int) ([]timers.DueRun, error) { return dueTimers("a"), nil })
 		got := watch(t, w, overdue, 75*time.Second, func(*timers.Watch) {})
-		require.Equal(t, []string{"a lost after 10s", "a lost after 20s", "a lost after 50s"}, got, "what failed is tried again at once")
+		require.Equal(t, []string{
+			"a lost after 10s", "a lost after 20s", "a lost after 50s",
+		}, got, "what failed is tried again at once")
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
-// runner answers with its name.
+// runner returns its name.
 type runner string
 
 func (r runner) Run(context.Context, model.Task, model.Journal) model.Result {
@@ -38,7 +38,7 @@ func TestMux_GivesATaskToItsRunner(t *testing.T) {
 	require.Empty(t, tool.Runners(nil).Types(), "without configured peers there are no types")
 }
 
-// OpenWOP host contract §5.5: what is the same in every attempt, and nothing else.
+// OpenWOP host contract §5.5: the key consists of what is the same in every attempt.
 func TestInvocationID_IsThatOfTheLogicalCall(t *testing.T) {
 	t.Parallel()
 	task := func(tenant, run, id string, attempt int) model.Task {
@@ -91,8 +91,7 @@ func TestTemplate_FencesForReadersThatMayBeModels(t *testing.T) {
 	require.Equal(t, `a{"b":1}`, text)
 }
 
-// A document without placeholders stays what it is, and a value that is put in
-// cannot become anything but a value.
+// A document without placeholders is unchanged, and an inserted value stays a value.
 func TestTemplate_ChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

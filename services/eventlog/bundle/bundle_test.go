@@ -39,9 +39,14 @@ func input(more ...string) bundle.Input {
 		`node.completed {"nodeId":"n","outputs":{"output":` + quoted + `}}`,
 	}, more...)
 	rec := &wire.RunRecord{
-		RunID: "r1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(at),
-		Inputs: map[string]json.RawMessage{"mail": json.RawMessage(quoted)}, Metadata: json.RawMessage(`{"m":` + quoted + `}`),
-		Configurable: json.RawMessage(`{"c":` + quoted + `}`), Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		RunID:        "r1",
+		WorkflowID:   "wf",
+		Owner:        wire.Owner{Tenant: "acme"},
+		CreatedAt:    wire.FormatTime(at),
+		Inputs:       map[string]json.RawMessage{"mail": json.RawMessage(quoted)},
+		Metadata:     json.RawMessage(`{"m":` + quoted + `}`),
+		Configurable: json.RawMessage(`{"c":` + quoted + `}`),
+		Traceparent:  "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 	var events []wire.Event
 	for i, d := range docs {
@@ -50,7 +55,12 @@ func input(more ...string) bundle.Input {
 			Type: wire.EventType(typ), Payload: []byte(payload), NodeID: "n", CausationID: "c1",
 		}.Place("r1", i, at.Add(time.Duration(i)*time.Second)))
 	}
-	return bundle.Input{State: runstate.Fold(rec, events), Events: events, Host: bundle.Host{Name: "waybill", Version: "1"}, Now: at}
+	return bundle.Input{
+		State:  runstate.Fold(rec, events),
+		Events: events,
+		Host:   bundle.Host{Name: "waybill", Version: "1"},
+		Now:    at,
+	}
 }
 
 type read struct {

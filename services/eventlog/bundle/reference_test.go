@@ -11,7 +11,14 @@ import (
 // FuzzReference: whatever a model calls an address, nothing that opens it is left.
 func FuzzReference(f *testing.F) {
 	mac := strings.Repeat("A", 43)
-	for _, s := range []string{"https://h/v1/assets/eyJrIjoxfQ." + mac, "http://a:b@h/x?y#z", "data:,x", "https://h/%2e" + mac, "https://[::1]:8/eyJrIjox.eyJrIjox." + mac, "//h/a", "https://h/eyJrIjox." + mac + "." + mac} {
+	for _, s := range []string{
+		"https://h/v1/assets/eyJrIjoxfQ." + mac,
+		"http://a:b@h/x?y#z", "data:,x",
+		"https://h/%2e" + mac,
+		"https://[::1]:8/eyJrIjox.eyJrIjox." + mac,
+		"//h/a",
+		"https://h/eyJrIjox." + mac + "." + mac,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

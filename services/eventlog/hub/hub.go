@@ -41,7 +41,11 @@ type Hub struct {
 
 // New returns a hub whose subscriptions queue up to a number of frames.
 func New(queue int) *Hub {
-	return &Hub{queue: queue, subs: map[store.Key]map[*Subscription]struct{}{}, board: board{tenants: map[string]*audience{}}}
+	return &Hub{
+		queue: queue,
+		subs:  map[store.Key]map[*Subscription]struct{}{},
+		board: board{tenants: map[string]*audience{}},
+	}
 }
 
 // Subscribe starts to queue the frames of a run. The caller closes the subscription.

@@ -38,7 +38,10 @@ func TestWatch_GetsEachRunOfItsTenantOnceAsItIsByThen(t *testing.T) {
 	h := hub.New(4)
 	w := h.Watch("acme")
 	defer w.Close()
-	h.Show([]store.Run{listed("acme", "a", wire.StatusPending), listed("beta", "x", wire.StatusPending), listed("acme", "b", wire.StatusPending)})
+	h.Show([]store.Run{
+		listed("acme", "a", wire.StatusPending), listed("beta", "x", wire.StatusPending),
+		listed("acme", "b", wire.StatusPending),
+	})
 	h.Show([]store.Run{listed("acme", "a", wire.StatusRunning)})
 	require.Equal(t, []string{"a running", "b pending"}, taken(t, w))
 	h.Show([]store.Run{listed("acme", "a", wire.StatusCompleted)})

@@ -127,7 +127,10 @@ var (
 	RunPaused    = wire.Draft{Type: wire.EventRunPaused, Payload: json.RawMessage(`{"drainPolicy":"drain"}`)}
 	RunResumed   = wire.Draft{Type: wire.EventRunResumed}
 	RunCompleted = wire.Draft{Type: wire.EventRunCompleted, Payload: json.RawMessage(`{"outputs":{"answer":42}}`)}
-	RunFailed    = wire.Draft{Type: wire.EventRunFailed, Payload: json.RawMessage(`{"error":{"code":"run_timeout","message":"too long"}}`)}
+	RunFailed    = wire.Draft{
+		Type:    wire.EventRunFailed,
+		Payload: json.RawMessage(`{"error":{"code":"run_timeout","message":"too long"}}`),
+	}
 )
 
 // Log returns a log.appended event with a message.
@@ -138,8 +141,16 @@ func Log(message string) wire.Draft {
 // Node returns the start and the completion of a node.
 func Node(id string) []wire.Draft {
 	return []wire.Draft{
-		{Type: wire.EventNodeStarted, NodeID: id, Payload: fmt.Appendf(nil, `{"nodeId":%q,"typeId":"core.noop","attempt":0}`, id)},
-		{Type: wire.EventNodeCompleted, NodeID: id, Payload: fmt.Appendf(nil, `{"nodeId":%q,"outputs":{"out":"value, \"quoted\" [1]"}}`, id)},
+		{
+			Type:    wire.EventNodeStarted,
+			NodeID:  id,
+			Payload: fmt.Appendf(nil, `{"nodeId":%q,"typeId":"core.noop","attempt":0}`, id),
+		},
+		{
+			Type:    wire.EventNodeCompleted,
+			NodeID:  id,
+			Payload: fmt.Appendf(nil, `{"nodeId":%q,"outputs":{"out":"value, \"quoted\" [1]"}}`, id),
+		},
 	}
 }
 
@@ -147,7 +158,11 @@ func Node(id string) []wire.Draft {
 func Retry(id string, delay time.Duration) []wire.Draft {
 	return []wire.Draft{
 		Node(id)[0],
-		{Type: wire.EventNodeRetried, NodeID: id, Payload: fmt.Appendf(nil, `{"nodeId":%q,"attempt":1,"delayMs":%d}`, id, delay.Milliseconds())},
+		{
+			Type:    wire.EventNodeRetried,
+			NodeID:  id,
+			Payload: fmt.Appendf(nil, `{"nodeId":%q,"attempt":1,"delayMs":%d}`, id, delay.Milliseconds()),
+		},
 	}
 }
 

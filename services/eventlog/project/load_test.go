@@ -121,7 +121,13 @@ func TestLoad_ReportsAStoreThatLacksFrames(t *testing.T) {
 
 func TestLoad_OfADamagedRunWithoutRecordWorks(t *testing.T) {
 	t.Parallel()
-	row := store.Run{Key: store.Key{Tenant: "acme", RunID: "r"}, WorkflowID: "flow", Head: -1, Damage: "no record", Status: wire.StatusPending}
+	row := store.Run{
+		Key:        store.Key{Tenant: "acme", RunID: "r"},
+		WorkflowID: "flow",
+		Head:       -1,
+		Damage:     "no record",
+		Status:     wire.StatusPending,
+	}
 	r, err := project.Load(t.Context(), &shelf{}, row)
 	require.NoError(t, err)
 	require.Equal(t, row, r.Row())

@@ -39,20 +39,47 @@ func TestFound_MarksARunWithWhatItsEventsTell(t *testing.T) {
 		event wire.Draft
 		want  []string
 	}{
-		"usage":                        {event(wire.EventProviderUsage, "", `{"provider":"openai","model":"m"}`), []string{"provider:openai"}},
-		"refusal":                      {event(wire.EventEnvelopeRefusal, "", `{"provider":"gemini","model":"m"}`), []string{"provider:gemini"}},
-		"call that failed":             {event(wire.EventNodeFailed, "", `{"error":{"code":"provider_unavailable","details":{"provider":"openai"}}}`), []string{"provider:openai"}},
-		"call that is tried again":     {event(wire.EventNodeRetried, "", `{"lastError":{"details":{"provider":"openai"}}}`), []string{"provider:openai"}},
-		"kind that is not accepted":    {event(wire.EventNodeFailed, "c", `{"error":{"details":{"refusedType":"media.file"}}}`), []string{"kind:media.file"}},
-		"kind that is discarded":       {event(wire.EventLogAppended, "c", `{"fields":{"kind":"media.image","refusalMode":"discard-and-warn"}}`), []string{"kind:media.image"}},
-		"artifact":                     {event(wire.EventArtifactCreated, "c", `{"artifactType":"media.audio","artifactId":"e","payload":{}}`), []string{"kind:media.audio"}},
-		"envelope that is only logged": {event(wire.EventLogAppended, "c", `{"fields":{"envelopeType":"error","outcome":"accepted","payload":{}}}`), []string{"kind:error"}},
-		"clarification":                {event(wire.EventClarificationRequested, "c", `{}`), []string{"kind:clarification.request"}},
-		"question of a node":           {event(wire.EventClarificationRequested, "", `{}`), nil},
-		"artifact of a node":           {event(wire.EventArtifactCreated, "", `{"artifactType":"report"}`), nil},
-		"log of somebody":              {event(wire.EventLogAppended, "", `{"fields":{"kind":"x","refusalMode":"y"}}`), nil},
-		"name without end":             {event(wire.EventProviderUsage, "", `{"provider":"`+strings.Repeat("x", 300)+`"}`), nil},
-		"payload of another form":      {event(wire.EventNodeFailed, "", `{"error":"x"}`), nil},
+		"usage": {
+			event(wire.EventProviderUsage, "", `{"provider":"openai","model":"m"}`),
+			[]string{"provider:openai"},
+		},
+		"refusal": {
+			event(wire.EventEnvelopeRefusal, "", `{"provider":"gemini","model":"m"}`),
+			[]string{"provider:gemini"},
+		},
+		"call that failed": {
+			event(wire.EventNodeFailed, "", `{"error":{"code":"provider_unavailable","details":{"provider":"openai"}}}`),
+			[]string{"provider:openai"},
+		},
+		"call that is tried again": {
+			event(wire.EventNodeRetried, "", `{"lastError":{"details":{"provider":"openai"}}}`),
+			[]string{"provider:openai"},
+		},
+		"kind that is not accepted": {
+			event(wire.EventNodeFailed, "c", `{"error":{"details":{"refusedType":"media.file"}}}`),
+			[]string{"kind:media.file"},
+		},
+		"kind that is discarded": {
+			event(wire.EventLogAppended, "c", `{"fields":{"kind":"media.image","refusalMode":"discard-and-warn"}}`),
+			[]string{"kind:media.image"},
+		},
+		"artifact": {
+			event(wire.EventArtifactCreated, "c", `{"artifactType":"media.audio","artifactId":"e","payload":{}}`),
+			[]string{"kind:media.audio"},
+		},
+		"envelope that is only logged": {
+			event(wire.EventLogAppended, "c", `{"fields":{"envelopeType":"error","outcome":"accepted","payload":{}}}`),
+			[]string{"kind:error"},
+		},
+		"clarification": {
+			event(wire.EventClarificationRequested, "c", `{}`),
+			[]string{"kind:clarification.request"},
+		},
+		"question of a node":      {event(wire.EventClarificationRequested, "", `{}`), nil},
+		"artifact of a node":      {event(wire.EventArtifactCreated, "", `{"artifactType":"report"}`), nil},
+		"log of somebody":         {event(wire.EventLogAppended, "", `{"fields":{"kind":"x","refusalMode":"y"}}`), nil},
+		"name without end":        {event(wire.EventProviderUsage, "", `{"provider":"`+strings.Repeat("x", 300)+`"}`), nil},
+		"payload of another form": {event(wire.EventNodeFailed, "", `{"error":"x"}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,8 +133,12 @@ func TestFound_OfALoadedRunIsAllMarksAndTheSubstitutionsAfter(t *testing.T) {
 func TestFound_ReportsSubstitutions(t *testing.T) {
 	t.Parallel()
 	want := store.Substitution{
-		Sequence: 1, NodeID: "n1", At: "2026-03-01T12:00:00.001Z", Original: modelgate.Model{Provider: "house", Model: "small"},
-		Fallback: modelgate.Model{Provider: "openai", Model: "large"}, Missing: []string{"reasoning"},
+		Sequence: 1,
+		NodeID:   "n1",
+		At:       "2026-03-01T12:00:00.001Z",
+		Original: modelgate.Model{Provider: "house", Model: "small"},
+		Fallback: modelgate.Model{Provider: "openai", Model: "large"},
+		Missing:  []string{"reasoning"},
 	}
 	for name, tt := range map[string]struct {
 		fork *wire.Fork

@@ -54,7 +54,11 @@ func Stored(f *frame.Frame) []store.Frame {
 	for at := 0; at < len(docs); at += PartEvents {
 		end := min(at+PartEvents, len(docs))
 		parts = append(parts, store.Frame{
-			Key: whole.Key, First: f.First + at, Last: f.First + end - 1, Types: f.Types[at:end], Body: wire.JoinArray(docs[at:end]),
+			Key:   whole.Key,
+			First: f.First + at,
+			Last:  f.First + end - 1,
+			Types: f.Types[at:end],
+			Body:  wire.JoinArray(docs[at:end]),
 		})
 	}
 	return parts

@@ -51,7 +51,12 @@ func TestRow_FollowsTheRun(t *testing.T) {
 		want  func(r *store.Run)
 		waits string
 	}{
-		{"pending", func(*logtest.Writer) {}, func(r *store.Run) { r.Status, r.Head = wire.StatusPending, -1 }, `{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`},
+		{
+			"pending",
+			func(*logtest.Writer) {},
+			func(r *store.Run) { r.Status, r.Head = wire.StatusPending, -1 },
+			`{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`,
+		},
 		{"running", func(w *logtest.Writer) { w.Step(logtest.RunStarted) }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusRunning, 0, at(0)
 		}, `{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`},
@@ -71,7 +76,11 @@ func TestRow_FollowsTheRun(t *testing.T) {
 			r.DueMs = logtest.Epoch.Add(2*time.Millisecond + time.Minute).UnixMilli()
 		}, `{"for":"timer","nodeId":"n1","attempt":2,"since":"2026-03-01T12:00:00.002Z","dueAt":"2026-03-01T12:01:00.002Z"}`},
 		{"asking", func(w *logtest.Writer) {
-			w.Step(logtest.RunStarted, wire.Draft{Type: wire.EventInterruptRequested, NodeID: "n1", Payload: json.RawMessage(`{"kind":"custom","nodeId":"n1","interruptId":"i","data":{}}`)})
+			w.Step(logtest.RunStarted, wire.Draft{
+				Type:    wire.EventInterruptRequested,
+				NodeID:  "n1",
+				Payload: json.RawMessage(`{"kind":"custom","nodeId":"n1","interruptId":"i","data":{}}`),
+			})
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.Asks = wire.StatusWaitingExternal, 1, at(0), 1
 		}, `{"for":"external","nodeId":"n1","questions":1}`},
@@ -233,7 +242,12 @@ func TestStored_KeepsRecordAndEvents(t *testing.T) {
 
 func TestStored_CutsLargeFrames(t *testing.T) {
 	t.Parallel()
-	for _, events := range []int{project.PartEvents, project.PartEvents + 1, 5*project.PartEvents - 1, 5 * project.PartEvents} {
+	for _, events := range []int{
+		project.PartEvents,
+		project.PartEvents + 1,
+		5*project.PartEvents - 1,
+		5 * project.PartEvents,
+	} {
 		w, log := written(t)
 		w.Step(logtest.RunStarted)
 		drafts := make([]wire.Draft, events)

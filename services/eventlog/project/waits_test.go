@@ -40,7 +40,11 @@ func TestWaits_ShowsWhetherAPersonHasToAct(t *testing.T) {
 		"event from outside": {"external-event", `{"eventType":"paid","correlation":{"id":"1"}}`, project.WaitsExternal},
 	} {
 		w, log := written(t)
-		w.Step(logtest.RunStarted, logtest.Node("n1")[0], wire.Draft{Type: wire.EventNodeSuspended, NodeID: "n1", Payload: json.RawMessage(`{"reason":"x"}`)},
+		w.Step(logtest.RunStarted, logtest.Node("n1")[0], wire.Draft{
+			Type:    wire.EventNodeSuspended,
+			NodeID:  "n1",
+			Payload: json.RawMessage(`{"reason":"x"}`),
+		},
 			wire.Draft{Type: wire.EventInterruptRequested, NodeID: "n1", Payload: json.RawMessage(
 				`{"kind":"` + c.kind + `","nodeId":"n1","interruptId":"i","requestedAt":"2026-03-01T12:00:00.003Z","data":` + c.data + `}`)})
 		require.Equal(t, c.want, projected(t, log).Waits().For, name)

@@ -39,11 +39,16 @@ func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
 	for class, methods := range map[admission.Class][]string{
 		admission.Start: {openwopv1.Engine_CreateRun_FullMethodName, openwopv1.Engine_ForkRun_FullMethodName},
 		admission.Urgent: {
-			openwopv1.Engine_CancelRun_FullMethodName, openwopv1.Engine_BulkCancelRuns_FullMethodName, openwopv1.Engine_PauseRun_FullMethodName,
-			openwopv1.Engine_ResumeRun_FullMethodName, openwopv1.Engine_ResolveInterruptByRun_FullMethodName, openwopv1.Engine_ResolveInterruptByToken_FullMethodName,
+			openwopv1.Engine_CancelRun_FullMethodName, openwopv1.Engine_BulkCancelRuns_FullMethodName,
+			openwopv1.Engine_PauseRun_FullMethodName,
+			openwopv1.Engine_ResumeRun_FullMethodName, openwopv1.Engine_ResolveInterruptByRun_FullMethodName,
+			openwopv1.Engine_ResolveInterruptByToken_FullMethodName,
 		},
-		admission.Ordinary: {openwopv1.Engine_GetRun_FullMethodName, hostv1.Host_PollRunEvents_FullMethodName, hostv1.Host_PutWorkflow_FullMethodName, "/unknown"},
-		admission.Free:     {openwopv1.Engine_GetCapabilities_FullMethodName, "/grpc.health.v1.Health/Check"},
+		admission.Ordinary: {
+			openwopv1.Engine_GetRun_FullMethodName, hostv1.Host_PollRunEvents_FullMethodName,
+			hostv1.Host_PutWorkflow_FullMethodName, "/unknown",
+		},
+		admission.Free: {openwopv1.Engine_GetCapabilities_FullMethodName, "/grpc.health.v1.Health/Check"},
 	} {
 		for _, m := range methods {
 			require.Equal(t, class, admission.ClassOf(m), m)
@@ -85,7 +90,12 @@ func TestGate_BoundsStartsAndNothingElse(t *testing.T) {
 		_, err = g.Enter(admission.Start, "")
 		waits = append(waits, refused(t, err))
 	}
-	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, time.Second}, waits, "they do not come again together")
+	require.Equal(t, []time.Duration{
+		time.Second,
+		2 * time.Second,
+		3 * time.Second,
+		time.Second,
+	}, waits, "they do not come again together")
 	_, err = g.Enter(admission.Ordinary, "")
 	require.NoError(t, err)
 	leave()

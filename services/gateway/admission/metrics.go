@@ -5,7 +5,12 @@ import "github.com/prometheus/client_golang/prometheus"
 // Collectors returns the gate's metrics.
 func (g *Gate) Collectors() []prometheus.Collector {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "waybill", Subsystem: "gateway", Name: name, Help: help}, value)
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "waybill",
+			Subsystem: "gateway",
+			Name:      name,
+			Help:      help,
+		}, value)
 	}
 	return []prometheus.Collector{
 		refusals{g},

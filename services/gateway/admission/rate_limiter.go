@@ -26,7 +26,12 @@ type RateLimiter struct {
 // NewRateLimiter makes a limiter that admits bursts of burst events and perSecond events on
 // average; 0 per second means no limit.
 func NewRateLimiter(perSecond float64, burst int, clock func() time.Time) *RateLimiter {
-	return &RateLimiter{limit: rate.Limit(perSecond), burst: max(burst, 1), clock: clock, buckets: lru.New[[sha256.Size]byte, *rate.Limiter](maxNames)}
+	return &RateLimiter{
+		limit:   rate.Limit(perSecond),
+		burst:   max(burst, 1),
+		clock:   clock,
+		buckets: lru.New[[sha256.Size]byte, *rate.Limiter](maxNames),
+	}
 }
 
 // PerSecond returns the average rate; 0 means no limit.

@@ -67,7 +67,15 @@ type StartLimiter struct {
 // NewStartLimiter makes a limiter with a target delay from a run's request to its first step;
 // 0 disables the limit.
 func NewStartLimiter(target time.Duration, clock func() time.Time) *StartLimiter {
-	return &StartLimiter{target: target, clock: clock, starts: queuetime.New(interval), rate: math.Inf(1), intervalStart: clock(), excess: -1, shares: shares{}}
+	return &StartLimiter{
+		target:        target,
+		clock:         clock,
+		starts:        queuetime.New(interval),
+		rate:          math.Inf(1),
+		intervalStart: clock(),
+		excess:        -1,
+		shares:        shares{},
+	}
 }
 
 // Take reports whether a start of a tenant is admitted. The empty tenant stands for unknown

@@ -213,11 +213,31 @@ func TestLimiter_GivesEachTenantItsShare(t *testing.T) {
 		offered map[string]float64
 		least   map[string]float64 // of what each asks for
 	}{
-		{"one asks for ten times what the host can do", map[string]float64{"crowd": 5000, "small": 50}, map[string]float64{"small": 0.99, "crowd": 0.08}},
-		{"the other asks for nearly its half", map[string]float64{"crowd": 5000, "half": 225}, map[string]float64{"half": 0.97, "crowd": 0.045}},
-		{"the other seldom asks", map[string]float64{"crowd": 5000, "seldom": 0.5}, map[string]float64{"seldom": 1, "crowd": 0.09}},
-		{"both ask for more than there is", map[string]float64{"crowd": 5000, "crowd2": 500}, map[string]float64{"crowd": 0.045, "crowd2": 0.45}},
-		{"many", map[string]float64{"crowd": 5000, "a": 40, "b": 40, "c": 40, "d": 40, "e": 40}, map[string]float64{"a": 0.97, "b": 0.97, "c": 0.97, "d": 0.97, "e": 0.97}},
+		{
+			"one asks for ten times what the host can do",
+			map[string]float64{"crowd": 5000, "small": 50},
+			map[string]float64{"small": 0.99, "crowd": 0.08},
+		},
+		{
+			"the other asks for nearly its half",
+			map[string]float64{"crowd": 5000, "half": 225},
+			map[string]float64{"half": 0.97, "crowd": 0.045},
+		},
+		{
+			"the other seldom asks",
+			map[string]float64{"crowd": 5000, "seldom": 0.5},
+			map[string]float64{"seldom": 1, "crowd": 0.09},
+		},
+		{
+			"both ask for more than there is",
+			map[string]float64{"crowd": 5000, "crowd2": 500},
+			map[string]float64{"crowd": 0.045, "crowd2": 0.45},
+		},
+		{
+			"many",
+			map[string]float64{"crowd": 5000, "a": 40, "b": 40, "c": 40, "d": 40, "e": 40},
+			map[string]float64{"a": 0.97, "b": 0.97, "c": 0.97, "d": 0.97, "e": 0.97},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

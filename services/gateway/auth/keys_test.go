@@ -19,15 +19,29 @@ func TestParseSpec_ReadsKeyTenantAndScopes(t *testing.T) {
 		want auth.Spec
 	}{
 		{"k1=acme:runs:read", auth.Spec{Key: "k1", Tenant: "acme", Scopes: []auth.Scope{auth.RunsRead}}},
-		{"k1=acme:runs:read,runs:create", auth.Spec{Key: "k1", Tenant: "acme", Scopes: []auth.Scope{auth.RunsRead, auth.RunsCreate}}},
+		{
+			"k1=acme:runs:read,runs:create",
+			auth.Spec{Key: "k1", Tenant: "acme", Scopes: []auth.Scope{auth.RunsRead, auth.RunsCreate}},
+		},
 		{"k1=acme:*", auth.Spec{Key: "k1", Tenant: "acme", All: true}},
 		{"k1=acme:*,runs:read", auth.Spec{Key: "k1", Tenant: "acme", All: true, Scopes: []auth.Scope{auth.RunsRead}}},
-		{"hk_test_a:b=T_1-x:workflows:write", auth.Spec{Key: "hk_test_a:b", Tenant: "T_1-x", Scopes: []auth.Scope{auth.WorkflowsWrite}}},
+		{
+			"hk_test_a:b=T_1-x:workflows:write",
+			auth.Spec{Key: "hk_test_a:b", Tenant: "T_1-x", Scopes: []auth.Scope{auth.WorkflowsWrite}},
+		},
 		{"k=acme:approvals:respond,group:fin/eu,group:ops,role:a:b,user:u-1", auth.Spec{
-			Key: "k", Tenant: "acme", Scopes: []auth.Scope{auth.ApprovalsRespond}, User: "u-1", Groups: []string{"fin/eu", "ops"}, Roles: []string{"a:b"},
+			Key:    "k",
+			Tenant: "acme",
+			Scopes: []auth.Scope{auth.ApprovalsRespond},
+			User:   "u-1",
+			Groups: []string{"fin/eu", "ops"},
+			Roles:  []string{"a:b"},
 		}},
 		{"k=acme:role:r,*", auth.Spec{Key: "k", Tenant: "acme", All: true, Roles: []string{"r"}}},
-		{"k=" + strings.Repeat("t", 64) + ":audit:read", auth.Spec{Key: "k", Tenant: strings.Repeat("t", 64), Scopes: []auth.Scope{"audit:read"}}},
+		{
+			"k=" + strings.Repeat("t", 64) + ":audit:read",
+			auth.Spec{Key: "k", Tenant: strings.Repeat("t", 64), Scopes: []auth.Scope{"audit:read"}},
+		},
 	}
 	for _, c := range cases {
 		got, err := auth.ParseSpec(c.in)
@@ -89,7 +103,11 @@ func ring(t *testing.T, specs ...string) *auth.Keys {
 
 func TestNewKeys_RefusesTheSameKeyTwice(t *testing.T) {
 	t.Parallel()
-	_, err := auth.NewKeys([]auth.Spec{{Key: "sekret", Tenant: "a"}, {Key: "other", Tenant: "a"}, {Key: "sekret", Tenant: "b"}})
+	_, err := auth.NewKeys([]auth.Spec{
+		{Key: "sekret", Tenant: "a"},
+		{Key: "other", Tenant: "a"},
+		{Key: "sekret", Tenant: "b"},
+	})
 	require.ErrorContains(t, err, "no. 3")
 	require.NotContains(t, err.Error(), "sekret")
 }
@@ -117,8 +135,11 @@ func TestAuthenticate_RefusesEverythingElseTheSameWay(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "one=acme:runs:read")
 	for _, header := range []string{
-		"", "Bearer", "Bearer ", "Bearer  ", "one", "Basic one", "Basic b25lOg==", "Token one", "Bearerone", "Bearer ONE", "Bearer one1",
-		"Bearer on", "Bearer one two", " Bearer one", "Bearer\tone", "Bearer Bearer one", "Bearer " + strings.Repeat("x", 1<<20), "Bearer \x00",
+		"", "Bearer", "Bearer ", "Bearer  ", "one", "Basic one", "Basic b25lOg==", "Token one",
+		"Bearerone", "Bearer ONE", "Bearer one1",
+		"Bearer on", "Bearer one two", " Bearer one", "Bearer\tone", "Bearer Bearer one",
+		"Bearer " + strings.Repeat("x", 1<<20),
+		"Bearer \x00",
 	} {
 		p, err := k.Authenticate(header)
 		require.Nil(t, p)
@@ -145,7 +166,9 @@ func TestPrincipal_KeyIDIsStableAndTellsNothingOfTheKey(t *testing.T) {
 }
 
 func FuzzParseSpec_GivesUsableKeys(f *testing.F) {
-	for _, seed := range []string{"k=t:*", "k=t:runs:read,runs:create", "=:", "k==t:*", "k=t:", "a=b:c=d", "k=t:*,*", "\x00=\xff:*"} {
+	for _, seed := range []string{
+		"k=t:*", "k=t:runs:read,runs:create", "=:", "k==t:*", "k=t:", "a=b:c=d", "k=t:*,*", "\x00=\xff:*",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

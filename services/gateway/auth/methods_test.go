@@ -110,7 +110,9 @@ func TestCheck_AsksForTheCredentialBeforeTheScope(t *testing.T) {
 
 func TestCheck_OneScopeOpensItsOwnMethodsOnly(t *testing.T) {
 	t.Parallel()
-	for _, held := range []auth.Scope{auth.ManifestRead, auth.RunsCreate, auth.RunsRead, auth.RunsCancel, auth.WorkflowsWrite} {
+	for _, held := range []auth.Scope{
+		auth.ManifestRead, auth.RunsCreate, auth.RunsRead, auth.RunsCancel, auth.WorkflowsWrite,
+	} {
 		k := ring(t, "one=acme:"+string(held))
 		for method, scope := range scopes {
 			if scope == "" {
@@ -129,7 +131,10 @@ func TestCheck_OneScopeOpensItsOwnMethodsOnly(t *testing.T) {
 func TestCheck_RefusesMethodsItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "all=acme:*")
-	for _, method := range []string{"", "/", "/openwop.v1.Engine/ReopenRun", "/openwop.v1.Engine/getrun", "openwop.v1.Engine/GetRun", "/grpc.reflection.v2.ServerReflection/ServerReflectionInfo"} {
+	for _, method := range []string{
+		"", "/", "/openwop.v1.Engine/ReopenRun", "/openwop.v1.Engine/getrun", "openwop.v1.Engine/GetRun",
+		"/grpc.reflection.v2.ServerReflection/ServerReflectionInfo",
+	} {
 		_, err := k.Check(method, "")
 		require.Equal(t, fault.Unauthenticated, fault.CodeOf(err), "who is unknown learns nothing: %s", method)
 		_, err = k.Check(method, "Bearer all")
@@ -161,7 +166,9 @@ func TestUnary_NeverReachesTheHandlerWithoutARight(t *testing.T) {
 		return nil, nil //nolint:nilnil // not reached
 	}
 	for _, method := range []string{openwopv1.Engine_CreateRun_FullMethodName, "/no.such/Method"} {
-		for _, ctx := range []context.Context{context.Background(), incoming(""), incoming("Bearer two"), incoming("Bearer one")} {
+		for _, ctx := range []context.Context{
+			context.Background(), incoming(""), incoming("Bearer two"), incoming("Bearer one"),
+		} {
 			_, err := k.Unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: method}, never)
 			require.Error(t, err)
 		}

@@ -24,7 +24,11 @@ func authOf(p *audit.Profile) *authBlock {
 	return &authBlock{
 		Profiles: []string{"openwop-audit-log-integrity"},
 		AuditLogIntegrity: &auditLogIntegrity{
-			HashChain: true, Algorithm: audit.Algorithm, PublicKey: p.PublicKey, IntervalEntries: p.EveryEntries, IntervalSeconds: p.IntervalSeconds,
+			HashChain:       true,
+			Algorithm:       audit.Algorithm,
+			PublicKey:       p.PublicKey,
+			IntervalEntries: p.EveryEntries,
+			IntervalSeconds: p.IntervalSeconds,
 		},
 	}
 }

@@ -14,7 +14,9 @@ func TestDocument_HasFeedbackWhereAnnotationsAreTaken(t *testing.T) {
 	t.Parallel()
 	require.NotContains(t, newRig().root(t), "feedback")
 	require.Equal(t, map[string]any{
-		"supported": true, "targets": []any{"run", "event", "node"}, "signals": []any{"rating", "correction", "label", "flag"},
+		"supported": true,
+		"targets":   []any{"run", "event", "node"},
+		"signals":   []any{"rating", "correction", "label", "flag"},
 	}, newRig(audited).root(t)["feedback"])
 }
 

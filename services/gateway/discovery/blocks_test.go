@@ -22,12 +22,21 @@ func TestDocument_EveryBlock(t *testing.T) {
 	for name, want := range map[string]any{
 		"envelopeStrictness": "warn",
 		"envelopeContracts":  map[string]any{"advertised": true},
-		"modelCapabilities":  map[string]any{"supported": true, "advertised": []any{"reasoning"}, "substitutionSupported": true},
-		"aiProviders":        map[string]any{"policies": policies, "supported": []any{"local", "sample"}, "selfHosted": []any{"local"}, "byok": []any{"local"}},
-		"compliance":         map[string]any{"defaultMode": "mask"},
-		"providerUsage":      map[string]any{"supported": true, "costEstimates": true, "currency": "USD"},
-		"secrets":            map[string]any{"supported": true, "scopes": []any{"tenant"}, "resolution": "host-managed"},
-		"observability":      map[string]any{"testSeams": map[string]any{"otelScrape": true, "debugBundleExport": true}},
+		"modelCapabilities": map[string]any{
+			"supported":             true,
+			"advertised":            []any{"reasoning"},
+			"substitutionSupported": true,
+		},
+		"aiProviders": map[string]any{
+			"policies":   policies,
+			"supported":  []any{"local", "sample"},
+			"selfHosted": []any{"local"},
+			"byok":       []any{"local"},
+		},
+		"compliance":    map[string]any{"defaultMode": "mask"},
+		"providerUsage": map[string]any{"supported": true, "costEstimates": true, "currency": "USD"},
+		"secrets":       map[string]any{"supported": true, "scopes": []any{"tenant"}, "resolution": "host-managed"},
+		"observability": map[string]any{"testSeams": map[string]any{"otelScrape": true, "debugBundleExport": true}},
 		"limits": map[string]any{
 			"clarificationRounds": 3.0, "schemaRounds": 2.0, "envelopesPerTurn": 5.0,
 			"maxNodeExecutions": 100.0, "maxRunDurationMs": 86400000.0, "maxRequestBodyBytes": 1048576.0,
@@ -35,9 +44,12 @@ func TestDocument_EveryBlock(t *testing.T) {
 		"envelopes": map[string]any{
 			"reasoning": map[string]any{"supported": true, "promptDirective": "advisory"}, "tierOneSubsetCompliance": "warn",
 			"reliability": map[string]any{
-				"supported": true, "maxRetryAttempts": 3.0, "completion": map[string]any{"distinguishesTruncation": true, "truncationBudgetMultiplier": 2.0},
+				"supported":        true,
+				"maxRetryAttempts": 3.0,
+				"completion":       map[string]any{"distinguishesTruncation": true, "truncationBudgetMultiplier": 2.0},
 				"events": []any{
-					"envelope.retry.attempted", "envelope.retry.exhausted", "envelope.refusal", "envelope.truncated", "envelope.nlToFormat.engaged", "envelope.recovery.applied",
+					"envelope.retry.attempted", "envelope.retry.exhausted", "envelope.refusal",
+					"envelope.truncated", "envelope.nlToFormat.engaged", "envelope.recovery.applied",
 				},
 			},
 		},
@@ -65,7 +77,10 @@ func TestDocument_HasNoBlockOfWhatIsOff(t *testing.T) {
 		"nothing provided":   {seamed, []string{"runtimeCapabilities"}},
 		"nothing masked":     {seamed, []string{"compliance"}},
 		"no keys of tenants": {seamed, []string{"secrets"}},
-		"no providers":       {func(_ *discovery.Config, d *dispatcher) { d.can.Providers = nil }, []string{"aiProviders", "secrets"}},
+		"no providers": {
+			func(_ *discovery.Config, d *dispatcher) { d.can.Providers = nil },
+			[]string{"aiProviders", "secrets"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -189,7 +189,10 @@ type interrupts struct {
 
 // interruptProfiles are the protocol's profiles that workflows of this host support (OpenWOP
 // host contract §11.1).
-var interruptProfiles = []string{"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel"}
+var interruptProfiles = []string{
+	"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event",
+	"openwop-interrupt-cascade-cancel",
+}
 
 type observability struct {
 	TestSeams testSeams `json:"testSeams"`
@@ -346,10 +349,20 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	}
 	d.Envelopes = slices.Sorted(maps.Keys(d.SchemaVersions))
 	if can.GetGatesModels() {
-		d.ModelGate = &modelGate{Supported: true, Substitution: true, Advertised: append([]string{}, can.GetModelCapabilities()...)}
+		d.ModelGate = &modelGate{
+			Supported:    true,
+			Substitution: true,
+			Advertised:   append([]string{}, can.GetModelCapabilities()...),
+		}
 	}
 	if len(can.GetProviders()) > 0 {
-		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), BYOK: can.GetByok(), Policies: policies{modelgate.PolicyModes(), []string{"tenant"}}, MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
+		d.Providers = &providers{
+			Supported:           can.GetProviders(),
+			SelfHosted:          can.GetSelfHosted(),
+			BYOK:                can.GetByok(),
+			Policies:            policies{modelgate.PolicyModes(), []string{"tenant"}},
+			MaxInlineMediaBytes: kinds.MaxInlineMediaBytes,
+		}
 	}
 	if len(can.GetByok()) > 0 {
 		d.Secrets = &secrets{Supported: true, Scopes: []string{"tenant"}, Resolution: "host-managed"}

@@ -52,7 +52,14 @@ func (a *acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest, ...g
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++
-	return &acceptorv1.ListKindsResponse{Kinds: a.kinds, Strictness: "warn", Subset: "warn", EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3}, nil
+	return &acceptorv1.ListKindsResponse{
+		Kinds:               a.kinds,
+		Strictness:          "warn",
+		Subset:              "warn",
+		EnvelopesPerTurn:    5,
+		SchemaRounds:        2,
+		ClarificationRounds: 3,
+	}, nil
 }
 
 // clock is a time that the test moves.
@@ -70,14 +77,21 @@ type rig struct {
 func newRig(change ...func(*discovery.Config, *dispatcher)) *rig {
 	d := &dispatcher{
 		can: &dispatcherv1.DescribeResponse{
-			ReasoningDirective: "advisory",
-			Providers:          []string{"local", "sample"}, SelfHosted: []string{"local"}, MaxNodeExecutions: 100, MaxRunDurationMs: 86400000,
-			MaxRetryAttempts: 3, TruncationMultiplier: 2, MockProviders: []string{"stream-text", "error"},
+			ReasoningDirective:   "advisory",
+			Providers:            []string{"local", "sample"},
+			SelfHosted:           []string{"local"},
+			MaxNodeExecutions:    100,
+			MaxRunDurationMs:     86400000,
+			MaxRetryAttempts:     3,
+			TruncationMultiplier: 2,
+			MockProviders:        []string{"stream-text", "error"},
 		},
 		workflows: [][]*dispatcherv1.WorkflowSummary{nil},
 	}
 	a := &acceptor{}
-	for _, name := range []string{"schema.response", "clarification.request", "schema.request", "error", "vendor.acme.order"} {
+	for _, name := range []string{
+		"schema.response", "clarification.request", "schema.request", "error", "vendor.acme.order",
+	} {
 		a.kinds = append(a.kinds, &acceptorv1.Kind{Name: name, Version: 1})
 	}
 	cfg := discovery.Config{MaxBodyBytes: 1 << 20, GRPCEndpoint: func() string { return "grpc://127.0.0.1:9090" }}
@@ -105,13 +119,23 @@ func (r *rig) root(t *testing.T) map[string]any {
 func seamed(c *discovery.Config, d *dispatcher) {
 	c.TestSeams = true
 	d.workflows = [][]*dispatcherv1.WorkflowSummary{
-		{{WorkflowId: "conformance-noop", Executable: true}, {WorkflowId: "conformance-gated"}, {WorkflowId: "mine", Executable: true}},
+		{
+			{WorkflowId: "conformance-noop", Executable: true},
+			{WorkflowId: "conformance-gated"},
+			{WorkflowId: "mine", Executable: true},
+		},
 		{{WorkflowId: "openwop-smoke-identity", Executable: true}},
 	}
 }
 
 func bare(_ *discovery.Config, d *dispatcher) {
-	d.can = &dispatcherv1.DescribeResponse{ReasoningDirective: "advisory", MaxNodeExecutions: 1, MaxRunDurationMs: 1000, MaxRetryAttempts: 1, TruncationMultiplier: 1}
+	d.can = &dispatcherv1.DescribeResponse{
+		ReasoningDirective:   "advisory",
+		MaxNodeExecutions:    1,
+		MaxRunDurationMs:     1000,
+		MaxRetryAttempts:     1,
+		TruncationMultiplier: 1,
+	}
 }
 
 func TestDocument_SatisfiesThePublishedSchema(t *testing.T) {
@@ -119,7 +143,13 @@ func TestDocument_SatisfiesThePublishedSchema(t *testing.T) {
 	s := publishedtest.Load(t).Need(t, "capabilities.schema.json")
 	// The published schema does not know aiProviders.selfHosted.
 	hosted := func(_ *discovery.Config, d *dispatcher) { d.can.SelfHosted = nil }
-	for name, r := range map[string]*rig{"plain": newRig(hosted), "with seams": newRig(seamed, hosted), "bare": newRig(bare), "with prompts": newRig(templated, hosted), "audited": newRig(audited, hosted)} {
+	for name, r := range map[string]*rig{
+		"plain":        newRig(hosted),
+		"with seams":   newRig(seamed, hosted),
+		"bare":         newRig(bare),
+		"with prompts": newRig(templated, hosted),
+		"audited":      newRig(audited, hosted),
+	} {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.bytes(t)))
 		require.NoError(t, err)
 		require.NoError(t, s.Validate(v), name)
@@ -164,12 +194,21 @@ func TestDocument_NeverHoldsTheTokenEdit(t *testing.T) {
 func TestDocument_TellsHowRunsWait(t *testing.T) {
 	t.Parallel()
 	root := newRig().root(t)
-	require.Equal(t, map[string]any{"pauseResume": map[string]any{"supported": true, "drainPolicies": []any{"immediate", "drain-current-node"}}}, root["runs"])
+	require.Equal(t, map[string]any{"pauseResume": map[string]any{
+		"supported":     true,
+		"drainPolicies": []any{"immediate", "drain-current-node"},
+	}}, root["runs"])
 	require.Equal(t, map[string]any{
 		"supported": true, "kinds": []any{"approval", "clarification", "external-event", "custom", "low-confidence"},
-		"profiles": []any{"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel"},
+		"profiles": []any{
+			"openwop-interrupt-quorum", "openwop-interrupt-auth-required",
+			"openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel",
+		},
 	}, root["interrupts"])
-	require.Equal(t, map[string]any{"approverRouting": map[string]any{"supported": true, "refKinds": []any{"group", "role"}}}, root["interrupt"])
+	require.Equal(t, map[string]any{"approverRouting": map[string]any{
+		"supported": true,
+		"refKinds":  []any{"group", "role"},
+	}}, root["interrupt"])
 	require.Equal(t, map[string]any{
 		"supported": true, "modes": []any{"replay", "branch"}, "sideEffectSuppression": "recorded-outcome",
 	}, root["replay"])
@@ -190,7 +229,8 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 		root := r.root(t)
 		for _, absent := range []string{
 			"webhooks", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
-			"production", "authorization", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency",
+			"production", "authorization", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch",
+			"orchestrator", "dataResidency",
 		} {
 			require.NotContains(t, root, absent)
 		}
@@ -203,11 +243,18 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 }
 
 // policies is the document's provider policy (OpenWOP host contract §5.8).
-var policies = map[string]any{"modes": []any{"disabled", "optional", "required", "restricted"}, "scopes": []any{"tenant"}}
+var policies = map[string]any{
+	"modes":  []any{"disabled", "optional", "required", "restricted"},
+	"scopes": []any{"tenant"},
+}
 
 func TestDocument_NamesProvidersAndWhichAreTheHostsOwn(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, map[string]any{"supported": []any{"local", "sample"}, "selfHosted": []any{"local"}, "policies": policies}, newRig().root(t)["aiProviders"])
+	require.Equal(t, map[string]any{
+		"supported":  []any{"local", "sample"},
+		"selfHosted": []any{"local"},
+		"policies":   policies,
+	}, newRig().root(t)["aiProviders"])
 }
 
 func TestDocument_AdvertisesOnlyFixturesItCanExecute(t *testing.T) {
@@ -215,7 +262,10 @@ func TestDocument_AdvertisesOnlyFixturesItCanExecute(t *testing.T) {
 	r := newRig(seamed)
 	root := r.root(t)
 	require.Equal(t, []any{"conformance-noop", "openwop-smoke-identity"}, root["fixtures"])
-	require.Equal(t, map[string]any{"mockProviders": []any{"stream-text", "error"}, "testKeyPrefix": "hk_test_"}, root["testing"])
+	require.Equal(t, map[string]any{
+		"mockProviders": []any{"stream-text", "error"},
+		"testKeyPrefix": "hk_test_",
+	}, root["testing"])
 	require.Len(t, r.dispatcher.lists, 2)
 	require.Equal(t, "mine", r.dispatcher.lists[1].GetAfter(), "pages are followed")
 }
@@ -284,7 +334,10 @@ func TestDocument_KeepsNoFailure(t *testing.T) {
 // OpenWOP host contract §2.1: who reads the document has to know whether to speak TLS.
 func TestDocument_TellsWhetherGRPCSpeaksTLS(t *testing.T) {
 	t.Parallel()
-	for endpoint, want := range map[string]string{"grpc://127.0.0.1:9090": "disabled", "grpcs://waybill.example:443": "required"} {
+	for endpoint, want := range map[string]string{
+		"grpc://127.0.0.1:9090":       "disabled",
+		"grpcs://waybill.example:443": "required",
+	} {
 		r := newRig(func(c *discovery.Config, _ *dispatcher) { c.GRPCEndpoint = func() string { return endpoint } })
 		got, ok := r.root(t)["grpc"].(map[string]any)
 		require.True(t, ok)

@@ -24,6 +24,10 @@ func TestDocument_AdvertisesWhatModelsAreHeldTo(t *testing.T) {
 	require.Equal(t, map[string]any{"supported": true, "advertised": []any{}, "substitutionSupported": true},
 		newRig(gating()).root(t)["modelCapabilities"])
 	root := newRig(gating("structured-output")).root(t)
-	require.Equal(t, map[string]any{"supported": true, "advertised": []any{"structured-output"}, "substitutionSupported": true}, root["modelCapabilities"])
+	require.Equal(t, map[string]any{
+		"supported":             true,
+		"advertised":            []any{"structured-output"},
+		"substitutionSupported": true,
+	}, root["modelCapabilities"])
 	require.NotContains(t, root["aiProviders"], "modelCapabilities")
 }

@@ -40,18 +40,36 @@ var profiles = map[string]struct {
 		}
 		return strings.HasPrefix(version, "1.") && kinds && versions && whole
 	}, true},
-	"openwop-interrupts":                         {func(c map[string]any) bool { return listed(within(c, "supportedEnvelopes"), "clarification.request") }, true},
-	"openwop-stream-sse and openwop-stream-poll": {func(c map[string]any) bool { return listed(within(c, "supportedTransports"), "rest") }, true},
-	"openwop-secrets":                            {func(c map[string]any) bool { return listed(within(c, "secrets", "scopes"), "user") }, false},
-	"openwop-provider-policy":                    {func(c map[string]any) bool { return listed(within(c, "aiProviders", "policies", "modes"), "optional") }, true},
+	"openwop-interrupts": {
+		func(c map[string]any) bool { return listed(within(c, "supportedEnvelopes"), "clarification.request") },
+		true,
+	},
+	"openwop-stream-sse and openwop-stream-poll": {
+		func(c map[string]any) bool { return listed(within(c, "supportedTransports"), "rest") },
+		true,
+	},
+	"openwop-secrets": {
+		func(c map[string]any) bool { return listed(within(c, "secrets", "scopes"), "user") },
+		false,
+	},
+	"openwop-provider-policy": {
+		func(c map[string]any) bool { return listed(within(c, "aiProviders", "policies", "modes"), "optional") },
+		true,
+	},
 	"openwop-replay-fork": {func(c map[string]any) bool {
 		modes, _ := within(c, "replay", "modes").([]any)
 		return within(c, "replay", "supported") == true && len(modes) > 0
 	}, true},
-	"openwop-fixtures":              {func(c map[string]any) bool { f, _ := within(c, "fixtures").([]any); return len(f) > 0 }, true},
-	"openwop-discovery-auth-scoped": {func(c map[string]any) bool { return within(c, "discovery", "authScoped", "supported") == true }, false},
-	"openwop-debug-bundle":          {func(c map[string]any) bool { return within(c, "debugBundle", "supported") == true }, true},
-	"openwop-memory":                {func(c map[string]any) bool { return within(c, "memory") != nil }, false},
+	"openwop-fixtures": {
+		func(c map[string]any) bool { f, _ := within(c, "fixtures").([]any); return len(f) > 0 },
+		true,
+	},
+	"openwop-discovery-auth-scoped": {
+		func(c map[string]any) bool { return within(c, "discovery", "authScoped", "supported") == true },
+		false,
+	},
+	"openwop-debug-bundle": {func(c map[string]any) bool { return within(c, "debugBundle", "supported") == true }, true},
+	"openwop-memory":       {func(c map[string]any) bool { return within(c, "memory") != nil }, false},
 	"openwop-experimental": {func(c map[string]any) bool {
 		for _, block := range c {
 			if m, is := block.(map[string]any); is && m["tier"] != nil {

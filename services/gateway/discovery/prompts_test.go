@@ -12,8 +12,10 @@ import (
 // templated is a host with prompt templates.
 func templated(_ *discovery.Config, d *dispatcher) {
 	d.can.Prompts = &dispatcherv1.PromptSupport{
-		TemplateKinds: []string{"system", "user", "few-shot", "schema-hint"}, VariableSources: []string{"input", "variable", "context"},
-		MaxTemplateBytes: 65536, Observability: "hashed",
+		TemplateKinds:    []string{"system", "user", "few-shot", "schema-hint"},
+		VariableSources:  []string{"input", "variable", "context"},
+		MaxTemplateBytes: 65536,
+		Observability:    "hashed",
 	}
 }
 

@@ -45,9 +45,16 @@ func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnota
 	}
 	p := auth.From(ctx)
 	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, Annotation{
-		Target: AnnotationTarget{RunID: req.GetRunId(), EventID: req.GetTarget().GetEventId(), NodeID: req.GetTarget().GetNodeId()},
+		Target: AnnotationTarget{
+			RunID:   req.GetRunId(),
+			EventID: req.GetTarget().GetEventId(),
+			NodeID:  req.GetTarget().GetNodeId(),
+		},
 		Signal: Signal{
-			Kind: SignalKind(req.GetSignal().GetKind()), Rating: req.GetSignal().Rating, Correction: req.GetSignal().Correction, Label: req.GetSignal().Label,
+			Kind:       SignalKind(req.GetSignal().GetKind()),
+			Rating:     req.GetSignal().Rating,
+			Correction: req.GetSignal().Correction,
+			Label:      req.GetSignal().Label,
 		},
 		Actor: AnnotationActor{PrincipalRef: p.KeyID}, Note: req.Note,
 	})

@@ -47,8 +47,11 @@ func annotated(t *testing.T) (*rig, *engine.AnnotationStore) {
 		}
 		return &eventlogv1.GetRunResponse{LastSequence: 4}, nil
 	}
-	r.Service = engine.New(engine.Deps{
-		EventLog: r.log, Annotations: book, MaxStreams: maxStreams, Idempotency: idempotency.New(memory.New(), clock), Clock: clock,
+	r.Service = engine.New(engine.Config{MaxStreams: maxStreams}, engine.Deps{
+		Clients:     engine.Clients{EventLog: r.log},
+		Annotations: book,
+		Idempotency: idempotency.New(memory.New(), clock),
+		Clock:       clock,
 	})
 	return r, book
 }
@@ -173,7 +176,13 @@ func TestAnnotations_AreNotProvidedWhereNoneAreTaken(t *testing.T) {
 // in no batch. It has no sequence.
 func TestStream_TellsThatTheRunWasAnnotated(t *testing.T) {
 	t.Parallel()
-	for mode, hears := range map[string]bool{"updates": true, "values": true, "debug": true, "messages": false, "messages,updates": true} {
+	for mode, hears := range map[string]bool{
+		"updates":          true,
+		"values":           true,
+		"debug":            true,
+		"messages":         false,
+		"messages,updates": true,
+	} {
 		for _, buffer := range []int32{0, 5000} {
 			r, book := annotated(t)
 			f := open(batch(event(0, "run.started")))
@@ -181,12 +190,19 @@ func TestStream_TellsThatTheRunWasAnnotated(t *testing.T) {
 			sub := &subscriber{ctx: as(t, liveKey)}
 			ended := make(chan error, 1)
 			go func() {
-				ended <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", StreamModes: []string{mode}, BufferMs: buffer}, sub)
+				ended <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{
+					RunId:       "run_1",
+					StreamModes: []string{mode},
+					BufferMs:    buffer,
+				}, sub)
 			}()
 			if hears {
 				// Notifications are not buffered: subscribers see later ones only.
 				require.Eventually(t, func() bool {
-					_, err := book.Add(t.Context(), "acme", engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: engine.Signal{Kind: engine.SignalFlag}})
+					_, err := book.Add(t.Context(), "acme", engine.Annotation{
+						Target: engine.AnnotationTarget{RunID: "run_1"},
+						Signal: engine.Signal{Kind: engine.SignalFlag},
+					})
 					return err == nil && strings.Contains(sub.shown(), `-1 run.annotated {"annotationId":"ann_`)
 				}, 10*time.Second, time.Millisecond, "%s %d", mode, buffer)
 			} else {
@@ -210,9 +226,15 @@ func TestStream_WhoseReaderIsGoneTellsNothing(t *testing.T) {
 	sub := &subscriber{ctx: as(t, liveKey), refuses: errors.New("gone")}
 	f := open(batch(event(0, "run.started")))
 	r.log.follow = func(context.Context, *eventlogv1.FollowRequest) *feed { return f }
-	require.Error(t, r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", LastSequence: proto.Int64(-1)}, sub))
+	require.Error(t, r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{
+		RunId:        "run_1",
+		LastSequence: proto.Int64(-1),
+	}, sub))
 	before := sub.shown()
-	_, err := book.Add(t.Context(), "acme", engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: engine.Signal{Kind: engine.SignalFlag}})
+	_, err := book.Add(t.Context(), "acme", engine.Annotation{
+		Target: engine.AnnotationTarget{RunID: "run_1"},
+		Signal: engine.Signal{Kind: engine.SignalFlag},
+	})
 	require.NoError(t, err)
 	require.Equal(t, before, sub.shown())
 }

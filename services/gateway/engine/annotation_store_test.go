@@ -41,7 +41,12 @@ func newBook(t *testing.T) *engine.AnnotationStore {
 func text(s string) *string { return &s }
 
 func about(s engine.Signal, note *string) engine.Annotation {
-	return engine.Annotation{Target: engine.AnnotationTarget{RunID: "run_1"}, Signal: s, Actor: engine.AnnotationActor{PrincipalRef: "key_1"}, Note: note}
+	return engine.Annotation{
+		Target: engine.AnnotationTarget{RunID: "run_1"},
+		Signal: s,
+		Actor:  engine.AnnotationActor{PrincipalRef: "key_1"},
+		Note:   note,
+	}
 }
 
 func TestBook_KeepsWhatIsSaidWithoutSecrets(t *testing.T) {
@@ -127,7 +132,11 @@ func TestAnnotation_SatisfiesThePublishedSchema(t *testing.T) {
 	b, three := newBook(t), int32(3)
 	for _, a := range []engine.Annotation{
 		about(engine.Signal{Kind: engine.SignalRating, Rating: &three}, text("")),
-		{Target: engine.AnnotationTarget{RunID: "run_1", EventID: "ev_run_1_0", NodeID: "n"}, Signal: engine.Signal{Kind: engine.SignalFlag}, Actor: engine.AnnotationActor{PrincipalRef: "k"}},
+		{
+			Target: engine.AnnotationTarget{RunID: "run_1", EventID: "ev_run_1_0", NodeID: "n"},
+			Signal: engine.Signal{Kind: engine.SignalFlag},
+			Actor:  engine.AnnotationActor{PrincipalRef: "k"},
+		},
 	} {
 		doc, err := b.Add(t.Context(), "acme", a)
 		require.NoError(t, err)

@@ -24,7 +24,12 @@ type AuditLog interface {
 // the entry is durable, so every acknowledged action is in the log.
 func (s *Service) recordAudit(ctx context.Context, action, target string, details map[string]any) error {
 	p := auth.From(ctx)
-	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{Action: action, Actor: p.KeyID, Target: target, Details: details})
+	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{
+		Action:  action,
+		Actor:   p.KeyID,
+		Target:  target,
+		Details: details,
+	})
 }
 
 // recordAttempt records that a caller answers an interrupt, before the answer takes effect.
@@ -68,7 +73,11 @@ func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInt
 	entry := interruptEntry("interrupt.answered", req, details)
 	st := res.GetStanding()
 	if role := st.GetOverride(); role != "" {
-		overrode := interruptEntry("approval.overridden", req, map[string]any{"outcome": res.GetOutcome(), "role": role, "reason": reason})
+		overrode := interruptEntry("approval.overridden", req, map[string]any{
+			"outcome": res.GetOutcome(),
+			"role":    role,
+			"reason":  reason,
+		})
 		if err := s.deps.Recorder.Record(ctx, req.GetTenant(), overrode); err != nil {
 			return err
 		}
@@ -84,7 +93,7 @@ func errNoAudit() error {
 
 // VerifyAuditLog verifies the tenant's audit log (OpenWOP host contract §10.7).
 func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAuditLogRequest) (*openwopv1.VerifyAuditLogResponse, error) {
-	if s.deps.Audit == nil {
+	if s.deps.AuditLog == nil {
 		return nil, errNoAudit()
 	}
 	var p problems
@@ -97,7 +106,7 @@ func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAudit
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	found, err := s.deps.Audit.Verify(ctx, auth.From(ctx).Tenant, audit.Window{FromSeq: req.GetFromSeq(), ToSeq: req.ToSeq})
+	found, err := s.deps.AuditLog.Verify(ctx, auth.From(ctx).Tenant, audit.Window{FromSeq: req.GetFromSeq(), ToSeq: req.ToSeq})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +128,7 @@ func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAudit
 
 // ListAuditEntries lists the tenant's audit log as it is stored, oldest first.
 func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEntriesRequest) (*hostv1.ListAuditEntriesResponse, error) {
-	if s.deps.Audit == nil {
+	if s.deps.AuditLog == nil {
 		return nil, errNoAudit()
 	}
 	limit, err := pageSize(req.Limit)
@@ -130,7 +139,7 @@ func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEnt
 	if err != nil {
 		return nil, err
 	}
-	page, more, err := s.deps.Audit.Page(ctx, auth.From(ctx).Tenant, from, int(limit))
+	page, more, err := s.deps.AuditLog.Page(ctx, auth.From(ctx).Tenant, from, int(limit))
 	if err != nil {
 		return nil, err
 	}

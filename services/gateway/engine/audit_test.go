@@ -67,8 +67,9 @@ func (b *book) Page(_ context.Context, tenant string, from int64, limit int) (pa
 func withBook(t *testing.T) (*rig, *book) {
 	t.Helper()
 	r, b := newRig(t), &book{}
-	r.Service = engine.New(engine.Deps{
-		Dispatcher: r.dispatcher, EventLog: r.log, Recorder: b, Audit: b, MaxStreams: 1,
+	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients:     engine.Clients{Dispatcher: r.dispatcher, EventLog: r.log},
+		Audit:       engine.Audit{Recorder: b, AuditLog: b},
 		Idempotency: idempotency.New(memory.New(), nil),
 	})
 	return r, b
@@ -86,7 +87,10 @@ func TestAudit_IsNotFoundWhereNoneIsKept(t *testing.T) {
 func TestVerifyAuditLog_HandsOverTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
-	res, err := r.VerifyAuditLog(as(t, betaKey), &openwopv1.VerifyAuditLogRequest{FromSeq: proto.Int64(5), ToSeq: proto.Int64(5)})
+	res, err := r.VerifyAuditLog(as(t, betaKey), &openwopv1.VerifyAuditLogRequest{
+		FromSeq: proto.Int64(5),
+		ToSeq:   proto.Int64(5),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "beta", b.tenant)
 	require.EqualValues(t, 5, b.window.FromSeq)
@@ -191,7 +195,11 @@ func (d *dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.Resolve
 		}
 	}
 	out := &dispatcherv1.ResolveInterruptResponse{
-		NodeId: r.GetNodeId(), Status: "waiting-approval", Kind: "approval", Outcome: "accepted", Votes: &dispatcherv1.Votes{Accepts: 1, Required: 2},
+		NodeId:  r.GetNodeId(),
+		Status:  "waiting-approval",
+		Kind:    "approval",
+		Outcome: "accepted",
+		Votes:   &dispatcherv1.Votes{Accepts: 1, Required: 2},
 	}
 	if r.GetUser() != "" {
 		out.Standing = &dispatcherv1.Standing{Groups: r.GetGroups(), Roles: r.GetRoles()}
@@ -207,7 +215,11 @@ func (*dispatcher) GetInterrupt(_ context.Context, r *dispatcherv1.GetInterruptR
 	if r.GetNodeId() == "nowhere" {
 		return nil, fault.New(fault.InterruptNotFound, "none")
 	}
-	return &dispatcherv1.GetInterruptResponse{InterruptId: "int_1", Payload: []byte(`{"kind":"approval"}`), Resolved: r.GetNodeId() == "closed"}, nil
+	return &dispatcherv1.GetInterruptResponse{
+		InterruptId: "int_1",
+		Payload:     []byte(`{"kind":"approval"}`),
+		Resolved:    r.GetNodeId() == "closed",
+	}, nil
 }
 
 // tokens open as claims of the tenant that they name.
@@ -249,7 +261,12 @@ func TestRecord_HoldsReasonsAsTheRunDoes(t *testing.T) {
 func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
-	r.Service = engine.New(engine.Deps{Dispatcher: r.dispatcher, Recorder: b, Tokens: tokens{}, Clock: time.Now, MaxStreams: 1})
+	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients: engine.Clients{Dispatcher: r.dispatcher},
+		Audit:   engine.Audit{Recorder: b},
+		Tokens:  tokens{},
+		Clock:   time.Now,
+	})
 	value := doc(`{"action":"accept","comment":"what was written"}`)
 	pause := func() error {
 		_, err := r.PauseRun(as(t, liveKey), &openwopv1.PauseRunRequest{RunId: "run_1", Reason: proto.String("wait")})
@@ -260,7 +277,11 @@ func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 		return err
 	}
 	byRun := func() error {
-		_, err := r.ResolveInterruptByRun(as(t, liveKey), &openwopv1.ResolveInterruptByRunRequest{RunId: "run_1", NodeId: "gate", ResumeValue: value})
+		_, err := r.ResolveInterruptByRun(as(t, liveKey), &openwopv1.ResolveInterruptByRunRequest{
+			RunId:       "run_1",
+			NodeId:      "gate",
+			ResumeValue: value,
+		})
 		return err
 	}
 	byToken := func() error {
@@ -291,7 +312,11 @@ func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 func TestRecord_HoldsByWhatSomebodyDecided(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
-	_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{RunId: "run_1", NodeId: "gate", ResumeValue: doc(`{"action":"accept"}`)})
+	_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{
+		RunId:       "run_1",
+		NodeId:      "gate",
+		ResumeValue: doc(`{"action":"accept"}`),
+	})
 	require.NoError(t, err)
 	require.Len(t, b.entries, 2)
 	require.Contains(t, b.entries[1], `"standing":{"groups":["ops"],"listed":false,"roles":["releaser"]}`)
@@ -303,7 +328,9 @@ func TestRecord_HoldsOverridesAndWhy(t *testing.T) {
 	r, b := withBook(t)
 	override := func() error {
 		_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{
-			RunId: "run_1", NodeId: "gate", ResumeValue: doc(`{"action":"accept","override":true,"reason":"for ` + hunted + `"}`),
+			RunId:       "run_1",
+			NodeId:      "gate",
+			ResumeValue: doc(`{"action":"accept","override":true,"reason":"for ` + hunted + `"}`),
 		})
 		return err
 	}
@@ -326,7 +353,11 @@ func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
 	var before []string
 	r.dispatcher.answering = func() error { before = slices.Clone(b.entries); return nil }
 	answer := func(node string) error {
-		_, err := r.ResolveInterruptByRun(as(t, liveKey), &openwopv1.ResolveInterruptByRunRequest{RunId: "run_1", NodeId: node, ResumeValue: doc(`{"action":"accept"}`)})
+		_, err := r.ResolveInterruptByRun(as(t, liveKey), &openwopv1.ResolveInterruptByRunRequest{
+			RunId:       "run_1",
+			NodeId:      node,
+			ResumeValue: doc(`{"action":"accept"}`),
+		})
 		return err
 	}
 	require.NoError(t, answer("gate"))
@@ -341,8 +372,14 @@ func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
 	require.Empty(t, b.entries)
 
 	for code, want := range map[fault.Code][]string{
-		fault.Forbidden:          {`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`, `acme interrupt.refused runs/run_1 {"code":"forbidden","interruptId":"int_1","nodeId":"gate"}`},
-		fault.PayloadTooLarge:    {`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`, `acme interrupt.refused runs/run_1 {"code":"payload_too_large","interruptId":"int_1","nodeId":"gate"}`},
+		fault.Forbidden: {
+			`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`,
+			`acme interrupt.refused runs/run_1 {"code":"forbidden","interruptId":"int_1","nodeId":"gate"}`,
+		},
+		fault.PayloadTooLarge: {
+			`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`,
+			`acme interrupt.refused runs/run_1 {"code":"payload_too_large","interruptId":"int_1","nodeId":"gate"}`,
+		},
 		fault.ServiceUnavailable: {`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`}, // it may have counted
 	} {
 		b.entries = nil

@@ -45,7 +45,10 @@ func (s *Service) findBlocked(ctx context.Context, runIDs ...string) map[string]
 	}
 	ctx, cancel := context.WithTimeout(ctx, blockedPatience)
 	defer cancel()
-	res, err := s.deps.Dispatcher.FindBlockedRuns(ctx, &dispatcherv1.FindBlockedRunsRequest{Tenant: auth.From(ctx).Tenant, RunIds: runIDs})
+	res, err := s.deps.Dispatcher.FindBlockedRuns(ctx, &dispatcherv1.FindBlockedRunsRequest{
+		Tenant: auth.From(ctx).Tenant,
+		RunIds: runIDs,
+	})
 	if err != nil {
 		return nil
 	}
@@ -64,7 +67,13 @@ func runLimit(l *dispatcherv1.RunLimit) *hostv1.RunLimit {
 	if l == nil {
 		return nil
 	}
-	out := &hostv1.RunLimit{Reason: l.GetReason(), Scope: l.GetScope(), Keyed: l.GetKeyed(), Since: l.GetSince(), Until: stringOrNil(l.GetUntil())}
+	out := &hostv1.RunLimit{
+		Reason: l.GetReason(),
+		Scope:  l.GetScope(),
+		Keyed:  l.GetKeyed(),
+		Since:  l.GetSince(),
+		Until:  stringOrNil(l.GetUntil()),
+	}
 	if l.GetLimit() > 0 {
 		out.Limit = &l.Limit
 	}

@@ -22,8 +22,21 @@ func TestRuns_ThatAreBlockedAreNotStalled(t *testing.T) {
 	r := newRig(t)
 	hourAgo := wire.FormatTime(time.Unix(1_700_000_000, 0).Add(-time.Hour))
 	r.dispatcher.blocked = map[string]*dispatcherv1.BlockedRun{
-		"acme/limited":  {RunId: "limited", Limit: &dispatcherv1.RunLimit{Reason: "rate", Scope: "workflow", Limit: 2, PeriodMs: 60_000, Since: "then", Until: "soon"}},
-		"acme/broken":   {RunId: "broken", Quarantine: &dispatcherv1.QuarantinedRun{RunId: "broken", Reason: "panic", NextCheckAt: "later", Tries: 3}},
+		"acme/limited": {
+			RunId: "limited",
+			Limit: &dispatcherv1.RunLimit{
+				Reason:   "rate",
+				Scope:    "workflow",
+				Limit:    2,
+				PeriodMs: 60_000,
+				Since:    "then",
+				Until:    "soon",
+			},
+		},
+		"acme/broken": {
+			RunId:      "broken",
+			Quarantine: &dispatcherv1.QuarantinedRun{RunId: "broken", Reason: "panic", NextCheckAt: "later", Tries: 3},
+		},
 		"acme/approval": {RunId: "approval", Limit: &dispatcherv1.RunLimit{Reason: "capacity"}},
 		"other/free":    {RunId: "free", Limit: &dispatcherv1.RunLimit{Reason: "capacity"}},
 	}
@@ -31,7 +44,11 @@ func TestRuns_ThatAreBlockedAreNotStalled(t *testing.T) {
 	r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
 		out := &eventlogv1.ListRunsResponse{}
 		for id, w := range waits {
-			out.Runs = append(out.Runs, &eventlogv1.RunSummary{RunId: id, LastEventAt: hourAgo, Waits: &eventlogv1.RunWait{For: w}})
+			out.Runs = append(out.Runs, &eventlogv1.RunSummary{
+				RunId:       id,
+				LastEventAt: hourAgo,
+				Waits:       &eventlogv1.RunWait{For: w},
+			})
 		}
 		return out, nil
 	}
@@ -45,7 +62,14 @@ func TestRuns_ThatAreBlockedAreNotStalled(t *testing.T) {
 		return rows
 	}
 	rows := list()
-	limit := &hostv1.RunLimit{Reason: "rate", Scope: "workflow", Limit: proto.Int32(2), PeriodMs: proto.Int64(60_000), Since: "then", Until: proto.String("soon")}
+	limit := &hostv1.RunLimit{
+		Reason:   "rate",
+		Scope:    "workflow",
+		Limit:    proto.Int32(2),
+		PeriodMs: proto.Int64(60_000),
+		Since:    "then",
+		Until:    proto.String("soon"),
+	}
 	require.True(t, proto.Equal(limit, rows["limited"].GetWaits().GetLimit()), "%v", rows["limited"])
 	require.Equal(t, "panic", rows["broken"].GetQuarantine().GetReason())
 	for _, id := range []string{"limited", "broken", "approval"} {
@@ -56,7 +80,12 @@ func TestRuns_ThatAreBlockedAreNotStalled(t *testing.T) {
 	require.True(t, rows["free"].GetStalled(), "the other tenant's run is blocked")
 
 	r.log.get = func(q *eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
-		return &eventlogv1.GetRunResponse{Snapshot: []byte(`{"runId":"r"}`), LastSequence: 7, Waits: &eventlogv1.RunWait{For: waits[q.GetRunId()]}, LastEventAt: hourAgo}, nil
+		return &eventlogv1.GetRunResponse{
+			Snapshot:     []byte(`{"runId":"r"}`),
+			LastSequence: 7,
+			Waits:        &eventlogv1.RunWait{For: waits[q.GetRunId()]},
+			LastEventAt:  hourAgo,
+		}, nil
 	}
 	get := func(id string) (waybill, tag string) {
 		ctx := as(t, liveKey)
@@ -92,7 +121,10 @@ func TestRuns_ThatAreBlockedAreNotStalled(t *testing.T) {
 func TestGetRunOwner_OfAnEndedRunNamesNoLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.dispatcher.blocked = map[string]*dispatcherv1.BlockedRun{"acme/ended": {RunId: "ended", Limit: &dispatcherv1.RunLimit{Reason: "capacity"}}}
+	r.dispatcher.blocked = map[string]*dispatcherv1.BlockedRun{"acme/ended": {
+		RunId: "ended",
+		Limit: &dispatcherv1.RunLimit{Reason: "capacity"},
+	}}
 	got, err := r.GetRunOwner(as(t, liveKey), &hostv1.GetRunOwnerRequest{RunId: "ended"})
 	require.NoError(t, err)
 	require.Nil(t, got.GetLimit())

@@ -36,7 +36,12 @@ func states(m map[string]string) func(*dispatcherv1.CancelRunRequest) (*dispatch
 func TestCancelRun_AnswersByTheStateOfTheRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.dispatcher.cancel = states(map[string]string{"live": "running", "done": "completed", "bad": "failed", "gone": "cancelled"})
+	r.dispatcher.cancel = states(map[string]string{
+		"live": "running",
+		"done": "completed",
+		"bad":  "failed",
+		"gone": "cancelled",
+	})
 	cases := []struct {
 		id, status string
 		already    *bool
@@ -49,7 +54,11 @@ func TestCancelRun_AnswersByTheStateOfTheRun(t *testing.T) {
 	for _, c := range cases {
 		res, err := r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{RunId: c.id})
 		require.NoError(t, err)
-		require.True(t, proto.Equal(&openwopv1.CancelRunResponse{RunId: c.id, Status: c.status, AlreadyTerminal: c.already}, res), "%v", res)
+		require.True(t, proto.Equal(&openwopv1.CancelRunResponse{
+			RunId:           c.id,
+			Status:          c.status,
+			AlreadyTerminal: c.already,
+		}, res), "%v", res)
 	}
 	_, err := r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{RunId: "absent"})
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
@@ -58,7 +67,10 @@ func TestCancelRun_AnswersByTheStateOfTheRun(t *testing.T) {
 func TestCancelRun_TellsWhoAndWhy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	_, err := r.CancelRun(as(t, betaKey), &openwopv1.CancelRunRequest{RunId: "run_1", Reason: proto.String("no longer needed")})
+	_, err := r.CancelRun(as(t, betaKey), &openwopv1.CancelRunRequest{
+		RunId:  "run_1",
+		Reason: proto.String("no longer needed"),
+	})
 	require.NoError(t, err)
 	got := r.dispatcher.cancels[0]
 	require.Equal(t, "beta", got.GetTenant())
@@ -73,21 +85,36 @@ func TestCancelRun_RefusesBeforeItAsks(t *testing.T) {
 		_, err := r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{RunId: id})
 		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "%q", id)
 	}
-	_, err := r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{RunId: "run_1", Reason: proto.String(strings.Repeat("ü", 513))})
+	_, err := r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{
+		RunId:  "run_1",
+		Reason: proto.String(strings.Repeat("ü", 513)),
+	})
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 	require.Empty(t, r.dispatcher.cancels)
-	_, err = r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{RunId: "run_1", Reason: proto.String(strings.Repeat("ü", 512))})
+	_, err = r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{
+		RunId:  "run_1",
+		Reason: proto.String(strings.Repeat("ü", 512)),
+	})
 	require.NoError(t, err)
 }
 
 func TestBulkCancel_AnswersEachEntryOnItsOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.dispatcher.cancel = states(map[string]string{"live": "running", "done": "completed", "bad": "failed", "gone": "cancelled", "broken": "broken"})
+	r.dispatcher.cancel = states(map[string]string{
+		"live":   "running",
+		"done":   "completed",
+		"bad":    "failed",
+		"gone":   "cancelled",
+		"broken": "broken",
+	})
 	ids := []string{"done", "live", "absent", "gone", "broken", "bad", "a.b", "live"}
 	res, err := r.BulkCancelRuns(as(t, liveKey), &openwopv1.BulkCancelRunsRequest{RunIds: ids})
 	require.NoError(t, err)
-	want := []string{"run_terminal", "cancelling", "not_found", "cancelled", "internal_error", "run_terminal", "not_found", "cancelling"}
+	want := []string{
+		"run_terminal", "cancelling", "not_found", "cancelled", "internal_error", "run_terminal",
+		"not_found", "cancelling",
+	}
 	require.Len(t, res.GetResults(), len(ids))
 	for i, e := range res.GetResults() {
 		require.Equal(t, ids[i], e.GetRunId(), "the request's order")

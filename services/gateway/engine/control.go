@@ -46,7 +46,11 @@ func (s *Service) PauseRun(ctx context.Context, req *openwopv1.PauseRunRequest) 
 	if err := s.recordAudit(ctx, "run.paused", "runs/"+req.GetRunId(), map[string]any{"reason": reason, "drainPolicy": policy}); err != nil {
 		return nil, err
 	}
-	return &openwopv1.PauseRunResponse{RunId: req.GetRunId(), Status: string(wire.StatusPaused), PausedAt: res.GetPausedAt()}, nil
+	return &openwopv1.PauseRunResponse{
+		RunId:    req.GetRunId(),
+		Status:   string(wire.StatusPaused),
+		PausedAt: res.GetPausedAt(),
+	}, nil
 }
 
 // ResumeRun resumes a paused run (OpenWOP host contract §2.7).
@@ -70,7 +74,11 @@ func (s *Service) ResumeRun(ctx context.Context, req *openwopv1.ResumeRunRequest
 	if err := s.recordAudit(ctx, "run.resumed", "runs/"+req.GetRunId(), map[string]any{"reason": reason}); err != nil {
 		return nil, err
 	}
-	return &openwopv1.ResumeRunResponse{RunId: req.GetRunId(), Status: string(wire.StatusRunning), ResumedAt: res.GetResumedAt()}, nil
+	return &openwopv1.ResumeRunResponse{
+		RunId:     req.GetRunId(),
+		Status:    string(wire.StatusRunning),
+		ResumedAt: res.GetResumedAt(),
+	}, nil
 }
 
 func checkReason(reason string) error {
@@ -86,7 +94,11 @@ func (s *Service) redactReason(ctx context.Context, runID, reason string) (strin
 	if reason == "" {
 		return "", nil
 	}
-	res, err := s.deps.Dispatcher.RedactTexts(ctx, &dispatcherv1.RedactTextsRequest{Tenant: auth.From(ctx).Tenant, RunId: runID, Texts: []string{reason}})
+	res, err := s.deps.Dispatcher.RedactTexts(ctx, &dispatcherv1.RedactTextsRequest{
+		Tenant: auth.From(ctx).Tenant,
+		RunId:  runID,
+		Texts:  []string{reason},
+	})
 	if err != nil {
 		return "", err
 	}

@@ -22,8 +22,14 @@ func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
 	r := newRig(t)
 	ctx := as(t, testKey, engine.MetaDedup, "Enforce", engine.MetaTransport, "rest", engine.MetaTraceparent, trace)
 	res, err := r.CreateRun(ctx, &openwopv1.CreateRunRequest{
-		WorkflowId: "wf", Inputs: doc(`{"n":12345678901234567890}`), Configurable: doc(`{"x":1}`), Metadata: doc(`{"m":[]}`), Tags: []string{"a", "b"},
-		TenantId: proto.String("acme"), ScopeId: proto.String("s1"), CallbackUrl: proto.String("https://example.com/cb"),
+		WorkflowId:   "wf",
+		Inputs:       doc(`{"n":12345678901234567890}`),
+		Configurable: doc(`{"x":1}`),
+		Metadata:     doc(`{"m":[]}`),
+		Tags:         []string{"a", "b"},
+		TenantId:     proto.String("acme"),
+		ScopeId:      proto.String("s1"),
+		CallbackUrl:  proto.String("https://example.com/cb"),
 	})
 	require.NoError(t, err)
 	require.Len(t, r.dispatcher.starts, 1)
@@ -31,9 +37,20 @@ func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
 	require.Regexp(t, `^run_[0-9a-z]{26}$`, got.GetRunId())
 	require.Regexp(t, `^key_`, got.GetPrincipal())
 	want := &dispatcherv1.StartRunRequest{
-		Tenant: "acme", Principal: got.GetPrincipal(), RunId: got.GetRunId(), WorkflowId: "wf", Inputs: []byte(`{"n":12345678901234567890}`),
-		Configurable: []byte(`{"x":1}`), Metadata: []byte(`{"m":[]}`), Tags: []string{"a", "b"}, ScopeId: "s1", CallbackUrl: "https://example.com/cb",
-		Transport: "rest", Dedup: true, TestKey: true, Traceparent: trace,
+		Tenant:       "acme",
+		Principal:    got.GetPrincipal(),
+		RunId:        got.GetRunId(),
+		WorkflowId:   "wf",
+		Inputs:       []byte(`{"n":12345678901234567890}`),
+		Configurable: []byte(`{"x":1}`),
+		Metadata:     []byte(`{"m":[]}`),
+		Tags:         []string{"a", "b"},
+		ScopeId:      "s1",
+		CallbackUrl:  "https://example.com/cb",
+		Transport:    "rest",
+		Dedup:        true,
+		TestKey:      true,
+		Traceparent:  trace,
 	}
 	require.True(t, proto.Equal(want, got), "%v", got)
 	require.Equal(t, "http://host:1/v1/runs/"+res.GetRunId()+"/events", res.GetEventsUrl())
@@ -163,9 +180,14 @@ func TestCreateRun_NamesEveryProblemAtOnce(t *testing.T) {
 // Over gRPC the documents' bytes have not been checked before.
 func TestCreateRun_RefusesDocumentsThatAreNotStrictJSON(t *testing.T) {
 	t.Parallel()
-	for _, raw := range []string{"", "{", `{"a":1,}`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}", `{} {}`, `{"a":NaN}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65)} {
+	for _, raw := range []string{
+		"", "{", `{"a":1,}`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}", `{} {}`, `{"a":NaN}`,
+		strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65),
+	} {
 		for _, req := range []*openwopv1.CreateRunRequest{
-			{WorkflowId: "wf", Inputs: doc(raw)}, {WorkflowId: "wf", Configurable: doc(raw)}, {WorkflowId: "wf", Metadata: doc(raw)},
+			{WorkflowId: "wf", Inputs: doc(raw)},
+			{WorkflowId: "wf", Configurable: doc(raw)},
+			{WorkflowId: "wf", Metadata: doc(raw)},
 		} {
 			r := newRig(t)
 			_, err := r.CreateRun(as(t, liveKey), req)
@@ -196,7 +218,10 @@ func TestCreateRun_TypesTheReservedKeysOfConfigurable(t *testing.T) {
 		for _, v := range values {
 			t.Run(key+" "+v, func(t *testing.T) {
 				t.Parallel()
-				_, err := newRig(t).CreateRun(as(t, testKey), &openwopv1.CreateRunRequest{WorkflowId: "wf", Configurable: doc(fmt.Sprintf(`{%q:%s}`, key, v))})
+				_, err := newRig(t).CreateRun(as(t, testKey), &openwopv1.CreateRunRequest{
+					WorkflowId:   "wf",
+					Configurable: doc(fmt.Sprintf(`{%q:%s}`, key, v)),
+				})
 				require.Equal(t, "/configurable/"+key, place(t, err))
 			})
 		}
@@ -219,7 +244,10 @@ func TestCreateRun_ClosesTheMockProvider(t *testing.T) {
 	for mock, want := range cases {
 		t.Run(fmt.Sprintf("%.40s", mock), func(t *testing.T) {
 			t.Parallel()
-			_, err := newRig(t).CreateRun(as(t, testKey), &openwopv1.CreateRunRequest{WorkflowId: "wf", Configurable: doc(`{"mockProvider":` + mock + `}`)})
+			_, err := newRig(t).CreateRun(as(t, testKey), &openwopv1.CreateRunRequest{
+				WorkflowId:   "wf",
+				Configurable: doc(`{"mockProvider":` + mock + `}`),
+			})
 			if want == "" {
 				require.NoError(t, err, "whether it exists is the dispatcher's to say")
 				return
@@ -244,10 +272,14 @@ func TestCreateRun_PassesSoundAndUnknownKeysThroughUntouched(t *testing.T) {
 func TestCreateRun_ChecksTheCallbackAddress(t *testing.T) {
 	t.Parallel()
 	bad := []string{
-		"", "x", "/relative", "http://example.com", "ftp://example.com", "https://", "https://user@example.com", "https://u:p@example.com",
-		"https://localhost", "https://LOCALHOST./x", "https://a.localhost", "https://metadata.google.internal", "https://127.0.0.1", "https://10.0.0.1:8443/x",
-		"https://192.168.1.1", "https://172.16.0.1", "https://169.254.169.254/latest", "https://0.0.0.0", "https://[::1]", "https://[::]",
-		"https://[fe80::1]", "https://[fd00::1]", "https://[::ffff:127.0.0.1]", "https://[::ffff:10.0.0.1]", "https://224.0.0.1", "https://255.255.255.255",
+		"", "x", "/relative", "http://example.com", "ftp://example.com", "https://",
+		"https://user@example.com", "https://u:p@example.com",
+		"https://localhost", "https://LOCALHOST./x", "https://a.localhost",
+		"https://metadata.google.internal", "https://127.0.0.1", "https://10.0.0.1:8443/x",
+		"https://192.168.1.1", "https://172.16.0.1", "https://169.254.169.254/latest", "https://0.0.0.0",
+		"https://[::1]", "https://[::]",
+		"https://[fe80::1]", "https://[fd00::1]", "https://[::ffff:127.0.0.1]",
+		"https://[::ffff:10.0.0.1]", "https://224.0.0.1", "https://255.255.255.255",
 		"https://a b", "https://%zz", "://x", "https:example.com",
 	}
 	for _, u := range bad {
@@ -257,7 +289,10 @@ func TestCreateRun_ChecksTheCallbackAddress(t *testing.T) {
 			require.Equal(t, "/callbackUrl", place(t, err))
 		})
 	}
-	for _, u := range []string{"https://example.com", "https://example.com:8443/a?b#c", "https://8.8.8.8/x", "https://[2606:4700::1111]/", "HTTPS://Example.Com"} {
+	for _, u := range []string{
+		"https://example.com", "https://example.com:8443/a?b#c", "https://8.8.8.8/x",
+		"https://[2606:4700::1111]/", "HTTPS://Example.Com",
+	} {
 		t.Run("takes "+u, func(t *testing.T) {
 			t.Parallel()
 			_, err := newRig(t).CreateRun(as(t, liveKey), &openwopv1.CreateRunRequest{WorkflowId: "wf", CallbackUrl: &u})
@@ -279,7 +314,11 @@ func TestCreateRun_RefusesOtherTenantsAndAbsentFamilies(t *testing.T) {
 		{"mode", &openwopv1.CreateRunRequest{WorkflowId: "wf", Mode: proto.String("eval")}, fault.CapabilityNotProvided},
 		{"eval suite", &openwopv1.CreateRunRequest{WorkflowId: "wf", EvalSuiteRef: doc(`{}`)}, fault.CapabilityNotProvided},
 		{"agent", &openwopv1.CreateRunRequest{WorkflowId: "wf", AgentId: proto.String("a")}, fault.CapabilityNotProvided},
-		{"residency", &openwopv1.CreateRunRequest{WorkflowId: "wf", Residency: doc(`{"region":"eu"}`)}, fault.ResidencyUnavailable},
+		{
+			"residency",
+			&openwopv1.CreateRunRequest{WorkflowId: "wf", Residency: doc(`{"region":"eu"}`)},
+			fault.ResidencyUnavailable,
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -124,7 +124,12 @@ func (r *runLog) next(ctx context.Context) ([]byte, error) {
 		return nil, nil
 	}
 	if len(r.page) == 0 {
-		res, err := r.client.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{Tenant: r.tenant, RunId: r.id, After: r.read - 1, Limit: defaultEvents})
+		res, err := r.client.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
+			Tenant: r.tenant,
+			RunId:  r.id,
+			After:  r.read - 1,
+			Limit:  defaultEvents,
+		})
 		if err != nil {
 			return nil, err
 		}

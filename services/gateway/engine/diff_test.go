@@ -27,14 +27,19 @@ func (runs twoRuns) serve(r *rig) {
 			return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 		}
 		return &eventlogv1.GetRunResponse{
-			Snapshot: fmt.Appendf(nil, `{"status":%q}`, run.status), LastSequence: int32(len(run.values)) - 1, Status: run.status,
+			Snapshot:     fmt.Appendf(nil, `{"status":%q}`, run.status),
+			LastSequence: int32(len(run.values)) - 1,
+			Status:       run.status,
 		}, nil
 	}
 	r.log.read = func(_ context.Context, q *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
 		out := &eventlogv1.ReadEventsResponse{}
 		for i, v := range append(runs[q.GetRunId()].values, 99) { // one came since
 			if i > int(q.GetAfter()) && len(out.GetEvents()) < 3 {
-				out.Events = append(out.Events, &eventlogv1.Event{Sequence: int32(i), Document: fmt.Appendf(nil, `{"type":"x","payload":{"v":%d}}`, v)})
+				out.Events = append(out.Events, &eventlogv1.Event{
+					Sequence: int32(i),
+					Document: fmt.Appendf(nil, `{"type":"x","payload":{"v":%d}}`, v),
+				})
 			}
 		}
 		return out, nil
@@ -45,7 +50,10 @@ func TestDiffRuns_ReadsBothLogsToTheirEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	twoRuns{
-		"one": {"completed", []int{1, 2, 3, 4, 5, 6, 7}}, "two": {"failed", []int{1, 2, 3, 4, 0}}, "live": {"running", []int{1, 2, 3, 4}}, "new": {"pending", nil},
+		"one":  {"completed", []int{1, 2, 3, 4, 5, 6, 7}},
+		"two":  {"failed", []int{1, 2, 3, 4, 0}},
+		"live": {"running", []int{1, 2, 3, 4}},
+		"new":  {"pending", nil},
 	}.serve(r)
 	for _, tc := range []struct{ a, b, want string }{
 		{"one", "one", `null [] {}`},
@@ -96,7 +104,10 @@ func TestDiffRuns_KnowsWhereAForkComesFrom(t *testing.T) {
 			if !ok || q.GetTenant() != "acme" {
 				return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 			}
-			return &eventlogv1.GetRunResponse{Snapshot: fmt.Appendf(nil, `{"status":"completed","sourceRunId":%q}`, source), Status: "completed"}, nil
+			return &eventlogv1.GetRunResponse{
+				Snapshot: fmt.Appendf(nil, `{"status":"completed","sourceRunId":%q}`, source),
+				Status:   "completed",
+			}, nil
 		}
 		r.log.read = func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
 			return &eventlogv1.ReadEventsResponse{Events: []*eventlogv1.Event{{Document: fmt.Appendf(nil, `{"type":"x","payload":{"key":"%s:gate:0"}}`, recorded)}}}, nil

@@ -33,52 +33,72 @@ type Discovery interface {
 	Document(ctx context.Context) (Document, error)
 }
 
-// Deps are the collaborators.
-type Deps struct {
-	Dispatcher  dispatcherv1.DispatcherClient
-	EventLog    eventlogv1.EventLogClient
-	Acceptor    acceptorv1.AcceptorClient
-	Bundles     redaction.BundleExporter
-	Idempotency *idempotency.Keeper
-	Discovery   Discovery
-	// Texts redacts texts that concern no run.
-	Texts redaction.Texts
-	// Tokens makes and reads tokens of interrupts.
-	Tokens Tokens
+// Config is the configuration of the API.
+type Config struct {
 	// RunKey keys the derivation of run ids from idempotency keys. It has at least 32 bytes.
 	RunKey []byte
+	// BaseURL returns the public address without a trailing slash.
+	BaseURL func() string
 	// StalledAfter is the time without events after which a run counts as stalled; 0
 	// disables it.
 	StalledAfter time.Duration
-	// BaseURL returns the public address without a trailing slash.
-	BaseURL func() string
-	Clock   func() time.Time
 	// MaxStreams limits open streams.
 	MaxStreams int
-	// Recorder writes audit entries; nil disables it.
-	Recorder audit.Recorder
+}
+
+// Deps are the collaborators.
+type Deps struct {
+	Clients
+	Redaction
+	Audit
+	Idempotency *idempotency.Keeper
+	Discovery   Discovery
+	// Tokens makes and reads tokens of interrupts.
+	Tokens Tokens
 	// Annotations keeps annotations of runs; nil disables them.
 	Annotations *AnnotationStore
-	// Audit reads the audit log; nil disables it.
-	Audit AuditLog
 	// Webhooks is nil if this host has no webhooks.
 	Webhooks *webhook.Service
+	Clock    func() time.Time
+}
+
+// Clients call the other services.
+type Clients struct {
+	Dispatcher dispatcherv1.DispatcherClient
+	EventLog   eventlogv1.EventLogClient
+	Acceptor   acceptorv1.AcceptorClient
+}
+
+// Redaction removes secrets from what is stored or exported.
+type Redaction struct {
+	// Texts redacts texts that concern no run.
+	Texts   redaction.Texts
+	Bundles redaction.BundleExporter
+}
+
+// Audit writes and reads the audit log.
+type Audit struct {
+	// Recorder writes audit entries; nil disables it.
+	Recorder audit.Recorder
+	// AuditLog reads the audit log; nil disables it.
+	AuditLog AuditLog
 }
 
 // Service implements the public API.
 type Service struct {
 	openwopv1.UnimplementedEngineServer
 	hostv1.UnimplementedHostServer
+	cfg     Config
 	deps    Deps
 	streams chan struct{}
 }
 
 // New makes the service.
-func New(d Deps) *Service {
+func New(cfg Config, d Deps) *Service {
 	if d.Recorder == nil {
 		d.Recorder = audit.Off{}
 	}
-	return &Service{deps: d, streams: make(chan struct{}, d.MaxStreams)}
+	return &Service{cfg: cfg, deps: d, streams: make(chan struct{}, cfg.MaxStreams)}
 }
 
 // Register registers the handlers with a server.

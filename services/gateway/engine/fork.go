@@ -68,8 +68,16 @@ func (s *Service) forkKeyed(ctx context.Context, req *openwopv1.ForkRunRequest, 
 func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over overlay, runID, digest string) (*openwopv1.ForkRunResponse, error) {
 	p := auth.From(ctx)
 	ask := &dispatcherv1.ForkRunRequest{
-		Tenant: p.Tenant, SourceRunId: req.GetRunId(), RunId: runID, RequestDigest: digest, Mode: req.GetMode(),
-		FromSeq: req.GetFromSeq(), Configurable: over.Configurable, Metadata: over.Metadata, TestKey: p.TestKey, Traceparent: traceparent(ctx),
+		Tenant:        p.Tenant,
+		SourceRunId:   req.GetRunId(),
+		RunId:         runID,
+		RequestDigest: digest,
+		Mode:          req.GetMode(),
+		FromSeq:       req.GetFromSeq(),
+		Configurable:  over.Configurable,
+		Metadata:      over.Metadata,
+		TestKey:       p.TestKey,
+		Traceparent:   traceparent(ctx),
 	}
 	if over.Tags != nil {
 		ask.Tags, ask.SetsTags = *over.Tags, true
@@ -88,8 +96,12 @@ func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over 
 	}
 	setMeta(ctx, MetaStatus, "201")
 	return &openwopv1.ForkRunResponse{
-		RunId: res.GetRunId(), SourceRunId: req.GetRunId(), FromSeq: res.GetFromSeq(), Mode: req.GetMode(), Status: res.GetStatus(),
-		EventsUrl: s.deps.BaseURL() + "/v1/runs/" + res.GetRunId() + "/events",
+		RunId:       res.GetRunId(),
+		SourceRunId: req.GetRunId(),
+		FromSeq:     res.GetFromSeq(),
+		Mode:        req.GetMode(),
+		Status:      res.GetStatus(),
+		EventsUrl:   s.cfg.BaseURL() + "/v1/runs/" + res.GetRunId() + "/events",
 	}, nil
 }
 

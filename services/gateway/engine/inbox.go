@@ -39,7 +39,10 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 			continue
 		}
 		out.Interrupts = append(out.Interrupts, &hostv1.OpenInterrupt{
-			RunId: i.GetRunId(), WorkflowId: i.GetWorkflowId(), Status: i.GetStatus(), Interrupt: &openwopv1.JsonDocument{Json: s.withVotes(ctx, p.Tenant, i)},
+			RunId:      i.GetRunId(),
+			WorkflowId: i.GetWorkflowId(),
+			Status:     i.GetStatus(),
+			Interrupt:  &openwopv1.JsonDocument{Json: s.withVotes(ctx, p.Tenant, i)},
 		})
 	}
 	return out, nil

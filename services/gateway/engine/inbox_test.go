@@ -35,7 +35,12 @@ var inbox = map[string]string{
 func (l *eventLog) ListInterrupts(_ context.Context, r *eventlogv1.ListInterruptsRequest, _ ...grpc.CallOption) (*eventlogv1.ListInterruptsResponse, error) {
 	out := &eventlogv1.ListInterruptsResponse{NextCursor: fmt.Sprintf("%s %d %s %s %s", r.GetTenant(), r.GetLimit(), r.GetCursor(), r.GetWorkflowId(), r.GetKind())}
 	for id, doc := range inbox {
-		out.Interrupts = append(out.Interrupts, &eventlogv1.OpenInterrupt{RunId: id, WorkflowId: "flow", Status: "waiting-approval", Interrupt: json.RawMessage(doc)})
+		out.Interrupts = append(out.Interrupts, &eventlogv1.OpenInterrupt{
+			RunId:      id,
+			WorkflowId: "flow",
+			Status:     "waiting-approval",
+			Interrupt:  json.RawMessage(doc),
+		})
 	}
 	return out, nil
 }
@@ -58,10 +63,19 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 	require.ElementsMatch(t, []string{"open", "event", "ops", "releaser", "user", "escalated"}, ids(opsKey, mine))
 	require.ElementsMatch(t, []string{"open", "event", "user", "another"}, ids(liveKey, mine), "a key without a user cannot answer for listed users")
 
-	res, err := r.ListInterrupts(as(t, betaKey), &hostv1.ListInterruptsRequest{Limit: proto.Int32(7), Cursor: proto.String("c"), WorkflowId: proto.String("w"), Kind: proto.String("approval")})
+	res, err := r.ListInterrupts(as(t, betaKey), &hostv1.ListInterruptsRequest{
+		Limit:      proto.Int32(7),
+		Cursor:     proto.String("c"),
+		WorkflowId: proto.String("w"),
+		Kind:       proto.String("approval"),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "beta 7 c w approval", res.GetNextCursor())
-	for _, req := range []*hostv1.ListInterruptsRequest{{Limit: proto.Int32(0)}, {Limit: proto.Int32(201)}, {Kind: proto.String("conversation.start")}} {
+	for _, req := range []*hostv1.ListInterruptsRequest{
+		{Limit: proto.Int32(0)},
+		{Limit: proto.Int32(201)},
+		{Kind: proto.String("conversation.start")},
+	} {
 		_, err := r.ListInterrupts(as(t, liveKey), req)
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 	}
@@ -72,12 +86,19 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 func TestGetRun_GivesNoTokenThatIsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	log := &eventLog{}
-	r := engine.New(engine.Deps{EventLog: log, Tokens: tokens{}, Clock: time.Now, MaxStreams: 1})
+	r := engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients: engine.Clients{EventLog: log},
+		Tokens:  tokens{},
+		Clock:   time.Now,
+	})
 	for question, want := range map[string]map[string]string{
 		`"kind":"approval","data":{"actions":["accept"]}`:                             {liveKey: "token of gate", opsKey: ""},
 		`"kind":"approval","data":{"actions":["accept"],"approversList":["u-2"]}`:     {liveKey: "", opsKey: ""},
 		`"kind":"approval","data":{"actions":["accept"],"approverGroupRefs":["ops"]}`: {liveKey: "", opsKey: ""},
-		`"kind":"external-event","data":{}`:                                           {liveKey: "token of gate", opsKey: "token of gate"},
+		`"kind":"external-event","data":{}`: {
+			liveKey: "token of gate",
+			opsKey:  "token of gate",
+		},
 	} {
 		kind, _, _ := strings.Cut(question, ",")
 		log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {

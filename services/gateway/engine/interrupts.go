@@ -131,7 +131,9 @@ func (s *Service) InspectInterruptByToken(ctx context.Context, req *openwopv1.In
 		return nil, err
 	}
 	for name, v := range map[string]any{
-		"requestedAt": res.GetRequestedAt(), "expiresAt": wire.FormatTime(c.ExpiresAt), "resolved": res.GetResolved() || res.GetGone(),
+		"requestedAt": res.GetRequestedAt(),
+		"expiresAt":   wire.FormatTime(c.ExpiresAt),
+		"resolved":    res.GetResolved() || res.GetGone(),
 	} {
 		if doc[name], err = json.Marshal(v); err != nil {
 			return nil, err

@@ -21,7 +21,11 @@ func (s *Service) ListModelCapabilities(ctx context.Context, _ *hostv1.ListModel
 	for _, c := range res.GetCapabilities() {
 		shown := &hostv1.ModelCapability{Id: c.GetId(), Enforced: len(c.GetRequiredBy()) > 0, RequiredBy: c.GetRequiredBy()}
 		for _, m := range c.GetModels() {
-			shown.Models = append(shown.Models, &hostv1.CapableModel{Provider: m.GetProvider(), Model: m.GetModel(), OwnKey: m.GetOwnKey()})
+			shown.Models = append(shown.Models, &hostv1.CapableModel{
+				Provider: m.GetProvider(),
+				Model:    m.GetModel(),
+				OwnKey:   m.GetOwnKey(),
+			})
 		}
 		out.Capabilities = append(out.Capabilities, shown)
 	}
@@ -54,9 +58,15 @@ func (s *Service) ListModelSubstitutions(ctx context.Context, req *hostv1.ListMo
 	out := &hostv1.ListModelSubstitutionsResponse{Since: res.GetSince()}
 	for _, f := range res.GetSubstitutions() {
 		out.Substitutions = append(out.Substitutions, &hostv1.ModelSubstitution{
-			OriginalProvider: f.GetOriginalProvider(), OriginalModel: f.GetOriginalModel(),
-			FallbackProvider: f.GetFallbackProvider(), FallbackModel: f.GetFallbackModel(),
-			MissingCapabilities: f.GetMissing(), Count: f.GetCount(), Runs: f.GetRuns(), LastAt: f.GetLastAt(), RunIds: f.GetRunIds(),
+			OriginalProvider:    f.GetOriginalProvider(),
+			OriginalModel:       f.GetOriginalModel(),
+			FallbackProvider:    f.GetFallbackProvider(),
+			FallbackModel:       f.GetFallbackModel(),
+			MissingCapabilities: f.GetMissing(),
+			Count:               f.GetCount(),
+			Runs:                f.GetRuns(),
+			LastAt:              f.GetLastAt(),
+			RunIds:              f.GetRunIds(),
 		})
 	}
 	return out, nil

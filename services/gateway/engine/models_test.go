@@ -17,15 +17,26 @@ import (
 
 func (*dispatcher) ListModelCapabilities(_ context.Context, r *dispatcherv1.ListModelCapabilitiesRequest, _ ...grpc.CallOption) (*dispatcherv1.ListModelCapabilitiesResponse, error) {
 	return &dispatcherv1.ListModelCapabilitiesResponse{TrustsUnknown: true, Capabilities: []*dispatcherv1.ModelCapability{
-		{Id: "reasoning", RequiredBy: []string{"of " + r.GetTenant()}, Models: []*dispatcherv1.CapableModel{{Provider: "p", Model: "m", OwnKey: true}}},
+		{
+			Id:         "reasoning",
+			RequiredBy: []string{"of " + r.GetTenant()},
+			Models:     []*dispatcherv1.CapableModel{{Provider: "p", Model: "m", OwnKey: true}},
+		},
 		{Id: "vision-input"},
 	}}, nil
 }
 
 func (*eventLog) ListSubstitutions(_ context.Context, r *eventlogv1.ListSubstitutionsRequest, _ ...grpc.CallOption) (*eventlogv1.ListSubstitutionsResponse, error) {
 	return &eventlogv1.ListSubstitutionsResponse{Since: r.GetSince(), Substitutions: []*eventlogv1.Substitution{{
-		OriginalProvider: "a", OriginalModel: "b", FallbackProvider: "[REDACTED]", FallbackModel: "[REDACTED]", Missing: []string{"reasoning"},
-		Count: 3, Runs: 2, LastAt: "then", RunIds: []string{"of " + r.GetTenant()},
+		OriginalProvider: "a",
+		OriginalModel:    "b",
+		FallbackProvider: "[REDACTED]",
+		FallbackModel:    "[REDACTED]",
+		Missing:          []string{"reasoning"},
+		Count:            3,
+		Runs:             2,
+		LastAt:           "then",
+		RunIds:           []string{"of " + r.GetTenant()},
 	}}}, nil
 }
 
@@ -34,7 +45,12 @@ func TestListModelCapabilities_AsksForTheCallersTenant(t *testing.T) {
 	got, err := newRig(t).ListModelCapabilities(as(t, liveKey), &hostv1.ListModelCapabilitiesRequest{})
 	require.NoError(t, err)
 	want := &hostv1.ListModelCapabilitiesResponse{TrustsUnknown: true, Capabilities: []*hostv1.ModelCapability{
-		{Id: "reasoning", Enforced: true, RequiredBy: []string{"of acme"}, Models: []*hostv1.CapableModel{{Provider: "p", Model: "m", OwnKey: true}}},
+		{
+			Id:         "reasoning",
+			Enforced:   true,
+			RequiredBy: []string{"of acme"},
+			Models:     []*hostv1.CapableModel{{Provider: "p", Model: "m", OwnKey: true}},
+		},
 		{Id: "vision-input"},
 	}}
 	require.True(t, proto.Equal(want, got), "%v", got)

@@ -51,7 +51,11 @@ func TestCreateRun_DigestsWhatTheRequestMeans(t *testing.T) {
 	require.Equal(t, base, digest(&openwopv1.CreateRunRequest{WorkflowId: "wf", Inputs: doc(`{ "b":2, "a":1.0 }`)}))
 	require.NotEqual(t, base, digest(&openwopv1.CreateRunRequest{WorkflowId: "wf", Inputs: doc(`{"a":1,"b":3}`)}))
 	require.NotEqual(t, base, digest(&openwopv1.CreateRunRequest{WorkflowId: "wg", Inputs: doc(`{"a":1,"b":2}`)}))
-	require.NotEqual(t, base, digest(&openwopv1.CreateRunRequest{WorkflowId: "wf", Inputs: doc(`{"a":1,"b":2}`), Tags: []string{"t"}}))
+	require.NotEqual(t, base, digest(&openwopv1.CreateRunRequest{
+		WorkflowId: "wf",
+		Inputs:     doc(`{"a":1,"b":2}`),
+		Tags:       []string{"t"},
+	}))
 }
 
 func TestCreateRun_SaysWhenTheLogHasTheRunAlready(t *testing.T) {

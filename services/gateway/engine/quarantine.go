@@ -52,7 +52,10 @@ func (s *Service) RetryQuarantinedRun(ctx context.Context, req *hostv1.RetryQuar
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
-	res, err := s.deps.Dispatcher.RetryQuarantinedRun(ctx, &dispatcherv1.RetryQuarantinedRunRequest{Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId()})
+	res, err := s.deps.Dispatcher.RetryQuarantinedRun(ctx, &dispatcherv1.RetryQuarantinedRunRequest{
+		Tenant: auth.From(ctx).Tenant,
+		RunId:  req.GetRunId(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +96,10 @@ func (s *Service) GetRunOwner(ctx context.Context, req *hostv1.GetRunOwnerReques
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
-	res, err := s.deps.Dispatcher.GetOwnership(ctx, &dispatcherv1.GetOwnershipRequest{Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId()})
+	res, err := s.deps.Dispatcher.GetOwnership(ctx, &dispatcherv1.GetOwnershipRequest{
+		Tenant: auth.From(ctx).Tenant,
+		RunId:  req.GetRunId(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +108,14 @@ func (s *Service) GetRunOwner(ctx context.Context, req *hostv1.GetRunOwnerReques
 		b = s.findBlocked(ctx, req.GetRunId())[req.GetRunId()]
 	}
 	return &hostv1.GetRunOwnerResponse{
-		RunId: req.GetRunId(), State: res.GetState(), Owner: stringOrNil(res.GetOwner()), Host: stringOrNil(res.GetHost()),
-		Epoch: int32(min(res.GetEpoch(), 1<<31-1)), //nolint:gosec // G115: bounded
-		Since: stringOrNil(res.GetSince()), ExpiresAt: stringOrNil(res.GetExpiresAt()), Limit: b.limit, Quarantine: b.quarantine,
+		RunId:      req.GetRunId(),
+		State:      res.GetState(),
+		Owner:      stringOrNil(res.GetOwner()),
+		Host:       stringOrNil(res.GetHost()),
+		Epoch:      int32(min(res.GetEpoch(), 1<<31-1)), //nolint:gosec // G115: bounded
+		Since:      stringOrNil(res.GetSince()),
+		ExpiresAt:  stringOrNil(res.GetExpiresAt()),
+		Limit:      b.limit,
+		Quarantine: b.quarantine,
 	}, nil
 }

@@ -14,9 +14,12 @@ import (
 )
 
 func (*dispatcher) ListQuarantinedRuns(_ context.Context, r *dispatcherv1.ListQuarantinedRunsRequest, _ ...grpc.CallOption) (*dispatcherv1.ListQuarantinedRunsResponse, error) {
-	return &dispatcherv1.ListQuarantinedRunsResponse{More: r.GetAfter() == "" && r.GetRunId() == "", Runs: []*dispatcherv1.QuarantinedRun{
-		{RunId: "of_" + r.GetTenant(), WorkflowId: "wf", Reason: "panic", NextCheckAt: "soon", Checks: 2, Tries: 1},
-	}}, nil
+	return &dispatcherv1.ListQuarantinedRunsResponse{
+		More: r.GetAfter() == "" && r.GetRunId() == "",
+		Runs: []*dispatcherv1.QuarantinedRun{
+			{RunId: "of_" + r.GetTenant(), WorkflowId: "wf", Reason: "panic", NextCheckAt: "soon", Checks: 2, Tries: 1},
+		},
+	}, nil
 }
 
 func (*dispatcher) RetryQuarantinedRun(_ context.Context, r *dispatcherv1.RetryQuarantinedRunRequest, _ ...grpc.CallOption) (*dispatcherv1.RetryQuarantinedRunResponse, error) {
@@ -34,7 +37,14 @@ func (*dispatcher) GetOwnership(_ context.Context, r *dispatcherv1.GetOwnershipR
 	if r.GetRunId() != "busy" {
 		return &dispatcherv1.GetOwnershipResponse{State: "none", Ended: r.GetRunId() == "ended"}, nil
 	}
-	return &dispatcherv1.GetOwnershipResponse{State: "owned", Owner: "of " + r.GetTenant(), Host: "pod-1", Epoch: 3, Since: "then", ExpiresAt: "later"}, nil
+	return &dispatcherv1.GetOwnershipResponse{
+		State:     "owned",
+		Owner:     "of " + r.GetTenant(),
+		Host:      "pod-1",
+		Epoch:     3,
+		Since:     "then",
+		ExpiresAt: "later",
+	}, nil
 }
 
 func TestListQuarantinedRuns_PagesThroughTheCallersTenant(t *testing.T) {
@@ -43,7 +53,14 @@ func TestListQuarantinedRuns_PagesThroughTheCallersTenant(t *testing.T) {
 	got, err := s.ListQuarantinedRuns(as(t, liveKey), &hostv1.ListQuarantinedRunsRequest{})
 	require.NoError(t, err)
 	require.Len(t, got.GetRuns(), 1)
-	require.True(t, proto.Equal(&hostv1.QuarantinedRun{RunId: "of_acme", WorkflowId: "wf", Reason: "panic", NextCheckAt: "soon", Checks: 2, Tries: 1}, got.Runs[0]))
+	require.True(t, proto.Equal(&hostv1.QuarantinedRun{
+		RunId:       "of_acme",
+		WorkflowId:  "wf",
+		Reason:      "panic",
+		NextCheckAt: "soon",
+		Checks:      2,
+		Tries:       1,
+	}, got.Runs[0]))
 	require.NotNil(t, got.NextCursor)
 	got, err = s.ListQuarantinedRuns(as(t, liveKey), &hostv1.ListQuarantinedRunsRequest{Cursor: got.NextCursor})
 	require.NoError(t, err)
@@ -60,7 +77,10 @@ func TestQuarantinedRuns_AreRetriedAndEndedWithAnAuditEntry(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got.GetOutcome())
 	}
-	got, err := s.EndQuarantinedRun(as(t, liveKey), &hostv1.EndQuarantinedRunRequest{RunId: "stuck", Reason: proto.String("no " + hunted + " left")})
+	got, err := s.EndQuarantinedRun(as(t, liveKey), &hostv1.EndQuarantinedRunRequest{
+		RunId:  "stuck",
+		Reason: proto.String("no " + hunted + " left"),
+	})
 	require.NoError(t, err, "secrets are taken out of the reason")
 	require.Equal(t, "cancelled", got.GetStatus())
 	_, err = s.EndQuarantinedRun(as(t, liveKey), &hostv1.EndQuarantinedRunRequest{RunId: "other"})
@@ -78,7 +98,13 @@ func TestGetRunOwner_LeavesOutWhatIsNotKnown(t *testing.T) {
 	got, err := s.GetRunOwner(as(t, liveKey), &hostv1.GetRunOwnerRequest{RunId: "busy"})
 	require.NoError(t, err)
 	require.True(t, proto.Equal(&hostv1.GetRunOwnerResponse{
-		RunId: "busy", State: "owned", Owner: proto.String("of acme"), Host: proto.String("pod-1"), Epoch: 3, Since: proto.String("then"), ExpiresAt: proto.String("later"),
+		RunId:     "busy",
+		State:     "owned",
+		Owner:     proto.String("of acme"),
+		Host:      proto.String("pod-1"),
+		Epoch:     3,
+		Since:     proto.String("then"),
+		ExpiresAt: proto.String("later"),
 	}, got), "%v", got)
 	got, err = s.GetRunOwner(as(t, liveKey), &hostv1.GetRunOwnerRequest{RunId: "idle"})
 	require.NoError(t, err)

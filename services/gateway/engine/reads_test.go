@@ -57,8 +57,16 @@ func TestPoll_PassesCursorLimitAndWaitOn(t *testing.T) {
 		{"zero skips the first event", &hostv1.PollRunEventsRequest{LastSequence: proto.Int64(0)}, 0, 1000, 30_000},
 		{"minus one", &hostv1.PollRunEventsRequest{LastSequence: proto.Int64(-1)}, -1, 1000, 30_000},
 		{"since", &hostv1.PollRunEventsRequest{Since: proto.Int64(4)}, 4, 1000, 30_000},
-		{"lastSequence takes precedence over since", &hostv1.PollRunEventsRequest{Since: proto.Int64(4), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
-		{"bad since is ignored, too", &hostv1.PollRunEventsRequest{Since: proto.Int64(-9), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
+		{
+			"lastSequence takes precedence over since",
+			&hostv1.PollRunEventsRequest{Since: proto.Int64(4), LastSequence: proto.Int64(9)},
+			9, 1000, 30_000,
+		},
+		{
+			"bad since is ignored, too",
+			&hostv1.PollRunEventsRequest{Since: proto.Int64(-9), LastSequence: proto.Int64(9)},
+			9, 1000, 30_000,
+		},
 		{"shortest", &hostv1.PollRunEventsRequest{Timeout: i(1), Limit: i(1)}, -1, 1, 1000},
 		{"longest", &hostv1.PollRunEventsRequest{Timeout: i(60), Limit: i(5000)}, -1, 5000, 60_000},
 	}
@@ -67,7 +75,13 @@ func TestPoll_PassesCursorLimitAndWaitOn(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.log.read = func(ctx context.Context, q *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
-				want := &eventlogv1.ReadEventsRequest{Tenant: "acme", RunId: "run_1", After: c.after, Limit: c.limit, WaitMs: c.wait}
+				want := &eventlogv1.ReadEventsRequest{
+					Tenant: "acme",
+					RunId:  "run_1",
+					After:  c.after,
+					Limit:  c.limit,
+					WaitMs: c.wait,
+				}
 				require.True(t, proto.Equal(want, q), "%v", q)
 				deadline, ok := ctx.Deadline()
 				require.True(t, ok)
@@ -86,10 +100,14 @@ func TestPoll_RefusesParametersOutOfRange(t *testing.T) {
 	t.Parallel()
 	i := proto.Int32
 	for want, list := range map[string][]*hostv1.PollRunEventsRequest{
-		"lastSequence": {{LastSequence: proto.Int64(-2)}, {LastSequence: proto.Int64(-1 << 31)}, {LastSequence: proto.Int64(-2), Since: proto.Int64(1)}},
-		"since":        {{Since: proto.Int64(-2)}},
-		"timeout":      {{Timeout: i(0)}, {Timeout: i(61)}, {Timeout: i(-1)}},
-		"limit":        {{Limit: i(0)}, {Limit: i(5001)}, {Limit: i(-1)}},
+		"lastSequence": {
+			{LastSequence: proto.Int64(-2)},
+			{LastSequence: proto.Int64(-1 << 31)},
+			{LastSequence: proto.Int64(-2), Since: proto.Int64(1)},
+		},
+		"since":   {{Since: proto.Int64(-2)}},
+		"timeout": {{Timeout: i(0)}, {Timeout: i(61)}, {Timeout: i(-1)}},
+		"limit":   {{Limit: i(0)}, {Limit: i(5001)}, {Limit: i(-1)}},
 	} {
 		for _, req := range list {
 			req.RunId = "run_1"
@@ -101,7 +119,10 @@ func TestPoll_RefusesParametersOutOfRange(t *testing.T) {
 
 func TestPoll_IsCompleteOnlyWhenNothingRemains(t *testing.T) {
 	t.Parallel()
-	events := []*eventlogv1.Event{{Sequence: 4, Document: []byte(`{"sequence": 4}`)}, {Sequence: 5, Document: []byte(`{"sequence": 5}`)}}
+	events := []*eventlogv1.Event{
+		{Sequence: 4, Document: []byte(`{"sequence": 4}`)},
+		{Sequence: 5, Document: []byte(`{"sequence": 5}`)},
+	}
 	cases := []struct {
 		name               string
 		status             string
@@ -125,7 +146,10 @@ func TestPoll_IsCompleteOnlyWhenNothingRemains(t *testing.T) {
 			r.log.read = func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
 				return &eventlogv1.ReadEventsResponse{Events: c.events, Status: c.status, Head: c.head}, nil
 			}
-			res, err := r.PollRunEvents(as(t, liveKey), &hostv1.PollRunEventsRequest{RunId: "run_1", LastSequence: proto.Int64(3)})
+			res, err := r.PollRunEvents(as(t, liveKey), &hostv1.PollRunEventsRequest{
+				RunId:        "run_1",
+				LastSequence: proto.Int64(3),
+			})
 			require.NoError(t, err)
 			want := &hostv1.PollRunEventsResponse{
 				RunId: "run_1", IsTerminal: c.terminal, IsComplete: c.complete, LastEventSeq: c.last, RunStatus: c.status,
@@ -142,18 +166,49 @@ func TestListRuns_TranslatesFiltersAndSummaries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.log.list = func(q *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
-		want := &eventlogv1.ListRunsRequest{Tenant: "acme", Limit: 2, Cursor: "c", Status: "failed", WorkflowId: "wf", Tag: "t"}
+		want := &eventlogv1.ListRunsRequest{
+			Tenant:     "acme",
+			Limit:      2,
+			Cursor:     "c",
+			Status:     "failed",
+			WorkflowId: "wf",
+			Tag:        "t",
+		}
 		require.True(t, proto.Equal(want, q), "%v", q)
 		return &eventlogv1.ListRunsResponse{NextCursor: "next", Runs: []*eventlogv1.RunSummary{
-			{RunId: "a", WorkflowId: "wf", Status: "failed", CreatedAt: "1", StartedAt: "2", CompletedAt: "3", Tags: []string{"t"}, ErrorCode: "run_timeout"},
+			{
+				RunId:       "a",
+				WorkflowId:  "wf",
+				Status:      "failed",
+				CreatedAt:   "1",
+				StartedAt:   "2",
+				CompletedAt: "3",
+				Tags:        []string{"t"},
+				ErrorCode:   "run_timeout",
+			},
 			{RunId: "b", WorkflowId: "wf", Status: "pending", CreatedAt: "1"},
 		}}, nil
 	}
 	p := proto.String
-	res, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Limit: proto.Int32(2), Cursor: p("c"), Status: p("failed"), WorkflowId: p("wf"), Tag: p("t")})
+	res, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{
+		Limit:      proto.Int32(2),
+		Cursor:     p("c"),
+		Status:     p("failed"),
+		WorkflowId: p("wf"),
+		Tag:        p("t"),
+	})
 	require.NoError(t, err)
 	want := &hostv1.ListRunsResponse{NextCursor: p("next"), Runs: []*hostv1.RunSummary{
-		{RunId: "a", WorkflowId: "wf", Status: "failed", CreatedAt: "1", StartedAt: p("2"), CompletedAt: p("3"), Tags: []string{"t"}, ErrorCode: p("run_timeout")},
+		{
+			RunId:       "a",
+			WorkflowId:  "wf",
+			Status:      "failed",
+			CreatedAt:   "1",
+			StartedAt:   p("2"),
+			CompletedAt: p("3"),
+			Tags:        []string{"t"},
+			ErrorCode:   p("run_timeout"),
+		},
 		{RunId: "b", WorkflowId: "wf", Status: "pending", CreatedAt: "1"},
 	}}
 	require.True(t, proto.Equal(want, res), "%v", res)
@@ -216,14 +271,25 @@ func TestListWorkflows_PagesByACursorOfItsOwn(t *testing.T) {
 	r.dispatcher.list = func(q *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {
 		require.Equal(t, "acme", q.GetTenant(), "never the list of all tenants")
 		if q.GetAfter() == "" {
-			return &dispatcherv1.ListWorkflowsResponse{More: true, Workflows: []*dispatcherv1.WorkflowSummary{{WorkflowId: "a", Name: "A", Version: "1", Digest: "d"}, {WorkflowId: "b/ü"}}}, nil
+			return &dispatcherv1.ListWorkflowsResponse{
+				More: true,
+				Workflows: []*dispatcherv1.WorkflowSummary{
+					{WorkflowId: "a", Name: "A", Version: "1", Digest: "d"},
+					{WorkflowId: "b/ü"},
+				},
+			}, nil
 		}
 		require.Equal(t, "b/ü", q.GetAfter())
 		return &dispatcherv1.ListWorkflowsResponse{Workflows: []*dispatcherv1.WorkflowSummary{{WorkflowId: "c"}}}, nil
 	}
 	one, err := r.ListWorkflows(as(t, liveKey), &hostv1.ListWorkflowsRequest{})
 	require.NoError(t, err)
-	require.True(t, proto.Equal(&hostv1.WorkflowSummary{WorkflowId: "a", Name: "A", Version: "1", Digest: "d"}, one.GetWorkflows()[0]))
+	require.True(t, proto.Equal(&hostv1.WorkflowSummary{
+		WorkflowId: "a",
+		Name:       "A",
+		Version:    "1",
+		Digest:     "d",
+	}, one.GetWorkflows()[0]))
 	require.Regexp(t, `^[A-Za-z0-9_-]+$`, one.GetNextCursor())
 	two, err := r.ListWorkflows(as(t, liveKey), &hostv1.ListWorkflowsRequest{Cursor: one.NextCursor})
 	require.NoError(t, err)
@@ -241,13 +307,27 @@ func TestWorkflows_BelongToTheCallersTenant(t *testing.T) {
 	require.Equal(t, `{"of": "beta"}`, string(res.GetDefinition().GetJson()))
 	for created, status := range map[bool]string{true: "201", false: ""} {
 		r.dispatcher.put = func(q *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
-			require.True(t, proto.Equal(&dispatcherv1.PutWorkflowRequest{Tenant: "beta", Definition: []byte(`{"x":1}`)}, q), "%v", q)
-			return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Unchanged: !created, Created: created}, nil
+			require.True(t, proto.Equal(&dispatcherv1.PutWorkflowRequest{
+				Tenant:     "beta",
+				Definition: []byte(`{"x":1}`),
+			}, q), "%v", q)
+			return &dispatcherv1.PutWorkflowResponse{
+				WorkflowId: "wf",
+				Version:    "1",
+				Digest:     "d",
+				Unchanged:  !created,
+				Created:    created,
+			}, nil
 		}
 		ctx := as(t, betaKey)
 		put, err := r.PutWorkflow(ctx, &hostv1.PutWorkflowRequest{Definition: doc(`{"x":1}`)})
 		require.NoError(t, err)
-		require.True(t, proto.Equal(&hostv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Created: created}, put))
+		require.True(t, proto.Equal(&hostv1.PutWorkflowResponse{
+			WorkflowId: "wf",
+			Version:    "1",
+			Digest:     "d",
+			Created:    created,
+		}, put))
 		require.Equal(t, status, ctx.metadata(engine.MetaStatus))
 	}
 }
@@ -266,7 +346,10 @@ func TestGetCapabilities_CarriesItsValidators(t *testing.T) {
 func TestGetEnvelopeSchema_ServesExactlyTheAdvertisedKinds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.acceptor.kinds = []*acceptorv1.Kind{{Name: "error", Schema: []byte(`{"a": 1}`)}, {Name: "vendor.acme.order", Schema: []byte(`{}`)}}
+	r.acceptor.kinds = []*acceptorv1.Kind{
+		{Name: "error", Schema: []byte(`{"a": 1}`)},
+		{Name: "vendor.acme.order", Schema: []byte(`{}`)},
+	}
 	ctx := as(t, liveKey)
 	res, err := r.GetEnvelopeSchema(ctx, &hostv1.GetEnvelopeSchemaRequest{File: "error.schema.json"})
 	require.NoError(t, err)
@@ -274,7 +357,10 @@ func TestGetEnvelopeSchema_ServesExactlyTheAdvertisedKinds(t *testing.T) {
 	require.Equal(t, "public, max-age=300", ctx.metadata(engine.MetaCache))
 	_, err = r.GetEnvelopeSchema(ctx, &hostv1.GetEnvelopeSchemaRequest{File: "vendor.acme.order.schema.json"})
 	require.NoError(t, err)
-	for _, file := range []string{"", "error", "error.schema.json.schema.json", "ERROR.schema.json", ".schema.json", "../error.schema.json", "error.schema.jsonx"} {
+	for _, file := range []string{
+		"", "error", "error.schema.json.schema.json", "ERROR.schema.json", ".schema.json",
+		"../error.schema.json", "error.schema.jsonx",
+	} {
 		_, err := r.GetEnvelopeSchema(as(t, liveKey), &hostv1.GetEnvelopeSchemaRequest{File: file})
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), "%q", file)
 	}

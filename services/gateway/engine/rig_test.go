@@ -197,12 +197,23 @@ const maxStreams = 2
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{dispatcher: &dispatcher{workflows: map[string]string{}}, log: &eventLog{}, acceptor: &acceptor{}, records: memory.New()}
+	r := &rig{
+		dispatcher: &dispatcher{workflows: map[string]string{}},
+		log:        &eventLog{},
+		acceptor:   &acceptor{},
+		records:    memory.New(),
+	}
 	clock := func() time.Time { return time.Unix(1_700_000_000, 0) }
-	r.Service = engine.New(engine.Deps{
-		Dispatcher: r.dispatcher, EventLog: r.log, Acceptor: r.acceptor, Discovery: document{`{"protocolVersion":"1.1"}`, `"tag"`},
-		Idempotency: idempotency.New(r.records, clock), RunKey: []byte("0123456789abcdef0123456789abcdef"),
-		BaseURL: func() string { return "http://host:1" }, Clock: clock, MaxStreams: maxStreams, StalledAfter: 5 * time.Minute,
+	r.Service = engine.New(engine.Config{
+		RunKey:       []byte("0123456789abcdef0123456789abcdef"),
+		BaseURL:      func() string { return "http://host:1" },
+		MaxStreams:   maxStreams,
+		StalledAfter: 5 * time.Minute,
+	}, engine.Deps{
+		Clients:     engine.Clients{Dispatcher: r.dispatcher, EventLog: r.log, Acceptor: r.acceptor},
+		Discovery:   document{`{"protocolVersion":"1.1"}`, `"tag"`},
+		Idempotency: idempotency.New(r.records, clock),
+		Clock:       clock,
 	})
 	return r
 }

@@ -73,9 +73,16 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 // runSummary converts a row of the run list. A blocked run is not stalled.
 func (s *Service) runSummary(r *eventlogv1.RunSummary, b blocked) *hostv1.RunSummary {
 	out := &hostv1.RunSummary{
-		RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
-		StartedAt: stringOrNil(r.GetStartedAt()), CompletedAt: stringOrNil(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: stringOrNil(r.GetErrorCode()),
-		LastEventAt: stringOrNil(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
+		RunId:        r.GetRunId(),
+		WorkflowId:   r.GetWorkflowId(),
+		Status:       r.GetStatus(),
+		CreatedAt:    r.GetCreatedAt(),
+		StartedAt:    stringOrNil(r.GetStartedAt()),
+		CompletedAt:  stringOrNil(r.GetCompletedAt()),
+		Tags:         r.GetTags(),
+		ErrorCode:    stringOrNil(r.GetErrorCode()),
+		LastEventAt:  stringOrNil(r.GetLastEventAt()),
+		LastSequence: r.GetLastSequence(),
 	}
 	out.Waits, out.Quarantine = runWait(r.GetWaits(), b.limit), b.quarantine
 	if stalls, ok := s.stallsAt(r.GetWaits(), r.GetLastEventAt()); ok && !b.any() {
@@ -91,7 +98,12 @@ func runWait(w *eventlogv1.RunWait, limit *hostv1.RunLimit) *hostv1.RunWait {
 		return nil
 	}
 	out := &hostv1.RunWait{
-		For: w.GetFor(), NodeId: stringOrNil(w.GetNodeId()), Since: stringOrNil(w.GetSince()), DueAt: stringOrNil(w.GetDueAt()), HeldBy: stringOrNil(w.GetHeldBy()), Limit: limit,
+		For:    w.GetFor(),
+		NodeId: stringOrNil(w.GetNodeId()),
+		Since:  stringOrNil(w.GetSince()),
+		DueAt:  stringOrNil(w.GetDueAt()),
+		HeldBy: stringOrNil(w.GetHeldBy()),
+		Limit:  limit,
 	}
 	if w.GetAttempt() > 0 {
 		out.Attempt = &w.Attempt
@@ -110,10 +122,10 @@ var hostWaits = []string{"dispatcher", "node", "timer", "cancellation"}
 // its last event, or after the timer it waits for. ok is false if the run has ended or waits
 // for an external party.
 func (s *Service) stallsAt(w *eventlogv1.RunWait, lastEventAt string) (at time.Time, ok bool) {
-	if s.deps.StalledAfter <= 0 || !slices.Contains(hostWaits, w.GetFor()) {
+	if s.cfg.StalledAfter <= 0 || !slices.Contains(hostWaits, w.GetFor()) {
 		return time.Time{}, false
 	}
 	heard := max(lastEventAt, w.GetDueAt())
 	last, err := time.Parse(wire.TimeLayout, heard)
-	return last.Add(s.deps.StalledAfter), err == nil
+	return last.Add(s.cfg.StalledAfter), err == nil
 }

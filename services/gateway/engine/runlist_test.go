@@ -23,14 +23,29 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 		asked = q
 		return &eventlogv1.ListRunsResponse{}, nil
 	}
-	_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: proto.String("status:failed workflow:wf code:cap_breached kind:error provider:openai since:2026-11-20"), Tag: proto.String("t")})
+	_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{
+		Filter: proto.String("status:failed workflow:wf code:cap_breached kind:error provider:openai since:2026-11-20"),
+		Tag:    proto.String("t"),
+	})
 	require.NoError(t, err)
 	want := &eventlogv1.ListRunsRequest{
-		Tenant: "acme", Limit: 50, Status: "failed", WorkflowId: "wf", Tag: "t", ErrorCode: "cap_breached", Kind: "error", Provider: "openai", Since: "2026-11-20T00:00:00Z",
+		Tenant:     "acme",
+		Limit:      50,
+		Status:     "failed",
+		WorkflowId: "wf",
+		Tag:        "t",
+		ErrorCode:  "cap_breached",
+		Kind:       "error",
+		Provider:   "openai",
+		Since:      "2026-11-20T00:00:00Z",
 	}
 	require.True(t, proto.Equal(want, asked), "%v", asked)
 
-	for filter, says := range map[string]string{"color:x": "unknown name", "status:done": "want one of", "tag:other": "conflicts with the filter"} {
+	for filter, says := range map[string]string{
+		"color:x":     "unknown name",
+		"status:done": "want one of",
+		"tag:other":   "conflicts with the filter",
+	} {
 		_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: &filter, Tag: proto.String("t")})
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), filter)
 		require.ErrorContains(t, err, says)

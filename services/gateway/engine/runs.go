@@ -80,10 +80,21 @@ func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.
 	dedup, _ := metaValue(ctx, MetaDedup)
 	transport, _ := metaValue(ctx, MetaTransport)
 	res, err := s.deps.Dispatcher.StartRun(ctx, &dispatcherv1.StartRunRequest{
-		Tenant: p.Tenant, Principal: p.KeyID, WorkflowId: req.GetWorkflowId(), RunId: runID, RequestDigest: digest,
-		Inputs: req.GetInputs().GetJson(), Configurable: req.GetConfigurable().GetJson(), Metadata: req.GetMetadata().GetJson(),
-		Tags: req.GetTags(), ScopeId: req.GetScopeId(), CallbackUrl: req.GetCallbackUrl(), Transport: transport,
-		Dedup: strings.EqualFold(dedup, "enforce"), TestKey: p.TestKey, Traceparent: traceparent(ctx),
+		Tenant:        p.Tenant,
+		Principal:     p.KeyID,
+		WorkflowId:    req.GetWorkflowId(),
+		RunId:         runID,
+		RequestDigest: digest,
+		Inputs:        req.GetInputs().GetJson(),
+		Configurable:  req.GetConfigurable().GetJson(),
+		Metadata:      req.GetMetadata().GetJson(),
+		Tags:          req.GetTags(),
+		ScopeId:       req.GetScopeId(),
+		CallbackUrl:   req.GetCallbackUrl(),
+		Transport:     transport,
+		Dedup:         strings.EqualFold(dedup, "enforce"),
+		TestKey:       p.TestKey,
+		Traceparent:   traceparent(ctx),
 	})
 	if err != nil {
 		return nil, err
@@ -92,9 +103,13 @@ func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.
 		setMeta(ctx, MetaReplay, "true")
 	}
 	setMeta(ctx, MetaStatus, "201")
-	base := s.deps.BaseURL() + "/v1/runs/" + res.GetRunId()
+	base := s.cfg.BaseURL() + "/v1/runs/" + res.GetRunId()
 	return &openwopv1.CreateRunResponse{
-		RunId: res.GetRunId(), WorkflowId: res.GetWorkflowId(), Status: res.GetStatus(), EventsUrl: base + "/events", StatusUrl: base,
+		RunId:      res.GetRunId(),
+		WorkflowId: res.GetWorkflowId(),
+		Status:     res.GetStatus(),
+		EventsUrl:  base + "/events",
+		StatusUrl:  base,
 	}, nil
 }
 
@@ -132,7 +147,7 @@ func newID() string {
 // derivedID returns the run id of a tenant's idempotency key. It is keyed, so that no client
 // can choose another run's id.
 func (s *Service) derivedID(operation, tenant, key string) string {
-	m := hmac.New(sha256.New, s.deps.RunKey)
+	m := hmac.New(sha256.New, s.cfg.RunKey)
 	fmt.Fprintf(m, "%s\x00%s\x00%s", tenant, operation, key)
 	return "run_" + idEncoding.EncodeToString(m.Sum(nil)[:idBytes])
 }
@@ -150,7 +165,10 @@ func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*op
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
-	res, err := s.deps.EventLog.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId()})
+	res, err := s.deps.EventLog.GetRun(ctx, &eventlogv1.GetRunRequest{
+		Tenant: auth.From(ctx).Tenant,
+		RunId:  req.GetRunId(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -260,5 +278,8 @@ func bulkFailure(id string, err error) *openwopv1.BulkCancelResult {
 	if code == fault.RunNotFound { // the per-entry codes are a closed set
 		code = fault.NotFound
 	}
-	return &openwopv1.BulkCancelResult{RunId: id, Error: &openwopv1.BulkCancelError{Code: string(code), Error: string(code), Message: e.Message}}
+	return &openwopv1.BulkCancelResult{
+		RunId: id,
+		Error: &openwopv1.BulkCancelError{Code: string(code), Error: string(code), Message: e.Message},
+	}
 }

@@ -110,7 +110,11 @@ func (f *follower) send(it runview.Item) error {
 func (f *follower) run(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	if f.modes.Snapshots() && f.resumed && len(first.GetInitialSnapshot()) > 0 {
 		// A resumed stream of snapshots starts with the current one.
-		if err := f.send(runview.Item{Sequence: f.after, Name: runview.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
+		if err := f.send(runview.Item{
+			Sequence: f.after,
+			Name:     runview.NameSnapshot,
+			Data:     f.show(first.GetInitialSnapshot()),
+		}); err != nil {
 			return err
 		}
 	}

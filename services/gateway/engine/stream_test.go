@@ -111,7 +111,10 @@ func TestStream_ShowsEachModeItsViewAndEndsWithTheRun(t *testing.T) {
 		"updates,messages":       {e0, c2, e3, e4},
 		"messages,debug":         {e0, e1, c2, e3, e4},
 		"debug,updates,messages": {e0, e1, c2, e3, e4},
-		"values":                 {`0 state.snapshot {"s":0}`, `1 state.snapshot {"s":1}`, `3 state.snapshot {"s":3}`, `4 state.snapshot {"s":4}`},
+		"values": {
+			`0 state.snapshot {"s":0}`, `1 state.snapshot {"s":1}`, `3 state.snapshot {"s":3}`,
+			`4 state.snapshot {"s":4}`,
+		},
 	}
 	for mode, want := range cases {
 		t.Run(mode, func(t *testing.T) {
@@ -134,7 +137,14 @@ func TestStream_ShowsEachModeItsViewAndEndsWithTheRun(t *testing.T) {
 
 func TestStream_ResumesAfterTheCursor(t *testing.T) {
 	t.Parallel()
-	for cursor, want := range map[int64]int32{-1: -1, 0: 0, 7: 7, 1<<31 - 1: 1<<31 - 1, 1 << 40: 1<<31 - 1, 1<<63 - 1: 1<<31 - 1} {
+	for cursor, want := range map[int64]int32{
+		-1:        -1,
+		0:         0,
+		7:         7,
+		1<<31 - 1: 1<<31 - 1,
+		1 << 40:   1<<31 - 1,
+		1<<63 - 1: 1<<31 - 1,
+	} {
 		r := newRig(t)
 		_, err := r.followed(t, ended(), &openwopv1.StreamRunEventsRequest{LastSequence: proto.Int64(cursor)})
 		require.NoError(t, err)
@@ -158,7 +168,10 @@ func TestStream_OfStatesBeginsWithTheStateOnResumption(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sub, err := newRig(t).followed(t, open(start, batch(event(4, "run.completed"))), &openwopv1.StreamRunEventsRequest{StreamModes: []string{c.mode}, LastSequence: c.cursor})
+			sub, err := newRig(t).followed(t, open(start, batch(event(4, "run.completed"))), &openwopv1.StreamRunEventsRequest{
+				StreamModes:  []string{c.mode},
+				LastSequence: c.cursor,
+			})
 			require.NoError(t, err)
 			require.Equal(t, c.want, sub.shown())
 		})

@@ -28,7 +28,10 @@ const publicCache = "public, max-age=300"
 
 // GetWorkflow returns a definition, verbatim.
 func (s *Service) GetWorkflow(ctx context.Context, req *openwopv1.GetWorkflowRequest) (*openwopv1.GetWorkflowResponse, error) {
-	res, err := s.deps.Dispatcher.GetWorkflow(ctx, &dispatcherv1.GetWorkflowRequest{Tenant: auth.From(ctx).Tenant, WorkflowId: req.GetWorkflowId()})
+	res, err := s.deps.Dispatcher.GetWorkflow(ctx, &dispatcherv1.GetWorkflowRequest{
+		Tenant:     auth.From(ctx).Tenant,
+		WorkflowId: req.GetWorkflowId(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +56,11 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 		return nil, err
 	}
 	for _, w := range res.GetWarnings() {
-		out.Warnings = append(out.Warnings, &hostv1.WorkflowWarning{Path: w.GetPath(), Rule: w.GetRule(), Message: w.GetMessage()})
+		out.Warnings = append(out.Warnings, &hostv1.WorkflowWarning{
+			Path:    w.GetPath(),
+			Rule:    w.GetRule(),
+			Message: w.GetMessage(),
+		})
 	}
 	setPutStatus(ctx, out)
 	return out, nil
@@ -98,7 +105,11 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 	if err != nil {
 		return nil, errCursor()
 	}
-	res, err := s.deps.Dispatcher.ListWorkflows(ctx, &dispatcherv1.ListWorkflowsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, After: string(after)})
+	res, err := s.deps.Dispatcher.ListWorkflows(ctx, &dispatcherv1.ListWorkflowsRequest{
+		Tenant: auth.From(ctx).Tenant,
+		Limit:  limit,
+		After:  string(after),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,9 @@ func TestDigest_RefusesWhatHasNoCanonicalForm(t *testing.T) {
 // Whatever doubles hold has the digest of RFC 8785, so keys stay valid whoever
 // has recorded them.
 func FuzzDigest(f *testing.F) {
-	for _, seed := range []string{`{"b":[1,2.5e3,true],"a":{"é":"\u0007\n"}}`, `[9007199254740993]`, `"e"`, `-0`, `[1e-400,1e21]`} {
+	for _, seed := range []string{
+		`{"b":[1,2.5e3,true],"a":{"é":"\u0007\n"}}`, `[9007199254740993]`, `"e"`, `-0`, `[1e-400,1e21]`,
+	} {
 		f.Add([]byte(seed), 0.5)
 	}
 	f.Fuzz(func(t *testing.T, doc []byte, n float64) {

@@ -55,7 +55,8 @@ func TestDo_KeepsTenantsAndOperationsApart(t *testing.T) {
 	_, _, err := k.Do(t.Context(), req, answer("one"))
 	require.NoError(t, err)
 	for _, other := range []idempotency.Request{
-		{Tenant: "beta", Operation: "cancel", Key: "k", Digest: "d2"}, {Tenant: "acme", Operation: "put", Key: "k", Digest: "d2"},
+		{Tenant: "beta", Operation: "cancel", Key: "k", Digest: "d2"},
+		{Tenant: "acme", Operation: "put", Key: "k", Digest: "d2"},
 	} {
 		got, replayed, err := k.Do(t.Context(), other, answer("two"))
 		require.NoError(t, err)

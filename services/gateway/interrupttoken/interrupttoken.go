@@ -99,7 +99,13 @@ func (t *Tokens) Sign(c Claims) (string, error) {
 		return "", fmt.Errorf("interrupt token: %w", err)
 	}
 	body, err := json.Marshal(payload{
-		RunID: c.RunID, NodeID: c.NodeID, InterruptID: c.InterruptID, ExpiresAt: wire.FormatTime(c.ExpiresAt), Intent: c.Intent, Kid: kid, Sealed: sealed,
+		RunID:       c.RunID,
+		NodeID:      c.NodeID,
+		InterruptID: c.InterruptID,
+		ExpiresAt:   wire.FormatTime(c.ExpiresAt),
+		Intent:      c.Intent,
+		Kid:         kid,
+		Sealed:      sealed,
 	})
 	if err != nil {
 		return "", fmt.Errorf("interrupt token: %w", err)
@@ -138,5 +144,12 @@ func (t *Tokens) read(text string) (Claims, bool) {
 	if err != nil || !opened {
 		return Claims{}, false
 	}
-	return Claims{Tenant: tenant, RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, ExpiresAt: expires, Intent: p.Intent}, true
+	return Claims{
+		Tenant:      tenant,
+		RunID:       p.RunID,
+		NodeID:      p.NodeID,
+		InterruptID: p.InterruptID,
+		ExpiresAt:   expires,
+		Intent:      p.Intent,
+	}, true
 }

@@ -28,7 +28,12 @@ var (
 	now    = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	both   = token.Keys{1: key('a'), 2: key('b')}
 	claims = interrupttoken.Claims{
-		Tenant: "acme-corp", RunID: "run_1", NodeID: "gate", InterruptID: "int_1", ExpiresAt: now.Add(time.Minute), Intent: interrupttoken.Resolve,
+		Tenant:      "acme-corp",
+		RunID:       "run_1",
+		NodeID:      "gate",
+		InterruptID: "int_1",
+		ExpiresAt:   now.Add(time.Minute),
+		Intent:      interrupttoken.Resolve,
 	}
 )
 
@@ -50,7 +55,12 @@ func TestSign_HasTheMembersOfTheContract(t *testing.T) {
 	require.NotEmpty(t, members["t"])
 	delete(members, "t")
 	require.Equal(t, map[string]any{
-		"runId": "run_1", "nodeId": "gate", "interruptId": "int_1", "expiresAt": "2026-05-01T12:01:00.000Z", "intent": "resolve", "kid": 2.0,
+		"runId":       "run_1",
+		"nodeId":      "gate",
+		"interruptId": "int_1",
+		"expiresAt":   "2026-05-01T12:01:00.000Z",
+		"intent":      "resolve",
+		"kid":         2.0,
 	}, members)
 }
 
@@ -155,8 +165,12 @@ func TestOpen_SaysTheSameOfEveryForgery(t *testing.T) {
 	body := []byte(`{"runId":"run_1","nodeId":"gate","interruptId":"int_1","expiresAt":"2027-05-01T12:00:00.000Z","intent":"resolve","kid":2,"t":""}`)
 	var said []string
 	for name, text := range map[string]string{
-		"garbage": "garbage", "empty": "", "another host": sign(t, tokens(t, token.Keys{2: key('x')}), claims),
-		"another purpose": assets.Sign(body), "the keys themselves": both.Sign(body), "no hash": base64.RawURLEncoding.EncodeToString(body) + ".",
+		"garbage":             "garbage",
+		"empty":               "",
+		"another host":        sign(t, tokens(t, token.Keys{2: key('x')}), claims),
+		"another purpose":     assets.Sign(body),
+		"the keys themselves": both.Sign(body),
+		"no hash":             base64.RawURLEncoding.EncodeToString(body) + ".",
 	} {
 		_, err := ts.Open(text, interrupttoken.Resolve, now)
 		require.Equal(t, fault.InterruptNotFound, fault.CodeOf(err), name)
@@ -192,9 +206,20 @@ func TestOpen_TakesNoForgery(t *testing.T) {
 	}
 	_, theirTail, _ := strings.Cut(theirs, ".")
 	fixed := []string{
-		head + "." + tail2, head2 + "." + tail, tail + "." + head, head + "." + theirTail, theirs, head + ".", "." + tail, one + "." + tail,
-		swap(`"kid":2`, `"kid":1`) + tail, swap(`"kid":2`, `"kid":3`) + tail, swap(`"kid":2`, `"kid":0`), swap(`"kid":2`, `"alg":"none","kid":2`),
-		swap("run_1", "run_2") + tail, swap("2026", "2036") + tail, swap("int_1", "int_2") + tail,
+		head + "." + tail2,
+		head2 + "." + tail,
+		tail + "." + head,
+		head + "." + theirTail,
+		theirs,
+		head + ".",
+		"." + tail,
+		one + "." + tail,
+		swap(`"kid":2`, `"kid":1`) + tail,
+		swap(`"kid":2`, `"kid":3`) + tail,
+		swap(`"kid":2`, `"kid":0`), swap(`"kid":2`, `"alg":"none","kid":2`),
+		swap("run_1", "run_2") + tail,
+		swap("2026", "2036") + tail,
+		swap("int_1", "int_2") + tail,
 	}
 	forge := []func() string{
 		func() string { b := []byte(one); b[r.IntN(len(b))] ^= 1 << r.IntN(8); return string(b) },

@@ -52,10 +52,13 @@ func Document(base string) ([]byte, error) {
 			"description": "Runs, their events, and workflow definitions. Every error is the flat envelope {error, message, details}.",
 			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
-		"servers":    []object{{"url": base + "/"}},
-		"tags":       b.tags,
-		"paths":      paths,
-		"components": object{"schemas": b.schemas, "securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}}},
+		"servers": []object{{"url": base + "/"}},
+		"tags":    b.tags,
+		"paths":   paths,
+		"components": object{
+			"schemas":         b.schemas,
+			"securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}},
+		},
 	})
 }
 
@@ -175,7 +178,11 @@ func (b *builder) parameters(r rest.Route, in protoreflect.MessageDescriptor) []
 		}
 	}
 	if r.HTTP != http.MethodGet {
-		out = append(out, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "maxLength": 255}})
+		out = append(out, object{
+			"name":   "Idempotency-Key",
+			"in":     "header",
+			"schema": object{"type": "string", "maxLength": 255},
+		})
 	}
 	return out
 }

@@ -16,7 +16,12 @@ func (b *builder) events() object {
 	maps.Copy(op, object{
 		"parameters": []object{
 			{"name": "runId", "in": "path", "required": true, "schema": object{"type": "string"}},
-			{"name": "streamMode", "in": "query", "description": "values, or any of updates, messages and debug, separated by commas", "schema": object{"type": "string"}},
+			{
+				"name":        "streamMode",
+				"in":          "query",
+				"description": "values, or any of updates, messages and debug, separated by commas",
+				"schema":      object{"type": "string"},
+			},
 			{"name": "bufferMs", "in": "query", "schema": object{"type": "integer", "minimum": 0, "maximum": 5000}},
 			{"name": "Last-Event-ID", "in": "header", "schema": object{"type": "string", "pattern": "^[0-9]+$"}},
 		},

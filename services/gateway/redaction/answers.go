@@ -76,7 +76,10 @@ func (r *AnswerRedactor) RedactError(ctx context.Context, err error) error {
 func (r *AnswerRedactor) RedactDocument(ctx context.Context, doc []byte) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	res, err := r.Redactor.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenantOf(ctx)}, Documents: [][]byte{doc}})
+	res, err := r.Redactor.Redact(ctx, &redactorv1.RedactRequest{
+		Scope:     &redactorv1.Scope{Tenant: tenantOf(ctx)},
+		Documents: [][]byte{doc},
+	})
 	if err != nil || len(res.GetDocuments()) != 1 {
 		return nil, Unavailable("the answer was withheld", err)
 	}

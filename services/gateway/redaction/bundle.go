@@ -34,7 +34,12 @@ const (
 func (x BundleExporter) Export(ctx context.Context, tenant, runID string, maxEvents int32) ([]byte, error) {
 	maxBytes := int64(MaxBundleBytes)
 	for range maxBundleTries {
-		res, err := x.EventLog.ExportRun(ctx, &eventlogv1.ExportRunRequest{Tenant: tenant, RunId: runID, MaxEvents: maxEvents, MaxBytes: maxBytes})
+		res, err := x.EventLog.ExportRun(ctx, &eventlogv1.ExportRunRequest{
+			Tenant:    tenant,
+			RunId:     runID,
+			MaxEvents: maxEvents,
+			MaxBytes:  maxBytes,
+		})
 		if err != nil {
 			return nil, err
 		}

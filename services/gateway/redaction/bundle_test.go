@@ -103,6 +103,9 @@ func TestExport_WithoutTheRedactorExportsNothing(t *testing.T) {
 		require.ErrorContains(t, err, "the redactor is unavailable", name)
 		require.Nil(t, doc)
 	}
-	_, err := redaction.BundleExporter{EventLog: &eventLog{err: fault.New(fault.RunNotFound, "no such run")}, Redactor: &redactor{}}.Export(t.Context(), "acme", "x", 0)
+	_, err := redaction.BundleExporter{
+		EventLog: &eventLog{err: fault.New(fault.RunNotFound, "no such run")},
+		Redactor: &redactor{},
+	}.Export(t.Context(), "acme", "x", 0)
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
 }

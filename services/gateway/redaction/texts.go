@@ -27,7 +27,10 @@ func TenantTexts(r redactorv1.RedactorClient) Texts {
 	return func(ctx context.Context, tenant, runID string, list []string) ([]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		res, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Texts: list})
+		res, err := r.Redact(ctx, &redactorv1.RedactRequest{
+			Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID},
+			Texts: list,
+		})
 		return res.GetTexts(), err
 	}
 }

@@ -124,7 +124,10 @@ func TestServe_AnswersEveryTokenThatIsNotGoodAlike(t *testing.T) {
 	t.Parallel()
 	a := shelf()
 	bodies := map[string]bool{}
-	tokens := []string{"", "image ", "Image", "imagex", "image/", "../image", "another-tenants", "expired", strings.Repeat("A", 5000)}
+	tokens := []string{
+		"", "image ", "Image", "imagex", "image/", "../image", "another-tenants", "expired",
+		strings.Repeat("A", 5000),
+	}
 	for _, token := range tokens {
 		w := get(t, a, http.MethodGet, token)
 		require.Equal(t, http.StatusNotFound, w.Code, token)
@@ -139,7 +142,9 @@ func TestServe_AnswersEveryTokenThatIsNotGoodAlike(t *testing.T) {
 
 func TestServe_TakesNothingButReads(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
+	for _, method := range []string{
+		http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions,
+	} {
 		a := shelf()
 		w := get(t, a, method, "image")
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
@@ -162,17 +167,33 @@ func TestServe_SaysThatAssetsCannotBeReadNow(t *testing.T) {
 func TestServe_TrustsNoWordOfTheModel(t *testing.T) {
 	t.Parallel()
 	for stored, want := range map[string]string{
-		"image/png": "image/png", "TEXT/HTML; charset=UTF-8": "text/html; charset=UTF-8", "": "application/octet-stream", "nonsense": "application/octet-stream",
-		"text/html\r\nSet-Cookie: a=b": "application/octet-stream", "image/png; x": "application/octet-stream", "a/b/c": "application/octet-stream",
+		"image/png":                    "image/png",
+		"TEXT/HTML; charset=UTF-8":     "text/html; charset=UTF-8",
+		"":                             "application/octet-stream",
+		"nonsense":                     "application/octet-stream",
+		"text/html\r\nSet-Cookie: a=b": "application/octet-stream",
+		"image/png; x":                 "application/octet-stream",
+		"a/b/c":                        "application/octet-stream",
 	} {
 		a := &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), MimeType: stored}}}
 		require.Equal(t, want, get(t, a, http.MethodGet, "t").Header().Get("Content-Type"), stored)
 	}
 	for name, want := range map[string]string{
-		"a.txt": "a.txt", "": "", "../../etc/passwd": "passwd", `C:\temp\x.exe`: "x.exe", "a\r\nSet-Cookie: b": "aSet-Cookie: b",
-		`a"; filename="b`: `a"; filename="b`, "lämp.png": "lämp.png", "/": "", "\x00\x7f": "",
+		"a.txt":              "a.txt",
+		"":                   "",
+		"../../etc/passwd":   "passwd",
+		`C:\temp\x.exe`:      "x.exe",
+		"a\r\nSet-Cookie: b": "aSet-Cookie: b",
+		`a"; filename="b`:    `a"; filename="b`,
+		"lämp.png":           "lämp.png",
+		"/":                  "",
+		"\x00\x7f":           "",
 	} {
-		a := &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {Data: []byte("x"), Name: name, Attachment: true}}}
+		a := &assetAcceptor{assets: map[string]*acceptorv1.GetAssetResponse{"t": {
+			Data:       []byte("x"),
+			Name:       name,
+			Attachment: true,
+		}}}
 		kind, params, err := mime.ParseMediaType(get(t, a, http.MethodGet, "t").Header().Get("Content-Disposition"))
 		require.NoError(t, err, name)
 		require.Equal(t, "attachment", kind)

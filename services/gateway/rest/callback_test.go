@@ -44,7 +44,10 @@ func TestCreateRun_HoldsTheCallbackURLToTheRulesOfWebhooks(t *testing.T) {
 		require.True(t, strings.HasPrefix(w.WebhookID, "cb_"))
 		seen[w.URL] = w.Status
 	}
-	require.Equal(t, map[string]string{"https://hooks.example": "active", "https://later.example": "active"}, seen, "each server once")
+	require.Equal(t, map[string]string{
+		"https://hooks.example": "active",
+		"https://later.example": "active",
+	}, seen, "each server once")
 	require.JSONEq(t, `{"webhooks":[]}`, h.as(t, beta, http.MethodGet, hooksPath, "").Body.String())
 }
 

@@ -285,7 +285,10 @@ func (s *EventStreams) collectEvents(ctx context.Context, runID string) (*hostv1
 	var all *hostv1.PollRunEventsResponse
 	for cursor := int32(-1); ; {
 		res, err := s.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
-			RunId: runID, LastSequence: proto.Int64(int64(cursor)), Limit: proto.Int32(collectPage), Timeout: proto.Int32(collectWaitSeconds),
+			RunId:        runID,
+			LastSequence: proto.Int64(int64(cursor)),
+			Limit:        proto.Int32(collectPage),
+			Timeout:      proto.Int32(collectWaitSeconds),
 		})
 		if err != nil {
 			return nil, err

@@ -168,7 +168,10 @@ func TestStream_FramesEventsAndEndsWithItsSource(t *testing.T) {
 
 func TestStream_AnswersARefusalAsAnError(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{fault.New(fault.RunNotFound, "no"), fault.New(fault.UnsupportedStreamMode, "no"), io.EOF, errors.New("x")} {
+	for _, err := range []error{
+		fault.New(fault.RunNotFound, "no"), fault.New(fault.UnsupportedStreamMode, "no"), io.EOF,
+		errors.New("x"),
+	} {
 		s := feeding()
 		s.refusal = err
 		w := &answer{header: http.Header{}}
@@ -187,7 +190,10 @@ func TestRequest_ReadsItsParameters(t *testing.T) {
 		want              *openwopv1.StreamRunEventsRequest
 	}{
 		{"nothing", "", "", &openwopv1.StreamRunEventsRequest{}},
-		{"modes", "?streamMode=updates,debug&streamMode=messages", "", &openwopv1.StreamRunEventsRequest{StreamModes: []string{"updates,debug", "messages"}}},
+		{
+			"modes", "?streamMode=updates,debug&streamMode=messages", "",
+			&openwopv1.StreamRunEventsRequest{StreamModes: []string{"updates,debug", "messages"}},
+		},
 		{"empty mode", "?streamMode=", "", &openwopv1.StreamRunEventsRequest{StreamModes: []string{""}}},
 		{"buffer", "?bufferMs=250", "", &openwopv1.StreamRunEventsRequest{BufferMs: 250}},
 		{"buffer of letters", "?bufferMs=x", "", &openwopv1.StreamRunEventsRequest{BufferMs: -1}},
@@ -276,7 +282,11 @@ func TestStream_BoundsHowLongAReaderBlocksAFrame(t *testing.T) {
 		w.mu.Unlock()
 		s.items <- item(1, "run.completed", `{}`)
 		<-done
-		require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}, w.allowed, "frame, comment, frame")
+		require.Equal(t, []time.Duration{
+			10 * time.Second,
+			10 * time.Second,
+			10 * time.Second,
+		}, w.allowed, "frame, comment, frame")
 		require.NotContains(t, w.written(), "run.completed")
 		require.Error(t, s.ctx.Err(), "its source is let go")
 	})
@@ -307,7 +317,12 @@ func TestAccept_ChoosesBetweenStreamAndDocument(t *testing.T) {
 	} {
 		s := feeding()
 		close(s.items)
-		s.pages = []*hostv1.PollRunEventsResponse{{RunId: "run_1", IsComplete: true, IsTerminal: true, RunStatus: "completed"}}
+		s.pages = []*hostv1.PollRunEventsResponse{{
+			RunId:      "run_1",
+			IsComplete: true,
+			IsTerminal: true,
+			RunStatus:  "completed",
+		}}
 		w := &answer{header: http.Header{}}
 		handler(s, nil).ServeHTTP(w, request(t, "", "Accept", accept))
 		require.Equal(t, document, w.header.Get("Content-Type") == "application/json", accept)
@@ -323,7 +338,10 @@ func TestDocument_HoldsTheWholeLogFromTheStart(t *testing.T) {
 	for range 5000 {
 		page.Events = append(page.Events, &openwopv1.JsonDocument{Json: []byte(`{}`)})
 	}
-	s.pages = []*hostv1.PollRunEventsResponse{page, {RunId: "run_1", LastEventSeq: 5000, Events: []*openwopv1.JsonDocument{{Json: []byte(`{"last":1}`)}}}}
+	s.pages = []*hostv1.PollRunEventsResponse{
+		page,
+		{RunId: "run_1", LastEventSeq: 5000, Events: []*openwopv1.JsonDocument{{Json: []byte(`{"last":1}`)}}},
+	}
 	w := &answer{header: http.Header{}}
 	handler(s, nil).ServeHTTP(w, request(t, "", "Accept", "application/json", "Last-Event-ID", "7"))
 	require.Len(t, s.polls, 2)
@@ -336,8 +354,11 @@ func TestDocument_HoldsTheWholeLogFromTheStart(t *testing.T) {
 func TestDocument_HoldsTheSameRulesAsTheStream(t *testing.T) {
 	t.Parallel()
 	for query, code := range map[string]fault.Code{
-		"?streamMode=bogus": fault.UnsupportedStreamMode, "?streamMode=values,debug": fault.UnsupportedStreamMode,
-		"?bufferMs=5001": fault.ValidationError, "?bufferMs=x": fault.ValidationError, "?streamMode=bogus&bufferMs=x": fault.UnsupportedStreamMode,
+		"?streamMode=bogus":            fault.UnsupportedStreamMode,
+		"?streamMode=values,debug":     fault.UnsupportedStreamMode,
+		"?bufferMs=5001":               fault.ValidationError,
+		"?bufferMs=x":                  fault.ValidationError,
+		"?streamMode=bogus&bufferMs=x": fault.UnsupportedStreamMode,
 	} {
 		w := &answer{header: http.Header{}}
 		handler(feeding(), nil).ServeHTTP(w, request(t, query, "Accept", "application/json"))

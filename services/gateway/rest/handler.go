@@ -53,7 +53,17 @@ type Deps struct {
 	Conn grpc.ClientConnInterface
 	Keys *auth.Keys
 	// Gate admits requests.
-	Gate   *admission.Gate
+	Gate *admission.Gate
+	Handlers
+	// Clean redacts errors.
+	Clean  func(context.Context, error) error
+	Ready  func() error
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Handlers serve the routes that are not translated to one gRPC call.
+type Handlers struct {
 	Events http.Handler // streams the events of a run
 	Watch  http.Handler // streams changed rows of the run list
 	// OpenAPI serves the API's description.
@@ -61,11 +71,6 @@ type Deps struct {
 	Assets  *Assets
 	// Seams serves the test seams; nil answers 404.
 	Seams http.Handler
-	// Clean redacts errors.
-	Clean  func(context.Context, error) error
-	Ready  func() error
-	Clock  func() time.Time
-	Logger *slog.Logger
 }
 
 // Handler is the HTTP API.
@@ -87,7 +92,13 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, d.Events},
 		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, d.Watch},
 	}
-	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+	return &Handler{
+		cfg:     cfg,
+		deps:    d,
+		grpc:    mux,
+		streams: streams,
+		rates:   admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock),
+	}, nil
 }
 
 // ServeHTTP answers a request.

@@ -34,7 +34,11 @@ func TestCreate_AnswersWithTheRunsAddresses(t *testing.T) {
 	body := decode(t, w)
 	id, _ := body["runId"].(string)
 	require.Equal(t, map[string]any{
-		"runId": id, "workflowId": "wf", "status": "pending", "eventsUrl": "http://host/v1/runs/" + id + "/events", "statusUrl": "http://host/v1/runs/" + id,
+		"runId":      id,
+		"workflowId": "wf",
+		"status":     "pending",
+		"eventsUrl":  "http://host/v1/runs/" + id + "/events",
+		"statusUrl":  "http://host/v1/runs/" + id,
 	}, body)
 	start := h.dispatcher.lastStart()
 	require.Equal(t, "rest", start.GetTransport())
@@ -85,8 +89,14 @@ func TestTraceparent_IsReturnedWhenItIsOneAndDroppedElse(t *testing.T) {
 		require.Equal(t, good, h.as(t, full, "GET", path, "", "Traceparent", good).Header().Get("Traceparent"), path)
 	}
 	bad := []string{
-		"x", good + "0", good[1:], strings.ToUpper(good), "ff" + good[2:], "00-" + strings.Repeat("0", 32) + good[35:],
-		good[:36] + strings.Repeat("0", 16) + good[52:], strings.ReplaceAll(good, "-", "_"), strings.Replace(good, "a", "g", 1),
+		"x",
+		good + "0",
+		good[1:],
+		strings.ToUpper(good),
+		"ff" + good[2:],
+		"00-" + strings.Repeat("0", 32) + good[35:],
+		good[:36] + strings.Repeat("0", 16) + good[52:],
+		strings.ReplaceAll(good, "-", "_"), strings.Replace(good, "a", "g", 1),
 	}
 	for _, tp := range bad {
 		w := h.as(t, full, "POST", "/v1/runs", `{"workflowId":"wf"}`, "Traceparent", tp)
@@ -147,7 +157,11 @@ func TestSchema_HasItsOwnMediaType(t *testing.T) {
 func TestBody_MustBeStrictJSON(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	for _, body := range []string{"", " ", "{", "[]", "null", `"x"`, "1", `{"workflowId":"wf"}x`, `{"workflowId":"wf","workflowId":"wg"}`, `{"workflowId":"wf",}`, "\xef\xbb\xbf{}", "{'a':1}", strings.Repeat("[", 3000)} {
+	for _, body := range []string{
+		"", " ", "{", "[]", "null", `"x"`, "1", `{"workflowId":"wf"}x`,
+		`{"workflowId":"wf","workflowId":"wg"}`, `{"workflowId":"wf",}`, "\xef\xbb\xbf{}", "{'a':1}",
+		strings.Repeat("[", 3000),
+	} {
 		refused(t, h.as(t, full, "POST", "/v1/runs", body), fault.ValidationError)
 	}
 	cases := map[string]string{
@@ -175,7 +189,10 @@ func TestBody_MustBeSaidToBeJSON(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	const body = `{"workflowId":"wf"}`
-	for _, ct := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json; charset", "json"} {
+	for _, ct := range []string{
+		"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx",
+		"application/json; charset", "json",
+	} {
 		refused(t, h.do(t, "POST", "/v1/runs", body, "Authorization", full, "Content-Type", ct), fault.ValidationError)
 	}
 	for _, ct := range []string{"application/json", "Application/JSON", "application/json; charset=utf-8"} {
@@ -249,7 +266,10 @@ func TestBulkCancel_AnswersPerEntry(t *testing.T) {
 	require.JSONEq(t, `{"results":[
 		{"runId":"absent","ok":false,"error":{"code":"not_found","error":"not_found","message":"no run of this id in your tenant"}},
 		{"runId":"run_1","ok":true,"status":"cancelling"}]}`, w.Body.String())
-	for _, body := range []string{"", "{}", `{"runIds":[]}`, `{"runIds":"run_1"}`, `{"runIds":[1]}`, `{"runIds":["a"],"x":1}`, `{"runIds":[""]}`} {
+	for _, body := range []string{
+		"", "{}", `{"runIds":[]}`, `{"runIds":"run_1"}`, `{"runIds":[1]}`, `{"runIds":["a"],"x":1}`,
+		`{"runIds":[""]}`,
+	} {
 		refused(t, h.as(t, full, "POST", "/v1/runs:bulk-cancel", body), fault.ValidationError)
 	}
 }

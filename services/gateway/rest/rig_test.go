@@ -64,7 +64,12 @@ func (d *dispatcher) StartRun(_ context.Context, r *dispatcherv1.StartRunRequest
 	}
 	d.digests[r.GetRunId()] = r.GetRequestDigest()
 	d.starts = append(d.starts, r)
-	return &dispatcherv1.StartRunResponse{RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: "pending", Replayed: found}, nil
+	return &dispatcherv1.StartRunResponse{
+		RunId:      r.GetRunId(),
+		WorkflowId: r.GetWorkflowId(),
+		Status:     "pending",
+		Replayed:   found,
+	}, nil
 }
 
 func (d *dispatcher) lastStart() *dispatcherv1.StartRunRequest {
@@ -103,7 +108,12 @@ func (*dispatcher) GetWorkflow(_ context.Context, r *dispatcherv1.GetWorkflowReq
 }
 
 func (*dispatcher) PutWorkflow(_ context.Context, r *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
-	return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Created: !strings.Contains(string(r.GetDefinition()), "same")}, nil
+	return &dispatcherv1.PutWorkflowResponse{
+		WorkflowId: "wf",
+		Version:    "1",
+		Digest:     "d",
+		Created:    !strings.Contains(string(r.GetDefinition()), "same"),
+	}, nil
 }
 
 func (*dispatcher) ListWorkflows(context.Context, *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {
@@ -162,7 +172,11 @@ func (l *eventLog) GetRun(ctx context.Context, r *eventlogv1.GetRunRequest) (*ev
 			return nil, ctx.Err()
 		}
 	}
-	return &eventlogv1.GetRunResponse{Snapshot: []byte(snapshot), LastSequence: 1, Status: "completed"}, knows(r.GetTenant(), r.GetRunId())
+	return &eventlogv1.GetRunResponse{
+		Snapshot:     []byte(snapshot),
+		LastSequence: 1,
+		Status:       "completed",
+	}, knows(r.GetTenant(), r.GetRunId())
 }
 
 func (*eventLog) ReadEvents(_ context.Context, r *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
@@ -282,18 +296,27 @@ func newHostWith(t testing.TB, with func(*gateway.Deps), change ...func(*gateway
 			{Key: "beta", Tenant: "beta", All: true},
 			{Key: "hk_test_1", Tenant: "acme", All: true},
 		},
-		REST: rest.Config{MaxBodyBytes: maxBody}, MaxStreams: 4, RunKey: []byte(strings.Repeat("k", 32)), InterruptKeys: token.Keys{1: make([]byte, 32)},
-		BaseURL: func() string { return "http://host" }, GRPCEndpoint: func() string { return "grpc://host:1" },
+		REST:          rest.Config{MaxBodyBytes: maxBody},
+		MaxStreams:    4,
+		RunKey:        []byte(strings.Repeat("k", 32)),
+		InterruptKeys: token.Keys{1: make([]byte, 32)},
+		BaseURL:       func() string { return "http://host" },
+		GRPCEndpoint:  func() string { return "grpc://host:1" },
 	}
 	for _, f := range change {
 		f(&cfg)
 	}
 	deps := gateway.Deps{
-		Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
-		EventLog:   eventlogv1.NewEventLogClient(serve(es)),
-		Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
-		Redactor:   redactorv1.NewRedactorClient(serve(rs)),
-		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
+		Clients: gateway.Clients{
+			Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
+			EventLog:   eventlogv1.NewEventLogClient(serve(es)),
+			Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
+			Redactor:   redactorv1.NewRedactorClient(serve(rs)),
+		},
+		Stores: gateway.Stores{Records: memory.New()},
+		Ready:  func() error { return h.ready },
+		Clock:  time.Now,
+		Logger: quiet,
 	}
 	with(&deps)
 	svc, err := gateway.New(cfg, deps)
@@ -326,7 +349,9 @@ func (h *host) do(t testing.TB, method, target, body string, headers ...string) 
 // as makes a JSON request with a credential.
 func (h *host) as(t testing.TB, credential, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	return h.do(t, method, target, body, append([]string{"Authorization", credential, "Content-Type", "application/json"}, headers...)...)
+	return h.do(t, method, target, body, append([]string{
+		"Authorization", credential, "Content-Type", "application/json",
+	}, headers...)...)
 }
 
 // header reads a header however it is spelled: some keep the protocol's spelling.

@@ -48,9 +48,18 @@ func TestSeams_AnswerInTheirOwnShape(t *testing.T) {
 		{"reset", "POST", "test/reset", "", 200, `{"ok":true}`},
 		{"budget", "GET", "test/mock-ai/last-dispatch-budget?nodeId=n", "", 200, `{"maxTokens":64}`},
 		{"no budget", "GET", "test/mock-ai/last-dispatch-budget?nodeId=none", "", 200, `{"maxTokens":null}`},
-		{"events", "GET", "test/runs/run_1/events", "", 200, `{"events":[{"sequence":0,"type":"run.started"},{"sequence":1,"type":"run.completed","nodeId":"n"}]}`},
-		{"events by type", "GET", "test/runs/run_1/events?type=run.started", "", 200, `{"events":[{"sequence":0,"type":"run.started"}]}`},
-		{"events by node", "GET", "test/runs/run_1/events?nodeId=n", "", 200, `{"events":[{"sequence":1,"type":"run.completed","nodeId":"n"}]}`},
+		{
+			"events", "GET", "test/runs/run_1/events", "", 200,
+			`{"events":[{"sequence":0,"type":"run.started"},{"sequence":1,"type":"run.completed","nodeId":"n"}]}`,
+		},
+		{
+			"events by type", "GET", "test/runs/run_1/events?type=run.started", "", 200,
+			`{"events":[{"sequence":0,"type":"run.started"}]}`,
+		},
+		{
+			"events by node", "GET", "test/runs/run_1/events?nodeId=n", "", 200,
+			`{"events":[{"sequence":1,"type":"run.completed","nodeId":"n"}]}`,
+		},
 		{"events by cause", "GET", "test/runs/run_1/events?causationId=x", "", 200, `{"events":[]}`},
 		{"events of nothing", "GET", "test/runs/absent/events", "", 200, `{"events":[]}`},
 	}
@@ -82,7 +91,10 @@ func TestSeams_RefuseInTheirOwnShape(t *testing.T) {
 		{"no program", "POST", "test/mock-ai/program", `{"nodeId":"n"}`, fault.InvalidArgument},
 		{"no id", "POST", "test/mock-ai/program", `{"program":[]}`, fault.InvalidArgument},
 		{"unknown member", "POST", "test/mock-ai/program", `{"nodeId":"n","program":[],"x":1}`, fault.InvalidArgument},
-		{"unknown stop", "POST", "test/mock-ai/program", `{"nodeId":"n","program":[{"stopReason":"bored"}]}`, fault.InvalidArgument},
+		{
+			"unknown stop", "POST", "test/mock-ai/program",
+			`{"nodeId":"n","program":[{"stopReason":"bored"}]}`, fault.InvalidArgument,
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -83,9 +83,14 @@ func TestDoor_LeadsABrowserAtTheRootToTheConsole(t *testing.T) {
 		{"", http.MethodGet, "/", browser, true, http.StatusBadRequest},
 		{"/a/b", http.MethodGet, "/", browser, false, http.StatusNotFound},
 	} {
-		d := &rest.Site{Base: tt.base, API: answers(http.StatusBadRequest), Console: answers(http.StatusOK), Fail: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			w.WriteHeader(http.StatusNotFound)
-		}}
+		d := &rest.Site{
+			Base:    tt.base,
+			API:     answers(http.StatusBadRequest),
+			Console: answers(http.StatusOK),
+			Fail: func(w http.ResponseWriter, _ *http.Request, _ error) {
+				w.WriteHeader(http.StatusNotFound)
+			},
+		}
 		if tt.off {
 			d.Console = nil
 		}

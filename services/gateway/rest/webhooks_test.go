@@ -41,7 +41,10 @@ func hooked(t *testing.T) (*host, *memory.Store) {
 	h := newHostWith(t, func(d *gateway.Deps) {
 		var err error
 		d.Records = records
-		d.Webhooks, err = webhook.New(webhook.Config{HostKey: []byte(strings.Repeat("k", 32)), Delivery: webhook.DefaultPolicy()}, webhook.Deps{
+		d.Webhooks, err = webhook.New(webhook.Config{
+			HostKey:  []byte(strings.Repeat("k", 32)),
+			Delivery: webhook.DefaultPolicy(),
+		}, webhook.Deps{
 			Log: logmemory.New(), Subscriptions: memory.New(), Lanes: memory.New(), Dead: memory.New(), Clock: time.Now,
 			Logger:   slog.New(slog.DiscardHandler),
 			Resolver: places{"hooks.example": "8.8.8.8", "inside.example": "10.0.0.1", "six.example": "2002:a00:1::"},
@@ -87,8 +90,15 @@ func TestWebhooks_RegisteringTellsTheSecretOnce(t *testing.T) {
 	created := list.Webhooks[0]["createdAt"]
 	require.NotEmpty(t, created)
 	require.Equal(t, map[string]any{
-		"webhookId": m.WebhookID, "url": "https://hooks.example/in", "events": []any{"run.completed", "acme.own"}, "tags": []any{"a"},
-		"createdAt": created, "status": "active", "consecutiveFailures": 0.0, "recentFailures": 0.0, "secretFingerprint": m.SecretFingerprint,
+		"webhookId":           m.WebhookID,
+		"url":                 "https://hooks.example/in",
+		"events":              []any{"run.completed", "acme.own"},
+		"tags":                []any{"a"},
+		"createdAt":           created,
+		"status":              "active",
+		"consecutiveFailures": 0.0,
+		"recentFailures":      0.0,
+		"secretFingerprint":   m.SecretFingerprint,
 	}, list.Webhooks[0])
 }
 
@@ -101,29 +111,75 @@ func TestWebhooks_RefuseWhatTheyCannotServe(t *testing.T) {
 		want fault.Code
 		says string
 	}{
-		"no url":                {`{"events":["run.completed"]}`, fault.ValidationError, "/url: required"},
-		"empty url":             {`{"url":"","events":["run.completed"]}`, fault.ValidationError, "/url: required"},
-		"no URL at all":         {`{"url":"nonsense","events":["run.completed"]}`, fault.ValidationError, "/url: want an absolute URL"},
-		"url of another type":   {`{"url":1,"events":["run.completed"]}`, fault.ValidationError, "/url"},
-		"no events":             {`{"url":"https://hooks.example/"}`, fault.ValidationError, "/events: required"},
-		"empty events":          {`{"url":"https://hooks.example/","events":[]}`, fault.ValidationError, "/events: required"},
-		"events no list":        {`{"url":"https://hooks.example/","events":"run.completed"}`, fault.ValidationError, "/events"},
-		"unknown event":         {`{"url":"https://hooks.example/","events":["run.completed","run.finished"]}`, fault.ValidationError, "/events/1"},
-		"wildcard":              {`{"url":"https://hooks.example/","events":["*"]}`, fault.ValidationError, "/events/0"},
-		"caller's secret":       {`{"url":"https://hooks.example/","events":["run.completed"],"secret":"mine"}`, fault.ValidationError, "/secret"},
-		"unknown member":        {`{"url":"https://hooks.example/","events":["run.completed"],"x":1}`, fault.ValidationError, "/x"},
-		"empty tag":             {`{"url":"https://hooks.example/","events":["run.completed"],"tags":[""]}`, fault.ValidationError, "/tags/0"},
+		"no url":    {`{"events":["run.completed"]}`, fault.ValidationError, "/url: required"},
+		"empty url": {`{"url":"","events":["run.completed"]}`, fault.ValidationError, "/url: required"},
+		"no URL at all": {
+			`{"url":"nonsense","events":["run.completed"]}`, fault.ValidationError,
+			"/url: want an absolute URL",
+		},
+		"url of another type": {`{"url":1,"events":["run.completed"]}`, fault.ValidationError, "/url"},
+		"no events":           {`{"url":"https://hooks.example/"}`, fault.ValidationError, "/events: required"},
+		"empty events":        {`{"url":"https://hooks.example/","events":[]}`, fault.ValidationError, "/events: required"},
+		"events no list": {
+			`{"url":"https://hooks.example/","events":"run.completed"}`, fault.ValidationError, "/events",
+		},
+		"unknown event": {
+			`{"url":"https://hooks.example/","events":["run.completed","run.finished"]}`,
+			fault.ValidationError, "/events/1",
+		},
+		"wildcard": {`{"url":"https://hooks.example/","events":["*"]}`, fault.ValidationError, "/events/0"},
+		"caller's secret": {
+			`{"url":"https://hooks.example/","events":["run.completed"],"secret":"mine"}`,
+			fault.ValidationError, "/secret",
+		},
+		"unknown member": {
+			`{"url":"https://hooks.example/","events":["run.completed"],"x":1}`, fault.ValidationError, "/x",
+		},
+		"empty tag": {
+			`{"url":"https://hooks.example/","events":["run.completed"],"tags":[""]}`, fault.ValidationError,
+			"/tags/0",
+		},
 		"malformed comes first": {`{"url":"https://127.0.0.1/"}`, fault.ValidationError, "/events"},
-		"not https":             {`{"url":"http://hooks.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "want the scheme https"},
-		"loopback":              {`{"url":"https://127.0.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"link-local":            {`{"url":"https://169.254.169.254/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"private":               {`{"url":"https://192.168.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"mapped":                {`{"url":"https://[::ffff:10.0.0.1]/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"localhost":             {`{"url":"https://localhost/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"resolves inside":       {`{"url":"https://inside.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"resolves to 6to4":      {`{"url":"https://six.example./","events":["run.completed"]}`, fault.WebhookURLRejected, "not public"},
-		"userinfo":              {`{"url":"https://u:p4ssw0rd@hooks.example/","events":["run.completed"]}`, fault.WebhookURLRejected, "user or password"},
-		"another tenant":        {`{"url":"https://hooks.example/","events":["run.completed"],"tenantId":"beta"}`, fault.Forbidden, "/tenantId"},
+		"not https": {
+			`{"url":"http://hooks.example/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"want the scheme https",
+		},
+		"loopback": {
+			`{"url":"https://127.0.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"link-local": {
+			`{"url":"https://169.254.169.254/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"private": {
+			`{"url":"https://192.168.0.1/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"mapped": {
+			`{"url":"https://[::ffff:10.0.0.1]/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"localhost": {
+			`{"url":"https://localhost/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"resolves inside": {
+			`{"url":"https://inside.example/","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"resolves to 6to4": {
+			`{"url":"https://six.example./","events":["run.completed"]}`, fault.WebhookURLRejected,
+			"not public",
+		},
+		"userinfo": {
+			`{"url":"https://u:p4ssw0rd@hooks.example/","events":["run.completed"]}`,
+			fault.WebhookURLRejected, "user or password",
+		},
+		"another tenant": {
+			`{"url":"https://hooks.example/","events":["run.completed"],"tenantId":"beta"}`, fault.Forbidden,
+			"/tenantId",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +259,9 @@ func TestWebhooks_RotateTheSecret(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(time.Hour), r.PreviousValidUntil, time.Minute)
 	w = h.as(t, full, http.MethodPost, rotate, `{"overlapSeconds":0}`)
 	require.NotContains(t, w.Body.String(), "previous")
-	for _, bad := range []string{`{"overlapSeconds":-1}`, `{"overlapSeconds":604801}`, `{"overlapSeconds":"1"}`, `{"secret":"x"}`} {
+	for _, bad := range []string{
+		`{"overlapSeconds":-1}`, `{"overlapSeconds":604801}`, `{"overlapSeconds":"1"}`, `{"secret":"x"}`,
+	} {
 		refused(t, h.as(t, full, http.MethodPost, rotate, bad), fault.ValidationError)
 	}
 	w = h.as(t, full, http.MethodPost, rotate, "")

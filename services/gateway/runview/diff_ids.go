@@ -15,7 +15,14 @@ var generatedID = regexp.MustCompile(`\b(?:run|env|int|evt|art|chk)_[0-9a-z]{16,
 // measured are top-level payload members that the host measures or generates. Content of
 // workflows and models is nested deeper.
 var measured = map[string]bool{
-	"runId": true, "durationMs": true, "latencyMs": true, "elapsedMs": true, "traceparent": true, "traceId": true, "spanId": true, "timestamp": true,
+	"runId":       true,
+	"durationMs":  true,
+	"latencyMs":   true,
+	"elapsedMs":   true,
+	"traceparent": true,
+	"traceId":     true,
+	"spanId":      true,
+	"timestamp":   true,
 }
 
 // namer replaces the ids of one run by their order of first appearance. Two runs are equal

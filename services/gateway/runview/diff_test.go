@@ -36,7 +36,10 @@ func (s step) in(run string, seq int) []byte {
 }
 
 var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
-	return step{rapid.SampledFrom([]string{"node.started", "node.completed"}).Draw(t, "type"), rapid.SampledFrom([]string{"n", "m"}).Draw(t, "node"), rapid.IntRange(0, 2).Draw(t, "value")}
+	return step{
+		rapid.SampledFrom([]string{"node.started", "node.completed"}).Draw(t, "type"),
+		rapid.SampledFrom([]string{"n", "m"}).Draw(t, "node"), rapid.IntRange(0, 2).Draw(t, "value"),
+	}
 }), 0, 12)
 
 const runA, runB = "run_aaaaaaaaaaaaaaaaaaaaaaaaaa", "run_bbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -82,7 +85,11 @@ func TestDiff_OfARunAndItselfOrItsTwinIsEmpty(t *testing.T) {
 
 func TestDiff_PartsAtTheSamePlaceFromBothSides(t *testing.T) {
 	t.Parallel()
-	mirror := map[runview.DiffOp]runview.DiffOp{runview.Added: runview.Removed, runview.Removed: runview.Added, runview.Changed: runview.Changed}
+	mirror := map[runview.DiffOp]runview.DiffOp{
+		runview.Added:   runview.Removed,
+		runview.Removed: runview.Added,
+		runview.Changed: runview.Changed,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		sa, sb := steps.Draw(t, "a"), steps.Draw(t, "b")
 		ab, ba := compare(made(runA, sa), made(runB, sb)), compare(made(runB, sb), made(runA, sa))
@@ -143,10 +150,12 @@ func TestDiff_LooksAtContentHoweverItsMembersAreCalled(t *testing.T) {
 	t.Parallel()
 	for name, pair := range map[string][2]string{
 		"a duration in an output": {`{"outputs":{"durationMs":1}}`, `{"outputs":{"durationMs":2}}`},
-		"a time in an output":     {`{"outputs":{"dueAt":"2026-01-01T00:00:00Z"}}`, `{"outputs":{"dueAt":"2027-01-01T00:00:00Z"}}`},
-		"a word that is no time":  {`{"lookAt":"me"}`, `{"lookAt":"you"}`},
-		"digits of a number":      {`{"n":9007199254740993}`, `{"n":9007199254740992}`},
-		"null and nothing":        {`{"n":null}`, `{}`},
+		"a time in an output": {
+			`{"outputs":{"dueAt":"2026-01-01T00:00:00Z"}}`, `{"outputs":{"dueAt":"2027-01-01T00:00:00Z"}}`,
+		},
+		"a word that is no time": {`{"lookAt":"me"}`, `{"lookAt":"you"}`},
+		"digits of a number":     {`{"n":9007199254740993}`, `{"n":9007199254740992}`},
+		"null and nothing":       {`{"n":null}`, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,8 +168,14 @@ func TestDiff_LooksAtContentHoweverItsMembersAreCalled(t *testing.T) {
 
 func TestDiff_OfStatesIsKeyedByPointer(t *testing.T) {
 	t.Parallel()
-	a := log{id: runA, snapshot: `{"runId":"run_1","status":"completed","createdAt":"x","variables":{"n":1,"same":[1],"a/b":{"~":1}},"nodeStates":{"a":{"since":"1","status":"completed"}}}`}
-	b := log{id: runB, snapshot: `{"runId":"run_2","status":"failed","createdAt":"y","variables":{"n":1.0,"same":[1],"a/b":{"~":null}},"nodeStates":{"a":{"since":"2","status":"failed"}},"error":{"code":"x"}}`}
+	a := log{
+		id:       runA,
+		snapshot: `{"runId":"run_1","status":"completed","createdAt":"x","variables":{"n":1,"same":[1],"a/b":{"~":1}},"nodeStates":{"a":{"since":"1","status":"completed"}}}`,
+	}
+	b := log{
+		id:       runB,
+		snapshot: `{"runId":"run_2","status":"failed","createdAt":"y","variables":{"n":1.0,"same":[1],"a/b":{"~":null}},"nodeStates":{"a":{"since":"2","status":"failed"}},"error":{"code":"x"}}`,
+	}
 	got, err := json.Marshal(compare(a, b).StateDiff)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
@@ -226,7 +241,8 @@ func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 		return fmt.Appendf(nil, `{"type":"x","payload":{"of":"%s:x","interrupt":{"runId":%q}}}`, id, id)
 	}
 	for name, c := range map[string]*runview.Comparer{
-		"its source": runview.NewComparer(runB, runA).SetAncestors(nil, []string{runB}), "the replay": runview.NewComparer(runA, runB).SetAncestors([]string{runB}, nil),
+		"its source": runview.NewComparer(runB, runA).SetAncestors(nil, []string{runB}),
+		"the replay": runview.NewComparer(runA, runB).SetAncestors([]string{runB}, nil),
 	} {
 		require.True(t, c.Add(event(runB), event(runB)), name)
 		if name == "its source" { // what the replay makes itself names it
@@ -261,7 +277,10 @@ func TestDiff_IsNotShiftedByADivergence(t *testing.T) {
 	t.Parallel()
 	event := func(typ string, v int) []byte { return fmt.Appendf(nil, `{"type":%q,"payload":{"v":%d}}`, typ, v) }
 	source := log{id: runA, events: [][]byte{event("x", 0), event("x", 1), event("x", 2), event("x", 3)}}
-	replay := log{id: runB, events: [][]byte{event("x", 0), event("replay.diverged", 1), event("x", 9), event("x", 2), event("x", 3)}}
+	replay := log{
+		id:     runB,
+		events: [][]byte{event("x", 0), event("replay.diverged", 1), event("x", 9), event("x", 2), event("x", 3)},
+	}
 	for _, r := range []runview.DiffReport{compare(source, replay), compare(replay, source)} {
 		require.Len(t, r.EventDiffs, 2)
 		require.EqualValues(t, 1, *r.DivergedAtSeq)

@@ -132,7 +132,13 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 }
 
 // units are the units of time spans.
-var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+var units = map[byte]time.Duration{
+	's': time.Second,
+	'm': time.Minute,
+	'h': time.Hour,
+	'd': 24 * time.Hour,
+	'w': 7 * 24 * time.Hour,
+}
 
 // maxSpan limits a time span to avoid overflow.
 const maxSpan = 1_000_000

@@ -28,9 +28,21 @@ func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 	}{
 		{"a code of the table", "test/emit-provider-usage", `{"runId":"r"}`, fault.InvalidArgument, 400},
 		{"no JSON", "test/debug-bundle/export", `{"x`, fault.InvalidArgument, 400},
-		{"reference in usage", "test/emit-provider-usage", `{"runId":"r","payload":{"provider":"secret:x","model":"m","inputTokens":1,"outputTokens":2}}`, "provider_usage_credential_leak", 400},
-		{"credential in a refusal", "test/emit-envelope-reliability", `{"runId":"r","type":"envelope.refusal","payload":{"nodeId":"n","provider":"p","model":"m","credentialRef":"x"}}`, "envelope_reliability_credential_leak", 400},
-		{"content in a recovery", "test/emit-envelope-reliability", `{"runId":"r","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom","text":"x"}}`, "envelope_recovery_content_leak", 400},
+		{
+			"reference in usage", "test/emit-provider-usage",
+			`{"runId":"r","payload":{"provider":"secret:x","model":"m","inputTokens":1,"outputTokens":2}}`,
+			"provider_usage_credential_leak", 400,
+		},
+		{
+			"credential in a refusal", "test/emit-envelope-reliability",
+			`{"runId":"r","type":"envelope.refusal","payload":{"nodeId":"n","provider":"p","model":"m","credentialRef":"x"}}`,
+			"envelope_reliability_credential_leak", 400,
+		},
+		{
+			"content in a recovery", "test/emit-envelope-reliability",
+			`{"runId":"r","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom","text":"x"}}`,
+			"envelope_recovery_content_leak", 400,
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,7 +100,10 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 // envelope contract §11, sinks).
 func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {
 	t.Parallel()
-	h := &seam.Handler{Logger: slog.New(slog.DiscardHandler), Clean: func(_ context.Context, err error) error { return err }}
+	h := &seam.Handler{
+		Logger: slog.New(slog.DiscardHandler),
+		Clean:  func(_ context.Context, err error) error { return err },
+	}
 	ask := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seam.Prefix+"test/panic", strings.NewReader(body)))

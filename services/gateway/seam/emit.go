@@ -149,7 +149,12 @@ func (h *Handler) emit(ctx context.Context, e emission) (any, error) {
 		}
 	}
 	res, err := h.Acceptor.Emit(ctx, &acceptorv1.EmitRequest{
-		Tenant: auth.From(ctx).Tenant, RunId: e.RunID, Type: e.Type, Payload: payload, NodeId: node, CorrelationId: e.CorrelationID,
+		Tenant:        auth.From(ctx).Tenant,
+		RunId:         e.RunID,
+		Type:          e.Type,
+		Payload:       payload,
+		NodeId:        node,
+		CorrelationId: e.CorrelationID,
 	})
 	if err != nil {
 		return nil, err

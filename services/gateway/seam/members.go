@@ -33,24 +33,38 @@ var (
 	}
 	reliabilityMembers = map[wire.EventType]members{
 		wire.EventEnvelopeRetryAttempted: {
-			"nodeId": required(text(1, maxID)), "attempt": required(integer(1, 16)), "reason": required(like(retryReason)), "previousError": orNull(text(0, 1<<20)),
+			"nodeId":        required(text(1, maxID)),
+			"attempt":       required(integer(1, 16)),
+			"reason":        required(like(retryReason)),
+			"previousError": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeRetryExhausted: {
-			"nodeId": required(text(1, maxID)), "totalAttempts": required(integer(1, 1<<53)), "finalReason": required(like(retryReason)), "finalError": orNull(text(0, 1<<20)),
+			"nodeId":        required(text(1, maxID)),
+			"totalAttempts": required(integer(1, 1<<53)),
+			"finalReason":   required(like(retryReason)),
+			"finalError":    orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeRefusal: {
 			"nodeId": required(text(1, maxID)), "provider": required(text(1, 1<<20)), "model": required(text(1, 1<<20)),
 			"refusalText": orNull(text(0, 1<<20)), "safetyCategory": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeTruncated: {
-			"nodeId": required(text(1, maxID)), "provider": required(text(1, 1<<20)), "model": required(text(1, 1<<20)), "stopReason": required(like(`^(max_tokens|length|stop_sequence|unknown)$`)),
-			"partialPayloadAvailable": boolean(), "outputTokenCount": orNull(integer(0, 1<<53)),
+			"nodeId":                  required(text(1, maxID)),
+			"provider":                required(text(1, 1<<20)),
+			"model":                   required(text(1, 1<<20)),
+			"stopReason":              required(like(`^(max_tokens|length|stop_sequence|unknown)$`)),
+			"partialPayloadAvailable": boolean(),
+			"outputTokenCount":        orNull(integer(0, 1<<53)),
 		},
 		wire.EventEnvelopeNLToFormat: {
-			"nodeId": required(text(1, maxID)), "originalEnvelopeType": required(text(1, 256)), "fallbackCalls": integer(1, 1<<53),
+			"nodeId":               required(text(1, maxID)),
+			"originalEnvelopeType": required(text(1, 256)),
+			"fallbackCalls":        integer(1, 1<<53),
 		},
 		wire.EventEnvelopeRecovery: {
-			"nodeId": required(text(1, maxID)), "path": required(like(`^(direct|jsonrepair|markdown-fence|brace-walker|custom)$`)), "byteOffset": orNull(integer(0, 1<<53)),
+			"nodeId":     required(text(1, maxID)),
+			"path":       required(like(`^(direct|jsonrepair|markdown-fence|brace-walker|custom)$`)),
+			"byteOffset": orNull(integer(0, 1<<53)),
 		},
 	}
 )

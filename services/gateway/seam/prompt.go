@@ -40,7 +40,11 @@ func (h *Handler) composePrompt(ctx context.Context, _ *http.Request, body []byt
 		return nil, argument("/nodeId: want 1 to %d characters", maxID)
 	}
 	msg := &dispatcherv1.ComposePromptRequest{
-		Tenant: auth.From(ctx).Tenant, TemplateId: req.TemplateID, Bindings: req.Bindings, Observability: req.Observability, NodeId: nodeID,
+		Tenant:        auth.From(ctx).Tenant,
+		TemplateId:    req.TemplateID,
+		Bindings:      req.Bindings,
+		Observability: req.Observability,
+		NodeId:        nodeID,
 	}
 	for _, name := range slices.Sorted(maps.Keys(req.BindingTrust)) {
 		switch req.BindingTrust[name] {

@@ -67,5 +67,9 @@ func (h *Handler) putAsset(ctx context.Context, _ *http.Request, body []byte) (a
 	if err != nil {
 		return nil, err
 	}
-	return created(map[string]any{"url": Prefix + "assets/" + res.GetToken(), "bytes": len(data), "contentType": req.ContentType}), nil
+	return created(map[string]any{
+		"url":         Prefix + "assets/" + res.GetToken(),
+		"bytes":       len(data),
+		"contentType": req.ContentType,
+	}), nil
 }

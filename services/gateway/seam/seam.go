@@ -259,7 +259,12 @@ func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (an
 			return nil, argument("/program/%d: outputTokens and inputTokens must be 0 or more", i)
 		}
 		msg.Program = append(msg.Program, &dispatcherv1.MockEntry{
-			StopReason: e.StopReason, Content: e.Content, RefusalText: e.RefusalText, OutputTokens: e.OutputTokens, InputTokens: e.InputTokens, Panic: e.Panic,
+			StopReason:   e.StopReason,
+			Content:      e.Content,
+			RefusalText:  e.RefusalText,
+			OutputTokens: e.OutputTokens,
+			InputTokens:  e.InputTokens,
+			Panic:        e.Panic,
 		})
 	}
 	res, err := h.Dispatcher.ProgramMock(ctx, msg)

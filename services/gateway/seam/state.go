@@ -148,7 +148,14 @@ func (h *Handler) spans(ctx context.Context, r *http.Request, _ []byte) (any, er
 		}
 	}
 	for _, s := range e.Spans {
-		d := map[string]any{"spanId": s.SpanID, "name": s.Name, "attributes": s.Attributes, "events": emptyIfNil(s.Events), "runId": runID, "timestamp": s.StartedAt}
+		d := map[string]any{
+			"spanId":     s.SpanID,
+			"name":       s.Name,
+			"attributes": s.Attributes,
+			"events":     emptyIfNil(s.Events),
+			"runId":      runID,
+			"timestamp":  s.StartedAt,
+		}
 		if id, ok := s.Attributes["openwop.envelope_id"].(string); ok {
 			d["envelopeId"] = id
 		}
@@ -200,7 +207,12 @@ func (h *Handler) export(ctx context.Context, _ *http.Request, body []byte) (any
 	if err := json.Unmarshal(raw, &root); err != nil {
 		return nil, err
 	}
-	nested, err := json.Marshal(map[string]any{"runId": req.RunID, "events": e.Events, "spans": root["spans"], "exportedAt": e.GeneratedAt})
+	nested, err := json.Marshal(map[string]any{
+		"runId":      req.RunID,
+		"events":     e.Events,
+		"spans":      root["spans"],
+		"exportedAt": e.GeneratedAt,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -220,11 +232,16 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	}
 	events, spans, now := rawMessages(test.GetEvents()), rawMessages(test.GetSpans()), wire.FormatTime(h.Clock())
 	doc, err := json.Marshal(map[string]any{
-		"bundleVersion": "1.0", "generatedAt": now, "host": map[string]string{"name": version.Name, "version": version.Version},
-		"run":    map[string]any{"runId": runID, "workflowId": testWorkflow, "status": wire.StatusPending},
-		"events": events, "spans": spans, "metrics": map[string]int{"nodeCount": 0, "eventCount": len(events)},
-		"redactionApplied": true, "redactionMode": "omit",
-		"bundle": map[string]any{"runId": runID, "events": events, "spans": spans, "exportedAt": now},
+		"bundleVersion":    "1.0",
+		"generatedAt":      now,
+		"host":             map[string]string{"name": version.Name, "version": version.Version},
+		"run":              map[string]any{"runId": runID, "workflowId": testWorkflow, "status": wire.StatusPending},
+		"events":           events,
+		"spans":            spans,
+		"metrics":          map[string]int{"nodeCount": 0, "eventCount": len(events)},
+		"redactionApplied": true,
+		"redactionMode":    "omit",
+		"bundle":           map[string]any{"runId": runID, "events": events, "spans": spans, "exportedAt": now},
 	})
 	if err != nil {
 		return nil, err

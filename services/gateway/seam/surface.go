@@ -40,8 +40,15 @@ func (h *Handler) emitSurface(ctx context.Context, _ *http.Request, body []byte)
 	sum := sha256.Sum256(req.Surface)
 	id := hex.EncodeToString(sum[:12])
 	envelope, err := json.Marshal(map[string]any{
-		"type": "ui.a2ui-surface", "schemaVersion": 1, "envelopeId": "surface-" + id, "correlationId": req.RunID + ":surface:" + id, "payload": req.Surface,
-		"meta": map[string]any{"source": "system", "ts": wire.FormatTime(time.Unix(0, 0))}, // constant, so that repetitions are equal
+		"type":          "ui.a2ui-surface",
+		"schemaVersion": 1,
+		"envelopeId":    "surface-" + id,
+		"correlationId": req.RunID + ":surface:" + id,
+		"payload":       req.Surface,
+		"meta": map[string]any{
+			"source": "system",
+			"ts":     wire.FormatTime(time.Unix(0, 0)), // constant, so that repetitions are equal
+		},
 	})
 	if err != nil {
 		return nil, err

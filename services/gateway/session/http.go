@@ -188,7 +188,13 @@ func (k *Keeper) serveConfig(w http.ResponseWriter, r *http.Request) error {
 		if p, err := k.keys.Authenticate(bearer(key)); err == nil { // otherwise the key was removed
 			s.SignedIn = true
 			s.Links = append(s.Links, k.cfg.Links...)
-			s.Session = &signedIn{Tenant: p.Tenant, KeyID: p.KeyID, User: p.User, Scopes: p.Scopes(), ExpiresAt: wire.FormatTime(ends)}
+			s.Session = &signedIn{
+				Tenant:    p.Tenant,
+				KeyID:     p.KeyID,
+				User:      p.User,
+				Scopes:    p.Scopes(),
+				ExpiresAt: wire.FormatTime(ends),
+			}
 		}
 	}
 	body, err := json.Marshal(s)

@@ -84,8 +84,12 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 		return nil, err
 	}
 	return &Keeper{
-		cfg: cfg, seals: s, keys: keys, clock: clock,
-		tries: admission.NewRateLimiter(triesPerSecond, burst, clock), crowd: admission.NewRateLimiter(crowd*triesPerSecond, crowd*burst, clock),
+		cfg:   cfg,
+		seals: s,
+		keys:  keys,
+		clock: clock,
+		tries: admission.NewRateLimiter(triesPerSecond, burst, clock),
+		crowd: admission.NewRateLimiter(crowd*triesPerSecond, crowd*burst, clock),
 	}, nil
 }
 

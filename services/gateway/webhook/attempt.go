@@ -122,7 +122,12 @@ func (w *worker) giveUp(ctx context.Context, held *heldLane, ev *event, reason s
 	w.deps.Counts.Dead.Add(1)
 	now := w.deps.Clock()
 	err := w.deps.Dead.Put(ctx, held.laneID, DeadLetter{
-		RunID: held.RunID, Sequence: ev.sequence, Type: ev.kind, Attempts: held.Attempts, Reason: reason, At: wire.FormatTime(now),
+		RunID:    held.RunID,
+		Sequence: ev.sequence,
+		Type:     ev.kind,
+		Attempts: held.Attempts,
+		Reason:   reason,
+		At:       wire.FormatTime(now),
 	})
 	if err != nil {
 		return err

@@ -113,7 +113,12 @@ func (q *CallbackQuestions) document(rec *wire.RunRecord, p *interrupt.Pending, 
 		RunID: rec.RunID, WorkflowID: rec.WorkflowID, WorkspaceID: rec.Owner.Workspace, Type: typ,
 		Sequence: sequence, Status: status, ContentTrust: p.Trust,
 		Interrupt: question{OpenInterrupt: runstate.OpenInterrupt{
-			Kind: p.Kind, NodeID: p.NodeID, InterruptID: p.InterruptID, Payload: p.Request, RequestedAt: p.RequestedAt, Escalation: p.Escalated,
+			Kind:        p.Kind,
+			NodeID:      p.NodeID,
+			InterruptID: p.InterruptID,
+			Payload:     p.Request,
+			RequestedAt: p.RequestedAt,
+			Escalation:  p.Escalated,
 		}},
 	}
 	path := "/v1/runs/" + rec.RunID + "/interrupts/" + url.PathEscape(p.NodeID)
@@ -136,7 +141,12 @@ func (q *CallbackQuestions) token(tenant string, p *interrupt.Pending) (token st
 	deadline, bounded := p.Deadline()
 	until = interrupttoken.Expiry(q.Clock(), interrupttoken.CallbackLifetime, deadline, bounded)
 	token, err := q.Tokens.Sign(interrupttoken.Claims{
-		Tenant: tenant, RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, ExpiresAt: until, Intent: interrupttoken.Resolve,
+		Tenant:      tenant,
+		RunID:       p.RunID,
+		NodeID:      p.NodeID,
+		InterruptID: p.InterruptID,
+		ExpiresAt:   until,
+		Intent:      interrupttoken.Resolve,
 	})
 	return token, until, err == nil
 }

@@ -43,7 +43,12 @@ func (h *host) GetInterrupt(_ context.Context, r *dispatcherv1.GetInterruptReque
 var (
 	now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	at  = interrupt.Origin{RunID: "run_1", NodeID: "gate"}
-	rec = wire.RunRecord{RunID: "run_1", WorkflowID: "flow", Owner: wire.Owner{Tenant: "acme", Workspace: "ws"}, CallbackURL: "https://answers.example/?run=1"}
+	rec = wire.RunRecord{
+		RunID:       "run_1",
+		WorkflowID:  "flow",
+		Owner:       wire.Owner{Tenant: "acme", Workspace: "ws"},
+		CallbackURL: "https://answers.example/?run=1",
+	}
 )
 
 // asks is a host on which a gate asks, and the event of it.
@@ -64,7 +69,13 @@ func questions(t *testing.T, h *host, public string) (*webhook.CallbackQuestions
 	t.Helper()
 	tokens, err := interrupttoken.New(token.Keys{1: []byte(strings.Repeat("k", token.MinKey))})
 	require.NoError(t, err)
-	return &webhook.CallbackQuestions{Dispatcher: h, EventLog: h, Tokens: tokens, PublicURL: public, Clock: func() time.Time { return now }}, tokens
+	return &webhook.CallbackQuestions{
+		Dispatcher: h,
+		EventLog:   h,
+		Tokens:     tokens,
+		PublicURL:  public,
+		Clock:      func() time.Time { return now },
+	}, tokens
 }
 
 type said struct {
@@ -87,7 +98,12 @@ func TestAsk_SaysWhatTheSnapshotSays(t *testing.T) {
 	claims, err := tokens.Open(s.Interrupt.InterruptToken, interrupttoken.Resolve, now)
 	require.NoError(t, err)
 	require.Equal(t, interrupttoken.Claims{
-		Tenant: "acme", RunID: "run_1", NodeID: "gate", InterruptID: s.Interrupt.InterruptID, ExpiresAt: now.Add(7 * 24 * time.Hour), Intent: interrupttoken.Resolve,
+		Tenant:      "acme",
+		RunID:       "run_1",
+		NodeID:      "gate",
+		InterruptID: s.Interrupt.InterruptID,
+		ExpiresAt:   now.Add(7 * 24 * time.Hour),
+		Intent:      interrupttoken.Resolve,
 	}, claims)
 	require.JSONEq(t, `{"runId":"run_1","workflowId":"flow","workspaceId":"ws","type":"interrupt.requested","sequence":3,"status":"waiting-approval","contentTrust":"untrusted",
 		"resolveUrl":"`+s.ResolveURL+`","interrupt":{"kind":"approval","nodeId":"gate","interruptId":"`+s.Interrupt.InterruptID+`","requestedAt":"2026-05-01T12:00:00.000Z",
@@ -196,7 +212,8 @@ func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first+":1", again)
 	for _, member := range []string{
-		`"type":"waybill.approval.escalated","sequence":5`, `"contentTrust":"untrusted"`, `"interruptToken":"`, `"title":"T"`, `"escalation":{"level":1,"at":"2026-05-01T12:00:01.000Z"}`,
+		`"type":"waybill.approval.escalated","sequence":5`, `"contentTrust":"untrusted"`,
+		`"interruptToken":"`, `"title":"T"`, `"escalation":{"level":1,"at":"2026-05-01T12:00:01.000Z"}`,
 	} {
 		require.Contains(t, string(doc), member)
 	}

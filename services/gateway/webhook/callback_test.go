@@ -112,7 +112,9 @@ func TestCallback_TellsTheRunsOwnURL(t *testing.T) {
 		r.settle()
 		c = r.to.all()[1]
 		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, next.State.Key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"), "the secret that somebody was told")
-		for _, kept := range []string{dumper{r.subs}.dump(), dumper{r.lanes}.dump(), dumper{r.bin}.dump(), r.logged.String()} {
+		for _, kept := range []string{
+			dumper{r.subs}.dump(), dumper{r.lanes}.dump(), dumper{r.bin}.dump(), r.logged.String(),
+		} {
 			require.NotContains(t, kept, "token-")
 		}
 	})

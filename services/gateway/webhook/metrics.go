@@ -5,7 +5,12 @@ import "github.com/prometheus/client_golang/prometheus"
 // Collectors returns the service's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	counter := func(name, help string, value func() int64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "waybill", Subsystem: "webhook", Name: name, Help: help},
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "waybill",
+			Subsystem: "webhook",
+			Name:      name,
+			Help:      help,
+		},
 			func() float64 { return float64(value()) })
 	}
 	return []prometheus.Collector{

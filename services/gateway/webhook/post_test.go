@@ -20,10 +20,18 @@ import (
 func TestHTTP_TakesOnly2xxForSuccess(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]webhook.Result{
-		200: {}, 202: {}, 204: {}, 299: {},
-		301: {Reason: "redirected, status 301"}, 307: {Reason: "redirected, status 307"}, 304: {Reason: "redirected, status 304"},
-		400: {Reason: "status 400"}, 410: {Reason: "status 410"}, 429: {Reason: "status 429", After: 7 * time.Second},
-		500: {Reason: "status 500"}, 503: {Reason: "status 503", After: 7 * time.Second},
+		200: {},
+		202: {},
+		204: {},
+		299: {},
+		301: {Reason: "redirected, status 301"},
+		307: {Reason: "redirected, status 307"},
+		304: {Reason: "redirected, status 304"},
+		400: {Reason: "status 400"},
+		410: {Reason: "status 410"},
+		429: {Reason: "status 429", After: 7 * time.Second},
+		500: {Reason: "status 500"},
+		503: {Reason: "status 503", After: 7 * time.Second},
 	} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			t.Parallel()
@@ -76,11 +84,14 @@ func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
 		url    string
 		want   string
 	}{
-		"slow":        {egress.Policy{AllowPrivate: true}, slow.URL, "no answer in time"},
-		"in clear":    {egress.Policy{}, "http://hooks.example", "refused: want the scheme https"},
-		"private":     {egress.Policy{}, tls.URL, "refused: the host has an address that is not public"},
-		"unknown CA":  {egress.Policy{AllowPrivate: true}, tls.URL, "no trusted TLS connection"},
-		"no TLS":      {egress.Policy{AllowPrivate: true}, strings.Replace(slow.URL, "http:", "https:", 1), "no trusted TLS connection"},
+		"slow":       {egress.Policy{AllowPrivate: true}, slow.URL, "no answer in time"},
+		"in clear":   {egress.Policy{}, "http://hooks.example", "refused: want the scheme https"},
+		"private":    {egress.Policy{}, tls.URL, "refused: the host has an address that is not public"},
+		"unknown CA": {egress.Policy{AllowPrivate: true}, tls.URL, "no trusted TLS connection"},
+		"no TLS": {
+			egress.Policy{AllowPrivate: true},
+			strings.Replace(slow.URL, "http:", "https:", 1), "no trusted TLS connection",
+		},
 		"nobody":      {egress.Policy{AllowPrivate: true}, gone.URL, "the connection failed"},
 		"not a URL":   {egress.Policy{AllowPrivate: true}, "http://a b/", "the URL cannot be called"},
 		"no such one": {egress.Policy{AllowPrivate: true}, "http://nothing.invalid/", "the host has no address"},

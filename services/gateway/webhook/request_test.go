@@ -27,8 +27,15 @@ func TestSign_GivesTheVectors(t *testing.T) {
 		want   string
 	}{
 		{strings.Repeat("a", 64), 0, ``, "f3ff427112b50f8ff40b343df4ddde7d5d4b64556ae6ef2cdeaeb1be89c27e54"},
-		{strings.Repeat("0123456789abcdef", 4), 1795297352, `{"runId":"run_1","type":"run.completed","sequence":5,"event":{}}`, "c1ae5e95739cb12b1d1b120dd2f30157213ee64898ca40a9b874cbacc87bb343"},
-		{strings.Repeat("f", 64), 1700000000, `{"text":"ä <&> \\u2028"}`, "e3baba80d096b6603a1695c081879a34fd4fe2b7eb0780ebc5bfd1ddd997b5f7"},
+		{
+			strings.Repeat("0123456789abcdef", 4), 1795297352,
+			`{"runId":"run_1","type":"run.completed","sequence":5,"event":{}}`,
+			"c1ae5e95739cb12b1d1b120dd2f30157213ee64898ca40a9b874cbacc87bb343",
+		},
+		{
+			strings.Repeat("f", 64), 1700000000, `{"text":"ä <&> \\u2028"}`,
+			"e3baba80d096b6603a1695c081879a34fd4fe2b7eb0780ebc5bfd1ddd997b5f7",
+		},
 	} {
 		require.Equal(t, "sha256="+v.want, webhook.Sign(v.secret, v.unix, []byte(v.body)))
 	}

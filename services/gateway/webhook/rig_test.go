@@ -127,8 +127,17 @@ func bubble(t *testing.T, test func(*rig)) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, log: memory.New(), subs: kvmemory.New(), lanes: kvmemory.New(), bin: kvmemory.New(), to: &receiver{}, ask: &asker{},
-		logged: &bytes.Buffer{}, policy: webhook.DefaultPolicy(), heads: map[string]frame.Head{}, tenants: map[string]string{},
+		t:       t,
+		log:     memory.New(),
+		subs:    kvmemory.New(),
+		lanes:   kvmemory.New(),
+		bin:     kvmemory.New(),
+		to:      &receiver{},
+		ask:     &asker{},
+		logged:  &bytes.Buffer{},
+		policy:  webhook.DefaultPolicy(),
+		heads:   map[string]frame.Head{},
+		tenants: map[string]string{},
 	}
 	r.said = &locked{to: r.logged}
 	return r
@@ -173,8 +182,14 @@ func (m machine) Delete(ctx context.Context, key string, revision uint64) error 
 func (r *rig) startOn(p *power) (stop func()) {
 	r.t.Helper()
 	svc, err := webhook.New(webhook.Config{HostKey: hostKey, Delivery: r.policy}, webhook.Deps{
-		Log: r.log, Subscriptions: machine{r.subs, p}, Lanes: machine{r.lanes, p}, Dead: machine{r.bin, p}, Clock: time.Now, Poster: r.to, Questions: r.ask,
-		Logger: slog.New(slog.NewTextHandler(r.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log:           r.log,
+		Subscriptions: machine{r.subs, p},
+		Lanes:         machine{r.lanes, p},
+		Dead:          machine{r.bin, p},
+		Clock:         time.Now,
+		Poster:        r.to,
+		Questions:     r.ask,
+		Logger:        slog.New(slog.NewTextHandler(r.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	require.NoError(r.t, err)
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -215,8 +230,12 @@ func (r *rig) tagged(tenant string, tags []string, types ...wire.EventType) *sub
 func (r *rig) run(id string, change ...func(*wire.RunRecord)) {
 	r.t.Helper()
 	rec := wire.RunRecord{
-		RunID: id, WorkflowID: "flow", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: "2026-01-01T00:00:00.000Z", EngineVersion: 1,
-		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		RunID:         id,
+		WorkflowID:    "flow",
+		Owner:         wire.Owner{Tenant: "acme"},
+		CreatedAt:     "2026-01-01T00:00:00.000Z",
+		EngineVersion: 1,
+		Traceparent:   "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 	for _, f := range change {
 		f(&rec)

@@ -95,7 +95,14 @@ func TestBackoff_GrowsWithJitter(t *testing.T) {
 	t.Parallel()
 	p, id := DefaultPolicy(), laneOf("acme", "one", 1)
 	seen := map[time.Duration]bool{}
-	for failures, middle := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 5: 80 * time.Second, 11: time.Hour, 60: time.Hour, 500: time.Hour} {
+	for failures, middle := range map[int]time.Duration{
+		1:   5 * time.Second,
+		2:   10 * time.Second,
+		5:   80 * time.Second,
+		11:  time.Hour,
+		60:  time.Hour,
+		500: time.Hour,
+	} {
 		for seq := range 50 {
 			d := p.backoff(id, seq, failures)
 			require.Equal(t, d, p.backoff(id, seq, failures))
@@ -116,11 +123,27 @@ func TestScheduler_KeepsALaneThatIsOfferedAgain(t *testing.T) {
 		afterRelease func(s *scheduler)
 		want         int
 	}{
-		"no change":                                     {func(*scheduler) {}, func(*scheduler) {}, 0},
-		"offered again before the worker ends":          {func(s *scheduler) { s.forget(id); s.schedule(id, now) }, func(*scheduler) {}, 1},
-		"offered again after the worker ends":           {func(s *scheduler) { s.forget(id) }, func(s *scheduler) { s.schedule(id, now) }, 1},
-		"late report of the deletion":                   {func(s *scheduler) { s.schedule(id, now) }, func(s *scheduler) { s.forget(id) }, 0},
-		"report of the deletion before the worker ends": {func(s *scheduler) { s.schedule(id, now); s.forget(id) }, func(*scheduler) {}, 0},
+		"no change": {func(*scheduler) {}, func(*scheduler) {}, 0},
+		"offered again before the worker ends": {
+			func(s *scheduler) { s.forget(id); s.schedule(id, now) },
+			func(*scheduler) {},
+			1,
+		},
+		"offered again after the worker ends": {
+			func(s *scheduler) { s.forget(id) },
+			func(s *scheduler) { s.schedule(id, now) },
+			1,
+		},
+		"late report of the deletion": {
+			func(s *scheduler) { s.schedule(id, now) },
+			func(s *scheduler) { s.forget(id) },
+			0,
+		},
+		"report of the deletion before the worker ends": {
+			func(s *scheduler) { s.schedule(id, now); s.forget(id) },
+			func(*scheduler) {},
+			0,
+		},
 	} {
 		s := newTestScheduler(Limits{Total: 1, PerTenant: 1, PerWebhook: 1}, nil)
 		s.schedule(id, now)

@@ -42,7 +42,7 @@ type Deps struct {
 	Subscriptions, Lanes, Dead kv.Store
 	Clock                      func() time.Time
 	Logger                     *slog.Logger
-	// Resolver and Poster replace the network in tests; nil uses the network.
+	// Resolver and Poster reach the receivers; nil uses the host's network.
 	Resolver egress.Resolver
 	Poster   Poster
 	// Questions renders what is sent to callback URLs.
@@ -91,8 +91,15 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Owner: owner, Lease: feedLease, Clock: d.Clock, Logger: d.Logger,
 	}
 	s.worker = newWorker(cfg.Delivery, workerDeps{
-		Log: d.Log, Records: records, View: s.view, Store: s.store, Secrets: secrets, Lanes: s.lanes, Dead: s.dead,
-		Poster: d.Poster, Questions: d.Questions, Fed: s.feeder.Fed, Owner: owner, Clock: d.Clock, Logger: d.Logger, Counts: s.counts,
+		Log:       d.Log,
+		webhooks:  webhooks{View: s.view, Store: s.store, Secrets: secrets},
+		outbox:    outbox{Records: records, Lanes: s.lanes, Dead: s.dead, Fed: s.feeder.Fed},
+		Poster:    d.Poster,
+		Questions: d.Questions,
+		Owner:     owner,
+		Clock:     d.Clock,
+		Logger:    d.Logger,
+		Counts:    s.counts,
 	})
 	return s, nil
 }

@@ -70,19 +70,43 @@ func TestSelection(t *testing.T) {
 		types  []wire.EventType
 		want   []string
 	}{
-		"a subscribed type":       {nil, nil, []wire.EventType{started, logged, completed}, []string{"run_1/0", "run_1/2"}},
-		"no subscribed type":      {nil, nil, []wire.EventType{logged}, []string{}},
-		"a tag in common":         {[]string{"a", "b"}, tag("b", "c"), []wire.EventType{started}, []string{"run_1/0"}},
-		"no tag in common":        {[]string{"a", "b"}, tag("c"), []wire.EventType{started}, []string{}},
-		"no tags at the run":      {[]string{"a"}, nil, []wire.EventType{started}, []string{}},
-		"no tags asked for":       {nil, tag("c"), []wire.EventType{started}, []string{"run_1/0"}},
-		"another tenant's run":    {nil, func(rec *wire.RunRecord) { rec.Owner.Tenant = "beta" }, []wire.EventType{started}, []string{}},
-		"a fork that replays":     {nil, fork(wire.ForkReplay), []wire.EventType{started, completed}, []string{}},
-		"a fork that branches":    {nil, fork(wire.ForkBranch), []wire.EventType{started}, []string{"run_1/0"}},
-		"a replay with the tag":   {[]string{"a"}, both(tag("a"), fork(wire.ForkReplay)), []wire.EventType{started}, []string{}},
-		"an opened run's event":   {nil, func(rec *wire.RunRecord) { rec.Opened = true }, []wire.EventType{completed}, []string{"run_1/0"}},
-		"the same type repeated":  {nil, nil, []wire.EventType{started, started, completed}, []string{"run_1/0", "run_1/1", "run_1/2"}},
-		"a child of another run":  {nil, func(rec *wire.RunRecord) { rec.Parent = &wire.Parent{RunID: "run_0"} }, []wire.EventType{started}, []string{"run_1/0"}},
+		"a subscribed type":  {nil, nil, []wire.EventType{started, logged, completed}, []string{"run_1/0", "run_1/2"}},
+		"no subscribed type": {nil, nil, []wire.EventType{logged}, []string{}},
+		"a tag in common":    {[]string{"a", "b"}, tag("b", "c"), []wire.EventType{started}, []string{"run_1/0"}},
+		"no tag in common":   {[]string{"a", "b"}, tag("c"), []wire.EventType{started}, []string{}},
+		"no tags at the run": {[]string{"a"}, nil, []wire.EventType{started}, []string{}},
+		"no tags asked for":  {nil, tag("c"), []wire.EventType{started}, []string{"run_1/0"}},
+		"another tenant's run": {
+			nil,
+			func(rec *wire.RunRecord) { rec.Owner.Tenant = "beta" },
+			[]wire.EventType{started},
+			[]string{},
+		},
+		"a fork that replays":  {nil, fork(wire.ForkReplay), []wire.EventType{started, completed}, []string{}},
+		"a fork that branches": {nil, fork(wire.ForkBranch), []wire.EventType{started}, []string{"run_1/0"}},
+		"a replay with the tag": {
+			[]string{"a"},
+			both(tag("a"), fork(wire.ForkReplay)),
+			[]wire.EventType{started},
+			[]string{},
+		},
+		"an opened run's event": {
+			nil,
+			func(rec *wire.RunRecord) { rec.Opened = true },
+			[]wire.EventType{completed},
+			[]string{"run_1/0"},
+		},
+		"the same type repeated": {
+			nil, nil,
+			[]wire.EventType{started, started, completed},
+			[]string{"run_1/0", "run_1/1", "run_1/2"},
+		},
+		"a child of another run": {
+			nil,
+			func(rec *wire.RunRecord) { rec.Parent = &wire.Parent{RunID: "run_0"} },
+			[]wire.EventType{started},
+			[]string{"run_1/0"},
+		},
 		"an event of no type set": {nil, nil, []wire.EventType{"acme.own"}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {

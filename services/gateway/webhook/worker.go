@@ -13,23 +13,33 @@ import (
 
 // workerDeps are the worker's collaborators.
 type workerDeps struct {
-	Log     runlog.Pager
-	Records *runRecords
-	View    *subscription.View
-	Store   *subscription.Store
-	Secrets *subscription.Secrets
-	Lanes   *laneStore
-	Dead    *deadLetters
-	Poster  Poster
+	Log runlog.Pager
+	webhooks
+	outbox
+	Poster Poster
 	// Questions renders the questions of runs that have a callbackUrl.
 	Questions QuestionRenderer
-	// Fed returns the log position up to which frames will not be offered again.
-	Fed func(context.Context) (uint64, error)
 	// Owner names this process.
 	Owner  string
 	Clock  func() time.Time
 	Logger *slog.Logger
 	Counts *counts
+}
+
+// webhooks are the registered webhooks, their state and their secrets.
+type webhooks struct {
+	View    *subscription.View
+	Store   *subscription.Store
+	Secrets *subscription.Secrets
+}
+
+// outbox has the deliveries that are due, and those that were given up.
+type outbox struct {
+	Records *runRecords
+	Lanes   *laneStore
+	Dead    *deadLetters
+	// Fed returns the log position up to which frames will not be offered again.
+	Fed func(context.Context) (uint64, error)
 }
 
 // worker delivers lanes. The workers of all replicas share the lanes.

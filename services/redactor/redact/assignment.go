@@ -277,8 +277,10 @@ func tokenKind(before []byte, hump bool) kind {
 		return kindBareToken
 	}
 	for _, place := range []string{
-		"page", "next", "prev", "previous", "continuation", "cursor", "pagination", "sync", "resume", "correlation", "idempotency", "request", "trace",
-		"eos", "bos", "pad", "sep", "cls", "mask", "unk", "stop", "eot", "special", "end", "start", "first", "last", "max", "min",
+		"page", "next", "prev", "previous", "continuation", "cursor", "pagination", "sync", "resume",
+		"correlation", "idempotency", "request", "trace",
+		"eos", "bos", "pad", "sep", "cls", "mask", "unk", "stop", "eot", "special", "end", "start",
+		"first", "last", "max", "min",
 	} {
 		if bytes.HasSuffix(low, []byte(place)) {
 			return kindNone
@@ -287,7 +289,10 @@ func tokenKind(before []byte, hump bool) kind {
 	if hump {
 		return kindKey
 	}
-	for _, opens := range []string{"access", "auth", "refresh", "id", "api", "bot", "user", "session", "csrf", "xsrf", "bearer", "secret", "personal", "my"} {
+	for _, opens := range []string{
+		"access", "auth", "refresh", "id", "api", "bot", "user", "session", "csrf", "xsrf", "bearer",
+		"secret", "personal", "my",
+	} {
 		if bytes.HasSuffix(low, []byte(opens)) {
 			return kindKey
 		}

@@ -140,7 +140,9 @@ func TestBase64Encodings_MatchAtEveryAlignment(t *testing.T) {
 		before := rapid.SliceOfN(rapid.Byte(), 0, 7).Draw(t, "before")
 		after := rapid.SliceOfN(rapid.Byte(), 0, 7).Draw(t, "after")
 		whole := append(append(append([]byte{}, before...), value...), after...)
-		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		for _, enc := range []*base64.Encoding{
+			base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding,
+		} {
 			text := enc.EncodeToString(whole)
 			found := false
 			for _, f := range base64Encodings(string(value)) {

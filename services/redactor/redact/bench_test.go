@@ -35,11 +35,24 @@ func BenchmarkThousandSecretsText(b *testing.B) {
 		scrub *redact.Scrubber
 		text  string
 	}{
-		"prose": {redact.Compile(secrets), prose}, "prose, both layers": {redact.Compile(secrets).With(redact.DefaultShapes()), prose},
-		"near misses":    {redact.Compile(secrets).With(redact.DefaultShapes()), strings.Repeat(almost[:len(almost)-1]+" ", 1<<20/len(almost))},
-		"words of rules": {redact.Compile(secrets).With(redact.DefaultShapes()), strings.Repeat("password: token= sk-ant- eyJ ghp_ secret ", 1<<20/41)},
-		"escapes":        {redact.Compile(secrets).With(redact.DefaultShapes()), strings.Repeat(`{\"text\":\"`+sentence+`\"}\n`, 10_000)},
-		"all secrets":    {redact.Compile(secrets).With(redact.DefaultShapes()), strings.Repeat(almost+" ", 1<<20/(len(almost)+1))},
+		"prose":              {redact.Compile(secrets), prose},
+		"prose, both layers": {redact.Compile(secrets).With(redact.DefaultShapes()), prose},
+		"near misses": {
+			redact.Compile(secrets).With(redact.DefaultShapes()),
+			strings.Repeat(almost[:len(almost)-1]+" ", 1<<20/len(almost)),
+		},
+		"words of rules": {
+			redact.Compile(secrets).With(redact.DefaultShapes()),
+			strings.Repeat("password: token= sk-ant- eyJ ghp_ secret ", 1<<20/41),
+		},
+		"escapes": {
+			redact.Compile(secrets).With(redact.DefaultShapes()),
+			strings.Repeat(`{\"text\":\"`+sentence+`\"}\n`, 10_000),
+		},
+		"all secrets": {
+			redact.Compile(secrets).With(redact.DefaultShapes()),
+			strings.Repeat(almost+" ", 1<<20/(len(almost)+1)),
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(tc.text)))

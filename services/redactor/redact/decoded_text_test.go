@@ -50,9 +50,15 @@ func TestShapes_KeepEscapesAroundAFind(t *testing.T) {
 		fmt.Fprintf(&secret, `\u%04x`, c)
 	}
 	for name, tc := range map[string]struct{ in, want string }{
-		"all of it":                {`\u003ctd\u003e` + secret.String() + `\u003c`, `\u003ctd\u003e[REDACTED:shape.github-token]\u003c`},
-		"the sign before it alone": {`\u003ctd\u003eghp_` + strings.Repeat("aB3dE5", 6) + `\u003c`, `\u003ctd\u003e[REDACTED:shape.github-token]\u003c`},
-		"none":                     {`\u003ctd\u003e nothing \u003c`, `\u003ctd\u003e nothing \u003c`},
+		"all of it": {
+			`\u003ctd\u003e` + secret.String() + `\u003c`,
+			`\u003ctd\u003e[REDACTED:shape.github-token]\u003c`,
+		},
+		"the sign before it alone": {
+			`\u003ctd\u003eghp_` + strings.Repeat("aB3dE5", 6) + `\u003c`,
+			`\u003ctd\u003e[REDACTED:shape.github-token]\u003c`,
+		},
+		"none": {`\u003ctd\u003e nothing \u003c`, `\u003ctd\u003e nothing \u003c`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,20 +17,29 @@ import (
 func TestText_FindsAValueNextToTextThatLooksLikeAnEscape(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ value, in, want string }{
-		"a per cent sign before escapes of JSON": {"bb1üébbéé", `%\u0062\u0062\u0031\u00fc\u00e9\u0062\u0062\u00e9\u00e9`, `%[REDACTED:k]`},
-		"before escapes of URLs, twice":          {"bb1üébbéé", `%%2562%2562%2531%25c3%25bc%25c3%25a9%2562%2562%25c3%25a9%25c3%25a9`, `%[REDACTED:k]`},
-		"before its first bytes as they are":     {"bb1üébbéé", `%bb1\u00FC\u00E9bb\u00E9\u00E9!`, `%[REDACTED:k]!`},
-		"escaped itself":                         {"bb1ü-bbéé", `%25bb1\u00FC-bb\u00E9\u00E9!`, `%25[REDACTED:k]!`},
-		"a backslash before an n":                {"n3w pass-word", `C:\n3w%20pass-word.`, `C:\[REDACTED:k].`},
-		"a backslash before a u":                 {"u0041 pass-word", `\u0041%20pass-word`, `\[REDACTED:k]`},
-		"an ampersand before a name":             {"lt;pass<word>", `&lt;pass&lt;word&gt;`, `&[REDACTED:k]`},
-		"an ampersand escaped twice":             {"lt;pass<word>", `&amp;amp;lt;pass&lt;word&gt;`, `&amp;amp;[REDACTED:k]`},
-		"digits behind a per cent sign":          {"abcdefgh%", `\u0061bcdefgh%41`, `[REDACTED:k]41`},
-		"a digit behind one and a digit":         {"abcdefgh%4", `\u0061bcdefgh%25412`, `[REDACTED:k]12`},
-		"a name behind an ampersand":             {"abcdefgh&", `%61bcdefgh&lt;`, `[REDACTED:k]lt;`},
-		"the rest of a name":                     {"abcdefgh&l", `%61bcdefgh&amp;lt;`, `[REDACTED:k]t;`},
-		"signs at both ends":                     {"ab1üébbé%a", `%\u0061b1üébbé%ab\u0062`, `%[REDACTED:k]b\u0062`},
-		"a backslash behind":                     {`&/a>%a<+a"%%`, html.EscapeString(`&/a>%a<+a"%%`) + `\aaaaaaabaabbb`, `[REDACTED:k]\aaaaaaabaabbb`},
+		"a per cent sign before escapes of JSON": {
+			"bb1üébbéé", `%\u0062\u0062\u0031\u00fc\u00e9\u0062\u0062\u00e9\u00e9`, `%[REDACTED:k]`,
+		},
+		"before escapes of URLs, twice": {
+			"bb1üébbéé", `%%2562%2562%2531%25c3%25bc%25c3%25a9%2562%2562%25c3%25a9%25c3%25a9`,
+			`%[REDACTED:k]`,
+		},
+		"before its first bytes as they are": {"bb1üébbéé", `%bb1\u00FC\u00E9bb\u00E9\u00E9!`, `%[REDACTED:k]!`},
+		"escaped itself":                     {"bb1ü-bbéé", `%25bb1\u00FC-bb\u00E9\u00E9!`, `%25[REDACTED:k]!`},
+		"a backslash before an n":            {"n3w pass-word", `C:\n3w%20pass-word.`, `C:\[REDACTED:k].`},
+		"a backslash before a u":             {"u0041 pass-word", `\u0041%20pass-word`, `\[REDACTED:k]`},
+		"an ampersand before a name":         {"lt;pass<word>", `&lt;pass&lt;word&gt;`, `&[REDACTED:k]`},
+		"an ampersand escaped twice":         {"lt;pass<word>", `&amp;amp;lt;pass&lt;word&gt;`, `&amp;amp;[REDACTED:k]`},
+		"digits behind a per cent sign":      {"abcdefgh%", `\u0061bcdefgh%41`, `[REDACTED:k]41`},
+		"a digit behind one and a digit":     {"abcdefgh%4", `\u0061bcdefgh%25412`, `[REDACTED:k]12`},
+		"a name behind an ampersand":         {"abcdefgh&", `%61bcdefgh&lt;`, `[REDACTED:k]lt;`},
+		"the rest of a name":                 {"abcdefgh&l", `%61bcdefgh&amp;lt;`, `[REDACTED:k]t;`},
+		"signs at both ends":                 {"ab1üébbé%a", `%\u0061b1üébbé%ab\u0062`, `%[REDACTED:k]b\u0062`},
+		"a backslash behind": {
+			`&/a>%a<+a"%%`,
+			html.EscapeString(`&/a>%a<+a"%%`) + `\aaaaaaabaabbb`,
+			`[REDACTED:k]\aaaaaaabaabbb`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,12 +115,21 @@ func encodings() []encoding {
 		}},
 		{"HTML", html.EscapeString},
 		{"HTML in HTML", func(s string) string { return html.EscapeString(html.EscapeString(s)) }},
-		{"every character as an entity", func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#%d;", r) }) }},
-		{"every character as a hex entity", func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#x%x;", r) }) }},
+		{
+			"every character as an entity",
+			func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#%d;", r) }) },
+		},
+		{
+			"every character as a hex entity",
+			func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#x%x;", r) }) },
+		},
 	}
 	for _, width := range []int{64, 76} {
 		for name, end := range map[string]string{"LF": "\n", "CRLF": "\r\n", "LF and blanks": "\n    "} {
-			out = append(out, encoding{fmt.Sprintf("base64 in lines of %d, %s", width, name), func(s string) string { return wrap(std([]byte(s)), width, end) }})
+			out = append(out, encoding{
+				fmt.Sprintf("base64 in lines of %d, %s", width, name),
+				func(s string) string { return wrap(std([]byte(s)), width, end) },
+			})
 		}
 	}
 	return out
@@ -131,7 +140,9 @@ func tangled(n int) string { return random("abcdefghijkmnopqrstuvwxyz", n) }
 
 // values are secrets with and without characters that encoders escape.
 var values = []string{
-	"correct-horse-0001", "p4ss word/with+signs=&<more>", `quo"ted\and"slashed9`, "schlüßel-für-漢字-😀-1", "a%41b%2Bc%zz-percent", "&amp;-entity-&lt;x", "AbCdEf0123456789", "line\nbreak\tand-tab1",
+	"correct-horse-0001", "p4ss word/with+signs=&<more>", `quo"ted\and"slashed9`,
+	"schlüßel-für-漢字-😀-1", "a%41b%2Bc%zz-percent", "&amp;-entity-&lt;x", "AbCdEf0123456789",
+	"line\nbreak\tand-tab1",
 }
 
 // For any encoding, position and cut, the secret cannot be decoded from the result.
@@ -182,7 +193,8 @@ func TestText_LeavesNoPartOfAnEncodedSecret(t *testing.T) {
 func TestStream_EqualsTextForEscapes(t *testing.T) {
 	t.Parallel()
 	parts := []string{
-		"%", "25", "41", "2", "\\", "\\\\", "u", "0041", "ud83d", "x41", "n", "&", "amp;", "#65;", "#x41;", "lt;", "A", "a", "b", "\n", "\r\n", " ", "é",
+		"%", "25", "41", "2", "\\", "\\\\", "u", "0041", "ud83d", "x41", "n", "&", "amp;", "#65;",
+		"#x41;", "lt;", "A", "a", "b", "\n", "\r\n", " ", "é",
 		"QUFBQUFBQUFBQUFBQUFB", "4141414141414141", "aB", "+", "/", "=", "AAAAAAAA",
 	}
 	sets := []*redact.Scrubber{

@@ -15,12 +15,16 @@ import (
 
 func TestText_FindsSecretsWithJSONEscapes(t *testing.T) {
 	t.Parallel()
-	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001"), secret("odd", "a\"b/c\\d\né😀z"), secret("tilde", "https://~me/")})
+	s := redact.Compile([]redact.Secret{
+		secret("k", "sk-live-0001"), secret("odd", "a\"b/c\\d\né😀z"), secret("tilde", "https://~me/"),
+	})
 	tests := map[string]struct {
 		in, want string
 		count    int
 	}{
-		"every sign":                {`\u0073\u006b\u002d\u006c\u0069\u0076\u0065\u002d\u0030\u0030\u0030\u0031!`, `[REDACTED:k]!`, 1},
+		"every sign": {
+			`\u0073\u006b\u002d\u006c\u0069\u0076\u0065\u002d\u0030\u0030\u0030\u0031!`, `[REDACTED:k]!`, 1,
+		},
 		"capitals":                  {`sk\u002Dlive\u002D0001`, `[REDACTED:k]`, 1},
 		"one sign":                  {`<s\u006b-live-0001>`, `<[REDACTED:k]>`, 1},
 		"the last sign":             {`<sk-live-000\u0031>`, `<[REDACTED:k]>`, 1},

@@ -215,7 +215,9 @@ func isUUID(v []byte) bool {
 // isPlaceholder reports a usual placeholder for a secret.
 func isPlaceholder(v []byte) bool {
 	low := strings.ToLower(strings.TrimRight(string(v), ".,;:!?)]}"))
-	for _, begin := range []string{"your-", "your_", "yourpass", "your pass", "your ", "xxxx", "****", "....", "____", "change"} {
+	for _, begin := range []string{
+		"your-", "your_", "yourpass", "your pass", "your ", "xxxx", "****", "....", "____", "change",
+	} {
 		if strings.HasPrefix(low, begin) {
 			return true
 		}

@@ -55,8 +55,16 @@ func TestIsReference_RecognizesCodeThatReadsAValue(t *testing.T) {
 func TestIsTemplate_RecognizesTemplates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"${DB_PASS}": true, "{{ .Values.x }}": true, "<your-key>": true, "$DB_PASSWORD2": true, "%(password)s": true, "$(cat /run/key)": true,
-		"$ecret123": false, "$": false, "pa$$word1": false, "hunter22": false,
+		"${DB_PASS}":      true,
+		"{{ .Values.x }}": true,
+		"<your-key>":      true,
+		"$DB_PASSWORD2":   true,
+		"%(password)s":    true,
+		"$(cat /run/key)": true,
+		"$ecret123":       false,
+		"$":               false,
+		"pa$$word1":       false,
+		"hunter22":        false,
 	} {
 		require.Equal(t, want, isTemplate([]byte(text)), text)
 	}
@@ -64,7 +72,15 @@ func TestIsTemplate_RecognizesTemplates(t *testing.T) {
 
 func TestEntropy_IsInBitsPerByte(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]float64{"": 0, "aaaa": 0, "abab": 1, "abcd": 2, "abcdefgh": 3, "aabbccdd": 2, "hunter22": 2.75} {
+	for text, want := range map[string]float64{
+		"":         0,
+		"aaaa":     0,
+		"abab":     1,
+		"abcd":     2,
+		"abcdefgh": 3,
+		"aabbccdd": 2,
+		"hunter22": 2.75,
+	} {
 		require.InDelta(t, want, entropy([]byte(text)), 1e-9, text)
 	}
 }
@@ -100,8 +116,16 @@ func TestKindOf_ReadsNamesByTheirParts(t *testing.T) {
 func TestMarkerAt_AcceptsExactMarkersOnly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
-		"[REDACTED]": 10, "[REDACTED:x] y": 12, "[REDACTED:a b/c]": 16,
-		"[REDACTED:]": 0, "[REDACTED:a[b]": 0, "[REDACTED:a\nb]": 0, "[REDACTEDx]": 0, "REDACTED:x]": 0, "[redacted:x]": 0, "": 0,
+		"[REDACTED]":       10,
+		"[REDACTED:x] y":   12,
+		"[REDACTED:a b/c]": 16,
+		"[REDACTED:]":      0,
+		"[REDACTED:a[b]":   0,
+		"[REDACTED:a\nb]":  0,
+		"[REDACTEDx]":      0,
+		"REDACTED:x]":      0,
+		"[redacted:x]":     0,
+		"":                 0,
 	} {
 		n, more := markerAt([]byte(text))
 		require.Equal(t, want, n, text)

@@ -21,23 +21,35 @@ func TestJSON_RedactsEveryLeafAndKey(t *testing.T) {
 		in, want string
 		count    int
 	}{
-		"nothing keeps its bytes":   {" { \"a\" : 1.50e+3 , \"b\":\"\\u00e9\\/x and more\" } ", " { \"a\" : 1.50e+3 , \"b\":\"\\u00e9\\/x and more\" } ", 0},
-		"leaf":                      {`{"a":"x sk-live-0001"}`, `{"a":"x [REDACTED:k]"}`, 1},
-		"top-level string":          {`"sk-live-0001"`, `"[REDACTED:k]"`, 1},
-		"top-level number":          {`12345678901234567890`, `12345678901234567890`, 0},
-		"nested in arrays":          {`[[{"a":["sk-live-0001"]}],null,true]`, `[[{"a":["[REDACTED:k]"]}],null,true]`, 1},
-		"key":                       {`{"sk-live-0001":1}`, `{"[REDACTED:k]":1}`, 1},
-		"key and value":             {`{"sk-live-0001":"sk-live-0001"}`, `{"[REDACTED:k]":"[REDACTED:k]"}`, 2},
-		"written with escapes":      {`{"a":"s\u006b-live-0001"}`, `{"a":"[REDACTED:k]"}`, 1},
-		"value that needs escapes":  {`{"a":"<pass\"word\/\u00e9>"}`, `{"a":"<[REDACTED:q]>"}`, 1},
-		"JSON in a string":          {`{"a":"{\"p\":\"pass\\\"word/é\"}"}`, `{"a":"{\"p\":\"[REDACTED:q]\"}"}`, 1},
-		"neighbours keep bytes":     {`{"n":9007199254740993, "a":"sk-live-0001" ,"z":1.0}`, `{"n":9007199254740993, "a":"[REDACTED:k]" ,"z":1.0}`, 1},
-		"markers are kept":          {`{"a":"[REDACTED:k] [REDACTED:other]"}`, `{"a":"[REDACTED:k] [REDACTED:other]"}`, 0},
-		"equal keys get suffixes":   {`{"sk-live-0001":1,"\u0073k-live-0001x":2,"sk-live-0001x":3}`, ``, -1},
-		"two keys, one marker":      {`{"asecret:k":0,"sk-live-0001":1,"secret:k":2}`, `{"a[REDACTED:k]":0,"[REDACTED:k]":1,"[REDACTED:k]#2":2}`, 3},
-		"marker key already there":  {`{"sk-live-0001":1,"[REDACTED:k]":2}`, `{"[REDACTED:k]#2":1,"[REDACTED:k]":2}`, 1},
-		"suffixed key is there too": {`{"sk-live-0001":1,"[REDACTED:k]":2,"[REDACTED:k]#2":[{}]}`, `{"[REDACTED:k]#3":1,"[REDACTED:k]":2,"[REDACTED:k]#2":[{}]}`, 1},
-		"same key in another one":   {`{"sk-live-0001":{"sk-live-0001":1}}`, `{"[REDACTED:k]":{"[REDACTED:k]":1}}`, 2},
+		"nothing keeps its bytes": {
+			" { \"a\" : 1.50e+3 , \"b\":\"\\u00e9\\/x and more\" } ",
+			" { \"a\" : 1.50e+3 , \"b\":\"\\u00e9\\/x and more\" } ", 0,
+		},
+		"leaf":                     {`{"a":"x sk-live-0001"}`, `{"a":"x [REDACTED:k]"}`, 1},
+		"top-level string":         {`"sk-live-0001"`, `"[REDACTED:k]"`, 1},
+		"top-level number":         {`12345678901234567890`, `12345678901234567890`, 0},
+		"nested in arrays":         {`[[{"a":["sk-live-0001"]}],null,true]`, `[[{"a":["[REDACTED:k]"]}],null,true]`, 1},
+		"key":                      {`{"sk-live-0001":1}`, `{"[REDACTED:k]":1}`, 1},
+		"key and value":            {`{"sk-live-0001":"sk-live-0001"}`, `{"[REDACTED:k]":"[REDACTED:k]"}`, 2},
+		"written with escapes":     {`{"a":"s\u006b-live-0001"}`, `{"a":"[REDACTED:k]"}`, 1},
+		"value that needs escapes": {`{"a":"<pass\"word\/\u00e9>"}`, `{"a":"<[REDACTED:q]>"}`, 1},
+		"JSON in a string":         {`{"a":"{\"p\":\"pass\\\"word/é\"}"}`, `{"a":"{\"p\":\"[REDACTED:q]\"}"}`, 1},
+		"neighbours keep bytes": {
+			`{"n":9007199254740993, "a":"sk-live-0001" ,"z":1.0}`,
+			`{"n":9007199254740993, "a":"[REDACTED:k]" ,"z":1.0}`, 1,
+		},
+		"markers are kept":        {`{"a":"[REDACTED:k] [REDACTED:other]"}`, `{"a":"[REDACTED:k] [REDACTED:other]"}`, 0},
+		"equal keys get suffixes": {`{"sk-live-0001":1,"\u0073k-live-0001x":2,"sk-live-0001x":3}`, ``, -1},
+		"two keys, one marker": {
+			`{"asecret:k":0,"sk-live-0001":1,"secret:k":2}`,
+			`{"a[REDACTED:k]":0,"[REDACTED:k]":1,"[REDACTED:k]#2":2}`, 3,
+		},
+		"marker key already there": {`{"sk-live-0001":1,"[REDACTED:k]":2}`, `{"[REDACTED:k]#2":1,"[REDACTED:k]":2}`, 1},
+		"suffixed key is there too": {
+			`{"sk-live-0001":1,"[REDACTED:k]":2,"[REDACTED:k]#2":[{}]}`,
+			`{"[REDACTED:k]#3":1,"[REDACTED:k]":2,"[REDACTED:k]#2":[{}]}`, 1,
+		},
+		"same key in another one": {`{"sk-live-0001":{"sk-live-0001":1}}`, `{"[REDACTED:k]":{"[REDACTED:k]":1}}`, 2},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +70,10 @@ func TestJSON_RedactsEveryLeafAndKey(t *testing.T) {
 func TestJSON_RefusesInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001")})
-	for _, doc := range []string{``, `{`, `{"a":1}x`, `{"a":1,"a":2}`, "\"\xff\"", strings.Repeat("[", 200) + strings.Repeat("]", 200)} {
+	for _, doc := range []string{
+		``, `{`, `{"a":1}x`, `{"a":1,"a":2}`, "\"\xff\"",
+		strings.Repeat("[", 200) + strings.Repeat("]", 200),
+	} {
 		_, _, err := s.JSON([]byte(doc), strictjson.Limits{})
 		require.Error(t, err, doc)
 	}

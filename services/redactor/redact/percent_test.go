@@ -23,7 +23,10 @@ func TestText_FindsAValueThatLooksLikeAnEscape(t *testing.T) {
 	require.NoError(t, err)
 	path, err := json.Marshal(url.PathEscape(value))
 	require.NoError(t, err)
-	for _, text := range []string{value, string(once), string(twice), string(path), url.QueryEscape(value), url.QueryEscape(url.QueryEscape(value))} {
+	for _, text := range []string{
+		value, string(once), string(twice), string(path), url.QueryEscape(value),
+		url.QueryEscape(url.QueryEscape(value)),
+	} {
 		got, n := s.Text("<" + text + ">")
 		require.Equal(t, 1, n, text)
 		require.Contains(t, got, "[REDACTED:k]", text)

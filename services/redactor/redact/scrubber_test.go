@@ -38,15 +38,17 @@ func TestText_ReplacesEveryOccurrence(t *testing.T) {
 		// OpenWOP envelope contract §26 case 13.
 		"longest first, no remnant": {"<prefix-alpha-key-0001-suffix>", "<[REDACTED:outer]>", 1},
 		"inner one alone":           {"prefix-alpha-key-0001", "prefix-[REDACTED:a]", 1},
-		"broken off, then real":     {"prefix-alpha-key-prefix-alpha-key-0001-suffix", "prefix-alpha-key-[REDACTED:outer]", 1},
-		"overlapping itself":        {strings.Repeat("a", 16), "[REDACTED:run][REDACTED:run]", 2},
-		"no remnant of overlaps":    {strings.Repeat("a", 20), "[REDACTED:run][REDACTED:run]", 2},
-		"marker is kept":            {"[REDACTED:a]", "[REDACTED:a]", 0},
-		"marker of another host":    {"[REDACTED:their-key]", "[REDACTED:their-key]", 0},
-		"marker next to a secret":   {"[REDACTED:a]alpha-key-0001", "[REDACTED:a][REDACTED:a]", 1},
-		"secret in a false marker":  {"[REDACTED:alpha-key-0001]", "[REDACTED:[REDACTED:a]]", 1},
-		"reference":                 {"use secret:outer now", "use [REDACTED:outer] now", 1},
-		"beyond ASCII around":       {"grüße alpha-key-0001 漢字", "grüße [REDACTED:a] 漢字", 1},
+		"broken off, then real": {
+			"prefix-alpha-key-prefix-alpha-key-0001-suffix", "prefix-alpha-key-[REDACTED:outer]", 1,
+		},
+		"overlapping itself":       {strings.Repeat("a", 16), "[REDACTED:run][REDACTED:run]", 2},
+		"no remnant of overlaps":   {strings.Repeat("a", 20), "[REDACTED:run][REDACTED:run]", 2},
+		"marker is kept":           {"[REDACTED:a]", "[REDACTED:a]", 0},
+		"marker of another host":   {"[REDACTED:their-key]", "[REDACTED:their-key]", 0},
+		"marker next to a secret":  {"[REDACTED:a]alpha-key-0001", "[REDACTED:a][REDACTED:a]", 1},
+		"secret in a false marker": {"[REDACTED:alpha-key-0001]", "[REDACTED:[REDACTED:a]]", 1},
+		"reference":                {"use secret:outer now", "use [REDACTED:outer] now", 1},
+		"beyond ASCII around":      {"grüße alpha-key-0001 漢字", "grüße [REDACTED:a] 漢字", 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

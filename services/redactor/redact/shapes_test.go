@@ -140,7 +140,10 @@ func TestShapes_KeepMarkers(t *testing.T) {
 
 func TestScrubber_RedactsKnownValuesBeforeShapes(t *testing.T) {
 	t.Parallel()
-	s := redact.Compile([]redact.Secret{{ID: "mine", Value: "sk-proj-a8Kd02jfLq91mXz7Qw4RtYbN"}}).With(redact.DefaultShapes())
+	s := redact.Compile([]redact.Secret{{
+		ID:    "mine",
+		Value: "sk-proj-a8Kd02jfLq91mXz7Qw4RtYbN",
+	}}).With(redact.DefaultShapes())
 	out, n := s.Text("a sk-proj-a8Kd02jfLq91mXz7Qw4RtYbN b ghp_" + strings.Repeat("a1B2", 9) + " c")
 	require.Equal(t, "a [REDACTED:mine] b [REDACTED:shape.github-token] c", out)
 	require.Equal(t, 2, n)

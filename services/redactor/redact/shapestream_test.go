@@ -61,16 +61,25 @@ func TestShapeStream_ShowsNoPartOfALongSecret(t *testing.T) {
 	t.Parallel()
 	signature := random(urlSafe, 86)
 	for name, tc := range map[string]struct{ text, secret string }{
-		"a signed token of several KiB": {"token: eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 6000) + "." + signature, signature},
-		"one of many KiB":               {"eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 40_000) + "." + signature, signature},
-		"one that is cut off":           {"eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 90), random(urlSafe, 90)[50:]},
-		"a key across the line limit":   {strings.Repeat("the secret of ", 72) + "ghp_" + random(urlSafe[:62], 36) + " is out", random(urlSafe[:62], 36)},
-		"an escaped block":              {block(40, `\n`), random(urlSafe[:62], 80)[:64]},
-		"a block escaped twice":         {block(40, `\\n`), random(urlSafe[:62], 80)[:64]},
-		"a large block":                 {block(800, "\n"), random(urlSafe[:62], 864-2)[:64]},
-		"an endless key":                {"sk-proj-" + random(urlSafe, 40_000), random(urlSafe, 40_000)[39_000:]},
-		"an endless password":           {"password=" + random(urlSafe, 40_000), random(urlSafe, 40_000)[39_000:]},
-		"an endless bearer":             {"Authorization: Bearer " + random(urlSafe, 40_000), random(urlSafe, 40_000)[39_000:]},
+		"a signed token of several KiB": {
+			"token: eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 6000) + "." + signature,
+			signature,
+		},
+		"one of many KiB": {
+			"eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 40_000) + "." + signature,
+			signature,
+		},
+		"one that is cut off": {"eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 90), random(urlSafe, 90)[50:]},
+		"a key across the line limit": {
+			strings.Repeat("the secret of ", 72) + "ghp_" + random(urlSafe[:62], 36) + " is out",
+			random(urlSafe[:62], 36),
+		},
+		"an escaped block":      {block(40, `\n`), random(urlSafe[:62], 80)[:64]},
+		"a block escaped twice": {block(40, `\\n`), random(urlSafe[:62], 80)[:64]},
+		"a large block":         {block(800, "\n"), random(urlSafe[:62], 864-2)[:64]},
+		"an endless key":        {"sk-proj-" + random(urlSafe, 40_000), random(urlSafe, 40_000)[39_000:]},
+		"an endless password":   {"password=" + random(urlSafe, 40_000), random(urlSafe, 40_000)[39_000:]},
+		"an endless bearer":     {"Authorization: Bearer " + random(urlSafe, 40_000), random(urlSafe, 40_000)[39_000:]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,10 +146,15 @@ func TestShapeStream_NeverEmitsTextThatItLaterRedacts(t *testing.T) {
 
 // fragments are parts of hostile texts: starts and ends of all shapes.
 var fragments = []string{
-	"password", "pwd=", "token", ":", "=", " ", "\n", `"`, `\"`, `\`, "'", "[REDACTED:", "]", "[REDACTED:x]", "[REDACTED]", "-----BEGIN ", "RSA ", "PRIVATE KEY", "-----",
-	"-----END ", "://", "u:", "@", "@host", "eyJ", ".eyJ", ".", "sk-", "sk-ant-", "ghp_", "xoxb-", "AKIA", "Bearer ", "Authorization: ", "secret_key", "api-key", "{", "}", ",", ";",
-	"hooks.slack.com/services/", "AccountKey=", "é", "\xc3", "\xff", "aB3dE5gH7jK9", "MIIEvQIBADANBgkqhkiG9w0BAQEF", "==", "Proc-Type: 4,ENCRYPTED", `\n`, "<password>", "</", "--password ", "%3D",
-	"hunter22", "process.env.", "run_06gz", "0123456789abcdef0123456789ABCDEF", "http", "  \t", ">", "&", "(", ")",
+	"password", "pwd=", "token", ":", "=", " ", "\n", `"`, `\"`, `\`, "'", "[REDACTED:", "]",
+	"[REDACTED:x]", "[REDACTED]", "-----BEGIN ", "RSA ", "PRIVATE KEY", "-----",
+	"-----END ", "://", "u:", "@", "@host", "eyJ", ".eyJ", ".", "sk-", "sk-ant-", "ghp_", "xoxb-",
+	"AKIA", "Bearer ", "Authorization: ", "secret_key", "api-key", "{", "}", ",", ";",
+	"hooks.slack.com/services/", "AccountKey=", "é", "\xc3", "\xff", "aB3dE5gH7jK9",
+	"MIIEvQIBADANBgkqhkiG9w0BAQEF", "==", "Proc-Type: 4,ENCRYPTED", `\n`, "<password>", "</",
+	"--password ", "%3D",
+	"hunter22", "process.env.", "run_06gz", "0123456789abcdef0123456789ABCDEF", "http", "  \t", ">",
+	"&", "(", ")",
 }
 
 func TestShapeStream_EqualsTheWholeTextForHostileTexts(t *testing.T) {
@@ -199,11 +213,18 @@ func TestShapes_TreatMarkersAsOpaque(t *testing.T) {
 		"a secret right after a marker": {"[REDACTED:x]" + key, "[REDACTED:x][REDACTED:shape.github-token]", 1},
 		"a secret right before one":     {key + "[REDACTED:x]", "[REDACTED:shape.github-token][REDACTED:x]", 1},
 		"a URL password with a marker": {
-			"db://u:hunter[REDACTED:x]22b@host/", "db://u:[REDACTED:shape.url-password][REDACTED:x][REDACTED:shape.url-password]@host/", 2,
+			"db://u:hunter[REDACTED:x]22b@host/",
+			"db://u:[REDACTED:shape.url-password][REDACTED:x][REDACTED:shape.url-password]@host/", 2,
 		},
-		"a password behind a marker":   {"password=[REDACTED:x]hunter22x", "password=[REDACTED:x][REDACTED:shape.assignment]", 1},
+		"a password behind a marker": {
+			"password=[REDACTED:x]hunter22x", "password=[REDACTED:x][REDACTED:shape.assignment]", 1,
+		},
 		"no marker for want of an end": {"[REDACTED:" + key, "[REDACTED:[REDACTED:shape.github-token]", 1},
-		"no marker for its length":     {"[REDACTED:" + strings.Repeat("x", 129) + " " + key + "]", "[REDACTED:" + strings.Repeat("x", 129) + " [REDACTED:shape.github-token]]", 1},
+		"no marker for its length": {
+			"[REDACTED:" + strings.Repeat("x", 129) + " " + key + "]",
+			"[REDACTED:" + strings.Repeat("x", 129) + " [REDACTED:shape.github-token]]",
+			1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,24 +23,41 @@ func written(s *redact.Scrubber, pieces ...string) (shown []string, all string, 
 func TestStream_Pieces(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{
-		secret("k", "sk-live-0001"), secret("longer", "sk-live-0001-and-more"), secret("other", "0001-zzzz-9"), secret("rune", "schlüsßel-x"),
+		secret("k", "sk-live-0001"), secret("longer", "sk-live-0001-and-more"),
+		secret("other", "0001-zzzz-9"), secret("rune", "schlüsßel-x"),
 	})
 	tests := map[string]struct {
 		pieces []string
 		shown  []string
 		count  int
 	}{
-		"nothing to hide":            {[]string{"a", "b", ""}, []string{"a", "b", "", ""}, 0},
-		"no pieces":                  {nil, []string{""}, 0},
-		"whole in one":               {[]string{"sk-live-0001 "}, []string{"[REDACTED:k] ", ""}, 1},
-		"waits for the longer one":   {[]string{"sk-live-0001", "-and", "-more."}, []string{"", "", "[REDACTED:longer].", ""}, 1},
-		"longer one does not come":   {[]string{"sk-live-0001", "-and", "-less."}, []string{"", "", "[REDACTED:k]-and-less.", ""}, 1},
-		"ends while waiting":         {[]string{"sk-live-0001-an"}, []string{"", "[REDACTED:k]-an"}, 1},
-		"ends within a secret":       {[]string{"x sk-live-00"}, []string{"x ", "sk-live-00"}, 0},
-		"overlap leaves no remnant":  {[]string{"sk-live-", "0001-zz", "zz-9!"}, []string{"", "[REDACTED:k]", "!", ""}, 1},
-		"two in a row":               {[]string{"sk-live-0001sk-", "live-0001."}, []string{"[REDACTED:k]", "[REDACTED:k].", ""}, 2},
-		"rune cut in two":            {[]string{"gr\xc3", "\xbc\xc3", "\x9fe"}, []string{"gr", "ü", "ße", ""}, 0},
-		"rune of a secret cut":       {[]string{"schl\xc3", "\xbcs\xc3", "\x9fel-x"}, []string{"", "", "[REDACTED:rune]", ""}, 1},
+		"nothing to hide": {[]string{"a", "b", ""}, []string{"a", "b", "", ""}, 0},
+		"no pieces":       {nil, []string{""}, 0},
+		"whole in one":    {[]string{"sk-live-0001 "}, []string{"[REDACTED:k] ", ""}, 1},
+		"waits for the longer one": {
+			[]string{"sk-live-0001", "-and", "-more."},
+			[]string{"", "", "[REDACTED:longer].", ""},
+			1,
+		},
+		"longer one does not come": {
+			[]string{"sk-live-0001", "-and", "-less."},
+			[]string{"", "", "[REDACTED:k]-and-less.", ""},
+			1,
+		},
+		"ends while waiting":        {[]string{"sk-live-0001-an"}, []string{"", "[REDACTED:k]-an"}, 1},
+		"ends within a secret":      {[]string{"x sk-live-00"}, []string{"x ", "sk-live-00"}, 0},
+		"overlap leaves no remnant": {[]string{"sk-live-", "0001-zz", "zz-9!"}, []string{"", "[REDACTED:k]", "!", ""}, 1},
+		"two in a row": {
+			[]string{"sk-live-0001sk-", "live-0001."},
+			[]string{"[REDACTED:k]", "[REDACTED:k].", ""},
+			2,
+		},
+		"rune cut in two": {[]string{"gr\xc3", "\xbc\xc3", "\x9fe"}, []string{"gr", "ü", "ße", ""}, 0},
+		"rune of a secret cut": {
+			[]string{"schl\xc3", "\xbcs\xc3", "\x9fel-x"},
+			[]string{"", "", "[REDACTED:rune]", ""},
+			1,
+		},
 		"rune of a near miss":        {[]string{"schl\xc3", "\xa4fe"}, []string{"", "schläfe", ""}, 0},
 		"lone bytes do not stay":     {[]string{"\x80\x80\x80\x80\x80", "a"}, []string{"\x80\x80\x80\x80\x80", "a", ""}, 0},
 		"unfinished rune at the end": {[]string{"a\xe6\xbc"}, []string{"a", "\xe6\xbc"}, 0},

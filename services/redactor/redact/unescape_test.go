@@ -33,7 +33,10 @@ func TestUnescapeAll_UndoesAllLevelsOfEscapes(t *testing.T) {
 
 // The result does not depend on how much text follows, once there is enough.
 func FuzzUnescapeAt(f *testing.F) {
-	for _, s := range []string{`\u0041`, `\\ud83d\\ude00`, "%252541", "&amp;amp;lt;", `\\\\\\\\\\\\\\\\\\\\x`, "&#x41;", "%25%41", "%"} {
+	for _, s := range []string{
+		`\u0041`, `\\ud83d\\ude00`, "%252541", "&amp;amp;lt;", `\\\\\\\\\\\\\\\\\\\\x`, "&#x41;",
+		"%25%41", "%",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

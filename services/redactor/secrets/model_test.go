@@ -72,7 +72,11 @@ func (m *model) check(t *rapid.T) {
 	registrations := append(append([]string{}, m.registrations[at]...), m.registrations[secrets.Scope{Tenant: at.Tenant}]...)
 	require.Equal(t, registered && at.Run != "", known(m.registry, at, secrets.Required{Run: true, Registrations: registrations}))
 	require.Equal(t, tenant, known(m.registry, at, secrets.Required{Tenant: true, Registrations: registrations}))
-	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Required{Run: true, Tenant: true, Registrations: registrations}))
+	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Required{
+		Run:           true,
+		Tenant:        true,
+		Registrations: registrations,
+	}))
 	require.Equal(t, len(m.held), m.registry.Len())
 	for n := range 6 {
 		id, value := fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)

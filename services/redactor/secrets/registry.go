@@ -74,7 +74,11 @@ func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry,
 		}
 	}
 	return &Registry{
-		limits: limits, shapes: shapes, host: redact.Compile(host).With(shapes), hostSecrets: slices.Clone(host), scopes: map[Scope]*entry{},
+		limits:      limits,
+		shapes:      shapes,
+		host:        redact.Compile(host).With(shapes),
+		hostSecrets: slices.Clone(host),
+		scopes:      map[Scope]*entry{},
 	}, nil
 }
 

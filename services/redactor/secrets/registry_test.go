@@ -100,14 +100,22 @@ func TestScrubber_RefusesWhileARequiredRegistrationIsMissing(t *testing.T) {
 		need       secrets.Required
 		missing    []string
 	}{
-		"nothing is needed":         {nil, secrets.Required{}, nil},
-		"nothing registered":        {nil, secrets.Required{Run: true, Tenant: true}, []string{"run", "tenant"}},
-		"the run alone":             {[]secrets.Scope{run}, secrets.Required{Run: true, Tenant: true}, []string{"tenant"}},
-		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Required{Run: true, Tenant: true}, []string{"run"}},
-		"both":                      {[]secrets.Scope{run, acme}, secrets.Required{Run: true, Tenant: true}, nil},
-		"the run, which is enough":  {[]secrets.Scope{run}, secrets.Required{Run: true}, nil},
-		"another run of the tenant": {[]secrets.Scope{{Tenant: "acme", Run: "2"}}, secrets.Required{Run: true}, []string{"run"}},
-		"the run of another tenant": {[]secrets.Scope{{Tenant: "other", Run: "1"}}, secrets.Required{Run: true}, []string{"run"}},
+		"nothing is needed":        {nil, secrets.Required{}, nil},
+		"nothing registered":       {nil, secrets.Required{Run: true, Tenant: true}, []string{"run", "tenant"}},
+		"the run alone":            {[]secrets.Scope{run}, secrets.Required{Run: true, Tenant: true}, []string{"tenant"}},
+		"the tenant alone":         {[]secrets.Scope{acme}, secrets.Required{Run: true, Tenant: true}, []string{"run"}},
+		"both":                     {[]secrets.Scope{run, acme}, secrets.Required{Run: true, Tenant: true}, nil},
+		"the run, which is enough": {[]secrets.Scope{run}, secrets.Required{Run: true}, nil},
+		"another run of the tenant": {
+			[]secrets.Scope{{Tenant: "acme", Run: "2"}},
+			secrets.Required{Run: true},
+			[]string{"run"},
+		},
+		"the run of another tenant": {
+			[]secrets.Scope{{Tenant: "other", Run: "1"}},
+			secrets.Required{Run: true},
+			[]string{"run"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,7 +209,10 @@ func TestScrubber_ChecksRegistrationsItself(t *testing.T) {
 		need secrets.Required
 		ok   bool
 	}{
-		"both are named":           {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun, ofTenant}}, true},
+		"both are named": {
+			secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun, ofTenant}},
+			true,
+		},
 		"the run is not named":     {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofTenant}}, false},
 		"the tenant is not named":  {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun}}, false},
 		"nothing is named":         {secrets.Required{Run: true}, false},
@@ -218,7 +229,13 @@ func TestRegister_DigestIsIndependentOfOrder(t *testing.T) {
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
 	x, y := secret("a", "value-x-x"), secret("b", "value-y-y")
 	seen := map[string]string{}
-	for name, list := range map[string][]redact.Secret{"x": {x}, "y": {y}, "both": {x, y}, "none": nil, "glued": {secret("ab", "value-x-x")}} {
+	for name, list := range map[string][]redact.Secret{
+		"x":     {x},
+		"y":     {y},
+		"both":  {x, y},
+		"none":  nil,
+		"glued": {secret("ab", "value-x-x")},
+	} {
 		registration, err := r.Register(at, list)
 		require.NoError(t, err)
 		require.NotContains(t, seen, registration, "%s and %s", name, seen[registration])
@@ -270,8 +287,11 @@ func TestRegister_RefusesInsteadOfEvicting(t *testing.T) {
 		add  []redact.Secret
 		code fault.Code
 	}{
-		"too many":       {[]redact.Secret{secret("b", "value-bbbb"), secret("c", "value-cccc")}, fault.RateLimited},
-		"too much":       {[]redact.Secret{secret("b", strings.Repeat("b", 20)), secret("b", strings.Repeat("c", 20))}, fault.RateLimited},
+		"too many": {[]redact.Secret{secret("b", "value-bbbb"), secret("c", "value-cccc")}, fault.RateLimited},
+		"too much": {
+			[]redact.Secret{secret("b", strings.Repeat("b", 20)), secret("b", strings.Repeat("c", 20))},
+			fault.RateLimited,
+		},
 		"one too long":   {[]redact.Secret{secret("b", strings.Repeat("b", 21))}, fault.ValidationError},
 		"one id unfit":   {[]redact.Secret{secret("b", "value-bbbb"), secret("", "value-cccc")}, fault.ValidationError},
 		"same one again": {[]redact.Secret{secret("a", "value-aaaa")}, ""},

@@ -98,12 +98,12 @@ func (j *Journal) CheckFrames(t testing.TB, logs map[string][]*frame.Frame) {
 	}
 }
 
-// late returns the writers of a run that wrote again after another owner had. The acceptor writes
-// on behalf of the owner, without a name.
+// late returns the writers of a run that wrote again after another owner had. Only an owner's frames
+// count: the acceptor writes on the owner's behalf, and any dispatcher may add a wake frame.
 func late(frames []*frame.Frame) (out []string) {
 	gone, owner := map[string]bool{}, ""
 	for _, f := range frames {
-		if f.Writer == "" || f.Writer == owner {
+		if f.Writer == owner || (frame.Ownership{}).After(f) == (frame.Ownership{}) {
 			continue
 		}
 		if gone[f.Writer] {

@@ -73,7 +73,10 @@ func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 }
 
 func newOrderError() *provider.Error {
-	return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent the parts of its answer out of any order"}
+	return &provider.Error{
+		Code:    provider.CodeUnavailable,
+		Message: "the model's server sent the parts of its answer out of any order",
+	}
 }
 
 // setStop records the stop reason and the usage.

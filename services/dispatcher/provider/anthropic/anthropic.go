@@ -39,12 +39,12 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{server: cfg.server()}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts())
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
+		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		// The environment would otherwise decide both.
 		option.WithoutOpenTelemetry(), option.WithOpenTelemetryPropagation(false),
-		option.WithMiddleware(boundEvents),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))

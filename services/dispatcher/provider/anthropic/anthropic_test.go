@@ -133,7 +133,10 @@ func TestCall_SendsTheStrictSchemaWithEveryCall(t *testing.T) {
 func TestCall_EmitsOnePieceForEachPieceOfText(t *testing.T) {
 	t.Parallel()
 	for _, w := range []way{free, format, tool} {
-		res, pieces := newRig(t, nil).call(t, w.ask(), double.Reply{Pieces: []string{`{"z":"`, "ü", `","a":1}`}, Model: "claude-opus-4-6-2026"})
+		res, pieces := newRig(t, nil).call(t, w.ask(), double.Reply{
+			Pieces: []string{`{"z":"`, "ü", `","a":1}`},
+			Model:  "claude-opus-4-6-2026",
+		})
 		require.Len(t, pieces, 4, "%v: and the end", w)
 		require.Equal(t, `{"z":"ü","a":1}`, res.Text)
 		require.Equal(t, "claude-opus-4-6-2026", res.Model)
@@ -183,9 +186,15 @@ func TestCall_ReturnsWhenCanceledMidway(t *testing.T) {
 // What ANTHROPIC_*, tracing and proxy variables say is meant for others.
 func TestCall_TakesNothingFromTheEnvironment(t *testing.T) { //nolint:paralleltest // sets the environment
 	for name, value := range map[string]string{
-		"ANTHROPIC_API_KEY": "sk-env", "ANTHROPIC_AUTH_TOKEN": "token-env", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "ANTHROPIC_PROFILE": "env",
-		"ANTHROPIC_CUSTOM_HEADERS": "X-Env: 1", "ANTHROPIC_OPEN_TELEMETRY": "true", "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE": "content",
-		"HTTP_PROXY": "http://127.0.0.1:1", "HTTPS_PROXY": "http://127.0.0.1:1",
+		"ANTHROPIC_API_KEY":                            "sk-env",
+		"ANTHROPIC_AUTH_TOKEN":                         "token-env",
+		"ANTHROPIC_BASE_URL":                           "http://127.0.0.1:1",
+		"ANTHROPIC_PROFILE":                            "env",
+		"ANTHROPIC_CUSTOM_HEADERS":                     "X-Env: 1",
+		"ANTHROPIC_OPEN_TELEMETRY":                     "true",
+		"ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE": "content",
+		"HTTP_PROXY":                                   "http://127.0.0.1:1",
+		"HTTPS_PROXY":                                  "http://127.0.0.1:1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -221,7 +230,11 @@ func TestCall_SendsInvocationAndTrace(t *testing.T) {
 	r := newRig(t, nil)
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for id, want := range map[string]string{
-		"": "^$", "inv:1": "^inv:1$", "run:ü:1": `^[0-9a-f]{64}$`, "a\r\nX-Evil: 1": `^[0-9a-f]{64}$`, strings.Repeat("x", 300): `^[0-9a-f]{64}$`,
+		"":                       "^$",
+		"inv:1":                  "^inv:1$",
+		"run:ü:1":                `^[0-9a-f]{64}$`,
+		"a\r\nX-Evil: 1":         `^[0-9a-f]{64}$`,
+		strings.Repeat("x", 300): `^[0-9a-f]{64}$`,
 	} {
 		req := ask()
 		req.InvocationID, req.Traceparent = id, trace

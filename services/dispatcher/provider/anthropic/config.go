@@ -12,7 +12,13 @@ const DefaultBaseURL = "https://api.anthropic.com"
 // uses DefaultBaseURL.
 type Config outbound.Server
 
-var rules = outbound.Rules{ID: DefaultID, BaseURL: DefaultBaseURL, Form: "http(s)://host[:port][/path]", Example: DefaultBaseURL, Adds: "/v1"}
+var rules = outbound.Rules{
+	ID:      DefaultID,
+	BaseURL: DefaultBaseURL,
+	Form:    "http(s)://host[:port][/path]",
+	Example: DefaultBaseURL,
+	Adds:    "/v1",
+}
 
 // Validate returns all problems, joined. Each names the field, its value and the remedy.
 func (c Config) Validate() error { return c.server().Validate(rules) }

@@ -16,7 +16,13 @@ func TestValidate_AcceptsUsualConfigurations(t *testing.T) {
 	for _, c := range []anthropic.Config{
 		{},
 		{APIKey: "sk-ant-1"},
-		{ID: "claude-2", BaseURL: "https://gateway.example.com/anthropic/", APIKey: "sk-1", Models: []string{"a", "b"}, Timeout: time.Second},
+		{
+			ID:      "claude-2",
+			BaseURL: "https://gateway.example.com/anthropic/",
+			APIKey:  "sk-1",
+			Models:  []string{"a", "b"},
+			Timeout: time.Second,
+		},
 	} {
 		require.NoError(t, c.Validate())
 		p, err := anthropic.New(c)
@@ -40,7 +46,10 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		want   string
 	}{
 		{anthropic.Config{ID: "My Claude"}, `id: "My Claude": want lower-case letters`},
-		{anthropic.Config{BaseURL: "api.anthropic.com"}, `base_url: "api.anthropic.com": want http(s)://host[:port][/path], such as https://api.anthropic.com`},
+		{
+			anthropic.Config{BaseURL: "api.anthropic.com"},
+			`base_url: "api.anthropic.com": want http(s)://host[:port][/path], such as https://api.anthropic.com`,
+		},
 		{anthropic.Config{BaseURL: "ftp://x"}, `base_url: "ftp://x": want http(s)`},
 		{anthropic.Config{BaseURL: "https://x/v1/"}, `base_url: "https://x/v1/": must not end in /v1`},
 		{anthropic.Config{BaseURL: "http://x/?key=hush"}, `base_url: "http://x/": must not have a query`},

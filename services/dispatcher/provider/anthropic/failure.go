@@ -17,28 +17,33 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK. It never repeats the vendor's text, which may quote the prompt
-// or the key.
+// failed maps an error of the SDK. Its message never repeats the vendor's text, which may quote the
+// prompt or the key.
 func (p *Provider) failed(ctx context.Context, err error, req provider.Request, a *answer) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
 	}
-	if errors.Is(err, errEvent) || errors.Is(err, bufio.ErrTooLong) {
-		return provider.Result{}, &provider.Error{Code: provider.CodeContentTooLong, Message: "a piece of the answer is longer than an answer may be"}
+	if errors.Is(err, outbound.ErrTooLong) || errors.Is(err, bufio.ErrTooLong) {
+		return provider.Result{}, &provider.Error{
+			Code:    provider.CodeContentTooLong,
+			Message: "a piece of the answer is longer than an answer may be",
+		}
 	}
 	api, ok := errors.AsType[*anthropic.Error](err)
 	if !ok {
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	kind, text := api.Type(), messageOf(api)
+	kind, text := api.Type(), strings.ToLower(messageOf(api))
 	if kind == shared.ErrorTypeInvalidRequestError && containsAny(text, filtered) {
 		// A filter outside the model declined: this is an answer.
 		return a.finishBlocked()
 	}
-	if api.StatusCode < http.StatusBadRequest { // an error event within a stream
-		return provider.Result{}, p.byType(kind, text, req)
+	e := p.byType(kind, text, req) // an error event within a stream
+	if api.StatusCode >= http.StatusBadRequest {
+		e = p.refused(api, text, req)
 	}
-	return provider.Result{}, p.refused(api, text, req)
+	e.Quote = provider.Quote(messageOf(api), req.Credential)
+	return provider.Result{}, e
 }
 
 // refused maps an error response.
@@ -69,7 +74,11 @@ func (p *Provider) byStatus(status int, text string, req provider.Request) *prov
 	case status == overloaded:
 		return p.byType(shared.ErrorTypeOverloadedError, text, req)
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server failed with status " + strconv.Itoa(status), Retryable: true}
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server failed with status " + strconv.Itoa(status),
+			Retryable: true,
+		}
 	default:
 		return p.byType(shared.ErrorTypeInvalidRequestError, text, req)
 	}
@@ -86,22 +95,41 @@ const (
 func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Request) *provider.Error {
 	switch kind {
 	case shared.ErrorTypeAuthenticationError:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req)}
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
+		}
 	case shared.ErrorTypePermissionError:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server does not let this key do that; check the permissions of " + p.server.KeyOf(req)}
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "the model's server does not let this key do that; check the permissions of " + p.server.KeyOf(req),
+		}
 	case shared.ErrorTypeNotFoundError:
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
+		}
 	case requestTooLarge:
 		return promptTooLong()
 	case shared.ErrorTypeRateLimitError:
 		if containsAny(text, usedUp) {
 			return accountExhausted()
 		}
-		return &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
+		return &provider.Error{
+			Code:      provider.CodeQuota,
+			Message:   "the model's server refused for its rate limit",
+			Retryable: true,
+			Capacity:  true,
+		}
 	case shared.ErrorTypeBillingError:
 		return accountExhausted()
 	case shared.ErrorTypeOverloadedError:
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server is overloaded",
+			Retryable: true,
+			Capacity:  true,
+		}
 	case shared.ErrorTypeInvalidRequestError:
 		return badRequest(text, req)
 	default: // api_error, timeout_error, and unknown types
@@ -113,9 +141,15 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 var (
 	filtered   = []string{"blocked by content filtering"}
 	usedUp     = []string{"credit balance is too low", "usage limit", "spend limit", "spending limit"}
-	longPrompt = []string{"prompt is too long", "exceed context limit", "exceeds the maximum allowed", "image exceeds", "too many total text bytes"}
+	longPrompt = []string{
+		"prompt is too long", "exceed context limit", "exceeds the maximum allowed", "image exceeds",
+		"too many total text bytes",
+	}
 	longAnswer = []string{"maximum allowed number of output tokens"}
-	badSchema  = []string{"output_config", "output_format", "tools.0", "schema", "strict tool", "strict mode", "structured output", "grammar"}
+	badSchema  = []string{
+		"output_config", "output_format", "tools.0", "schema", "strict tool", "strict mode",
+		"structured output", "grammar",
+	}
 )
 
 func containsAny(text string, phrases []string) bool {
@@ -136,14 +170,20 @@ func badRequest(text string, req provider.Request) *provider.Error {
 	case containsAny(text, longPrompt):
 		return promptTooLong()
 	case len(req.Schema) > 0 && containsAny(text, badSchema):
-		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema, or has no strict answers of this model"}
+		return &provider.Error{
+			Code:    provider.CodeSchemaInvalid,
+			Message: "the model's server does not accept the response schema, or has no strict answers of this model",
+		}
 	default:
 		return invalid("the model's server does not accept the request; check that the model takes its content, temperature, topP and stop")
 	}
 }
 
 func promptTooLong() *provider.Error {
-	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt, with room for the answer, is longer than the model takes"}
+	return &provider.Error{
+		Code:    provider.CodeContentTooLong,
+		Message: "the prompt, with room for the answer, is longer than the model takes",
+	}
 }
 
 // accountExhausted is an account without credit, which retrying does not help.
@@ -151,7 +191,7 @@ func accountExhausted() *provider.Error {
 	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
 }
 
-// messageOf returns the vendor's message in lower case, to be searched and never shown.
+// messageOf returns the vendor's message.
 func messageOf(api *anthropic.Error) string {
 	var body struct {
 		Error struct {
@@ -159,5 +199,5 @@ func messageOf(api *anthropic.Error) string {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // unreadable counts as unknown
-	return strings.ToLower(body.Error.Message)
+	return body.Error.Message
 }

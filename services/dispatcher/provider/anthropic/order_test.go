@@ -37,14 +37,29 @@ func TestCall_ReadsTheVendorsStream(t *testing.T) {
 	t.Parallel()
 	res, _ := newRig(t, nil).call(t, ask(), stream(evStart, evText, evA, evA, evShut, evEnd, evStop))
 	require.Equal(t, "aa", res.Text)
-	require.Equal(t, provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7, CacheReadTokens: 2, CacheWriteTokens: 1, CacheApart: true, Known: true}, res.Usage, "the end has the output's tokens alone")
+	require.Equal(t, provider.Usage{
+		InputTokens:      3,
+		OutputTokens:     4,
+		TotalTokens:      7,
+		CacheReadTokens:  2,
+		CacheWriteTokens: 1,
+		CacheApart:       true,
+		Known:            true,
+	}, res.Usage, "the end has the output's tokens alone")
 }
 
 func TestCall_BelievesNoUsageThatCannotBe(t *testing.T) {
 	t.Parallel()
 	end := strings.Replace(evEnd, `"output_tokens":4`, `"input_tokens":-5,"output_tokens":9223372036854775807,"cache_read_input_tokens":null`, 1)
 	res, _ := newRig(t, nil).call(t, ask(), stream(evStart, evText, evA, evShut, end, evStop))
-	require.Equal(t, provider.Usage{OutputTokens: 1 << 40, TotalTokens: 1 << 40, CacheReadTokens: 2, CacheWriteTokens: 1, CacheApart: true, Known: true}, res.Usage)
+	require.Equal(t, provider.Usage{
+		OutputTokens:     1 << 40,
+		TotalTokens:      1 << 40,
+		CacheReadTokens:  2,
+		CacheWriteTokens: 1,
+		CacheApart:       true,
+		Known:            true,
+	}, res.Usage)
 }
 
 func TestCall_ReadsAnInputThatComesWhole(t *testing.T) {
@@ -70,7 +85,11 @@ func TestCall_RefusesAStreamOutOfOrder(t *testing.T) {
 		"an end without start": {evEnd, evStop},
 		"a stop without end":   {evStart, evText, evA, evShut, evStop},
 		"a block after all":    {evStart, evText, evA, evShut, evEnd, strings.Replace(evText, `"index":0`, `"index":1`, 1)},
-		"text in a tool":       {evStart, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}`, evA},
+		"text in a tool": {
+			evStart,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}`,
+			evA,
+		},
 	} {
 		e := newRig(t, nil).fail(t, ask(), stream(events...))
 		require.Equal(t, provider.CodeUnavailable, e.Code, name)
@@ -94,8 +113,10 @@ func FuzzCall(f *testing.F) {
 	f.Add(stream(evStart, evText, evA, evShut, evEnd, evStop).Raw, true)
 	f.Add(stream(evStart, evText, evA, evEnd).Raw, false)
 	for _, seed := range []string{
-		"", "data: {}\n\n", "event: x\ndata: null\n\n", "event: error\ndata: {\"error\":{\"type\":7}}\n\n", "event: error\ndata: {\n\n", "\x00\n\n",
-		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":7}\n\n", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+		"", "data: {}\n\n", "event: x\ndata: null\n\n",
+		"event: error\ndata: {\"error\":{\"type\":7}}\n\n", "event: error\ndata: {\n\n", "\x00\n\n",
+		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":7}\n\n",
+		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 		stream(`{"type":"content_block_start","index":-1,"content_block":{"type":"tool_use","input":[1]}}`).Raw,
 	} {
 		f.Add(seed, false)

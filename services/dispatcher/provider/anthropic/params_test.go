@@ -67,7 +67,11 @@ func TestCall_NamesASchemaThatHasNoName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.call(t, tool.ask())
-	require.Equal(t, map[string]any{"type": "tool", "name": "answer", "disable_parallel_tool_use": true}, r.sent(t)["tool_choice"])
+	require.Equal(t, map[string]any{
+		"type":                      "tool",
+		"name":                      "answer",
+		"disable_parallel_tool_use": true,
+	}, r.sent(t)["tool_choice"])
 }
 
 func TestCall_PutsEveryKindOfPartInTheVendorsBlocks(t *testing.T) {
@@ -94,13 +98,28 @@ func TestCall_PutsEveryKindOfPartInTheVendorsBlocks(t *testing.T) {
 func TestCall_RefusesPartsTheVendorDoesNotTake(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ role, part, want string }{
-		{"user", `{"type":"input_audio","input_audio":{"data":"AQI=","format":"wav"}}`, "messages[1].content[1]: audio: this provider takes text, images and files"},
+		{
+			"user", `{"type":"input_audio","input_audio":{"data":"AQI=","format":"wav"}}`,
+			"messages[1].content[1]: audio: this provider takes text, images and files",
+		},
 		{"user", `{"type":"audio","mimeType":"audio/mpeg","url":"https://x.example/a"}`, "messages[1].content[1]: audio"},
-		{"user", `{"type":"image","mimeType":"image/tiff","base64":"AQI="}`, `messages[1].content[1]: image of type "image/tiff"; this provider takes image/jpeg`},
-		{"user", `{"type":"file","mimeType":"application/zip","base64":"AQI="}`, `messages[1].content[1]: file of type "application/zip"`},
+		{
+			"user", `{"type":"image","mimeType":"image/tiff","base64":"AQI="}`,
+			`messages[1].content[1]: image of type "image/tiff"; this provider takes image/jpeg`,
+		},
+		{
+			"user", `{"type":"file","mimeType":"application/zip","base64":"AQI="}`,
+			`messages[1].content[1]: file of type "application/zip"`,
+		},
 		{"user", `{"type":"file","mimeType":"text/plain","base64":"/w=="}`, "messages[1].content[1]: file of type"},
-		{"user", `{"type":"file","mimeType":"text/plain","url":"https://x.example/a"}`, "messages[1].content[1]: file of type"},
-		{"assistant", `{"type":"image","mimeType":"image/png","base64":"AQI="}`, "messages[1].content[1]: image: this provider takes nothing but text of the assistant"},
+		{
+			"user", `{"type":"file","mimeType":"text/plain","url":"https://x.example/a"}`,
+			"messages[1].content[1]: file of type",
+		},
+		{
+			"assistant", `{"type":"image","mimeType":"image/png","base64":"AQI="}`,
+			"messages[1].content[1]: image: this provider takes nothing but text of the assistant",
+		},
 		{"system", `{"type":"image","mimeType":"image/png","base64":"AQI="}`, "of the system"},
 	} {
 		r := newRig(t, nil)
@@ -124,9 +143,25 @@ func TestCall_KeepsToTheVendorsTurns(t *testing.T) {
 	}{
 		{"hi", nil, said},
 		{"", []provider.Message{message("system", `"hi"`)}, said},
-		{"", []provider.Message{message("assistant", `""`), message("user", `[{"type":"text","text":""},{"type":"text","text":"hi"}]`), message("user", `[]`)}, said},
-		{"", []provider.Message{message("user", `"a"`), message("user", `"b"`)}, `[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"b"}]}]`},
-		{"", []provider.Message{message("user", `"a"`), message("assistant", `"b \n"`)}, `[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]}]`},
+		{
+			"",
+			[]provider.Message{
+				message("assistant", `""`),
+				message("user", `[{"type":"text","text":""},{"type":"text","text":"hi"}]`),
+				message("user", `[]`),
+			},
+			said,
+		},
+		{
+			"",
+			[]provider.Message{message("user", `"a"`), message("user", `"b"`)},
+			`[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"b"}]}]`,
+		},
+		{
+			"",
+			[]provider.Message{message("user", `"a"`), message("assistant", `"b \n"`)},
+			`[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]}]`,
+		},
 	} {
 		r := newRig(t, nil)
 		r.call(t, provider.Request{Model: double.DefaultModel, System: tc.system, Messages: tc.messages})
@@ -186,7 +221,11 @@ func TestCall_AsksForThoughtsAsTheModelWantsIt(t *testing.T) {
 		{"claude-opus-4-6", func(r *provider.Request) { r.TopP = number(0.9) }, nil},
 		{"claude-opus-4-6", func(r *provider.Request) { r.TopP = number(0.95) }, adaptive},
 		{"claude-opus-4-6", func(r *provider.Request) { r.Schema = json.RawMessage(answerSchema) }, adaptive},
-		{"claude-opus-4-6", func(r *provider.Request) { r.Schema, r.Via = json.RawMessage(answerSchema), provider.ViaTool }, nil},
+		{
+			"claude-opus-4-6",
+			func(r *provider.Request) { r.Schema, r.Via = json.RawMessage(answerSchema), provider.ViaTool },
+			nil,
+		},
 	} {
 		r := newRig(t, models(tc.model))
 		req := ask()

@@ -65,13 +65,25 @@ func TestCall_BoundsTheAnswer(t *testing.T) {
 		way   way
 		reply double.Reply
 	}{
-		"text":              {free, double.Reply{Pieces: []string{half, half}}},
-		"input":             {tool, double.Reply{Pieces: []string{half, half}}},
-		"calls":             {free, double.Reply{ToolCalls: []double.ToolCall{{Name: "f", Input: half + half}}}},
-		"text and calls":    {free, double.Reply{Pieces: []string{half}, ToolCalls: []double.ToolCall{{Name: "f", Input: half}}}},
-		"text with tools":   {tool, double.Reply{Pieces: []string{half, half}, ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}}}},
-		"one event":         {free, double.Reply{ContentType: "text/event-stream", Raw: "event: x\ndata: " + half + half + half + half + half}},
-		"many lines of one": {free, double.Reply{ContentType: "text/event-stream", Raw: strings.Repeat("data: x\n", 3<<20)}},
+		"text":  {free, double.Reply{Pieces: []string{half, half}}},
+		"input": {tool, double.Reply{Pieces: []string{half, half}}},
+		"calls": {free, double.Reply{ToolCalls: []double.ToolCall{{Name: "f", Input: half + half}}}},
+		"text and calls": {
+			free,
+			double.Reply{Pieces: []string{half}, ToolCalls: []double.ToolCall{{Name: "f", Input: half}}},
+		},
+		"text with tools": {
+			tool,
+			double.Reply{Pieces: []string{half, half}, ToolCalls: []double.ToolCall{{Name: "f", Input: "{}"}}},
+		},
+		"one event": {
+			free,
+			double.Reply{ContentType: "text/event-stream", Raw: "event: x\ndata: " + half + half + half + half + half},
+		},
+		"many lines of one": {
+			free,
+			double.Reply{ContentType: "text/event-stream", Raw: strings.Repeat("data: "+half+"\n", 4)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +107,11 @@ func TestCall_KeepsHowLongToWait(t *testing.T) {
 	t.Parallel()
 	const date = "Wed, 21 Oct 2026 07:28:00 GMT"
 	limit := func(name, remaining, reset string) http.Header {
-		return http.Header{"Date": {date}, "Anthropic-Ratelimit-" + name + "-Remaining": {remaining}, "Anthropic-Ratelimit-" + name + "-Reset": {reset}}
+		return http.Header{
+			"Date": {date},
+			"Anthropic-Ratelimit-" + name + "-Remaining": {remaining},
+			"Anthropic-Ratelimit-" + name + "-Reset":     {reset},
+		}
 	}
 	for _, tc := range []struct {
 		after  string
@@ -163,5 +179,28 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil || n != 2048 {
 			b.Fatalf("%d bytes, %v", n, err)
 		}
+	}
+}
+
+// Gateways drop the names of events, add keep-alive, or forget the label of the stream.
+func TestCall_ReadsAStreamWithoutNamesOfEvents(t *testing.T) {
+	t.Parallel()
+	body := strings.Join([]string{
+		"\ufeff",
+		`data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}`,
+		`data: `,
+		`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+		`data: {"type":"ping"}`,
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}`,
+		`data: {"type":"content_block_stop","index":0}`,
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}`,
+		`data: {"type":"message_stop"}`,
+	}, "\n\n")
+	for _, label := range []string{"text/event-stream", "text/plain", "application/octet-stream"} {
+		r := newRig(t, nil)
+		res, _ := r.call(t, free.ask(), double.Reply{ContentType: label, Raw: body})
+		require.Equal(t, "hello", res.Text, label)
+		require.Equal(t, provider.StopClean, res.Stop, label)
+		require.Equal(t, 3, res.Usage.InputTokens, label)
 	}
 }

@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"cmp"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -14,6 +13,9 @@ type answer struct {
 	thoughts  bool
 	// tool is the forced tool; empty for none. The arguments of its first call are the text.
 	tool string
+	// chosen is the index of the only choice, once known: servers number it as they like.
+	chosen *int64
+	joiner joiner
 	// proseText is text outside the forced tool call.
 	proseText    strings.Builder
 	refusal      strings.Builder
@@ -22,6 +24,8 @@ type answer struct {
 	extraBytes   int // bytes other than text and thoughts
 	finishReason string
 	usage        provider.Usage
+	// ended is set once the server said that the answer is complete.
+	ended bool
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
@@ -39,7 +43,10 @@ func (a *answer) addChunk(c chunk) error {
 		a.usage = usageOf(*c.Usage)
 	}
 	for _, choice := range c.Choices {
-		if choice.Index != 0 { // only one choice was requested
+		if a.chosen == nil {
+			a.chosen = &choice.Index
+		}
+		if choice.Index != *a.chosen { // only one choice was requested
 			continue
 		}
 		if choice.FinishReason != "" {
@@ -70,16 +77,15 @@ func (a *answer) addDelta(d delta) error {
 	if err := a.addAudio(d.Audio); err != nil {
 		return err
 	}
-	return a.addText(d.Content)
+	return a.addText(a.joiner.add(d.Content))
 }
 
 // addThought passes thinking on. Compatible servers send it; OpenAI does not.
 func (a *answer) addThought(d delta) error {
-	thought := cmp.Or(d.ReasoningContent, d.Reasoning)
-	if !a.thoughts || thought == "" {
+	if !a.thoughts || d.Thought == "" {
 		return nil
 	}
-	return a.collector.Add(provider.Delta{Thought: thought})
+	return a.collector.Add(provider.Delta{Thought: d.Thought})
 }
 
 // addText adds text. With a forced tool it is kept until the end: if the tool was called, it is not
@@ -102,12 +108,26 @@ func (a *answer) addExtra(n int) error {
 	return a.collector.CheckSize(a.extraBytes)
 }
 
+// hasContent reports whether the server sent any part of an answer.
+func (a *answer) hasContent() bool {
+	return a.collector.Size() > 0 || a.proseText.Len() > 0 || a.refusal.Len() > 0 || len(a.calls) > 0 || len(a.sound) > 0
+}
+
 // finish completes the answer.
 func (a *answer) finish() (provider.Result, error) {
-	if a.finishReason == "" {
-		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
+	if a.finishReason == "" && !(a.ended && a.hasContent()) {
+		return provider.Result{}, outbound.NewTransportError(nil)
 	}
-	r := provider.Result{RawStop: a.finishReason, Stop: a.stopClass(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
+	if err := a.addText(a.joiner.flush()); err != nil {
+		return provider.Result{}, err
+	}
+	r := provider.Result{
+		RawStop:     a.finishReason,
+		Stop:        a.stopClass(),
+		RefusalText: a.refusal.String(),
+		Media:       a.sound.media(),
+		Usage:       a.usage,
+	}
 	if r.RefusalText != "" { // the finish reason is "stop" in this case
 		r.Stop = provider.StopRefused
 	}

@@ -1,15 +1,16 @@
 package compat
 
 import (
+	"bytes"
 	"encoding/json"
-
-	"github.com/openai/openai-go/v3"
+	"strings"
 
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// chunk holds the members that are read of a chunk. The SDK's type keeps every member twice, and
-// parsing all chunks with it used a third of the memory of a call.
+// chunk holds the members that are read of a chunk. Compatible servers deviate from the vendor's API,
+// so chunks are read for what they mean: numbers as strings, content as parts, a whole message in
+// the place of a delta, usage within the choice.
 type chunk struct {
 	Model   string
 	Usage   *usage // null in all chunks but one
@@ -18,14 +19,9 @@ type chunk struct {
 	Error json.RawMessage
 }
 
+// usage is the token usage. Nil members are unknown.
 type usage struct {
-	PromptTokens        int64 `json:"prompt_tokens"`
-	CompletionTokens    int64 `json:"completion_tokens"`
-	TotalTokens         int64 `json:"total_tokens"`
-	PromptTokensDetails struct {
-		CachedTokens     int64 `json:"cached_tokens"`
-		CacheWriteTokens int64 `json:"cache_write_tokens"`
-	} `json:"prompt_tokens_details"`
+	prompt, completion, total, cacheRead, cacheWrite *int64
 }
 
 type choice struct {
@@ -35,60 +31,65 @@ type choice struct {
 }
 
 type delta struct {
-	Content, Refusal string
-	ToolCalls        []toolPiece
-	Audio            audioPiece
-	// Compatible servers send thinking in one of two members that are not in the vendor's API.
-	ReasoningContent, Reasoning string
+	Content textPiece
+	Refusal string
+	// Thought is the model's reasoning, in one of the members that servers use for it.
+	Thought   string
+	ToolCalls []toolPiece
+	Audio     audioPiece
+}
+
+// textPiece is a piece of text, or raw if it is a JSON string that begins or ends within a
+// character.
+type textPiece struct {
+	text string
+	raw  json.RawMessage
 }
 
 type toolPiece struct {
-	Index    int64  `json:"index"`
-	ID       string `json:"id"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+	Index     int64
+	ID, Name  string
+	Arguments textPiece
 }
 
-type audioPiece struct {
-	Data       string `json:"data"`
-	Transcript string `json:"transcript"`
-}
+type audioPiece struct{ Data, Transcript string }
 
 // failed reports whether the chunk is an error.
 func (c chunk) failed() bool { return len(c.Error) > 0 && string(c.Error) != "null" }
 
-// read parses a chunk. Chunks that deviate from the vendor's API, such as numbers for strings or
-// split characters, are parsed by the SDK, which handles the variants of compatible servers.
+// read parses a chunk.
 func (c *chunk) read(data []byte) error {
 	if c.readFast(data) {
 		return nil
 	}
-	var own openai.ChatCompletionChunk
-	if err := json.Unmarshal(data, &own); err != nil {
-		return err
-	}
-	*c = chunkOf(own)
-	return nil
+	*c = chunk{}
+	return c.readLoosely(data)
 }
 
-// readFast parses a chunk in the vendor's form in one pass; false if it deviates.
+// readFast parses the usual form of a chunk in one pass; false if it deviates, or has escapes of which
+// one alone may be half a character.
 func (c *chunk) readFast(data []byte) bool {
+	if bytes.Contains(data, []byte(`\ud`)) || bytes.Contains(data, []byte(`\uD`)) {
+		return false
+	}
 	r := strictjson.Reading(data)
+	usual := true
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "model":
 			readText(&r, &c.Model)
-		case "usage":
-			r.Set(&c.Usage)
 		case "choices":
-			c.choices(&r)
-		case "error":
-			r.Set(&c.Error)
+			usual = c.choices(&r) && usual
+		case "usage":
+			if !r.Null() {
+				usual = false
+			}
+		case "id", "object", "created", "system_fingerprint", "service_tier", "obfuscation":
+		default:
+			usual = false
 		}
 	})
-	return r.Sound()
+	return usual && r.Sound()
 }
 
 // readText reads a string; null leaves it unchanged.
@@ -98,10 +99,8 @@ func readText(r *strictjson.Cursor, into *string) {
 	}
 }
 
-func (c *chunk) choices(r *strictjson.Cursor) {
-	if r.Null() {
-		return
-	}
+func (c *chunk) choices(r *strictjson.Cursor) (usual bool) {
+	usual = true
 	c.Choices = []choice{}
 	r.Array(func() {
 		c.Choices = append(c.Choices, choice{})
@@ -113,62 +112,213 @@ func (c *chunk) choices(r *strictjson.Cursor) {
 			case "finish_reason":
 				readText(r, &one.FinishReason)
 			case "delta":
-				one.Delta.read(r)
+				usual = one.Delta.read(r) && usual
+			case "logprobs":
+			default:
+				usual = false
 			}
 		})
 	})
+	return usual
 }
 
-func (d *delta) read(r *strictjson.Cursor) {
-	if r.Null() {
-		return
-	}
+func (d *delta) read(r *strictjson.Cursor) (usual bool) {
+	usual = true
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "content":
-			readText(r, &d.Content)
+			readText(r, &d.Content.text)
 		case "refusal":
 			readText(r, &d.Refusal)
-		case "tool_calls":
-			r.Set(&d.ToolCalls)
-		case "audio":
-			r.Set(&d.Audio)
 		case "reasoning_content":
-			readText(r, &d.ReasoningContent)
-		case "reasoning":
-			readText(r, &d.Reasoning)
+			readText(r, &d.Thought)
+		case "role":
+		default:
+			usual = false
 		}
 	})
+	return usual
 }
 
-// chunkOf converts the SDK's type.
-func chunkOf(own openai.ChatCompletionChunk) chunk {
-	c := chunk{Model: own.Model}
-	if raw := own.JSON.ExtraFields["error"].Raw(); raw != "" {
-		c.Error = json.RawMessage(raw)
-	}
-	if u := own.Usage; own.JSON.Usage.Valid() {
-		c.Usage = &usage{PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens, TotalTokens: u.TotalTokens}
-		c.Usage.PromptTokensDetails.CachedTokens = u.PromptTokensDetails.CachedTokens
-		c.Usage.PromptTokensDetails.CacheWriteTokens = u.PromptTokensDetails.CacheWriteTokens
-	}
-	for _, o := range own.Choices {
-		d := delta{
-			Content: o.Delta.Content, Refusal: o.Delta.Refusal, Audio: audioPiece{Data: o.Delta.Audio.Data, Transcript: o.Delta.Audio.Transcript},
-			ReasoningContent: extra(o.Delta, "reasoning_content"), Reasoning: extra(o.Delta, "reasoning"),
-		}
-		for _, t := range o.Delta.ToolCalls {
-			p := toolPiece{Index: t.Index, ID: t.ID}
-			p.Function.Name, p.Function.Arguments = t.Function.Name, t.Function.Arguments
-			d.ToolCalls = append(d.ToolCalls, p)
-		}
-		c.Choices = append(c.Choices, choice{Index: o.Index, FinishReason: o.FinishReason, Delta: d})
-	}
-	return c
+// looseChunk has the members of chunks, error documents and whole answers as servers send them.
+type looseChunk struct {
+	Model   json.RawMessage `json:"model"`
+	Usage   json.RawMessage `json:"usage"`
+	Choices []looseChoice   `json:"choices"`
+	Error   json.RawMessage `json:"error"`
+	XGroq   struct {
+		Usage json.RawMessage `json:"usage"`
+		Error json.RawMessage `json:"error"`
+	} `json:"x_groq"`
+	// Object is "error" in vLLM's errors, whose other members are at the top.
+	Object json.RawMessage `json:"object"`
 }
 
-// extra returns a string member that is not in the vendor's API; empty if absent.
-func extra(d openai.ChatCompletionChunkChoiceDelta, name string) (text string) {
-	_ = json.Unmarshal([]byte(d.JSON.ExtraFields[name].Raw()), &text)
-	return text
+type looseChoice struct {
+	Index        json.RawMessage `json:"index"`
+	FinishReason json.RawMessage `json:"finish_reason"`
+	Delta        *looseDelta     `json:"delta"`
+	Message      *looseDelta     `json:"message"`
+	Usage        json.RawMessage `json:"usage"`
+}
+
+type looseDelta struct {
+	Content          json.RawMessage `json:"content"`
+	Refusal          json.RawMessage `json:"refusal"`
+	ReasoningContent json.RawMessage `json:"reasoning_content"`
+	Reasoning        json.RawMessage `json:"reasoning"`
+	ToolCalls        []looseTool     `json:"tool_calls"`
+	FunctionCall     *looseFunction  `json:"function_call"`
+	Audio            json.RawMessage `json:"audio"`
+}
+
+type looseTool struct {
+	Index    json.RawMessage `json:"index"`
+	ID       json.RawMessage `json:"id"`
+	Function looseFunction   `json:"function"`
+}
+
+type looseFunction struct {
+	Name      json.RawMessage `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+func (c *chunk) readLoosely(data []byte) error {
+	var loose looseChunk
+	if err := json.Unmarshal(data, &loose); err != nil {
+		return err
+	}
+	c.Model, _ = strictjson.String(loose.Model)
+	c.Error = loose.Error
+	if !c.failed() {
+		c.Error = loose.XGroq.Error
+	}
+	if object, _ := strictjson.String(loose.Object); object == "error" && !c.failed() {
+		c.Error = data
+	}
+	c.Usage = firstUsage(loose.Usage, loose.XGroq.Usage)
+	for i, o := range loose.Choices {
+		one := choice{Index: number(o.Index, 0), FinishReason: plainText(o.FinishReason)}
+		if o.Delta == nil {
+			o.Delta = o.Message // a whole answer
+		}
+		if o.Delta != nil {
+			one.Delta = o.Delta.plain()
+		}
+		if i == 0 && c.Usage == nil {
+			c.Usage = firstUsage(o.Usage)
+		}
+		c.Choices = append(c.Choices, one)
+	}
+	return nil
+}
+
+func (l *looseDelta) plain() delta {
+	content, thought := contentOf(l.Content)
+	d := delta{Content: content, Refusal: plainText(l.Refusal), Thought: thought}
+	for _, raw := range []json.RawMessage{l.ReasoningContent, l.Reasoning} {
+		if d.Thought == "" {
+			d.Thought = plainText(raw)
+		}
+	}
+	for i, t := range l.ToolCalls {
+		d.ToolCalls = append(d.ToolCalls, toolPiece{
+			Index:     number(t.Index, int64(i)),
+			ID:        plainText(t.ID),
+			Name:      plainText(t.Function.Name),
+			Arguments: pieceOf(t.Function.Arguments),
+		})
+	}
+	if f := l.FunctionCall; f != nil { // the older form of the only tool call
+		d.ToolCalls = append(d.ToolCalls, toolPiece{Name: plainText(f.Name), Arguments: pieceOf(f.Arguments)})
+	}
+	audio := strictjson.Object(l.Audio)
+	d.Audio = audioPiece{Data: plainText(audio["data"]), Transcript: plainText(audio["transcript"])}
+	return d
+}
+
+// contentOf reads content: a string, or a list of parts, of which text and thinking are read.
+func contentOf(raw json.RawMessage) (text textPiece, thought string) {
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     json.RawMessage `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if strictjson.KindOf(raw) != "an array" || json.Unmarshal(raw, &parts) != nil {
+		return pieceOf(raw), ""
+	}
+	for _, p := range parts {
+		if p.Type == "thinking" || p.Type == "reasoning" {
+			inner, _ := contentOf(p.Thinking)
+			thought += inner.text + plainText(p.Text)
+			continue
+		}
+		text.text += plainText(p.Text)
+	}
+	return text, thought
+}
+
+// pieceOf reads a piece of text.
+func pieceOf(raw json.RawMessage) textPiece {
+	if strictjson.KindOf(raw) == "a string" && strings.Contains(strings.ToLower(string(raw)), `\ud`) {
+		return textPiece{raw: raw}
+	}
+	return textPiece{text: plainText(raw)}
+}
+
+// plainText returns a string, another value as it is written, and nothing for null.
+func plainText(raw json.RawMessage) string {
+	var text string
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return ""
+	case json.Unmarshal(raw, &text) == nil:
+		return text
+	default:
+		return string(raw)
+	}
+}
+
+// number reads an integer in any notation, also as a string.
+func number(raw json.RawMessage, otherwise int64) int64 {
+	f, err := json.Number(strings.TrimSpace(plainText(raw))).Float64()
+	if err != nil || f < -maxNumber || f > maxNumber {
+		return otherwise
+	}
+	return int64(f)
+}
+
+// maxNumber limits counts: no answer has as many tokens.
+const maxNumber = 1 << 40
+
+// firstUsage reads the first usage that there is.
+func firstUsage(among ...json.RawMessage) *usage {
+	for _, raw := range among {
+		members := strictjson.Object(raw)
+		count := func(names ...string) *int64 {
+			at := members
+			for _, name := range names[:len(names)-1] {
+				at = strictjson.Object(at[name])
+			}
+			n := number(at[names[len(names)-1]], -1)
+			if n < 0 {
+				return nil
+			}
+			return &n
+		}
+		u := usage{
+			prompt:     count("prompt_tokens"),
+			completion: count("completion_tokens"),
+			total:      count("total_tokens"),
+			cacheRead:  count("prompt_tokens_details", "cached_tokens"),
+			cacheWrite: count("prompt_tokens_details", "cache_write_tokens"),
+		}
+		if u.cacheRead == nil {
+			u.cacheRead = count("prompt_cache_hit_tokens")
+		}
+		if u.prompt != nil || u.completion != nil || u.total != nil {
+			return &u
+		}
+	}
+	return nil
 }

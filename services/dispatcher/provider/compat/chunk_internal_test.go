@@ -2,111 +2,125 @@ package compat
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
-	"github.com/openai/openai-go/v3"
 	"github.com/stretchr/testify/require"
-
-	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Whatever a server sends is read as the SDK reads it.
-func TestChunk_IsReadAsTheSDKReadsIt(t *testing.T) {
-	t.Parallel()
-	for _, piece := range samples {
-		own, err := ofSDK(piece)
-		var c chunk
-		got := c.read([]byte(piece))
-		require.Equal(t, err == nil, got == nil, "%s: %v, %v", piece, err, got)
-		if err == nil {
-			require.Equal(t, own, c, "%q", piece)
-		}
-	}
-}
+func textOf(text string) textPiece { return textPiece{text: text} }
 
-// What the vendor's API does not have is taken for what it means.
-func TestChunk_OfACompatibleServerIsReadForWhatItMeans(t *testing.T) {
+// Chunks are read for what they mean, in the forms of the vendor and of compatible servers.
+func TestChunk_IsReadForWhatItMeans(t *testing.T) {
 	t.Parallel()
-	call := func(index int64, id, name, arguments string) (p toolPiece) {
-		p.Index, p.ID, p.Function.Name, p.Function.Arguments = index, id, name, arguments
-		return p
-	}
+	five, nine, three, twelve, four, one := int64(5), int64(9), int64(3), int64(12), int64(4), int64(1)
 	for piece, want := range map[string]chunk{
-		`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":5},"finish_reason":"stop"}]}`: {
-			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: "7", Refusal: `["no"]`, Reasoning: "hm"}}},
+		`{}`:   {},
+		`null`: {},
+		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}`: {
+			Model: "m", Choices: []choice{{Delta: delta{Content: textOf("aü\n")}}},
 		},
-		`{"choices":[{"index":"1","delta":{"content":"a"}},{"index":2.0,"delta":{}}]}`: {
-			Choices: []choice{{Index: 1, Delta: delta{Content: "a"}}, {Index: 2}},
+		`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":null},"finish_reason":"stop"}]}`: {
+			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: textOf("7"), Refusal: `["no"]`, Thought: "hm"}}},
 		},
-		`{"choices":[{"delta":{"tool_calls":[{"index":1.0,"id":7,"function":{"name":"f","arguments":{"a":1}}},{"index":"2"}]}}]}`: {
-			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{call(1, "7", "f", `{"a":1}`), call(2, "", "", "")}}}},
+		`{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"a"},{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"reference","reference_ids":[1]},{"type":"text","text":"b"}]}}]}`: {
+			Choices: []choice{{Delta: delta{Content: textOf("ab"), Thought: "hm"}}},
 		},
-		`{"model":"m","usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":12}}`: {
-			Model: "m", Usage: &usage{PromptTokens: 9, CompletionTokens: 3, TotalTokens: 12},
+		`{"choices":[{"index":"1","delta":{"content":"a"}},{"index":2.0,"delta":{}},{"delta":null}]}`: {
+			Choices: []choice{{Index: 1, Delta: delta{Content: textOf("a")}}, {Index: 2}, {}},
 		},
-		// A server that escapes what is not ASCII may cut a character in two.
-		`{"choices":[{"index":0,"delta":{"content":"\ud83d\u0041b"}}]}`: {
-			Choices: []choice{{Delta: delta{Content: "\ufffdAb"}}},
+		`{"choices":[{"delta":{"tool_calls":[{"index":1.0,"id":7,"function":{"name":"f","arguments":{"a":1}}},{"index":"2"},{}]}}]}`: {
+			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{
+				{Index: 1, ID: "7", Name: "f", Arguments: textOf(`{"a":1}`)},
+				{Index: 2},
+				{Index: 2},
+			}}}},
 		},
+		`{"choices":[{"delta":{"function_call":{"name":"f","arguments":"{}"}}}]}`: {
+			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{{Name: "f", Arguments: textOf("{}")}}}}},
+		},
+		`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}`: {
+			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: textOf("whole")}}},
+		},
+		`{"choices":[{"index":0,"delta":{"content":"b"},"message":{"content":"ab"}}]}`: {Choices: []choice{{Delta: delta{Content: textOf("b")}}}},
+		`{"model":"m","usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":1}}}`: {
+			Model: "m", Usage: &usage{prompt: &nine, completion: &three, total: &twelve, cacheRead: &four, cacheWrite: &one},
+		},
+		`{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":9,"completion_tokens":5}}]}`: {
+			Choices: []choice{{FinishReason: "stop"}}, Usage: &usage{prompt: &nine, completion: &five},
+		},
+		`{"x_groq":{"usage":{"prompt_tokens":9}}}`:                  {Usage: &usage{prompt: &nine}},
+		`{"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":4}}`: {Usage: &usage{prompt: &nine, cacheRead: &four}},
+		`{"usage":{"prompt_tokens":-9,"completion_tokens":5}}`:      {Usage: &usage{completion: &five}},
+		`{"usage":{}}`:           {},
+		`{"usage":[7]}`:          {},
+		`{"error":{"code":429}}`: {Error: json.RawMessage(`{"code":429}`)},
+		`{"error":"no"}`:         {Error: json.RawMessage(`"no"`)},
+		`{"object":"error","message":"no","code":400}`: {Error: json.RawMessage(`{"object":"error","message":"no","code":400}`)},
 		`{"choices":[{"index":0,"delta":{"audio":{"data":"AA==","transcript":7}}}]}`: {
 			Choices: []choice{{Delta: delta{Audio: audioPiece{Data: "AA==", Transcript: "7"}}}},
 		},
 	} {
 		var c chunk
 		require.NoError(t, c.read([]byte(piece)), piece)
+		if !c.failed() {
+			c.Error = nil
+		}
+		if len(c.Choices) == 0 {
+			c.Choices = nil
+		}
 		require.Equal(t, want, c, piece)
 	}
-}
-
-func ofSDK(piece string) (chunk, error) {
-	var own openai.ChatCompletionChunk
-	err := json.Unmarshal([]byte(piece), &own)
-	c := chunkOf(own)
-	if c.Choices == nil && own.Choices != nil {
-		c.Choices = []choice{}
+	for _, piece := range []string{``, `{`, `[`, `7`, `"x"`, `{"choices":{}}`, `{"choices":[7]}`} {
+		require.Error(t, new(chunk).read([]byte(piece)), piece)
 	}
-	return c, err
 }
 
-var samples = []string{
-	`{"model":nul"abc"}`, `{"choices":[{"delta":n{"content":"x"}}]}`, `{}`, `[]`, `"x"`, `7`, `null`, `{`, "{\"choices\":[{\"delta\":{\"content\":\"\xe2\x82\"}}]}",
-	`{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"finish_reason":null}],"usage":null}`,
-	`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":5},"finish_reason":"stop"}]}`,
-	`{"choices":[{"index":"1","delta":{"content":"a"},"finish_reason":["stop"]},{"index":1.0,"delta":{}}]}`,
-	`{"choices":[{"delta":{"tool_calls":[{"index":1.0,"id":7,"function":{"name":"f","arguments":{"a":1}}},{"index":"1"},{"index":2e0}]}}]}`,
-	`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
-	`{"choices":[{"index":0,"delta":{"audio":{"data":"AA==","transcript":7}}}]}`, `{"choices":[{"delta":{"audio":"x","reasoning_content":"why"}}]}`,
-	`{"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":1}},"choices":[]}`,
-	`{"usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":-1}}`, `{"usage":[]}`, `{"usage":0}`, `{"usage":""}`, `{"usage":false}`,
-	`{"choices":{}}`, `{"choices":[7,null]}`, `{"model":7,"choices":null}`,
-	`{"error":{"code":429}}`, `{"error":null,"model":"m"}`, `{"error":"no","model":7}`, `{"error":null,"model":7}`,
-}
-
+// The quick reading of usual chunks means what the loose one does.
 func FuzzChunk(f *testing.F) {
-	for _, piece := range samples {
+	for _, piece := range []string{
+		`{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"finish_reason":null}],"usage":null}`,
+		`{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}`,
+		`{"choices":[],"usage":{"prompt_tokens":1}}`, `{"model":7}`, `{"choices":null}`, `{"error":null}`,
+	} {
 		f.Add(piece)
 	}
 	f.Fuzz(func(t *testing.T, piece string) {
-		if !json.Valid([]byte(piece)) {
-			require.False(t, new(chunk).readFast([]byte(piece)), "%q", piece)
+		var quick, loose chunk
+		if !quick.readFast([]byte(piece)) {
 			return
 		}
-		own, err := ofSDK(piece)
-		if err != nil {
-			return
+		require.NoError(t, loose.readLoosely([]byte(piece)), "%q", piece)
+		if len(quick.Choices) == 0 {
+			quick.Choices = loose.Choices
 		}
-		var c chunk
-		require.NoError(t, c.read([]byte(piece)))
-		// Of a name twice, or of one in another case, either may count.
-		if strictjson.Check([]byte(piece), strictjson.Default) != nil || piece != strings.ToLower(piece) {
-			return
-		}
-		for i, o := range c.Choices {
-			if len(o.Delta.ToolCalls) == 0 {
-				c.Choices[i].Delta.ToolCalls = nil
-			}
-		}
-		require.Equal(t, own, c)
+		require.Equal(t, loose, quick, "%q", piece)
 	})
+}
+
+// A character whose escapes are in two pieces is one character.
+func TestJoiner_JoinsSplitCharacters(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pieces []string
+		want   string
+	}{
+		"split":                 {[]string{`"a\ud83d"`, `"\ude00b"`}, "a😀b"},
+		"in capitals":           {[]string{`"\uD83D"`, `"\uDE00"`}, "😀"},
+		"whole":                 {[]string{`"\ud83d\ude00"`}, "😀"},
+		"an empty piece within": {[]string{`"\ud83d"`, `"\ude00\ud83d"`, `"\ude01"`}, "😀😁"},
+		"never completed":       {[]string{`"a\ud83d"`}, "a\ufffd"},
+		"followed by text":      {[]string{`"\ud83d"`, `"b\ud83d\ude00"`}, "\ufffdb😀"},
+		"a second half alone":   {[]string{`"\ude00"`}, "\ufffd"},
+		"a backslash before it": {[]string{`"\\ud83d"`, `"\\\ud83d"`, `"\ude00"`}, `\ud83d\😀`},
+	} {
+		var j joiner
+		var got string
+		for _, p := range tc.pieces {
+			got += j.add(pieceOf(json.RawMessage(p)))
+		}
+		require.Equal(t, tc.want, got+j.flush(), name)
+	}
+	var j joiner
+	require.Equal(t, "a", j.add(textPiece{raw: json.RawMessage(`"a\ud83d"`)}))
+	require.Equal(t, "\ufffdb", j.add(textOf("b")))
 }

@@ -47,9 +47,11 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
 	p.cfg.APIKey, p.server.APIKey = "", ""
-	p.http = outbound.NewClient(p.server.Timeouts())
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments)
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
+		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithMiddleware(readErrors),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
@@ -94,8 +96,12 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 			return provider.Result{}, err
 		}
 	}
-	if err := s.failure(); err != nil {
+	a.ended = s.done
+	if err := s.failure(); err != nil && a.finishReason == "" { // what follows the reason does not matter
 		return p.failed(ctx, req, err, a)
+	}
+	if a.chosen == nil && s.foreign {
+		return provider.Result{}, outbound.NewTransportError(outbound.ErrNoStream)
 	}
 	return a.finish()
 }
@@ -106,7 +112,10 @@ func (p *Provider) check(req provider.Request) error {
 		return err
 	}
 	if p.cfg.Dialect == DialectOpenAI && !p.keyed && req.Credential == "" {
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req)}
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req),
+		}
 	}
 	return nil
 }

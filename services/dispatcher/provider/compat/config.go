@@ -39,16 +39,31 @@ type Config struct {
 func (c Config) Validate() error {
 	var more []outbound.Finding
 	if c.Dialect != DialectCompatible && c.Dialect != DialectOpenAI {
-		more = append(more, outbound.Finding{Field: "dialect", Value: string(c.Dialect), Remedy: "want openai, or nothing for a compatible server"})
+		more = append(more, outbound.Finding{
+			Field:  "dialect",
+			Value:  string(c.Dialect),
+			Remedy: "want openai, or nothing for a compatible server",
+		})
 	}
 	if c.ReasoningEffort != "" && !slices.Contains(efforts, c.ReasoningEffort) {
-		more = append(more, outbound.Finding{Field: "reasoning_effort", Value: c.ReasoningEffort, Remedy: "want one of " + strings.Join(efforts, ", ") + ", or nothing for the model's own"})
+		more = append(more, outbound.Finding{
+			Field:  "reasoning_effort",
+			Value:  c.ReasoningEffort,
+			Remedy: "want one of " + strings.Join(efforts, ", ") + ", or nothing for the model's own",
+		})
 	}
 	return c.server().Validate(c.Dialect.rules(), more...)
 }
 
 func (c Config) server() outbound.Server {
-	return outbound.Server{ID: c.ID, BaseURL: c.BaseURL, APIKey: c.APIKey, KeyName: c.KeyName, Models: c.Models, Timeout: c.Timeout}.WithDefaults(c.Dialect.rules())
+	return outbound.Server{
+		ID:      c.ID,
+		BaseURL: c.BaseURL,
+		APIKey:  c.APIKey,
+		KeyName: c.KeyName,
+		Models:  c.Models,
+		Timeout: c.Timeout,
+	}.WithDefaults(c.Dialect.rules())
 }
 
 // rules returns the rules of a dialect's servers.

@@ -20,7 +20,13 @@ func TestValidate_AcceptsUsualServers(t *testing.T) {
 	for _, c := range []compat.Config{
 		{BaseURL: "http://127.0.0.1:11434/v1"},
 		{Dialect: compat.DialectOpenAI, ReasoningEffort: "low"},
-		{ID: "vllm-2", BaseURL: "https://models.example.com/v1/", APIKey: "sk-1", Models: []string{"a", "b"}, Timeout: time.Second},
+		{
+			ID:      "vllm-2",
+			BaseURL: "https://models.example.com/v1/",
+			APIKey:  "sk-1",
+			Models:  []string{"a", "b"},
+			Timeout: time.Second,
+		},
 	} {
 		require.NoError(t, c.Validate())
 		p, err := compat.New(c)

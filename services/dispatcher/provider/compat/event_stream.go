@@ -10,6 +10,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // eventStream reads the chunks of an answer. The SDK makes the request and splits the stream into
@@ -20,8 +22,10 @@ type eventStream struct {
 	current chunk
 	// done means that the answer is complete; the stream may still be open.
 	done bool
-	err  error
-	body io.ReadCloser
+	// foreign means that the server did not label its answer as a stream.
+	foreign bool
+	err     error
+	body    io.ReadCloser
 	// detach lets the stream outlive its call; false if the call was cancelled. cancel ends the
 	// stream.
 	detach func() bool
@@ -36,6 +40,8 @@ func (p *Provider) openStream(ctx context.Context, params openai.ChatCompletionN
 	var res *http.Response
 	s := p.chat.NewStreaming(own, params, append(opts, option.WithResponseInto(&res))...)
 	if out.err = s.Err(); out.err == nil && res != nil {
+		out.foreign = !outbound.IsEventStream(res)
+		res.Header.Set("Content-Type", "text/event-stream") // what the client makes of any answer
 		out.events, out.body = ssestream.NewDecoder(res), res.Body
 	}
 	return out
@@ -47,12 +53,12 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	event := s.events.Event()
-	if s.done = bytes.HasPrefix(event.Data, []byte("[DONE]")); s.done {
+	if s.done = bytes.HasPrefix(bytes.TrimSpace(event.Data), []byte("[DONE]")); s.done {
 		return false
 	}
 	s.current = chunk{}
 	if s.err = s.current.read(event.Data); s.err == nil && s.current.failed() {
-		s.err = &ssestream.StreamError{Message: "the server broke off with an error", Event: event}
+		s.err = &serverError{body: parseError(event.Data)}
 	}
 	return s.err == nil
 }

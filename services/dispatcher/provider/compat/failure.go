@@ -2,7 +2,6 @@ package compat
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,116 +9,166 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK. It never repeats the server's text, which may quote the prompt
-// or the key.
+// failed maps an error of a call.
 func (p *Provider) failed(ctx context.Context, req provider.Request, err error, a *answer) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
 	}
-	var code string
-	var failure *provider.Error
-	if api, ok := errors.AsType[*openai.Error](err); ok {
-		if api.StatusCode == http.StatusBadRequest {
-			code = api.Code
-		}
-		failure = p.refused(req, api)
-	} else if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		code, failure = streamError(event)
-	} else {
-		failure = outbound.NewTransportError(err)
+	reported, ok := errors.AsType[*serverError](err)
+	if !ok {
+		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	if blocked(code) {
+	if blocked(reported.body.code) && (reported.status == 0 || reported.status == http.StatusBadRequest) {
 		// A filter before the model refused the prompt: this is an answer.
-		a.finishReason = code
+		a.finishReason = reported.body.code
 		return a.finish()
 	}
-	return provider.Result{}, failure
+	e := p.classify(req, reported)
+	e.Status = reported.status
+	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.status)
+	e.RetryAfter = retryAfter(reported.header)
+	e.Quote = provider.Quote(reported.body.message, req.Credential)
+	return provider.Result{}, e
 }
 
-// refused maps an error response.
-func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Error {
-	e := p.byStatus(req, api)
-	e.Status = api.StatusCode
-	e.Capacity = e.Capacity || e.Retryable && (outbound.IsOverloaded(api.StatusCode) || slices.Contains(overloads, api.Code))
-	if api.Response != nil {
-		e.RetryAfter = retryAfter(api.Response.Header)
+// Phrases in the errors of servers, in lower case: of OpenAI, vLLM, llama.cpp, Ollama, LM Studio,
+// Mistral, Groq, DeepSeek and gateways. Servers have few codes in common, so their text decides where
+// the status does not.
+var (
+	saysTooLong = []string{ //nolint:gochecknoglobals // a constant
+		"context_length", "context length", "context size", "context window", "context_window",
+		"exceed_context_size", "maximum context", "max_model_len",
+		"string_above_max_length", "prompt is too long", "input is too long", "input too long",
+		"prompt too long", "too many tokens", "too many input tokens",
+		"reduce the length", "exceeds the available context", "larger than the maximum",
+		"token limit exceeded",
+	}
+	saysSchema = []string{ //nolint:gochecknoglobals // a constant
+		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema",
+		"invalid_function_parameters", "structured output", "guided_json",
+		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice",
+	}
+	saysBadGeneration = []string{ //nolint:gochecknoglobals // a constant
+		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed",
+		"failed to call a function", "failed to validate json",
+	}
+	saysOverloaded = []string{ //nolint:gochecknoglobals // a constant
+		"overloaded", "server_busy", "server is busy", "slow_down", "no capacity", "at capacity",
+		"out of capacity", "loading model", "model is loading",
+		"try again later", "temporarily unavailable", "service_unavailable", "service unavailable",
+	}
+	saysRateLimit = []string{"rate_limit", "rate limit", "too many requests", "requests per", "tokens per min"} //nolint:gochecknoglobals // a constant
+	saysUsedUp    = []string{                                                                                   //nolint:gochecknoglobals // a constant
+		"insufficient_quota", "billing_hard_limit", "billing", "insufficient balance",
+		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
+		"payment required", "exceeded your current quota",
+	}
+	saysNoModel = []string{ //nolint:gochecknoglobals // a constant
+		"model_not_found", "model not found", "unknown model", "no such model", "invalid model",
+		"does not exist", "try pulling it", "is not loaded", "no models loaded",
+	}
+	saysNoKey = []string{"invalid_api_key", "invalid api key", "incorrect api key", "missing api key", "unauthorized", "authentication"} //nolint:gochecknoglobals // a constant
+)
+
+// classify maps an error by its status and by what it says. An error in a stream has no status, or
+// one in its code.
+func (p *Provider) classify(req provider.Request, s *serverError) *provider.Error {
+	status, says := s.status, s.body.says
+	if status == 0 {
+		status, _ = strconv.Atoi(s.body.code)
+	}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && says(saysNoKey...):
+		return &provider.Error{
+			Code:    provider.CodeCredentialRequired,
+			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
+		}
+	case status == http.StatusPaymentRequired, (status == http.StatusTooManyRequests || status == 0 || status == http.StatusBadRequest) && says(saysUsedUp...):
+		return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
+	case status == http.StatusTooManyRequests, status == 0 && says(saysRateLimit...):
+		return &provider.Error{
+			Code:      provider.CodeQuota,
+			Message:   "the model's server refused for its rate limit",
+			Retryable: true,
+			Capacity:  true,
+		}
+	case status == http.StatusRequestEntityTooLarge || status < http.StatusInternalServerError && says(saysTooLong...):
+		return &provider.Error{
+			Code:    provider.CodeContentTooLong,
+			Message: "prompt and answer are longer than the model takes",
+		}
+	case len(req.Schema) > 0 && says(saysBadGeneration...):
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server rejected what its model wrote",
+			Retryable: true,
+		}
+	case isTemporary(status), status < http.StatusMultipleChoices && says(saysOverloaded...):
+		return p.temporary(status, says(saysOverloaded...))
+	case status == http.StatusNotFound, s.body.param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
+		}
+	case status >= http.StatusBadRequest && (len(req.Schema) > 0 && says(saysSchema...) || aboutSchema(s.body)):
+		return &provider.Error{
+			Code:    provider.CodeSchemaInvalid,
+			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
+		}
+	case status >= http.StatusBadRequest:
+		return &provider.Error{
+			Code:    provider.CodeInvalidRequest,
+			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(s.body.param),
+		}
+	default: // in a stream
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server broke off its answer with an error",
+			Retryable: true,
+		}
+	}
+}
+
+// aboutSchema reports whether a code or a member of OpenAI's errors is about the schema, as response
+// format or as tool. No other tool is sent.
+func aboutSchema(e errorBody) bool {
+	return strings.HasPrefix(e.param, "response_format") || strings.HasPrefix(e.param, "tool") ||
+		e.code == "invalid_json_schema" || e.code == "invalid_function_parameters"
+}
+
+// isTemporary reports the statuses of failures that may pass.
+func isTemporary(status int) bool {
+	return slices.Contains([]int{
+		http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
+	}, status) || status >= http.StatusInternalServerError
+}
+
+// temporary is a failure that may pass.
+func (*Provider) temporary(status int, overloaded bool) *provider.Error {
+	e := &provider.Error{
+		Code:      provider.CodeUnavailable,
+		Message:   "the model's server failed with status " + strconv.Itoa(status),
+		Retryable: true,
+		Capacity:  overloaded || outbound.IsOverloaded(status),
+	}
+	if overloaded {
+		e.Message = "the model's server is overloaded"
 	}
 	return e
 }
 
-func (p *Provider) byStatus(req provider.Request, api *openai.Error) *provider.Error {
-	switch status := api.StatusCode; {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req)}
-	case status == http.StatusNotFound || status == http.StatusBadRequest && api.Param == "model":
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
-	case status == http.StatusTooManyRequests || status == http.StatusPaymentRequired:
-		return quota(status, api.Code)
-	case status == http.StatusRequestEntityTooLarge || api.Code == "context_length_exceeded" || api.Code == "string_above_max_length":
-		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
-	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server failed with status " + strconv.Itoa(status), Retryable: true}
-	case aboutSchema(api):
-		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema"}
-	default:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(api.Param)}
-	}
-}
-
-// aboutSchema reports whether an error is about the schema, as response format or as tool. No other
-// tool is sent.
-func aboutSchema(api *openai.Error) bool {
-	return strings.HasPrefix(api.Param, "response_format") || strings.HasPrefix(api.Param, "tool") ||
-		api.Code == "invalid_json_schema" || api.Code == "invalid_function_parameters"
-}
-
-// memberHint names the request member of an error if the author can set it. Any other name is the
-// server's text.
+// memberHint names the request member of an error if the author can set it.
 func memberHint(member string) string {
-	named := []string{"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort", "modalities", "audio", "messages"}
+	named := []string{
+		"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort",
+		"modalities", "audio", "messages",
+	}
 	if !slices.Contains(named, member) {
 		return ""
 	}
 	return ": the model does not take " + member + " as it is"
-}
-
-// quota distinguishes a temporary rate limit from an exhausted account.
-func quota(status int, code string) *provider.Error {
-	e := &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
-	if status == http.StatusPaymentRequired || code == "insufficient_quota" || code == "billing_hard_limit_reached" {
-		e.Message, e.Retryable, e.Capacity = "the account at the model's server is used up", false, false
-	}
-	return e
-}
-
-// overloads are the error codes of overloaded servers.
-var overloads = []string{"server_overloaded", "engine_overloaded", "model_overloaded", "overloaded_error", "overloaded", "slow_down", "503", "529"}
-
-// streamError maps an error event of the stream and returns its code.
-func streamError(event *ssestream.StreamError) (string, *provider.Error) {
-	var body struct {
-		Error struct {
-			Code any `json:"code"` // a string from the vendor, a number from other servers
-		} `json:"error"`
-	}
-	_ = json.Unmarshal(event.Event.Data, &body) // unreadable counts as unknown
-	code := fmt.Sprint(body.Error.Code)
-	if slices.Contains(overloads, code) {
-		return code, &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
-	}
-	switch code {
-	case "rate_limit_exceeded", "insufficient_quota", "billing_hard_limit_reached", "429":
-		return code, quota(http.StatusTooManyRequests, code)
-	case "context_length_exceeded":
-		return code, &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
-	default:
-		return code, outbound.NewTransportError(nil)
-	}
 }

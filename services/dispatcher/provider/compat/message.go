@@ -22,7 +22,10 @@ func (d Dialect) messagesOf(req provider.Request) ([]openai.ChatCompletionMessag
 	}
 	for i, m := range req.Messages {
 		if m.Role == "tool" && d == DialectOpenAI {
-			return nil, &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("messages[%d].role: OpenAI takes a tool's result only with the id of the call it answers, which a message does not have; give it as user", i)}
+			return nil, &provider.Error{
+				Code:    provider.CodeInvalidRequest,
+				Message: fmt.Sprintf("messages[%d].role: OpenAI takes a tool's result only with the id of the call it answers, which a message does not have; give it as user", i),
+			}
 		}
 		content, err := d.content(m)
 		if err != nil {
@@ -79,7 +82,10 @@ func (d Dialect) content(m provider.Message) (json.RawMessage, *provider.Error) 
 		}
 		said, wrong := d.part(m.Role, p)
 		if wrong != "" {
-			return nil, &provider.Error{Code: provider.CodeUnsupportedModality, Message: fmt.Sprintf("content[%d]: %s", i, wrong)}
+			return nil, &provider.Error{
+				Code:    provider.CodeUnsupportedModality,
+				Message: fmt.Sprintf("content[%d]: %s", i, wrong),
+			}
 		}
 		if !blocks[i].native() {
 			raw[i], verbatim = said, false
@@ -117,7 +123,9 @@ func (d Dialect) part(role string, p provider.Part) (said json.RawMessage, wrong
 }
 
 func (d Dialect) image(p provider.Part) (json.RawMessage, string) {
-	if d == DialectOpenAI && p.URL == "" && !slices.Contains([]string{"image/png", "image/jpeg", "image/webp", "image/gif"}, p.MIME) {
+	if d == DialectOpenAI && p.URL == "" && !slices.Contains([]string{
+		"image/png", "image/jpeg", "image/webp", "image/gif",
+	}, p.MIME) {
 		return nil, p.MIME + ": OpenAI takes images as png, jpeg, webp or gif"
 	}
 	return strictjson.Render(map[string]any{"type": "image_url", "image_url": map[string]string{"url": address(p)}}), ""
@@ -125,7 +133,12 @@ func (d Dialect) image(p provider.Part) (json.RawMessage, string) {
 
 // formats are the vendor's names of audio formats.
 var formats = map[string]string{
-	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3",
+	"audio/wav":      "wav",
+	"audio/x-wav":    "wav",
+	"audio/wave":     "wav",
+	"audio/vnd.wave": "wav",
+	"audio/mpeg":     "mp3",
+	"audio/mp3":      "mp3",
 }
 
 func (d Dialect) audio(p provider.Part) (json.RawMessage, string) {
@@ -139,7 +152,10 @@ func (d Dialect) audio(p provider.Part) (json.RawMessage, string) {
 		format = strings.TrimPrefix(strings.TrimPrefix(p.MIME, "audio/"), "x-")
 	}
 	data := base64.StdEncoding.EncodeToString(p.Data)
-	return strictjson.Render(map[string]any{"type": "input_audio", "input_audio": map[string]string{"data": data, "format": format}}), ""
+	return strictjson.Render(map[string]any{
+		"type":        "input_audio",
+		"input_audio": map[string]string{"data": data, "format": format},
+	}), ""
 }
 
 func file(p provider.Part) (json.RawMessage, string) {
@@ -150,7 +166,10 @@ func file(p provider.Part) (json.RawMessage, string) {
 	if name == "" {
 		name = "file" // the vendor requires a name
 	}
-	return strictjson.Render(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": address(p)}}), ""
+	return strictjson.Render(map[string]any{
+		"type": "file",
+		"file": map[string]string{"filename": name, "file_data": address(p)},
+	}), ""
 }
 
 // address returns a part's URL, or its data as a data: URL.

@@ -75,12 +75,31 @@ func TestCall_RefusesPartsTheVendorDoesNotTake(t *testing.T) {
 		dialect             compat.Dialect
 		role, content, want string
 	}{
-		{both, "user", `[{"type":"text","text":"a"},{"type":"audio","mimeType":"audio/wav","url":"https://x.example/a"}]`, "messages[1].content[1]: sound by URL"},
-		{both, "user", `[{"type":"file","mimeType":"application/pdf","url":"https://x.example/a"}]`, "messages[1].content[0]: a file by URL"},
-		{compat.DialectOpenAI, "user", `[{"type":"image","mimeType":"image/tiff","base64":"AQI="}]`, "image/tiff: OpenAI takes images as png, jpeg, webp or gif"},
-		{compat.DialectOpenAI, "user", `[{"type":"image_url","image_url":{"url":"data:image/tiff;base64,AQI="}}]`, "image/tiff"},
-		{compat.DialectOpenAI, "user", `[{"type":"audio","mimeType":"audio/ogg","base64":"AQI="}]`, "audio/ogg: OpenAI takes sound as wav or mp3"},
-		{compat.DialectOpenAI, "assistant", `[{"type":"image","mimeType":"image/png","base64":"AQI="}]`, "OpenAI takes image parts from the user alone"},
+		{
+			both, "user",
+			`[{"type":"text","text":"a"},{"type":"audio","mimeType":"audio/wav","url":"https://x.example/a"}]`,
+			"messages[1].content[1]: sound by URL",
+		},
+		{
+			both, "user", `[{"type":"file","mimeType":"application/pdf","url":"https://x.example/a"}]`,
+			"messages[1].content[0]: a file by URL",
+		},
+		{
+			compat.DialectOpenAI, "user", `[{"type":"image","mimeType":"image/tiff","base64":"AQI="}]`,
+			"image/tiff: OpenAI takes images as png, jpeg, webp or gif",
+		},
+		{
+			compat.DialectOpenAI, "user",
+			`[{"type":"image_url","image_url":{"url":"data:image/tiff;base64,AQI="}}]`, "image/tiff",
+		},
+		{
+			compat.DialectOpenAI, "user", `[{"type":"audio","mimeType":"audio/ogg","base64":"AQI="}]`,
+			"audio/ogg: OpenAI takes sound as wav or mp3",
+		},
+		{
+			compat.DialectOpenAI, "assistant", `[{"type":"image","mimeType":"image/png","base64":"AQI="}]`,
+			"OpenAI takes image parts from the user alone",
+		},
 	} {
 		for _, dialect := range []compat.Dialect{compat.DialectCompatible, compat.DialectOpenAI} {
 			if tc.dialect != both && tc.dialect != dialect {

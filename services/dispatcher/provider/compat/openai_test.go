@@ -24,7 +24,9 @@ const speaking = "gpt-audio-double"
 func openAIRig(t *testing.T, edit func(*compat.Config)) rig {
 	t.Helper()
 	s := openaicompat.New(openaicompat.Options{
-		Key: key, OpenAI: true, Models: []string{openaicompat.DefaultModel, thinking, speaking, "o3-double", "gpt-5-chat-double", "gpt-5.4-double"},
+		Key:    key,
+		OpenAI: true,
+		Models: []string{openaicompat.DefaultModel, thinking, speaking, "o3-double", "gpt-5-chat-double", "gpt-5.4-double"},
 	})
 	c := compat.Config{Dialect: compat.DialectOpenAI, BaseURL: s.URL(), APIKey: key, Timeout: 10 * time.Second}
 	if edit != nil {
@@ -173,7 +175,10 @@ func TestCall_TakesTextWhenTheForcedToolWasNotCalled(t *testing.T) {
 	require.Equal(t, half+other, res.Text, "a server that knows no tools may still have written what was wanted")
 	require.Equal(t, provider.StopClean, res.Stop)
 
-	res, _ = newRig(t, nil).call(t, req, openaicompat.Reply{Pieces: []string{"Let me see."}, ToolCalls: []openaicompat.ToolCall{{Name: "answer", Arguments: half + other}}})
+	res, _ = newRig(t, nil).call(t, req, openaicompat.Reply{
+		Pieces:    []string{"Let me see."},
+		ToolCalls: []openaicompat.ToolCall{{Name: "answer", Arguments: half + other}},
+	})
 	require.Equal(t, half+other, res.Text, "text outside the tool call is not part of the answer")
 	require.Equal(t, provider.StopClean, res.Stop)
 	require.Equal(t, "tool_calls", res.RawStop)
@@ -214,7 +219,8 @@ func TestOpenAI_AnswersInSoundWhereTheModelDoes(t *testing.T) {
 func TestOpenAI_IsUnavailableWhenTheSoundIsGarbage(t *testing.T) {
 	t.Parallel()
 	e := openAIRig(t, nil).fail(t, openaicompat.Reply{
-		ContentType: "text/event-stream", Raw: `data: {"choices":[{"index":0,"delta":{"audio":{"data":"***"}},"finish_reason":"stop"}]}` + "\n\n",
+		ContentType: "text/event-stream",
+		Raw:         `data: {"choices":[{"index":0,"delta":{"audio":{"data":"***"}},"finish_reason":"stop"}]}` + "\n\n",
 	})
 	require.Equal(t, provider.CodeUnavailable, e.Code)
 }

@@ -59,7 +59,10 @@ func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
 func (c Config) sampling(p *openai.ChatCompletionNewParams, req provider.Request) error {
 	if c.isReasoning(req.Model) {
 		if len(req.Stop) > 0 {
-			return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: model %q takes no stop sequences; leave them out or choose another model", req.Model)}
+			return &provider.Error{
+				Code:    provider.CodeInvalidRequest,
+				Message: fmt.Sprintf("stop: model %q takes no stop sequences; leave them out or choose another model", req.Model),
+			}
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -19,17 +20,23 @@ func blocked(reason string) bool {
 	return slices.Contains([]string{contentFilter, "content_policy_violation", "invalid_prompt"}, reason)
 }
 
-// stopOf classifies the vendor's finish reason (OpenWOP envelope contract §14.1). tool_calls is
-// clean if the tool was forced: its arguments are the answer, and the vendor itself then sends
-// stop. Otherwise it is unknown, because no tool was offered. function_call, its older form, is
-// never requested.
+// Words by which servers say that an answer is complete, or was cut at a token limit.
+var (
+	complete  = []string{"", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "finished", "done"}          //nolint:gochecknoglobals // a constant
+	truncated = []string{"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length", "max_length", "token_limit"} //nolint:gochecknoglobals // a constant
+)
+
+// stopOf classifies a finish reason (OpenWOP envelope contract §14.1), which is empty if the server
+// ended its stream without one. tool_calls is clean if the tool was forced: its arguments are the
+// answer, and OpenAI itself then sends stop. Otherwise it is unknown, because no tool was offered.
 func stopOf(finish string, forced bool) provider.StopClass {
+	word := strings.ToLower(finish)
 	switch {
-	case finish == "stop", finish == toolCalls && forced:
+	case slices.Contains(complete, word), (word == toolCalls || word == functionCall) && forced:
 		return provider.StopClean
-	case finish == "length":
+	case slices.Contains(truncated, word):
 		return provider.StopTruncated
-	case blocked(finish):
+	case blocked(word):
 		return provider.StopRefused
 	default:
 		return provider.StopUnknown
@@ -46,9 +53,14 @@ func reasonOf(finish string, stop provider.StopClass) string {
 // usageOf converts the usage as billed: completion tokens include reasoning and sound, prompt
 // tokens include cached ones.
 func usageOf(u usage) provider.Usage {
-	n := func(v int64) int { return int(max(v, 0)) }
+	n := func(v *int64) int {
+		if v == nil {
+			return 0
+		}
+		return int(*v)
+	}
 	return provider.Usage{
-		InputTokens: n(u.PromptTokens), OutputTokens: n(u.CompletionTokens), TotalTokens: n(u.TotalTokens),
-		CacheReadTokens: n(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: n(u.PromptTokensDetails.CacheWriteTokens), Known: true,
+		InputTokens: n(u.prompt), OutputTokens: n(u.completion), TotalTokens: n(u.total),
+		CacheReadTokens: n(u.cacheRead), CacheWriteTokens: n(u.cacheWrite), Known: u.prompt != nil || u.completion != nil,
 	}
 }

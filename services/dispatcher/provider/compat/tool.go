@@ -1,41 +1,69 @@
 package compat
 
 import (
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // toolCall assembles a tool call.
-type toolCall struct{ id, name, arguments strings.Builder }
-
-func (c *toolCall) build() provider.ToolCall {
-	return provider.ToolCall{ID: c.id.String(), Name: c.name.String(), Arguments: c.arguments.String()}
+type toolCall struct {
+	index               int64 // by which the server names it
+	id, name, arguments strings.Builder
+	joiner              joiner
 }
 
-// maxToolCalls limits the index of a tool call.
+func (c *toolCall) build() provider.ToolCall {
+	return provider.ToolCall{ID: c.id.String(), Name: c.name.String(), Arguments: c.arguments.String() + c.joiner.flush()}
+}
+
+// maxToolCalls limits the tool calls of an answer.
 const maxToolCalls = 128
 
-// addToolCall adds a fragment of a tool call. Id and name are in the first fragment.
+// callOf returns the tool call of a fragment. Id and name are in the first fragment. Another id under
+// the same index is another call: some servers give all calls the index 0.
+func (a *answer) callOf(t toolPiece) (*toolCall, error) {
+	for _, c := range slices.Backward(a.calls) {
+		if c.index == t.Index && (t.ID == "" || c.id.Len() == 0 || c.id.String() == t.ID) {
+			return c, nil
+		}
+	}
+	if len(a.calls) == maxToolCalls {
+		return nil, &provider.Error{
+			Code:    provider.CodeUnavailable,
+			Message: "the model's server sent more than 128 tool calls",
+		}
+	}
+	c := &toolCall{index: t.Index}
+	a.calls = append(a.calls, c)
+	return c, nil
+}
+
+// addToolCall adds a fragment of a tool call.
 func (a *answer) addToolCall(t toolPiece) error {
-	if t.Index < 0 || t.Index >= maxToolCalls {
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
-	}
-	for len(a.calls) <= int(t.Index) {
-		a.calls = append(a.calls, &toolCall{})
-	}
-	call := a.calls[t.Index]
-	call.id.WriteString(t.ID)
-	call.name.WriteString(t.Function.Name)
-	n := len(t.ID) + len(t.Function.Name)
-	if a.tool == "" || t.Index != 0 {
-		call.arguments.WriteString(t.Function.Arguments)
-		return a.addExtra(n + len(t.Function.Arguments))
-	}
-	if err := a.addExtra(n); err != nil || t.Function.Arguments == "" {
+	call, err := a.callOf(t)
+	if err != nil {
 		return err
 	}
-	return a.collector.Add(provider.Delta{Text: t.Function.Arguments})
+	n := 0
+	if call.id.Len() == 0 {
+		call.id.WriteString(t.ID)
+		n += len(t.ID)
+	}
+	if call.name.String() != t.Name { // some servers repeat it
+		call.name.WriteString(t.Name)
+		n += len(t.Name)
+	}
+	arguments := call.joiner.add(t.Arguments)
+	if a.tool == "" || call != a.calls[0] {
+		call.arguments.WriteString(arguments)
+		return a.addExtra(n + len(arguments))
+	}
+	if err := a.addExtra(n); err != nil || arguments == "" {
+		return err
+	}
+	return a.collector.Add(provider.Delta{Text: arguments})
 }
 
 // flushHeld emits the held parts: the requested tool calls, and the text of a model that did not

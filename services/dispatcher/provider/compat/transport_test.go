@@ -54,7 +54,10 @@ func TestCall_WaitsForASlowAnswer(t *testing.T) {
 	const silence = 3 * time.Second
 	r := newRig(t, func(c *compat.Config) { c.Timeout = silence })
 	begin := time.Now()
-	res, _ := r.call(t, ask(), openaicompat.Reply{Pieces: strings.Split(strings.Repeat("x", 12), ""), Interval: silence / 10})
+	res, _ := r.call(t, ask(), openaicompat.Reply{
+		Pieces:   strings.Split(strings.Repeat("x", 12), ""),
+		Interval: silence / 10,
+	})
 	require.Equal(t, strings.Repeat("x", 12), res.Text)
 	require.Greater(t, time.Since(begin), silence)
 }

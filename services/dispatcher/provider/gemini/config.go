@@ -15,7 +15,13 @@ const apiVersion = "v1beta"
 // gateway, without the version; empty uses DefaultBaseURL.
 type Config outbound.Server
 
-var rules = outbound.Rules{ID: DefaultID, BaseURL: DefaultBaseURL, Form: "http(s)://host[:port][/path]", Example: DefaultBaseURL, Adds: "/" + apiVersion}
+var rules = outbound.Rules{
+	ID:      DefaultID,
+	BaseURL: DefaultBaseURL,
+	Form:    "http(s)://host[:port][/path]",
+	Example: DefaultBaseURL,
+	Adds:    "/" + apiVersion,
+}
 
 // Validate returns all problems, joined. Each names the field, its value and the remedy.
 func (c Config) Validate() error { return c.server().Validate(rules) }

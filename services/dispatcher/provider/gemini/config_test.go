@@ -15,7 +15,13 @@ func TestValidate_AcceptsUsualAccounts(t *testing.T) {
 	for _, c := range []gemini.Config{
 		{},
 		{APIKey: "AIza-1"},
-		{ID: "gemini-2", BaseURL: "https://models.example.com/google/", APIKey: "AIza-1", Models: []string{"a", "b"}, Timeout: time.Second},
+		{
+			ID:      "gemini-2",
+			BaseURL: "https://models.example.com/google/",
+			APIKey:  "AIza-1",
+			Models:  []string{"a", "b"},
+			Timeout: time.Second,
+		},
 	} {
 		require.NoError(t, c.Validate())
 		p, err := gemini.New(c)
@@ -39,7 +45,10 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 	}{
 		{gemini.Config{ID: "My Server"}, `provider My Server: id: "My Server": want lower-case letters`},
 		{gemini.Config{BaseURL: "127.0.0.1:11434"}, "base_url: "},
-		{gemini.Config{BaseURL: "ftp://x"}, `base_url: "ftp://x": want http(s)://host[:port][/path], such as https://generativelanguage.googleapis.com`},
+		{
+			gemini.Config{BaseURL: "ftp://x"},
+			`base_url: "ftp://x": want http(s)://host[:port][/path], such as https://generativelanguage.googleapis.com`,
+		},
 		{gemini.Config{BaseURL: "http://x?key=hush"}, `base_url: "http://x": must not have a query`},
 		{gemini.Config{BaseURL: "http://x/v1beta/"}, `base_url: "http://x/v1beta/": must not end in /v1beta`},
 		{gemini.Config{BaseURL: "http://jo:hush@x"}, `base_url: "http://[REDACTED]@x": must not hold a user`},

@@ -32,7 +32,10 @@ func contentsOf(req provider.Request) (*genai.Content, []*genai.Content, error) 
 	}
 	if len(turns) == 0 {
 		if len(system.Parts) == 0 {
-			return nil, nil, &provider.Error{Code: provider.CodeInvalidRequest, Message: "messages: all are empty; say something in one"}
+			return nil, nil, &provider.Error{
+				Code:    provider.CodeInvalidRequest,
+				Message: "messages: all are empty; say something in one",
+			}
 		}
 		return nil, []*genai.Content{{Role: genai.RoleUser, Parts: system.Parts}}, nil
 	}

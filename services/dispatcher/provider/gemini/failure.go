@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// failed maps an error of the SDK or of the stream below it. It never repeats the vendor's text,
-// which may quote the prompt or the key.
+// failed maps an error of the SDK or of the stream below it. Its message never repeats the vendor's
+// text, which may quote the prompt or the key.
 func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
@@ -42,7 +42,7 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	api = unlisted(api)
 	details := detailsOf(api)
 	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
-	e.RetryAfter = details.retryAfter()
+	e.RetryAfter, e.Quote = details.retryAfter(), provider.Quote(api.Message, "")
 	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.IsOverloaded(api.Code) || x.status != http.StatusOK && outbound.IsOverloaded(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
@@ -64,10 +64,18 @@ func unlisted(api genai.APIError) genai.APIError {
 
 // statuses are the vendor's names of HTTP statuses, for errors without a name.
 var statuses = map[int]string{
-	http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
-	http.StatusNotFound: "NOT_FOUND", http.StatusRequestTimeout: "DEADLINE_EXCEEDED", http.StatusConflict: "ABORTED",
-	http.StatusTooEarly: "UNAVAILABLE", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED", 499: "CANCELLED",
-	http.StatusPaymentRequired: paymentRequired, http.StatusRequestEntityTooLarge: tooLarge, http.StatusNotImplemented: "UNIMPLEMENTED",
+	http.StatusBadRequest:            "INVALID_ARGUMENT",
+	http.StatusUnauthorized:          "UNAUTHENTICATED",
+	http.StatusForbidden:             "PERMISSION_DENIED",
+	http.StatusNotFound:              "NOT_FOUND",
+	http.StatusRequestTimeout:        "DEADLINE_EXCEEDED",
+	http.StatusConflict:              "ABORTED",
+	http.StatusTooEarly:              "UNAVAILABLE",
+	http.StatusTooManyRequests:       "RESOURCE_EXHAUSTED",
+	499:                              "CANCELLED",
+	http.StatusPaymentRequired:       paymentRequired,
+	http.StatusRequestEntityTooLarge: tooLarge,
+	http.StatusNotImplemented:        "UNIMPLEMENTED",
 }
 
 // HTTP statuses that are not in the vendor's list.
@@ -100,17 +108,30 @@ func (p *Provider) byStatus(status, keyName string, api genai.APIError, d detail
 	case "UNAUTHENTICATED", "PERMISSION_DENIED":
 		return unauthorized(keyName)
 	case "NOT_FOUND":
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the vendor of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("the vendor of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
+		}
 	case "RESOURCE_EXHAUSTED", paymentRequired:
 		return d.quota(status)
 	case "FAILED_PRECONDITION":
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the vendor does not serve this account as it is; check its billing and where it may be used from"}
+		return &provider.Error{
+			Code:    provider.CodeUnavailable,
+			Message: "the vendor does not serve this account as it is; check its billing and where it may be used from",
+		}
 	case tooLarge:
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the vendor takes"}
 	case "UNIMPLEMENTED":
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the vendor does not offer this call; check the provider's address"}
+		return &provider.Error{
+			Code:    provider.CodeUnavailable,
+			Message: "the vendor does not offer this call; check the provider's address",
+		}
 	default: // UNAVAILABLE, INTERNAL, DEADLINE_EXCEEDED, ABORTED, CANCELLED, UNKNOWN, DATA_LOSS
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the vendor failed or is overloaded" + codeOf(api.Code), Retryable: true}
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the vendor failed or is overloaded" + codeOf(api.Code),
+			Retryable: true,
+		}
 	}
 }
 
@@ -122,7 +143,10 @@ func codeOf(code int) string {
 }
 
 func unauthorized(keyName string) *provider.Error {
-	return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the vendor refused the key, or wants one; check " + keyName}
+	return &provider.Error{
+		Code:    provider.CodeCredentialRequired,
+		Message: "the vendor refused the key, or wants one; check " + keyName,
+	}
 }
 
 // invalid distinguishes the requests that the vendor calls invalid. A wrong key has a reason and a
@@ -146,6 +170,9 @@ func invalid(keyName string, api genai.APIError, d details) *provider.Error {
 	case strings.Contains(strings.ToLower(d.field), "schema"), mentions("schema"):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the vendor does not accept the response schema"}
 	default:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the vendor does not accept the request" + codeOf(api.Code)}
+		return &provider.Error{
+			Code:    provider.CodeInvalidRequest,
+			Message: "the vendor does not accept the request" + codeOf(api.Code),
+		}
 	}
 }

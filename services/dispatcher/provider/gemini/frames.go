@@ -12,7 +12,10 @@ import (
 // maxEvent limits one event: the largest piece of an answer and its envelope.
 const maxEvent = provider.MaxAnswerBytes + 1<<20
 
-var errEventTooLong = &provider.Error{Code: provider.CodeContentTooLong, Message: "a piece of the answer is longer than 10 MiB"}
+var errEventTooLong = &provider.Error{
+	Code:    provider.CodeContentTooLong,
+	Message: "a piece of the answer is longer than 10 MiB",
+}
 
 // frames reads server-sent events and passes those with data on, one line each. The SDK's reader
 // treats a keep-alive as an error, buffers 256 MiB, and rescans its buffer with each read.

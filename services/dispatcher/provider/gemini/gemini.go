@@ -46,7 +46,7 @@ func New(cfg Config) (*Provider, error) {
 	host := cfg.APIKey
 	p := &Provider{server: cfg.server(), hostKey: func() provider.Secret { return host }}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts())
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// The options set here are not read from the environment: backend, key and address. The key is
 	// a marker, because the SDK's errors print its options; the transport replaces it by the real
@@ -127,10 +127,16 @@ func (p *Provider) check(req provider.Request) error {
 		return err
 	}
 	if !validModel.MatchString(req.Model) || strings.Contains(req.Model, "..") {
-		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("model: %q is no name of a Gemini model; want one such as gemini-2.5-flash", req.Model)}
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("model: %q is no name of a Gemini model; want one such as gemini-2.5-flash", req.Model),
+		}
 	}
 	if n := len(req.Stop); n > maxStops {
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: %d sequences; Gemini takes %d at most", n, maxStops)}
+		return &provider.Error{
+			Code:    provider.CodeInvalidRequest,
+			Message: fmt.Sprintf("stop: %d sequences; Gemini takes %d at most", n, maxStops),
+		}
 	}
 	return nil
 }

@@ -38,7 +38,10 @@ func newRig(t testing.TB, edit func(*gemini.Config)) rig {
 }
 
 // models are those of the tests' server.
-var models = []string{double.DefaultModel, "gemini-2.0-double", "gemini-2.5-double-image", "gemini-2.5-double-preview-tts", "gemini-2.5-flash-image"}
+var models = []string{
+	double.DefaultModel, "gemini-2.0-double", "gemini-2.5-double-image",
+	"gemini-2.5-double-preview-tts", "gemini-2.5-flash-image",
+}
 
 func newRigOf(t testing.TB, o double.Options, edit func(*gemini.Config)) rig {
 	t.Helper()
@@ -99,7 +102,11 @@ func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the su
 			Request: req,
 			Stalls: func(t *testing.T) provider.Provider {
 				r := newRig(t, nil)
-				r.server.Enqueue(double.Reply{Pieces: []string{"a", "b"}, Calls: []double.Call{{Name: "answer"}, {Name: "answer"}}, End: double.EndStall})
+				r.server.Enqueue(double.Reply{
+					Pieces: []string{"a", "b"},
+					Calls:  []double.Call{{Name: "answer"}, {Name: "answer"}},
+					End:    double.EndStall,
+				})
 				return r
 			},
 		})
@@ -109,9 +116,16 @@ func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the su
 // What GOOGLE_*, GEMINI_* and proxy variables say is meant for others.
 func TestCall_TakesNothingFromTheEnvironment(t *testing.T) { //nolint:paralleltest // sets the environment
 	for name, value := range map[string]string{
-		"GOOGLE_API_KEY": "env-key", "GEMINI_API_KEY": "env-key-2", "GOOGLE_GENAI_USE_VERTEXAI": "true", "GOOGLE_GENAI_USE_ENTERPRISE": "true",
-		"GOOGLE_CLOUD_PROJECT": "env-project", "GOOGLE_CLOUD_LOCATION": "env-place", "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1", "GOOGLE_VERTEX_BASE_URL": "http://127.0.0.1:1",
-		"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere.json", "HTTP_PROXY": "http://127.0.0.1:1",
+		"GOOGLE_API_KEY":                 "env-key",
+		"GEMINI_API_KEY":                 "env-key-2",
+		"GOOGLE_GENAI_USE_VERTEXAI":      "true",
+		"GOOGLE_GENAI_USE_ENTERPRISE":    "true",
+		"GOOGLE_CLOUD_PROJECT":           "env-project",
+		"GOOGLE_CLOUD_LOCATION":          "env-place",
+		"GOOGLE_GEMINI_BASE_URL":         "http://127.0.0.1:1",
+		"GOOGLE_VERTEX_BASE_URL":         "http://127.0.0.1:1",
+		"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere.json",
+		"HTTP_PROXY":                     "http://127.0.0.1:1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -149,12 +163,20 @@ func TestCall_PrintsNothing(t *testing.T) { //nolint:paralleltest // redirects t
 func TestCall_EmitsOnePieceForEachEventOfText(t *testing.T) {
 	t.Parallel()
 	res, pieces := newRig(t, nil).call(t, ask(), double.Reply{
-		Pieces: []string{"a", "ü", "c"}, Model: "gemini-2.5-double-001", Usage: &double.Usage{Prompt: 9, Candidates: 3, Thoughts: 5, Cached: 4, Total: 17},
+		Pieces: []string{"a", "ü", "c"},
+		Model:  "gemini-2.5-double-001",
+		Usage:  &double.Usage{Prompt: 9, Candidates: 3, Thoughts: 5, Cached: 4, Total: 17},
 	})
 	require.Len(t, pieces, 4, "and the end")
 	require.Equal(t, "aüc", res.Text)
 	require.Equal(t, "gemini-2.5-double-001", res.Model)
-	require.Equal(t, provider.Usage{InputTokens: 9, OutputTokens: 8, TotalTokens: 17, CacheReadTokens: 4, Known: true}, res.Usage)
+	require.Equal(t, provider.Usage{
+		InputTokens:     9,
+		OutputTokens:    8,
+		TotalTokens:     17,
+		CacheReadTokens: 4,
+		Known:           true,
+	}, res.Usage)
 	require.Equal(t, "stop", pieces[3].FinishReason)
 }
 
@@ -195,7 +217,10 @@ func TestCall_UsesTheKeyOfTheCall(t *testing.T) {
 func TestCall_KeepsCallsApart(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, double.Options{Answer: func(rec double.Recorded) double.Reply {
-		return double.Reply{Calls: []double.Call{{Name: "answer", Args: `{"key":"` + rec.Header.Get("X-Goog-Api-Key") + `"}`}}}
+		return double.Reply{Calls: []double.Call{{
+			Name: "answer",
+			Args: `{"key":"` + rec.Header.Get("X-Goog-Api-Key") + `"}`,
+		}}}
 	}}, nil)
 	var g errgroup.Group
 	for i := range 24 {

@@ -24,18 +24,34 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 	r := newRig(t, nil)
 	temperature, topP, seed := 0.0, 0.1, int64(7)
 	r.call(t, provider.Request{
-		Provider: "gemini", Model: double.DefaultModel, System: "be <brief>",
+		Provider: "gemini",
+		Model:    double.DefaultModel,
+		System:   "be <brief>",
 		Messages: []provider.Message{
 			{Role: "system", Content: raw(`"and kind"`)},
-			{Role: "user", Content: raw(`[{"type":"text","text":"a<b"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}}]`)},
+			{
+				Role:    "user",
+				Content: raw(`[{"type":"text","text":"a<b"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}}]`),
+			},
 			{Role: "tool", Content: raw(`"found"`)},
 			{Role: "assistant", Content: raw(`"yes"`)},
 			{Role: "assistant", Content: raw(`""`)},
-			{Role: "user", Content: raw(`[{"type":"file","mimeType":"application/pdf","url":"https://x.example/a.pdf"},{"type":"input_audio","input_audio":{"data":"AQI=","format":"wav"}}]`)},
+			{
+				Role:    "user",
+				Content: raw(`[{"type":"file","mimeType":"application/pdf","url":"https://x.example/a.pdf"},{"type":"input_audio","input_audio":{"data":"AQI=","format":"wav"}}]`),
+			},
 		},
-		Schema: raw(schema), SchemaName: "vendor_waybill_x-1",
-		MaxTokens: 50, Temperature: &temperature, TopP: &topP, Seed: &seed, Stop: []string{"END"},
-		Tenant: "secret-tenant", NodeID: "secret-node", InvocationID: "inv:1", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Schema:       raw(schema),
+		SchemaName:   "vendor_waybill_x-1",
+		MaxTokens:    50,
+		Temperature:  &temperature,
+		TopP:         &topP,
+		Seed:         &seed,
+		Stop:         []string{"END"},
+		Tenant:       "secret-tenant",
+		NodeID:       "secret-node",
+		InvocationID: "inv:1",
+		Traceparent:  "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	})
 	rec := r.server.Requests()[0]
 	require.Equal(t, 200, rec.Status)
@@ -115,7 +131,10 @@ func TestCall_NamesThePartTheVendorCannotTake(t *testing.T) {
 		require.Empty(t, r.server.Requests())
 	}
 	req := ask()
-	req.Messages = []provider.Message{{Role: "system", Content: raw(`[{"type":"image","mimeType":"image/png","base64":"AQI="}]`)}}
+	req.Messages = []provider.Message{{
+		Role:    "system",
+		Content: raw(`[{"type":"image","mimeType":"image/png","base64":"AQI="}]`),
+	}}
 	require.ErrorContains(t, newRig(t, nil).fail(t, req), "unsupported_modality: messages[0].content[0]: a system text holds no image")
 	req.Messages = []provider.Message{{Role: "user", Content: raw(`""`)}}
 	require.ErrorContains(t, newRig(t, nil).fail(t, req), "validation_error: messages: all are empty")
@@ -195,8 +214,10 @@ func TestCall_MakesTurnsTheVendorAccepts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	content := rapid.SampledFrom([]string{
-		`""`, `"x"`, `[]`, `[{"type":"text","text":""}]`, `[{"type":"text","text":"y"},{"type":"image","mimeType":"image/png","base64":"AQI="}]`,
-		`[{"type":"audio","mimeType":"audio/ogg","url":"https://x.example/a"}]`, `[{"type":"image","mimeType":"image/bmp","base64":"AQI="}]`,
+		`""`, `"x"`, `[]`, `[{"type":"text","text":""}]`,
+		`[{"type":"text","text":"y"},{"type":"image","mimeType":"image/png","base64":"AQI="}]`,
+		`[{"type":"audio","mimeType":"audio/ogg","url":"https://x.example/a"}]`,
+		`[{"type":"image","mimeType":"image/bmp","base64":"AQI="}]`,
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		req := ask()
@@ -204,7 +225,8 @@ func TestCall_MakesTurnsTheVendorAccepts(t *testing.T) {
 		req.Messages = nil
 		for range rapid.IntRange(1, 6).Draw(rt, "n") {
 			req.Messages = append(req.Messages, provider.Message{
-				Role: rapid.SampledFrom([]string{"system", "user", "assistant", "tool"}).Draw(rt, "role"), Content: raw(content.Draw(rt, "content")),
+				Role:    rapid.SampledFrom([]string{"system", "user", "assistant", "tool"}).Draw(rt, "role"),
+				Content: raw(content.Draw(rt, "content")),
 			})
 		}
 		asked := len(r.server.Requests())

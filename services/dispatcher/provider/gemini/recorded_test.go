@@ -1,7 +1,6 @@
 package gemini_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -80,91 +79,197 @@ func midway(r double.Reply) double.Reply {
 }
 
 var answered = []outcome{
-	{name: "clean", says: document, reply: double.Reply{Usage: known}, stop: "clean", raw: "STOP", reason: "stop", usage: counted},
+	{
+		name:   "clean",
+		says:   document,
+		reply:  double.Reply{Usage: known},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+		usage:  counted,
+	},
 	{name: "clean, empty", stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, kept alive", says: document, reply: double.Reply{Noise: ": ping\r\n\r\n:\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, events of other types", says: document, reply: double.Reply{Noise: "event: gossip\r\nid: 7\r\nretry: 5\r\n\r\nnonsense\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, responses that say nothing", says: document, reply: double.Reply{Noise: "data: {}\r\n\r\ndata: null\r\n\r\n" + `data: {"candidates":null}` + "\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, another candidate", says: document, reply: double.Reply{Noise: `data: {"candidates":[{"index":1,"content":{"parts":[{"text":"other"},{"functionCall":{"name":"answer","args":{}}}]},"finishReason":"SAFETY"}]}` + "\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, done as others say it", says: document, reply: double.Reply{Noise: "data: [DONE]\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, no usage", says: document, reply: double.Reply{NoUsage: true}, stop: "clean", raw: "STOP", reason: "stop", usage: &provider.Usage{}},
-	{name: "clean, usage below nothing", says: document, reply: double.Reply{Usage: &double.Usage{Prompt: -1, Candidates: -2, Total: -3, Cached: -4}}, stop: "clean", raw: "STOP", reason: "stop", usage: &provider.Usage{Known: true}},
-	{name: "clean, thoughts", says: document, reply: double.Reply{Thoughts: []string{"hm", "so"}, Usage: known}, ask: func(r *provider.Request) { r.Thoughts = true }, stop: "clean", raw: "STOP", reason: "stop", usage: counted},
-	{name: "truncated though whole", says: document, reply: double.Reply{FinishReason: "MAX_TOKENS", Usage: known}, stop: "truncated", raw: "MAX_TOKENS", reason: "length", usage: counted},
-	{name: "truncated before a word", reply: double.Reply{FinishReason: "MAX_TOKENS"}, stop: "truncated", raw: "MAX_TOKENS", reason: "length"},
-	{name: "truncated, to be continued", says: document, reply: double.Reply{FinishReason: "CONTINUATION"}, stop: "truncated", raw: "CONTINUATION", reason: "length"},
-	{name: "refused for a harm", reply: double.Reply{FinishReason: "SAFETY", Harm: "HARM_CATEGORY_HATE_SPEECH", Usage: known}, stop: "refused", raw: "SAFETY", category: "HARM_CATEGORY_HATE_SPEECH", reason: "content_filter", usage: counted},
-	{name: "refused though whole", says: document, reply: double.Reply{FinishReason: "SAFETY"}, stop: "refused", raw: "SAFETY", category: "SAFETY", reason: "content_filter"},
-	{name: "refused with words", reply: double.Reply{FinishReason: "PROHIBITED_CONTENT", FinishMessage: "not this"}, stop: "refused", raw: "PROHIBITED_CONTENT", category: "PROHIBITED_CONTENT", reason: "content_filter"},
-	{name: "blocked with words", reply: sse(`data: {"promptFeedback":{"blockReason":"OTHER","blockReasonMessage":"not this"},"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}`), stop: "refused", raw: "OTHER", category: "OTHER", refusal: "not this", reason: "content_filter", usage: &provider.Usage{InputTokens: 4, TotalTokens: 4, Known: true}},
-	{name: "unknown, but whole", says: document, reply: double.Reply{FinishReason: "OTHER", FinishMessage: "who knows"}, stop: "unknown", raw: "OTHER"},
-	{name: "an unknown reason", says: document, reply: double.Reply{FinishReason: "METEOR"}, stop: "unknown", raw: "METEOR"},
+	{
+		name:   "clean, kept alive",
+		says:   document,
+		reply:  double.Reply{Noise: ": ping\r\n\r\n:\r\n\r\n"},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+	},
+	{
+		name:   "clean, events of other types",
+		says:   document,
+		reply:  double.Reply{Noise: "event: gossip\r\nid: 7\r\nretry: 5\r\n\r\nnonsense\r\n\r\n"},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+	},
+	{
+		name:   "clean, responses that say nothing",
+		says:   document,
+		reply:  double.Reply{Noise: "data: {}\r\n\r\ndata: null\r\n\r\n" + `data: {"candidates":null}` + "\r\n\r\n"},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+	},
+	{
+		name:   "clean, another candidate",
+		says:   document,
+		reply:  double.Reply{Noise: `data: {"candidates":[{"index":1,"content":{"parts":[{"text":"other"},{"functionCall":{"name":"answer","args":{}}}]},"finishReason":"SAFETY"}]}` + "\r\n\r\n"},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+	},
+	{
+		name:   "clean, done as others say it",
+		says:   document,
+		reply:  double.Reply{Noise: "data: [DONE]\r\n\r\n"},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+	},
+	{
+		name:   "clean, no usage",
+		says:   document,
+		reply:  double.Reply{NoUsage: true},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+		usage:  &provider.Usage{},
+	},
+	{
+		name:   "clean, usage below nothing",
+		says:   document,
+		reply:  double.Reply{Usage: &double.Usage{Prompt: -1, Candidates: -2, Total: -3, Cached: -4}},
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+		usage:  &provider.Usage{Known: true},
+	},
+	{
+		name:   "clean, thoughts",
+		says:   document,
+		reply:  double.Reply{Thoughts: []string{"hm", "so"}, Usage: known},
+		ask:    func(r *provider.Request) { r.Thoughts = true },
+		stop:   "clean",
+		raw:    "STOP",
+		reason: "stop",
+		usage:  counted,
+	},
+	{
+		name:   "truncated though whole",
+		says:   document,
+		reply:  double.Reply{FinishReason: "MAX_TOKENS", Usage: known},
+		stop:   "truncated",
+		raw:    "MAX_TOKENS",
+		reason: "length",
+		usage:  counted,
+	},
+	{
+		name:   "truncated before a word",
+		reply:  double.Reply{FinishReason: "MAX_TOKENS"},
+		stop:   "truncated",
+		raw:    "MAX_TOKENS",
+		reason: "length",
+	},
+	{
+		name:   "truncated, to be continued",
+		says:   document,
+		reply:  double.Reply{FinishReason: "CONTINUATION"},
+		stop:   "truncated",
+		raw:    "CONTINUATION",
+		reason: "length",
+	},
+	{
+		name:     "refused for a harm",
+		reply:    double.Reply{FinishReason: "SAFETY", Harm: "HARM_CATEGORY_HATE_SPEECH", Usage: known},
+		stop:     "refused",
+		raw:      "SAFETY",
+		category: "HARM_CATEGORY_HATE_SPEECH",
+		reason:   "content_filter",
+		usage:    counted,
+	},
+	{
+		name:     "refused though whole",
+		says:     document,
+		reply:    double.Reply{FinishReason: "SAFETY"},
+		stop:     "refused",
+		raw:      "SAFETY",
+		category: "SAFETY",
+		reason:   "content_filter",
+	},
+	{
+		name:     "refused with words",
+		reply:    double.Reply{FinishReason: "PROHIBITED_CONTENT", FinishMessage: "not this"},
+		stop:     "refused",
+		raw:      "PROHIBITED_CONTENT",
+		category: "PROHIBITED_CONTENT",
+		reason:   "content_filter",
+	},
+	{
+		name:     "blocked with words",
+		reply:    sse(`data: {"promptFeedback":{"blockReason":"OTHER","blockReasonMessage":"not this"},"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}`),
+		stop:     "refused",
+		raw:      "OTHER",
+		category: "OTHER",
+		refusal:  "not this",
+		reason:   "content_filter",
+		usage:    &provider.Usage{InputTokens: 4, TotalTokens: 4, Known: true},
+	},
+	{
+		name:  "unknown, but whole",
+		says:  document,
+		reply: double.Reply{FinishReason: "OTHER", FinishMessage: "who knows"},
+		stop:  "unknown",
+		raw:   "OTHER",
+	},
+	{
+		name:  "an unknown reason",
+		says:  document,
+		reply: double.Reply{FinishReason: "METEOR"},
+		stop:  "unknown",
+		raw:   "METEOR",
+	},
 }
 
 // refusals and prompts that are blocked, and reasons that say nothing.
 func reasons() []outcome {
 	var out []outcome
-	for _, r := range []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
-		out = append(out, outcome{name: "refused for " + r, reply: double.Reply{FinishReason: r}, stop: "refused", raw: r, category: r, reason: "content_filter"})
+	for _, r := range []string{
+		"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+		"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+	} {
+		out = append(out, outcome{
+			name:     "refused for " + r,
+			reply:    double.Reply{FinishReason: r},
+			stop:     "refused",
+			raw:      r,
+			category: r,
+			reason:   "content_filter",
+		})
 	}
-	for _, r := range []string{"BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "METEOR"} {
-		out = append(out, outcome{name: "blocked for " + r, reply: double.Reply{Blocked: r}, stop: "refused", raw: r, category: r, reason: "content_filter"})
+	for _, r := range []string{
+		"BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT",
+		"IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "METEOR",
+	} {
+		out = append(out, outcome{
+			name:     "blocked for " + r,
+			reply:    double.Reply{Blocked: r},
+			stop:     "refused",
+			raw:      r,
+			category: r,
+			reason:   "content_filter",
+		})
 	}
-	for _, r := range []string{"FINISH_REASON_UNSPECIFIED", "LANGUAGE", "OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "NO_IMAGE", "IMAGE_OTHER", "MISSING_THOUGHT_SIGNATURE"} {
+	for _, r := range []string{
+		"FINISH_REASON_UNSPECIFIED", "LANGUAGE", "OTHER", "MALFORMED_FUNCTION_CALL",
+		"UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "NO_IMAGE", "IMAGE_OTHER",
+		"MISSING_THOUGHT_SIGNATURE",
+	} {
 		out = append(out, outcome{name: "unknown for " + r, reply: double.Reply{FinishReason: r}, stop: "unknown", raw: r})
 	}
 	return out
-}
-
-var failed = []outcome{
-	{name: "wrong key", reply: *double.InvalidKey(), code: "credential_required", status: 400},
-	{name: "expired key", reply: fails(400, double.Reply{Message: "API key expired. Please renew the API key."}), code: "credential_required", status: 400},
-	{name: "unauthenticated", reply: fails(401, double.Reply{}), code: "credential_required", status: 401},
-	{name: "forbidden", reply: fails(403, double.Reply{}), code: "credential_required", status: 403},
-	{name: "no such model", reply: fails(404, double.Reply{}), code: "model_not_supported", status: 404},
-	{name: "bad request", reply: fails(400, double.Reply{}), code: "validation_error", status: 400},
-	{name: "bad schema, by its path", reply: fails(400, double.Reply{Details: []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": []any{map[string]any{"field": "generation_config.response_json_schema"}}}}}), code: "response_schema_invalid", status: 400},
-	{name: "bad schema, by the text", reply: fails(400, double.Reply{Message: "The specified schema produces a constraint that has too many states for serving."}), code: "response_schema_invalid", status: 400},
-	{name: "bad function", reply: fails(400, double.Reply{Details: []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": []any{map[string]any{"field": "tools[0].function_declarations[0].parameters_json_schema"}}}}}), code: "response_schema_invalid", status: 400},
-	{name: "too long", reply: fails(400, double.Reply{Message: "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576)."}), code: "content_too_long", status: 400},
-	{name: "too large", reply: fails(400, double.Reply{Message: "Request payload size exceeds the limit: 20971520 bytes."}), code: "content_too_long", status: 400},
-	{name: "too large by status", reply: fails(413, double.Reply{}), code: "content_too_long", status: 413},
-	{name: "account not served", reply: fails(400, double.Reply{Code: "FAILED_PRECONDITION"}), code: "provider_unavailable", status: 400, message: "billing"},
-	{name: "rate limit", reply: double.RateLimited("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "34.5s"), code: "provider_quota_exhausted", retryable: true, status: 429, wait: 34500 * time.Millisecond},
-	{name: "quota of the day", reply: double.RateLimited("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "34s"), code: "provider_quota_exhausted", status: 429, wait: 34 * time.Second, message: "of the day"},
-	{name: "rate limit, header", reply: fails(429, double.Reply{RetryAfter: "7"}), code: "provider_quota_exhausted", retryable: true, status: 429, wait: 7 * time.Second},
-	{name: "no money", reply: fails(402, double.Reply{}), code: "provider_quota_exhausted", status: 402},
-	{name: "conflict", reply: fails(409, double.Reply{}), code: "provider_unavailable", retryable: true, status: 409},
-	{name: "cancelled", reply: fails(499, double.Reply{}), code: "provider_unavailable", retryable: true, status: 499},
-	{name: "timeout", reply: fails(408, double.Reply{}), code: "provider_unavailable", retryable: true, status: 408},
-	{name: "internal", reply: fails(500, double.Reply{}), code: "provider_unavailable", retryable: true, status: 500},
-	{name: "not offered", reply: fails(501, double.Reply{}), code: "provider_unavailable", status: 501},
-	{name: "a gateway's", reply: fails(502, double.Reply{}), code: "provider_unavailable", retryable: true, status: 502},
-	{name: "overloaded", reply: fails(503, double.Reply{RetryAfter: "2"}), code: "provider_unavailable", retryable: true, status: 503, wait: 2 * time.Second},
-	{name: "deadline", reply: fails(504, double.Reply{}), code: "provider_unavailable", retryable: true, status: 504},
-	{name: "overloaded otherwise", reply: fails(529, double.Reply{}), code: "provider_unavailable", retryable: true, status: 529},
-	{name: "an error in a list", reply: fails(400, double.Reply{Listed: true, Message: "The input token count (2) exceeds"}), code: "content_too_long", status: 400},
-	{name: "a page for an error", reply: double.Reply{Status: 503, ContentType: "text/html", Raw: "<html>vendor says"}, code: "provider_unavailable", retryable: true, status: 503},
-	{name: "an error that breaks off", reply: double.Reply{Status: 403, ContentType: "application/json", Raw: `{"error":{"code":403,"message":"vendor says`, Cut: &double.Cut{At: 20}}, code: "credential_required", status: 403},
-	{name: "rate limit midway", says: document, reply: midway(double.RateLimited("PerMinute", "3s")), code: "provider_quota_exhausted", retryable: true, wait: 3 * time.Second},
-	{name: "overloaded midway", says: document, reply: midway(fails(503, double.Reply{})), code: "provider_unavailable", retryable: true},
-	{name: "internal midway", says: document, reply: midway(fails(500, double.Reply{})), code: "provider_unavailable", retryable: true},
-	{name: "too long midway", says: document, reply: midway(fails(400, double.Reply{Message: "The input token count (2) exceeds"})), code: "content_too_long"},
-	{name: "an error midway, in no event", says: document, reply: double.Reply{End: double.EndBareError, Status: 429, Message: "vendor says"}, code: "provider_quota_exhausted", retryable: true},
-	{name: "cut", says: document, reply: double.Reply{End: double.EndCut}, code: "provider_unavailable", retryable: true},
-	{name: "cut at once", reply: double.Reply{End: double.EndCut}, code: "provider_unavailable", retryable: true},
-	{name: "no reason", says: document, reply: double.Reply{End: double.EndSilent}, code: "provider_unavailable", retryable: true},
-	{name: "nothing", reply: sse(), code: "provider_unavailable", retryable: true},
-	{name: "half an event", reply: double.Reply{ContentType: "text/event-stream", Raw: `data: {"candidates":[{"content":{"parts":[{"text":"private words`}, code: "provider_unavailable", retryable: true},
-	{name: "no document", reply: sse("data: private words"), code: "provider_unavailable", retryable: true},
-	{name: "a number", reply: sse("data: 7"), code: "provider_unavailable", retryable: true},
-	{name: "another shape", reply: sse(`data: {"candidates":{"private words":1}}`), code: "provider_unavailable", retryable: true},
-	{name: "another shape within", reply: sse(`data: {"candidates":["private words"]}`), code: "provider_unavailable", retryable: true},
-	{name: "counts that are none", reply: sse(`data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":"private words"}}`), code: "provider_unavailable", retryable: true},
-	{name: "a page", reply: double.Reply{ContentType: "text/html", Raw: "<html>vendor says</html>"}, code: "provider_unavailable", message: "check the address"},
-	{name: "a document", reply: double.Reply{ContentType: "application/json", Raw: `[{"candidates":[]}]`}, code: "provider_unavailable", message: "check the address"},
-	{name: "a redirect", reply: double.Reply{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}, code: "provider_unavailable", message: "check the address"},
-	{name: "no content", reply: double.Reply{Status: 204, ContentType: "text/event-stream"}, code: "provider_unavailable", message: "check the address"},
 }
 
 // Every reply, whichever way the request holds it to its schema.
@@ -227,13 +332,25 @@ func thoughtsOf(pieces []provider.Delta) (all string) {
 func TestStop_ClassifiesEveryReasonOfTheSDK(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[genai.FinishReason]provider.StopClass{
-		genai.FinishReasonUnspecified: "unknown", genai.FinishReasonStop: "clean", genai.FinishReasonMaxTokens: "truncated",
-		genai.FinishReasonSafety: "refused", genai.FinishReasonRecitation: "refused", genai.FinishReasonLanguage: "unknown",
-		genai.FinishReasonOther: "unknown", genai.FinishReasonBlocklist: "refused", genai.FinishReasonProhibitedContent: "refused",
-		genai.FinishReasonSPII: "refused", genai.FinishReasonMalformedFunctionCall: "unknown", genai.FinishReasonImageSafety: "refused",
-		genai.FinishReasonUnexpectedToolCall: "unknown", genai.FinishReasonTooManyToolCalls: "unknown", genai.FinishReasonImageProhibitedContent: "refused",
-		genai.FinishReasonNoImage: "unknown", genai.FinishReasonImageRecitation: "refused", genai.FinishReasonImageOther: "unknown",
-		genai.FinishReasonContinuation: "truncated",
+		genai.FinishReasonUnspecified:            "unknown",
+		genai.FinishReasonStop:                   "clean",
+		genai.FinishReasonMaxTokens:              "truncated",
+		genai.FinishReasonSafety:                 "refused",
+		genai.FinishReasonRecitation:             "refused",
+		genai.FinishReasonLanguage:               "unknown",
+		genai.FinishReasonOther:                  "unknown",
+		genai.FinishReasonBlocklist:              "refused",
+		genai.FinishReasonProhibitedContent:      "refused",
+		genai.FinishReasonSPII:                   "refused",
+		genai.FinishReasonMalformedFunctionCall:  "unknown",
+		genai.FinishReasonImageSafety:            "refused",
+		genai.FinishReasonUnexpectedToolCall:     "unknown",
+		genai.FinishReasonTooManyToolCalls:       "unknown",
+		genai.FinishReasonImageProhibitedContent: "refused",
+		genai.FinishReasonNoImage:                "unknown",
+		genai.FinishReasonImageRecitation:        "refused",
+		genai.FinishReasonImageOther:             "unknown",
+		genai.FinishReasonContinuation:           "truncated",
 	} {
 		res, _ := newRig(t, nil).call(t, ask(), double.Reply{FinishReason: string(reason)})
 		require.Equal(t, want, res.Stop, reason)

@@ -52,7 +52,10 @@ func usageOf(u *genai.GenerateContentResponseUsageMetadata) provider.Usage {
 		return sum
 	}
 	return provider.Usage{
-		InputTokens: n(u.PromptTokenCount, u.ToolUsePromptTokenCount), OutputTokens: n(u.CandidatesTokenCount, u.ThoughtsTokenCount),
-		TotalTokens: n(u.TotalTokenCount), CacheReadTokens: n(u.CachedContentTokenCount), Known: true,
+		InputTokens:     n(u.PromptTokenCount, u.ToolUsePromptTokenCount),
+		OutputTokens:    n(u.CandidatesTokenCount, u.ThoughtsTokenCount),
+		TotalTokens:     n(u.TotalTokenCount),
+		CacheReadTokens: n(u.CachedContentTokenCount),
+		Known:           true,
 	}
 }

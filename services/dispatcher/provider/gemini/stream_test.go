@@ -36,7 +36,10 @@ func TestCall_ReadsTheVendorsStream(t *testing.T) {
 	require.Equal(t, longText, res.Text)
 	require.Equal(t, "Let me see", thoughtsOf(pieces))
 	require.Equal(t, provider.Usage{InputTokens: 8, OutputTokens: 32, TotalTokens: 40, Known: true}, res.Usage)
-	_, pieces = r.call(t, askVia(provider.ViaFormat), double.Reply{ContentType: "text/event-stream", Raw: strings.ReplaceAll(long, "\r\n", "\n")})
+	_, pieces = r.call(t, askVia(provider.ViaFormat), double.Reply{
+		ContentType: "text/event-stream",
+		Raw:         strings.ReplaceAll(long, "\r\n", "\n"),
+	})
 	require.Empty(t, thoughtsOf(pieces), "not requested")
 }
 
@@ -49,7 +52,11 @@ func TestCall_TakesNoPartOfAnAnswerForTheWhole(t *testing.T) {
 		for _, clean := range []bool{false, true} {
 			wholes := 0
 			for at := 1; at <= len(stream); at++ {
-				r.server.Enqueue(double.Reply{ContentType: "text/event-stream", Raw: stream, Cut: &double.Cut{At: at, Clean: clean}})
+				r.server.Enqueue(double.Reply{
+					ContentType: "text/event-stream",
+					Raw:         stream,
+					Cut:         &double.Cut{At: at, Clean: clean},
+				})
 				res, err := r.Call(t.Context(), askVia(via), nil)
 				if err != nil {
 					e, ok := provider.As(err)
@@ -75,7 +82,11 @@ func TestCall_TakesNoPartOfAServersAnswerForTheWhole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	for at := 1; at < 700; at++ {
-		reply := double.Reply{Pieces: []string{`{"z":1,`, `"a":"é"}`}, Noise: ": ping\r\n\r\n", Cut: &double.Cut{At: at, Clean: at%2 == 0}}
+		reply := double.Reply{
+			Pieces: []string{`{"z":1,`, `"a":"é"}`},
+			Noise:  ": ping\r\n\r\n",
+			Cut:    &double.Cut{At: at, Clean: at%2 == 0},
+		}
 		r.server.Enqueue(reply)
 		res, err := r.Call(t.Context(), askVia(provider.ViaFormat), nil)
 		if err == nil {
@@ -109,12 +120,18 @@ func TestCall_KeepsArgumentsAsTheModelWroteThem(t *testing.T) {
 func TestCall_ReadsWhatIsSaidBesideTheTool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	res, pieces := r.call(t, askVia(provider.ViaTool), double.Reply{Pieces: []string{"Here", " it is"}, Calls: []double.Call{{Name: "answer", Args: `{"z":1}`}}})
+	res, pieces := r.call(t, askVia(provider.ViaTool), double.Reply{
+		Pieces: []string{"Here", " it is"},
+		Calls:  []double.Call{{Name: "answer", Args: `{"z":1}`}},
+	})
 	require.Equal(t, `{"z":1}`, res.Text, "a preamble is no part of the answer")
 	require.Len(t, pieces, 2, "and the end")
 	res, _ = r.call(t, askVia(provider.ViaTool), double.Reply{Pieces: []string{"I", " will not"}})
 	require.Equal(t, "I will not", res.Text, "without a call it is all there is")
-	res, _ = r.call(t, askVia(provider.ViaTool), double.Reply{Calls: []double.Call{{Name: "answer", Args: `{"z":1}`}, {Name: "answer", Args: `{"z":2}`}}})
+	res, _ = r.call(t, askVia(provider.ViaTool), double.Reply{Calls: []double.Call{
+		{Name: "answer", Args: `{"z":1}`},
+		{Name: "answer", Args: `{"z":2}`},
+	}})
 	require.Equal(t, "{\"z\":1}\n{\"z\":2}", res.Text)
 	require.Equal(t, provider.StopClean, res.Stop)
 }
@@ -122,8 +139,14 @@ func TestCall_ReadsWhatIsSaidBesideTheTool(t *testing.T) {
 func TestCall_GivesCallsOfOtherTools(t *testing.T) {
 	t.Parallel()
 	for _, via := range vias {
-		res, pieces := newRig(t, nil).call(t, askAs(via), double.Reply{Pieces: []string{"let me look"}, Calls: []double.Call{{ID: "c1", Name: "look", Args: `{"at":12345678901234567890}`}, {Name: "go"}}})
-		require.Equal(t, []provider.ToolCall{{ID: "c1", Name: "look", Arguments: `{"at":12345678901234567890}`}, {Name: "go", Arguments: "{}"}}, res.ToolCalls)
+		res, pieces := newRig(t, nil).call(t, askAs(via), double.Reply{
+			Pieces: []string{"let me look"},
+			Calls:  []double.Call{{ID: "c1", Name: "look", Args: `{"at":12345678901234567890}`}, {Name: "go"}},
+		})
+		require.Equal(t, []provider.ToolCall{
+			{ID: "c1", Name: "look", Arguments: `{"at":12345678901234567890}`},
+			{Name: "go", Arguments: "{}"},
+		}, res.ToolCalls)
 		require.Equal(t, provider.StopUnknown, res.Stop, "they were not offered")
 		require.Equal(t, "let me look", res.Text)
 		require.Equal(t, "tool_calls", pieces[len(pieces)-1].FinishReason)
@@ -136,14 +159,26 @@ func TestCall_GivesImagesAndSounds(t *testing.T) {
 	req := ask()
 	req.Model = "gemini-2.5-double-image"
 	res, _ := r.call(t, req, double.Reply{Pieces: []string{"a cat"}, Media: []double.Media{
-		{MIME: "image/png", Data: []byte{0}, Thought: true}, {MIME: "image/png", Data: []byte{1, 2}}, {MIME: "image/png", Data: []byte{3}},
+		{MIME: "image/png", Data: []byte{0}, Thought: true},
+		{MIME: "image/png", Data: []byte{1, 2}},
+		{MIME: "image/png", Data: []byte{3}},
 	}})
 	require.Equal(t, "a cat", res.Text)
-	require.Equal(t, []provider.Media{{MIME: "image/png", Data: []byte{1, 2}}, {MIME: "image/png", Data: []byte{3}}}, res.Media)
+	require.Equal(t, []provider.Media{
+		{MIME: "image/png", Data: []byte{1, 2}},
+		{MIME: "image/png", Data: []byte{3}},
+	}, res.Media)
 	req.Model = "gemini-2.5-double-preview-tts"
 	const pcm = "audio/L16;codec=pcm;rate=24000"
-	res, pieces := r.call(t, req, double.Reply{Media: []double.Media{{MIME: pcm, Data: []byte{1, 2}}, {MIME: pcm, Data: []byte{3}}, {MIME: "audio/mpeg", Data: []byte{4}}}})
-	require.Equal(t, []provider.Media{{MIME: pcm, Data: []byte{1, 2, 3}}, {MIME: "audio/mpeg", Data: []byte{4}}}, res.Media)
+	res, pieces := r.call(t, req, double.Reply{Media: []double.Media{
+		{MIME: pcm, Data: []byte{1, 2}},
+		{MIME: pcm, Data: []byte{3}},
+		{MIME: "audio/mpeg", Data: []byte{4}},
+	}})
+	require.Equal(t, []provider.Media{
+		{MIME: pcm, Data: []byte{1, 2, 3}},
+		{MIME: "audio/mpeg", Data: []byte{4}},
+	}, res.Media)
 	require.Len(t, pieces, 1)
 }
 
@@ -152,14 +187,17 @@ func TestCall_BoundsTheAnswer(t *testing.T) {
 	half := strings.Repeat("x", provider.MaxAnswerBytes/2+1)
 	image := double.Media{MIME: "image/png", Data: make([]byte, base64.StdEncoding.DecodedLen(len(half))+3)}
 	for name, reply := range map[string]double.Reply{
-		"text":          {Pieces: []string{half, half}},
-		"thoughts":      {Thoughts: []string{half, half}},
-		"arguments":     {Calls: []double.Call{{Name: "f", Args: `{"a":"` + half + `"}`}, {Name: "f", Args: `{"a":"` + half + `"}`}}},
+		"text":     {Pieces: []string{half, half}},
+		"thoughts": {Thoughts: []string{half, half}},
+		"arguments": {Calls: []double.Call{
+			{Name: "f", Args: `{"a":"` + half + `"}`},
+			{Name: "f", Args: `{"a":"` + half + `"}`},
+		}},
 		"media":         {Media: []double.Media{image, image}},
 		"media, text":   {Pieces: []string{half}, Media: []double.Media{image}},
 		"one event":     {Pieces: []string{half + half + half}},
 		"one long line": {ContentType: "text/event-stream", Raw: "data: " + strings.Repeat(" ", 11<<20) + "{}\n\n"},
-		"one comment":   {ContentType: "text/event-stream", Raw: ": " + strings.Repeat(" ", 11<<20)},
+		"one comment":   {ContentType: "text/event-stream", Raw: ": " + strings.Repeat(" ", 17<<20)},
 		"many lines":    {ContentType: "text/event-stream", Raw: strings.Repeat("data: "+half+"\n", 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,9 +221,14 @@ func TestCall_TakesTheLargestAsset(t *testing.T) {
 // promises or with a typed error.
 func FuzzCall(f *testing.F) {
 	for _, seed := range []string{
-		long, longTool, "data: {}\n\n", "data: null\n\n", "data: [DONE]\n\n", "\x00\n\n", "{\n\"error\":{}}\n", "data: {\"error\":5}\n\n", "data: {\"error\":{\"code\":429,\"details\":[null]}}\n\n",
-		"data: {\"candidates\":[null]}\n\n", "data: {\"candidates\":[{\"content\":{\"parts\":[null,{\"functionCall\":{}}]},\"finishReason\":\"STOP\"}]}\n\n",
-		"data: {\"candidates\":[{\"citationMetadata\":7}]}\n\n", "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n", "data: {\ndata: \"candidates\":[]}\n\n",
+		long, longTool, "data: {}\n\n", "data: null\n\n", "data: [DONE]\n\n", "\x00\n\n",
+		"{\n\"error\":{}}\n", "data: {\"error\":5}\n\n",
+		"data: {\"error\":{\"code\":429,\"details\":[null]}}\n\n",
+		"data: {\"candidates\":[null]}\n\n",
+		"data: {\"candidates\":[{\"content\":{\"parts\":[null,{\"functionCall\":{}}]},\"finishReason\":\"STOP\"}]}\n\n",
+		"data: {\"candidates\":[{\"citationMetadata\":7}]}\n\n",
+		"data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n",
+		"data: {\ndata: \"candidates\":[]}\n\n",
 	} {
 		f.Add(seed, false)
 		f.Add(seed, true)

@@ -80,7 +80,14 @@ func TestCall_NamesWhereTheKeyIsSet(t *testing.T) {
 func TestCall_BoundsHowLongAServerMakesOneWait(t *testing.T) {
 	t.Parallel()
 	for delay, want := range map[string]time.Duration{
-		"7s": 7 * time.Second, "0.25s": 250 * time.Millisecond, "-1s": 0, "soon": 0, "s": 0, "NaNs": 0, "1e300s": 24 * time.Hour, "7": 0,
+		"7s":     7 * time.Second,
+		"0.25s":  250 * time.Millisecond,
+		"-1s":    0,
+		"soon":   0,
+		"s":      0,
+		"NaNs":   0,
+		"1e300s": 24 * time.Hour,
+		"7":      0,
 	} {
 		e := newRig(t, nil).fail(t, ask(), double.RateLimited("PerMinute", delay))
 		require.Equal(t, want, e.RetryAfter, delay)

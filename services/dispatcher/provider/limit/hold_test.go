@@ -214,7 +214,9 @@ func TestHold_ConcernsCallsOfTheSameModelAndCredential(t *testing.T) {
 		d.call(t.Context(), "refused", mine)
 		d.call(t.Context(), "held", mine)
 		for name, c := range map[string]limit.Call{
-			"other model": {Tenant: "a", Model: "n", Credential: "key-a"}, "other key": {Tenant: "b", Model: "m", Credential: "key-b"}, "host's key": {Tenant: "a", Model: "m"},
+			"other model": {Tenant: "a", Model: "n", Credential: "key-a"},
+			"other key":   {Tenant: "b", Model: "m", Credential: "key-b"},
+			"host's key":  {Tenant: "a", Model: "m"},
 		} {
 			d.call(t.Context(), name, c)
 		}
@@ -286,9 +288,12 @@ func TestHold_NeedsARateLimitOrATime(t *testing.T) {
 		refused *provider.Error
 		held    bool
 	}{
-		"503":                  {&provider.Error{Code: provider.CodeUnavailable, Capacity: true, Status: 503}, false},
-		"503 with Retry-After": {&provider.Error{Code: provider.CodeUnavailable, Capacity: true, Status: 503, RetryAfter: time.Second}, true},
-		"429":                  {&provider.Error{Code: provider.CodeQuota, Capacity: true, Status: 429}, true},
+		"503": {&provider.Error{Code: provider.CodeUnavailable, Capacity: true, Status: 503}, false},
+		"503 with Retry-After": {
+			&provider.Error{Code: provider.CodeUnavailable, Capacity: true, Status: 503, RetryAfter: time.Second},
+			true,
+		},
+		"429": {&provider.Error{Code: provider.CodeQuota, Capacity: true, Status: 429}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,15 @@ func NewLimiter(settings *All, observer Observer, clock func() time.Time) *Limit
 	if observer == nil {
 		observer = noObserver{}
 	}
-	return &Limiter{settings: settings, observer: observer, clock: clock, jitter: rand.N[time.Duration], queues: map[string]*queue{}, share: Alone, full: true}
+	return &Limiter{
+		settings: settings,
+		observer: observer,
+		clock:    clock,
+		jitter:   rand.N[time.Duration],
+		queues:   map[string]*queue{},
+		share:    Alone,
+		full:     true,
+	}
 }
 
 type noObserver struct{}

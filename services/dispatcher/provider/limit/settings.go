@@ -94,7 +94,11 @@ func (s Settings) MaxTimeout() time.Duration {
 
 // check reports values out of range to f.
 func (s Settings) check(f *settings.File, at string) {
-	for _, l := range []member{{"maxConcurrent", int64(s.MaxConcurrent)}, {"requestsPerMinute", int64(s.RequestsPerMinute)}, {"tokensPerMinute", int64(s.TokensPerMinute)}} {
+	for _, l := range []member{
+		{"maxConcurrent", int64(s.MaxConcurrent)},
+		{"requestsPerMinute", int64(s.RequestsPerMinute)},
+		{"tokensPerMinute", int64(s.TokensPerMinute)},
+	} {
 		if l.value < 0 {
 			f.Wrong(at+"/"+l.name, "%d: want 0 (no limit) or more", l.value)
 		}

@@ -61,8 +61,20 @@ func TestStreamText_EmitsOnePieceForEachToken(t *testing.T) {
 		usage  provider.Usage
 		model  string
 	}{
-		{``, []string{"mock", " response"}, "stop", provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true}, "mock-stream-text-v1"},
-		{`{}`, []string{"mock", " response"}, "stop", provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true}, "mock-stream-text-v1"},
+		{
+			``,
+			[]string{"mock", " response"},
+			"stop",
+			provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true},
+			"mock-stream-text-v1",
+		},
+		{
+			`{}`,
+			[]string{"mock", " response"},
+			"stop",
+			provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true},
+			"mock-stream-text-v1",
+		},
 		{
 			`{"tokens":["a","","b"],"finishReason":"length","model":"m"}`,
 			[]string{"a", "", "b"},
@@ -108,7 +120,10 @@ func TestStreamText_WithoutTokensStillEnds(t *testing.T) {
 func TestStreamText_ClassifiesItsFinishReason(t *testing.T) {
 	t.Parallel()
 	for finish, want := range map[string]provider.StopClass{
-		"stop": provider.StopClean, "tool_calls": provider.StopClean, "length": provider.StopTruncated, "content_filter": provider.StopRefused,
+		"stop":           provider.StopClean,
+		"tool_calls":     provider.StopClean,
+		"length":         provider.StopTruncated,
+		"content_filter": provider.StopRefused,
 	} {
 		res, pieces := call(t, open(t, "stream-text", `{"finishReason":"`+finish+`"}`))
 		require.Equal(t, want, res.Stop, finish)
@@ -139,7 +154,9 @@ func TestToolCalls_CarriesEachCallInAPiece(t *testing.T) {
 		{"id":"3","name":"stop"}]}`))
 	require.Empty(t, res.Text)
 	require.Equal(t, []provider.ToolCall{
-		{ID: "1", Name: "look", Arguments: `{"at":1}`}, {ID: "2", Name: "go", Arguments: `{"to":[1,2]}`}, {ID: "3", Name: "stop", Arguments: `{}`},
+		{ID: "1", Name: "look", Arguments: `{"at":1}`},
+		{ID: "2", Name: "go", Arguments: `{"to":[1,2]}`},
+		{ID: "3", Name: "stop", Arguments: `{}`},
 	}, res.ToolCalls)
 	require.Len(t, pieces, 3)
 	require.Equal(t, "tool_calls", pieces[2].FinishReason)
@@ -189,7 +206,10 @@ func TestCanned_NamesTheMemberThatIsWrong(t *testing.T) {
 		{"stream-text", `{"delayMsPerToken":-1}`, "config.delayMsPerToken: -1; want 0 to 5000"},
 		{"stream-text", `{"delayMsPerToken":5001}`, "config.delayMsPerToken: 5001; want 0 to 5000"},
 		{"stream-text", `{"delayMsPerToken":1.5}`, "config.delayMsPerToken: want a whole number"},
-		{"stream-text", `{"finishReason":"end_turn"}`, `config.finishReason: "end_turn"; want one of stop, length, tool_calls, content_filter`},
+		{
+			"stream-text", `{"finishReason":"end_turn"}`,
+			`config.finishReason: "end_turn"; want one of stop, length, tool_calls, content_filter`,
+		},
 		{"stream-text", `{"model":""}`, "config.model: want a string that is not empty"},
 		{"stream-text", `{"usage":{"promptTokens":-1}}`, "config.usage.promptTokens: -1"},
 		{"stream-text", `{"usage":{"prompt":1}}`, "config.usage.prompt: unknown member"},
@@ -221,7 +241,10 @@ func TestCanned_ReportsEverythingThatIsWrong(t *testing.T) {
 // Whatever the config, Canned gives a provider or an error, and a provider
 // keeps the port's promises.
 func FuzzCanned(f *testing.F) {
-	for _, seed := range []string{``, `{}`, `{"tokens":["a"]}`, `{"usage":{"promptTokens":1}}`, `{"toolCalls":[{"id":"1","name":"n"}]}`, `{"code":"c","message":"m"}`, `[{`} {
+	for _, seed := range []string{
+		``, `{}`, `{"tokens":["a"]}`, `{"usage":{"promptTokens":1}}`,
+		`{"toolCalls":[{"id":"1","name":"n"}]}`, `{"code":"c","message":"m"}`, `[{`,
+	} {
 		for i := range mock.CannedIDs() {
 			f.Add(i, seed)
 		}

@@ -53,7 +53,11 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	}
 	e, err := p.scripts.Take(ctx, req.Tenant, req.NodeID, req.MaxTokens)
 	if err != nil {
-		return provider.Result{}, &provider.Error{Code: provider.CodeUnavailable, Message: "the script cannot be reached", Retryable: true}
+		return provider.Result{}, &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the script cannot be reached",
+			Retryable: true,
+		}
 	}
 	if e.Panic != "" {
 		panic(e.Panic)

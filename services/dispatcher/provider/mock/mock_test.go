@@ -160,7 +160,12 @@ func TestCall_PanicsWithWhatItWasGivenAndGoesOn(t *testing.T) {
 	scripts := mock.NewMemory()
 	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Panic: "boom"}, {Content: "after"}}))
 	p := mock.New(scripts)
-	req := provider.Request{Provider: mock.ID, Model: "m", NodeID: "n", Messages: []provider.Message{{Role: "user", Content: []byte(`"hi"`)}}}
+	req := provider.Request{
+		Provider: mock.ID,
+		Model:    "m",
+		NodeID:   "n",
+		Messages: []provider.Message{{Role: "user", Content: []byte(`"hi"`)}},
+	}
 	require.PanicsWithValue(t, "boom", func() { _, _ = p.Call(t.Context(), req, func(provider.Delta) error { return nil }) })
 	r, err := p.Call(t.Context(), req, func(provider.Delta) error { return nil })
 	require.NoError(t, err)

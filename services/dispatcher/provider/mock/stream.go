@@ -58,7 +58,11 @@ type toolCalls struct {
 func newToolCalls(m *members) provider.Provider {
 	t := &toolCalls{delay: m.millis("delayMsPerToken")}
 	for _, o := range m.objects("toolCalls") {
-		t.calls = append(t.calls, provider.ToolCall{ID: o.required("id"), Name: o.required("name"), Arguments: o.jsonText("arguments")})
+		t.calls = append(t.calls, provider.ToolCall{
+			ID:        o.required("id"),
+			Name:      o.required("name"),
+			Arguments: o.jsonText("arguments"),
+		})
 		m.addErrors(o)
 	}
 	return t

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -31,7 +30,7 @@ var (
 //
 // It uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which only the operator can set.
 // HTTP/2 connections are probed, because a dead connection otherwise looks like a thinking model.
-func NewClient(limits provider.Timeouts) *http.Client {
+func NewClient(limits provider.Timeouts, answers Answers) *http.Client {
 	dialer := net.Dialer{KeepAlive: 30 * time.Second}
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	t := &http.Transport{
@@ -41,16 +40,28 @@ func NewClient(limits provider.Timeouts) *http.Client {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport: transport{RoundTripper: t, limits: limits},
+		Transport: transport{RoundTripper: t, limits: limits, answers: answers},
 		// A redirect would send key and prompt to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
 }
 
+// Answers are the forms of answers that a client reads. All include streams without a label.
+type Answers int
+
+// The forms.
+const (
+	// Events are server-sent events.
+	Events Answers = iota
+	// EventsOrDocuments are server-sent events, or JSON documents without events.
+	EventsOrDocuments
+)
+
 // transport enforces the time limits and limits the body.
 type transport struct {
 	http.RoundTripper
-	limits provider.Timeouts
+	limits  provider.Timeouts
+	answers Answers
 }
 
 // CloseIdleConnections is called by the http.Client method of that name.
@@ -85,17 +96,13 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		body.left = enough
 	case res.StatusCode == http.StatusNoContent:
 		return nil, errors.Join(ErrNoContent, body.Close())
-	case !isStream(res):
+	case res.StatusCode >= http.StatusMultipleChoices: // a redirect, which is not followed
+	case !w.answers.include(res):
 		return nil, errors.Join(ErrNoStream, body.Close())
 	default:
-		res.Body = &events{ReadCloser: body}
+		res.Body = newStream(body, IsEventStream(res))
 	}
 	return res, nil
-}
-
-func isStream(res *http.Response) bool {
-	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return err == nil && kind == "text/event-stream"
 }
 
 // limitCause returns the time limit that ended the request's context, else err.

@@ -53,21 +53,30 @@ func TestRetryAfter(t *testing.T) {
 		}
 		require.Equal(t, tc.want, outbound.RetryAfter(h), "%+v", tc)
 	}
-	require.Equal(t, 250*time.Millisecond, outbound.RetryAfter(http.Header{"Retry-After": {"1"}, "Retry-After-Ms": {"250"}}), "the finer one counts")
+	require.Equal(t, 250*time.Millisecond, outbound.RetryAfter(http.Header{
+		"Retry-After":    {"1"},
+		"Retry-After-Ms": {"250"},
+	}), "the finer one counts")
 }
 
 func TestBroken_KnowsWhatPasses(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error {
-		return &url.Error{Op: "Post", URL: "http://model/v1?secret", Err: errors.Join(outbound.ErrUnanswered, &net.OpError{Op: "dial", Err: err})}
+		return &url.Error{
+			Op:  "Post",
+			URL: "http://model/v1?secret",
+			Err: errors.Join(outbound.ErrUnanswered, &net.OpError{Op: "dial", Err: err}),
+		}
 	}
 	for name, tc := range map[string]struct {
 		err                 error
 		capacity, retryable bool
 	}{
-		"refused":                  {dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), true, true},
-		"no route":                 {dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), true, true},
-		"reset before a byte":      {errors.Join(outbound.ErrUnanswered, os.NewSyscallError("read", syscall.ECONNRESET)), true, true},
+		"refused":  {dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), true, true},
+		"no route": {dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), true, true},
+		"reset before a byte": {
+			errors.Join(outbound.ErrUnanswered, os.NewSyscallError("read", syscall.ECONNRESET)), true, true,
+		},
 		"closed before a byte":     {errors.Join(outbound.ErrUnanswered, io.EOF), true, true},
 		"reset within the answer":  {os.NewSyscallError("read", syscall.ECONNRESET), false, true},
 		"ended within the answer":  {io.ErrUnexpectedEOF, false, true},
@@ -83,7 +92,15 @@ func TestBroken_KnowsWhatPasses(t *testing.T) {
 		require.Equal(t, tc.retryable, e.Retryable, name)
 		require.NotContains(t, e.Message, "secret", name)
 	}
-	for status, want := range map[int]bool{429: true, 503: true, 529: true, 500: false, 502: false, 504: false, 400: false} {
+	for status, want := range map[int]bool{
+		429: true,
+		503: true,
+		529: true,
+		500: false,
+		502: false,
+		504: false,
+		400: false,
+	} {
 		require.Equal(t, want, outbound.IsOverloaded(status), status)
 	}
 }

@@ -64,7 +64,9 @@ func (s Server) Timeouts() provider.Timeouts {
 func (s Server) Validate(r Rules, more ...Finding) error {
 	findings := more
 	if !validID.MatchString(s.ID) {
-		findings = append(findings, Finding{"id", s.ID, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most"})
+		findings = append(findings, Finding{
+			"id", s.ID, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most",
+		})
 	}
 	if remedy := r.checkURL(s.BaseURL); remedy != "" {
 		findings = append(findings, Finding{"base_url", redactURL(s.BaseURL), remedy})
@@ -102,7 +104,8 @@ func (s Server) Check(req provider.Request) error {
 	}
 	if len(s.Models) > 0 && !slices.Contains(s.Models, req.Model) {
 		return &provider.Error{
-			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", s.ID, req.Model, strings.Join(s.Models, ", ")),
+			Code:    provider.CodeModelNotSupported,
+			Message: fmt.Sprintf("provider %s has no model %q; it has %s", s.ID, req.Model, strings.Join(s.Models, ", ")),
 		}
 	}
 	if !ValidKey(req.Credential) {

@@ -31,7 +31,9 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &slowBody{ctx: r.Context(), pieces: s.pieces},
+		StatusCode: http.StatusOK,
+		Header:     http.Header{"Content-Type": {"text/event-stream"}},
+		Body:       &slowBody{ctx: r.Context(), pieces: s.pieces},
 	}, nil
 }
 
@@ -63,18 +65,52 @@ func TestTimeLimits(t *testing.T) {
 		value    time.Duration
 		capacity bool
 	}{
-		"thinks for 330 s before its header":   {server: slow{header: 330 * s, pieces: []time.Duration{s, s}}},
-		"thinks for 330 s before its answer":   {server: slow{pieces: []time.Duration{330 * s, s}}},
-		"thinks for 330 s within its answer":   {server: slow{pieces: []time.Duration{s, 330 * s, s}}},
-		"many short silences":                  {server: slow{pieces: []time.Duration{9 * m, 9 * m, 9 * m, 9 * m}}},
-		"connects too slowly":                  {server: slow{connect: 11 * s}, want: LimitConnect, value: 10 * s, capacity: true},
-		"no header":                            {server: slow{header: 11 * m}, want: LimitFirstByte, value: 10 * m},
-		"no byte, header and answer together":  {server: slow{header: 6 * m, pieces: []time.Duration{6 * m}}, want: LimitFirstByte, value: 10 * m},
-		"silence":                              {server: slow{pieces: []time.Duration{s, 11 * m}}, want: LimitSilence, value: 10 * m},
-		"the request's limits win: connect":    {slow{connect: 3 * s}, provider.Timeouts{Connect: 2 * s}, LimitConnect, 2 * s, true},
-		"the request's limits win: first byte": {slow{header: 3 * s}, provider.Timeouts{FirstByte: 2 * s}, LimitFirstByte, 2 * s, false},
-		"the request's limits win: silence":    {slow{pieces: []time.Duration{s, 3 * s}}, provider.Timeouts{Silence: 2 * s}, LimitSilence, 2 * s, false},
-		"the request's limits win: longer":     {server: slow{pieces: []time.Duration{s, 20 * m}}, limits: provider.Timeouts{Silence: time.Hour}},
+		"thinks for 330 s before its header": {server: slow{header: 330 * s, pieces: []time.Duration{s, s}}},
+		"thinks for 330 s before its answer": {server: slow{pieces: []time.Duration{330 * s, s}}},
+		"thinks for 330 s within its answer": {server: slow{pieces: []time.Duration{s, 330 * s, s}}},
+		"many short silences":                {server: slow{pieces: []time.Duration{9 * m, 9 * m, 9 * m, 9 * m}}},
+		"connects too slowly": {
+			server:   slow{connect: 11 * s},
+			want:     LimitConnect,
+			value:    10 * s,
+			capacity: true,
+		},
+		"no header": {server: slow{header: 11 * m}, want: LimitFirstByte, value: 10 * m},
+		"no byte, header and answer together": {
+			server: slow{header: 6 * m, pieces: []time.Duration{6 * m}},
+			want:   LimitFirstByte,
+			value:  10 * m,
+		},
+		"silence": {
+			server: slow{pieces: []time.Duration{s, 11 * m}},
+			want:   LimitSilence,
+			value:  10 * m,
+		},
+		"the request's limits win: connect": {
+			slow{connect: 3 * s},
+			provider.Timeouts{Connect: 2 * s},
+			LimitConnect,
+			2 * s,
+			true,
+		},
+		"the request's limits win: first byte": {
+			slow{header: 3 * s},
+			provider.Timeouts{FirstByte: 2 * s},
+			LimitFirstByte,
+			2 * s,
+			false,
+		},
+		"the request's limits win: silence": {
+			slow{pieces: []time.Duration{s, 3 * s}},
+			provider.Timeouts{Silence: 2 * s},
+			LimitSilence,
+			2 * s,
+			false,
+		},
+		"the request's limits win: longer": {
+			server: slow{pieces: []time.Duration{s, 20 * m}},
+			limits: provider.Timeouts{Silence: time.Hour},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,28 +27,32 @@ func ReusesItsConnection(t *testing.T, stream Streaming, req provider.Request, o
 	closed, goOn := make(chan struct{}, 1), make(chan struct{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte(stream.Answer))
-		_ = http.NewResponseController(w).Flush()
-		if stream.Early {
-			select {
-			case <-goOn:
-			case <-r.Context().Done():
+	s := &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(stream.Answer))
+			_ = http.NewResponseController(w).Flush()
+			if stream.Early {
+				select {
+				case <-goOn:
+				case <-r.Context().Done():
+				}
 			}
-		}
-	}), ConnState: func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew: // called by Serve's goroutine alone
-			conns++
-		case http.StateClosed:
-			select {
-			case closed <- struct{}{}:
+		}),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew: // called by Serve's goroutine alone
+				conns++
+			case http.StateClosed:
+				select {
+				case closed <- struct{}{}:
+				default:
+				}
 			default:
 			}
-		default:
-		}
-	}}
+		},
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -56,7 +56,10 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	if !slices.Contains(models, req.Model) {
-		return provider.Result{}, &provider.Error{Code: provider.CodeModelNotSupported, Message: "the sample provider has the models " + strings.Join(models, ", ")}
+		return provider.Result{}, &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: "the sample provider has the models " + strings.Join(models, ", "),
+		}
 	}
 	text, err := answer(req)
 	if err != nil {
@@ -151,5 +154,8 @@ func unfit(message string) *provider.Error {
 }
 
 func tooLong() *provider.Error {
-	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the sample provider: the schema asks for an answer longer than 9 MiB"}
+	return &provider.Error{
+		Code:    provider.CodeContentTooLong,
+		Message: "the sample provider: the schema asks for an answer longer than 9 MiB",
+	}
 }

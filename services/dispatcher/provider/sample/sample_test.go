@@ -95,10 +95,18 @@ func TestCall_ChoosesTheEnumValueTheInputSpeaksOf(t *testing.T) {
 		{"Lorem ipsum dolor sit amet", teams, "other"},
 		{"Answer sales, billing, technical or other. The server fails.", teams, "technical"},
 		{"this is of high importance", `{"enum":["low","normal","high"]}`, "high"},
-		{"the dragon sleeps", `{"enum":["x1","x2"],"description":"x1: castles and knights. x2: dragons and other beasts"}`, "x2"},
+		{
+			"the dragon sleeps",
+			`{"enum":["x1","x2"],"description":"x1: castles and knights. x2: dragons and other beasts"}`,
+			"x2",
+		},
 		{"please do it by email", `{"enum":["viaPhone","via_email"]}`, "via_email"},
 		{"two", `{"type":["integer","null"],"enum":["two",null,2]}`, "2"},
-		{"the dragon eats a ticket", `{"enum":["knight","dragon"],"description":"knight: a ticket. dragon: a ticket."}`, "dragon"},
+		{
+			"the dragon eats a ticket",
+			`{"enum":["knight","dragon"],"description":"knight: a ticket. dragon: a ticket."}`,
+			"dragon",
+		},
 	} {
 		got := strings.Trim(say(t, ask(tc.input, tc.schema)).Text, `"`)
 		require.Equal(t, tc.want, got, "%s", tc.input)
@@ -123,7 +131,8 @@ func TestCall_ChoosesTheBranchTheInputSpeaksOf(t *testing.T) {
 func TestCall_PrefersAValueToNull(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{
-		`{"type":["string","null"]}`, `{"type":["null","string"]}`, `{"anyOf":[{"type":"null"},{"type":"string"}]}`, `{"enum":[null,"a"]}`,
+		`{"type":["string","null"]}`, `{"type":["null","string"]}`,
+		`{"anyOf":[{"type":"null"},{"type":"string"}]}`, `{"enum":[null,"a"]}`,
 	} {
 		require.NotEqual(t, "null", say(t, ask("hello there", schema)).Text, schema)
 	}

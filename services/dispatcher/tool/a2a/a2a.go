@@ -107,7 +107,11 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	if bad != nil {
 		return model.Result{Err: bad}
 	}
-	msg := &a2a.Message{ID: tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
+	msg := &a2a.Message{
+		ID:    tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)),
+		Role:  a2a.MessageRoleUser,
+		Parts: a2a.ContentParts{part},
+	}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
 	defer cancel()
 	callCtx, note := outbound.WithNote(callCtx)
@@ -152,13 +156,18 @@ func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
 	for kind, retryable := range refusals {
 		if errors.Is(err, kind) {
 			return &wire.NodeError{
-				Code: string(fault.ToolFailed), Message: fmt.Sprintf("%s refused: %s", a.peer().Name, kind), Details: map[string]any{"agent": a.cfg.ID},
+				Code:      string(fault.ToolFailed),
+				Message:   fmt.Sprintf("%s refused: %s", a.peer().Name, kind),
+				Details:   map[string]any{"agent": a.cfg.ID},
 				Retryable: retryable,
 			}
 		}
 	}
 	if errors.Is(err, errNoJSONRPC) {
-		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: a.peer().Name + ": " + errNoJSONRPC.Error()}
+		return &wire.NodeError{
+			Code:    string(fault.CapabilityNotProvided),
+			Message: a.peer().Name + ": " + errNoJSONRPC.Error(),
+		}
 	}
 	a.dropClient()
 	return a.peer().Failure(err, n)
@@ -167,7 +176,14 @@ func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
 // refusals are the protocol's errors, and whether the same message may succeed later. Their texts
 // come from the library.
 var refusals = map[error]bool{
-	a2a.ErrInvalidRequest: false, a2a.ErrMethodNotFound: false, a2a.ErrInvalidParams: false, a2a.ErrInternalError: true, a2a.ErrServerError: true,
-	a2a.ErrTaskNotFound: false, a2a.ErrUnsupportedOperation: false, a2a.ErrUnsupportedContentType: false, a2a.ErrInvalidAgentResponse: false,
-	a2a.ErrParseError: false,
+	a2a.ErrInvalidRequest:         false,
+	a2a.ErrMethodNotFound:         false,
+	a2a.ErrInvalidParams:          false,
+	a2a.ErrInternalError:          true,
+	a2a.ErrServerError:            true,
+	a2a.ErrTaskNotFound:           false,
+	a2a.ErrUnsupportedOperation:   false,
+	a2a.ErrUnsupportedContentType: false,
+	a2a.ErrInvalidAgentResponse:   false,
+	a2a.ErrParseError:             false,
 }

@@ -80,7 +80,10 @@ func (a *agent) open(ctx context.Context) (*a2aclient.Client, error) {
 	)
 	card, err := agentcard.NewResolver(a.http).Resolve(ctx, a.cfg.URL.String())
 	if status, ok := errors.AsType[*agentcard.ErrStatusNotOK](err); ok && isAbsent(status.StatusCode) {
-		return factory.CreateFromEndpoints(ctx, []a2a.AgentInterface{{URL: a.cfg.URL.String(), Transport: a2a.TransportProtocolJSONRPC}})
+		return factory.CreateFromEndpoints(ctx, []a2a.AgentInterface{{
+			URL:       a.cfg.URL.String(),
+			Transport: a2a.TransportProtocolJSONRPC,
+		}})
 	}
 	if err != nil {
 		return nil, err

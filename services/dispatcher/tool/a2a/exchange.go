@@ -168,7 +168,10 @@ func (e *exchange) newResult(answer a2a.Event) model.Result {
 	}
 	doc, err := json.Marshal(answer)
 	if err != nil {
-		return tool.NewFailure(&wire.NodeError{Code: string(fault.ToolFailed), Message: e.agent.peer().Name + " answered with something that is no document"})
+		return tool.NewFailure(&wire.NodeError{
+			Code:    string(fault.ToolFailed),
+			Message: e.agent.peer().Name + " answered with something that is no document",
+		})
 	}
 	return tool.NewSuccess(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
 }
@@ -177,7 +180,10 @@ func (e *exchange) newResult(answer a2a.Event) model.Result {
 // repeated; other words are the agent's.
 func (e *exchange) stateError(state a2a.TaskState) *wire.NodeError {
 	name := e.agent.peer().Name
-	bad := &wire.NodeError{Code: string(fault.ToolFailed), Details: map[string]any{"agent": e.agent.cfg.ID, "state": string(state)}}
+	bad := &wire.NodeError{
+		Code:    string(fault.ToolFailed),
+		Details: map[string]any{"agent": e.agent.cfg.ID, "state": string(state)},
+	}
 	switch state {
 	case a2a.TaskStateCompleted:
 		return nil

@@ -101,7 +101,11 @@ func serve(t *testing.T, card func(*sdk.AgentCard)) (*double, string) {
 	t.Cleanup(srv.Close)
 	mux.Handle("/invoke", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(d)))
 	if card != nil {
-		c := &sdk.AgentCard{URL: srv.URL + "/invoke", PreferredTransport: sdk.TransportProtocolJSONRPC, ProtocolVersion: "0.3.0"}
+		c := &sdk.AgentCard{
+			URL:                srv.URL + "/invoke",
+			PreferredTransport: sdk.TransportProtocolJSONRPC,
+			ProtocolVersion:    "0.3.0",
+		}
 		card(c)
 		mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(c))
 	}
@@ -122,7 +126,12 @@ func runner(t *testing.T, url string) *a2a.Runner {
 }
 
 func task(config string) model.Task {
-	return model.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeA2ASendMessage, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)}}
+	return model.Task{
+		Tenant: "acme",
+		RunID:  "run_1",
+		TypeID: node.TypeA2ASendMessage,
+		Input:  node.Input{NodeID: "n", Config: json.RawMessage(config)},
+	}
 }
 
 func send(t *testing.T, r *a2a.Runner, message string) model.Result {

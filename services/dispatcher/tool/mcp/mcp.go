@@ -146,7 +146,10 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 
 // callMeta returns the _meta that identifies the call.
 func callMeta(t model.Task) mcp.Meta {
-	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)), MetaAttempt: t.Attempt + 1}
+	m := mcp.Meta{
+		MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)),
+		MetaAttempt:        t.Attempt + 1,
+	}
 	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
 		m[metaTraceparent] = trace
 	}

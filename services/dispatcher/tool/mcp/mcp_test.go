@@ -27,15 +27,21 @@ func TestRun_MakesAResultOutputs(t *testing.T) {
 			`[{"type":"text","text":"{\"a\":1}"},{"type":"text","text":"<b>"}]`, `false`,
 		},
 		"structured, repeated as text": {
-			`{"server":"x","tool":"structured"}`, `{"id":9007199254740993}`, `[{"type":"text","text":"{\"id\":9007199254740993}"}]`, `false`,
+			`{"server":"x","tool":"structured"}`, `{"id":9007199254740993}`,
+			`[{"type":"text","text":"{\"id\":9007199254740993}"}]`, `false`,
 		},
-		"structured, with another text": {`{"server":"x","tool":"lone"}`, `{"n":1}`, `[{"type":"text","text":"in words"}]`, `false`},
+		"structured, with another text": {
+			`{"server":"x","tool":"lone"}`, `{"n":1}`, `[{"type":"text","text":"in words"}]`, `false`,
+		},
 		"no text": {
 			`{"server":"x","tool":"image"}`, `[{"type":"image","mimeType":"image/png","data":"cG5n"}]`,
 			`[{"type":"image","mimeType":"image/png","data":"cG5n"}]`, `false`,
 		},
 		"a tool error that is let through": {
-			`{"server":"x","tool":"broken","allowToolError":true}`, `"` + hush + `"`, `[{"type":"text","text":"` + hush + `"}]`, `true`,
+			`{"server":"x","tool":"broken","allowToolError":true}`,
+			`"` + hush + `"`,
+			`[{"type":"text","text":"` + hush + `"}]`,
+			`true`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +71,7 @@ func TestRun_FillsArguments(t *testing.T) {
 	require.Contains(t, string(want(t, r.Run(t.Context(), in, nil))["output"]), `{\"own\":true}`, "the port wins")
 }
 
-// No call was made: the mistake is in the workflow.
+// No call is made, because the workflow is wrong.
 func TestRun_RefusesANodeThatCannotBe(t *testing.T) {
 	t.Parallel()
 	r := runner(t, "http://127.0.0.1:1")
@@ -73,11 +79,13 @@ func TestRun_RefusesANodeThatCannotBe(t *testing.T) {
 		`[]`:                        {"validation_error", "/config: want {server, tool"},
 		`{"server":"x"}`:            {"validation_error", "/config/tool: name"},
 		`{"server":"y","tool":"t"}`: {"capability_not_provided", "it has [x]"},
-		`{"server":"http://127.0.0.1","tool":"t"}`:                 {"capability_not_provided", "it has [x]"},
-		`{"server":"x","tool":"t","arguments":[1]}`:                {"validation_error", "/config/arguments"},
-		`{"server":"x","tool":"t","arguments":{"a/b":"{{none}}"}}`: {"prompt_variable_unresolved", "/config/arguments/a~1b: no port and no variable is named none"},
-		`{"server":"x","tool":"t","timeoutMs":-1}`:                 {"validation_error", "/config/timeoutMs"},
-		`{"server":"x","tool":"t","timeoutMs":99999999999}`:        {"validation_error", "/config/timeoutMs"},
+		`{"server":"http://127.0.0.1","tool":"t"}`:  {"capability_not_provided", "it has [x]"},
+		`{"server":"x","tool":"t","arguments":[1]}`: {"validation_error", "/config/arguments"},
+		`{"server":"x","tool":"t","arguments":{"a/b":"{{none}}"}}`: {
+			"prompt_variable_unresolved", "/config/arguments/a~1b: no port and no variable is named none",
+		},
+		`{"server":"x","tool":"t","timeoutMs":-1}`:          {"validation_error", "/config/timeoutMs"},
+		`{"server":"x","tool":"t","timeoutMs":99999999999}`: {"validation_error", "/config/timeoutMs"},
 	} {
 		res := call(t, r, config)
 		require.NotNil(t, res.Err, config)
@@ -98,7 +106,11 @@ func TestRun_RepeatsNothingThatAServerSays(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)
 	for tool, code := range map[string]string{
-		"broken": "tool_failed", "panics": "tool_failed", "none": "tool_failed", "large": "content_too_long", "twice": "content_too_long",
+		"broken": "tool_failed",
+		"panics": "tool_failed",
+		"none":   "tool_failed",
+		"large":  "content_too_long",
+		"twice":  "content_too_long",
 	} {
 		e := fails(t, call(t, r, `{"server":"x","tool":"`+tool+`"}`), code)
 		require.False(t, e.Retryable, "%s: %+v", tool, e)
@@ -106,7 +118,7 @@ func TestRun_RepeatsNothingThatAServerSays(t *testing.T) {
 	want(t, call(t, r, `{"server":"x","tool":"echo"}`))
 }
 
-// A repetition after a crash, and another attempt, say the same key.
+// A repetition after a crash and another attempt send the same key.
 func TestRun_TellsWhatCallItIs(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)
@@ -168,15 +180,15 @@ func TestRun_TellsTheServerOfACancelledCall(t *testing.T) {
 	want(t, call(t, r, `{"server":"x","tool":"echo"}`))
 }
 
-// swap is a handler that can be exchanged: a server that is started again.
+// swap is a handler that can be replaced, like a server that restarts.
 type swap struct{ h atomic.Pointer[http.Handler] }
 
 func (s *swap) put(h http.Handler) { s.h.Store(&h) }
 
 func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*s.h.Load()).ServeHTTP(w, r) }
 
-// A server that was started again knows no sessions of before; some say so with
-// 404, as they should, and some with 400.
+// A restarted server does not know earlier sessions; it answers with 404, as the specification says,
+// or with 400.
 func TestRun_ConnectsAgain(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{404, 400} {
@@ -228,7 +240,10 @@ func TestRun_TellsWhyAServerCannotBeAsked(t *testing.T) {
 			w.Header().Set("Retry-After", "7")
 			http.Error(w, hush, http.StatusServiceUnavailable)
 		}, "service_unavailable", "status 503", true},
-		"no MCP": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hush)) }, "service_unavailable", "could not be asked", true},
+		"no MCP": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hush)) },
+			"service_unavailable", "could not be asked", true,
+		},
 		"bad JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(hush))
@@ -254,8 +269,12 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"npx", "-y", "server", "--root=/tmp/a=b;c"}, c.Command)
 	for flag, wants := range map[string]string{
-		"files": "want ID=URL", "Files=http://h": "lower-case", "files=stdio:  ": "want a command", "files=ftp://h": "want http(s)",
-		"files=http://u:p@h": "give the token apart", "files=http://h?key=k": "must not have a query",
+		"files":                "want ID=URL",
+		"Files=http://h":       "lower-case",
+		"files=stdio:  ":       "want a command",
+		"files=ftp://h":        "want http(s)",
+		"files=http://u:p@h":   "give the token apart",
+		"files=http://h?key=k": "must not have a query",
 	} {
 		_, err := mcp.Parse(flag)
 		require.ErrorContains(t, err, wants, flag)
@@ -289,7 +308,7 @@ func TestIdempotent_IsWhatTheOperatorNames(t *testing.T) {
 	require.NotNil(t, r.Check(json.RawMessage(`{"server":"x","tool":"lookup","idempotent":1}`)))
 }
 
-// The key in the log of an unknown call is the one that the server was given.
+// The recorded key of a call with an unknown outcome is the one that was sent.
 func TestPeer_IsPartOfTheKey(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)

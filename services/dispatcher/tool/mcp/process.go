@@ -38,7 +38,11 @@ func (p process) Connect(ctx context.Context) (mcp.Connection, error) {
 		return nil, err
 	}
 	// Its standard error is dropped, because it may contain anything.
-	pipes := mcp.IOTransport{Reader: io.NopCloser(&lines{r: stdout, max: tool.MaxResultBytes}), Writer: stdin, MaxLineLength: -1}
+	pipes := mcp.IOTransport{
+		Reader:        io.NopCloser(&lines{r: stdout, max: tool.MaxResultBytes}),
+		Writer:        stdin,
+		MaxLineLength: -1,
+	}
 	conn, err := pipes.Connect(ctx)
 	if err != nil {
 		_ = stdin.Close()

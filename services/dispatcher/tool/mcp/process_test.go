@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool/mcp"
 )
 
-// program asks a server that is a program: this one.
+// program runs this test binary as a server.
 func program(t *testing.T) *mcp.Runner {
 	t.Helper()
 	self, err := os.Executable()
@@ -50,7 +50,7 @@ func TestRun_TellsOfAProgramThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// A program that does not end by itself is killed, with what it has started.
+// A program that does not end by itself is killed together with its child processes.
 func TestClose_EndsTheProgram(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

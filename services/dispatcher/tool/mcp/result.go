@@ -26,7 +26,8 @@ func (c config) newResult(s *server, res *mcp.CallToolResult) model.Result {
 	switch {
 	case res.NeedsInput():
 		return tool.NewFailure(&wire.NodeError{
-			Code: string(fault.PeerInputRequired), Message: s.peer().Name + " asks for input before it answers; a workflow cannot give it",
+			Code:    string(fault.PeerInputRequired),
+			Message: s.peer().Name + " asks for input before it answers; a workflow cannot give it",
 		})
 	case res.IsError && !c.AllowToolError:
 		return tool.NewFailure(&wire.NodeError{
@@ -49,7 +50,10 @@ func (c config) newResult(s *server, res *mcp.CallToolResult) model.Result {
 }
 
 func resultError(s *server) *wire.NodeError {
-	return &wire.NodeError{Code: string(fault.ToolFailed), Message: s.peer().Name + " answered with something that is no result of a tool"}
+	return &wire.NodeError{
+		Code:    string(fault.ToolFailed),
+		Message: s.peer().Name + " answered with something that is no result of a tool",
+	}
 }
 
 // outputOf returns the structured content, else the joined texts, else the blocks.

@@ -26,10 +26,14 @@ func (p Peer) Failure(err error, n *Note) *wire.NodeError {
 	status, isStatus := errors.AsType[*StatusError](err)
 	switch {
 	case errors.Is(err, ErrTooLarge) || n.TooLarge():
-		return &wire.NodeError{Code: string(fault.ContentTooLong), Message: p.Name + " answered with more than this host takes; ask for less"}
+		return &wire.NodeError{
+			Code:    string(fault.ContentTooLong),
+			Message: p.Name + " answered with more than this host takes; ask for less",
+		}
 	case errors.Is(err, ErrOtherHost):
 		return &wire.NodeError{
-			Code: string(fault.CapabilityNotProvided), Message: p.Name + " points to another address than the operator has named; name that one, if it is meant",
+			Code:    string(fault.CapabilityNotProvided),
+			Message: p.Name + " points to another address than the operator has named; name that one, if it is meant",
 		}
 	case isStatus:
 		return p.refused(status)
@@ -44,7 +48,8 @@ func (p Peer) refused(e *StatusError) *wire.NodeError {
 	switch e.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return &wire.NodeError{
-			Code: string(fault.CredentialRequired), Message: fmt.Sprintf("%s answered with status %d; set %s to a token that it takes", p.Name, e.Status, p.TokenName),
+			Code:    string(fault.CredentialRequired),
+			Message: fmt.Sprintf("%s answered with status %d; set %s to a token that it takes", p.Name, e.Status, p.TokenName),
 		}
 	default:
 		return &wire.NodeError{

@@ -57,7 +57,11 @@ func TestClient_ReachesTheNamedHostAlone(t *testing.T) {
 	got, err := get(t, t.Context(), c, srv.URL+"/any")
 	require.NoError(t, err)
 	require.Equal(t, "Bearer hush", got)
-	for _, url := range []string{srv.URL + "/away", other.URL, strings.Replace(srv.URL, "http:", "https:", 1), strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)} {
+	for _, url := range []string{
+		srv.URL + "/away",
+		other.URL, strings.Replace(srv.URL, "http:", "https:", 1),
+		strings.Replace(srv.URL, "127.0.0.1", "localhost", 1),
+	} {
 		_, err := get(t, t.Context(), c, url)
 		require.ErrorIs(t, err, outbound.ErrOtherHost, url)
 		require.NotContains(t, err.Error(), "hush")
@@ -97,10 +101,22 @@ func TestFailure_SaysWhatTheStatusMeans(t *testing.T) {
 	t.Parallel()
 	peer := outbound.Peer{Name: `MCP server "x"`, TokenName: "WAYBILL_MCP_X_TOKEN"}
 	for status, code := range map[int]string{
-		401: "credential_required", 403: "credential_required", 407: "credential_required",
-		408: "service_unavailable", 429: "service_unavailable", 500: "service_unavailable", 502: "service_unavailable", 504: "service_unavailable",
+		401: "credential_required",
+		403: "credential_required",
+		407: "credential_required",
+		408: "service_unavailable",
+		429: "service_unavailable",
+		500: "service_unavailable",
+		502: "service_unavailable",
+		504: "service_unavailable",
 	} {
-		for header, wait := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "soon": 0, "99999999": 24 * time.Hour} {
+		for header, wait := range map[string]time.Duration{
+			"":         0,
+			"7":        7 * time.Second,
+			"-1":       0,
+			"soon":     0,
+			"99999999": 24 * time.Hour,
+		} {
 			c, srv := open(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", header)
 				http.Error(w, "the vendor says", status)

@@ -125,6 +125,7 @@ func (c *substitutionRows) add(s *store.Substitution) {
 // args returns the columns in the order of substitutionColumns.
 func (c *substitutionRows) args() []any {
 	return []any{
-		c.tenant, c.at, c.runID, c.seq, c.nodeID, c.originalProvider, c.originalModel, c.fallbackProvider, c.fallbackModel, c.missing, c.sum,
+		c.tenant, c.at, c.runID, c.seq, c.nodeID, c.originalProvider, c.originalModel, c.fallbackProvider,
+		c.fallbackModel, c.missing, c.sum,
 	}
 }

@@ -80,7 +80,10 @@ func (c Config) Validate() error {
 	if c.MaxConns < 2 {
 		errs = append(errs, fmt.Errorf("postgres: %d connections: need 2 at least, one of them to write", c.MaxConns))
 	}
-	for what, d := range map[string]time.Duration{"connect timeout": c.ConnectTimeout, "statement timeout": c.StatementTimeout} {
+	for what, d := range map[string]time.Duration{
+		"connect timeout":   c.ConnectTimeout,
+		"statement timeout": c.StatementTimeout,
+	} {
 		if d < time.Millisecond {
 			errs = append(errs, fmt.Errorf("postgres: %s %s: must be positive (try 10s)", what, d))
 		}

@@ -71,7 +71,12 @@ func TestURLFile_IsReadForEachConnection(t *testing.T) {
 	}
 	var out bytes.Buffer
 	write("wrong word")
-	s := open(t, postgres.Config{URLFile: file, Schema: cfg.Schema, MaxConns: 2, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	s := open(t, postgres.Config{
+		URLFile:  file,
+		Schema:   cfg.Schema,
+		MaxConns: 2,
+		Logger:   slog.New(slog.NewTextHandler(&out, nil)),
+	})
 	_, err := s.Tail(t.Context())
 	require.ErrorContains(t, err, "password authentication failed")
 	write("first word")

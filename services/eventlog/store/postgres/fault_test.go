@@ -22,15 +22,32 @@ import (
 // batch is a run of some events that ends at a position.
 func batch(pos uint64, events int) store.Batch {
 	r := store.Run{
-		Key: store.Key{Tenant: "acme", RunID: fmt.Sprintf("01JRUN%020d", pos)}, WorkflowID: "order-fulfilment", Status: wire.StatusRunning,
-		CreatedAt: "2026-03-01T12:00:00.000Z", StartedAt: "2026-03-01T12:00:00.001Z", Tags: []string{"nightly", "team:search"},
-		Head: events - 1, Pos: pos, New: true, Hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", DueMs: 1772366400000,
+		Key:        store.Key{Tenant: "acme", RunID: fmt.Sprintf("01JRUN%020d", pos)},
+		WorkflowID: "order-fulfilment",
+		Status:     wire.StatusRunning,
+		CreatedAt:  "2026-03-01T12:00:00.000Z",
+		StartedAt:  "2026-03-01T12:00:00.001Z",
+		Tags:       []string{"nightly", "team:search"},
+		Head:       events - 1,
+		Pos:        pos,
+		New:        true,
+		Hash:       "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		DueMs:      1772366400000,
 	}
 	b := store.Batch{Runs: []store.Run{r}, Tail: store.Tail{Pos: pos, Hash: r.Hash}}
-	b.Frames = append(b.Frames, store.Frame{Key: r.Key, First: store.RecordFirst, Last: store.RecordFirst, Body: []byte(`{"runId":"r"}`)})
+	b.Frames = append(b.Frames, store.Frame{
+		Key:   r.Key,
+		First: store.RecordFirst,
+		Last:  store.RecordFirst,
+		Body:  []byte(`{"runId":"r"}`),
+	})
 	for i := range events {
 		b.Frames = append(b.Frames, store.Frame{
-			Key: r.Key, First: i, Last: i, Types: []wire.EventType{wire.EventLogAppended}, Body: fmt.Appendf(nil, `[{"sequence":%d}]`, i),
+			Key:   r.Key,
+			First: i,
+			Last:  i,
+			Types: []wire.EventType{wire.EventLogAppended},
+			Body:  fmt.Appendf(nil, `[{"sequence":%d}]`, i),
 		})
 	}
 	return b
@@ -338,7 +355,11 @@ func TestOpen_OfASilentServerEnds(t *testing.T) {
 	silent, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, silent.Close()) })
-	s := open(t, postgres.Config{URL: postgrestest.URL(dir), ConnectTimeout: 100 * time.Millisecond, StatementTimeout: 100 * time.Millisecond})
+	s := open(t, postgres.Config{
+		URL:              postgrestest.URL(dir),
+		ConnectTimeout:   100 * time.Millisecond,
+		StatementTimeout: 100 * time.Millisecond,
+	})
 	_, err = s.Tail(t.Context())
 	require.Error(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "it is none of the caller's")

@@ -108,7 +108,8 @@ func scanRun(from pgx.Row) (store.Run, error) {
 		return store.Run{}, err
 	}
 	for _, text := range []*string{
-		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt, &r.ErrorCode, &tags, &r.Hash, &r.Owner.Process, &r.Damage,
+		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
+		&r.ErrorCode, &tags, &r.Hash, &r.Owner.Process, &r.Damage,
 	} {
 		*text = decode(*text)
 	}
@@ -145,7 +146,8 @@ func scanSubstitution(from pgx.Row) (store.Substitution, error) {
 		return s, err
 	}
 	for _, text := range []*string{
-		&s.Tenant, &s.At, &s.RunID, &s.NodeID, &s.Original.Provider, &s.Original.Model, &s.Fallback.Provider, &s.Fallback.Model, &missing,
+		&s.Tenant, &s.At, &s.RunID, &s.NodeID, &s.Original.Provider, &s.Original.Model,
+		&s.Fallback.Provider, &s.Fallback.Model, &missing,
 	} {
 		*text = decode(*text)
 	}

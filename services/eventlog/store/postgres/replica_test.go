@@ -198,7 +198,12 @@ func TestReplicas_OutliveTheServer(t *testing.T) {
 // The database stops while replicas write and read, cleanly and by a crash, and restarts.
 func outliveRestarts(t *testing.T, own *postgrestest.Server) {
 	log := memory.New()
-	both := replicas(t, 2, log, postgres.Config{URL: own.URL(), Schema: "restarted", MaxConns: 4, ConnectTimeout: time.Second})
+	both := replicas(t, 2, log, postgres.Config{
+		URL:            own.URL(),
+		Schema:         "restarted",
+		MaxConns:       4,
+		ConnectTimeout: time.Second,
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	for _, r := range both {

@@ -128,7 +128,8 @@ func SumFrame(f *store.Frame, types string) Sum {
 func SumSubstitution(s *store.Substitution, missing string) Sum {
 	var c checksum
 	for _, t := range []string{
-		s.Tenant, s.RunID, s.At, s.NodeID, s.Original.Provider, s.Original.Model, s.Fallback.Provider, s.Fallback.Model, missing,
+		s.Tenant, s.RunID, s.At, s.NodeID, s.Original.Provider, s.Original.Model, s.Fallback.Provider,
+		s.Fallback.Model, missing,
 	} {
 		c.text(t)
 	}

@@ -12,7 +12,17 @@ import (
 
 func TestLists_ComeBack(t *testing.T) {
 	t.Parallel()
-	for _, tags := range [][]string{nil, {"a"}, {"a", "b c"}, {"a", "", "b"}, {"a\nb"}, {"\n", "[\"x\"]"}, {"a", "b\n"}, {`\n`, "\n"}, {`a\\n`, "\n\n\xff"}} {
+	for _, tags := range [][]string{
+		nil,
+		{"a"},
+		{"a", "b c"},
+		{"a", "", "b"},
+		{"a\nb"},
+		{"\n", "[\"x\"]"},
+		{"a", "b\n"},
+		{`\n`, "\n"},
+		{`a\\n`, "\n\n\xff"},
+	} {
 		require.Equal(t, tags, row.SplitTags(row.JoinTags(tags)))
 	}
 	for _, types := range [][]wire.EventType{nil, {wire.EventLogAppended}, {wire.EventLogAppended, "vendor.acme.thing"}} {
@@ -24,7 +34,17 @@ func TestLists_ComeBack(t *testing.T) {
 func TestSums_StayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	key := store.Key{Tenant: "acme", RunID: "r1"}
-	run := store.Run{Key: key, WorkflowID: "flow", Status: wire.StatusRunning, CreatedAt: "2026-03-01T12:00:00.000Z", Head: 3, Pos: 10, Hash: "h", DueMs: 7, Asks: 2}
+	run := store.Run{
+		Key:        key,
+		WorkflowID: "flow",
+		Status:     wire.StatusRunning,
+		CreatedAt:  "2026-03-01T12:00:00.000Z",
+		Head:       3,
+		Pos:        10,
+		Hash:       "h",
+		DueMs:      7,
+		Asks:       2,
+	}
 	frame := store.Frame{Key: key, First: -1, Last: -1, Body: []byte(`{}`)}
 	require.Equal(t, row.Sum(0xe4cd1b76), row.SumTail(store.Tail{Pos: 12, Hash: "h"}))
 	require.Equal(t, row.Sum(0x6bf7a0f3), row.SumRun(&run, "a\nb"))

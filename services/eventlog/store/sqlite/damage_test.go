@@ -317,7 +317,8 @@ func TestSubstitutions_NoticeAChangedValue(t *testing.T) {
 	path := filled(t, 1)
 	s := open(t, path)
 	require.NoError(t, s.Apply(t.Context(), store.Batch{
-		Substitutions: []store.Substitution{{Key: store.Key{Tenant: "acme", RunID: "r"}, At: "2026"}}, Tail: store.Tail{Pos: 100},
+		Substitutions: []store.Substitution{{Key: store.Key{Tenant: "acme", RunID: "r"}, At: "2026"}},
+		Tail:          store.Tail{Pos: 100},
 	}))
 	require.NoError(t, s.Close())
 	execute(t, path, "UPDATE substitutions SET original_model = 'other'")

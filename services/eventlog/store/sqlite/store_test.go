@@ -48,7 +48,11 @@ func run(n, events int) (store.Run, []store.Frame) {
 	frames := []store.Frame{{Key: key, First: store.RecordFirst, Last: store.RecordFirst, Body: []byte(`{"runId":"r"}`)}}
 	for i := range events {
 		frames = append(frames, store.Frame{
-			Key: key, First: i, Last: i, Types: []wire.EventType{wire.EventLogAppended}, Body: fmt.Appendf(nil, `[{"sequence":%d}]`, i),
+			Key:   key,
+			First: i,
+			Last:  i,
+			Types: []wire.EventType{wire.EventLogAppended},
+			Body:  fmt.Appendf(nil, `[{"sequence":%d}]`, i),
 		})
 	}
 	return r, frames

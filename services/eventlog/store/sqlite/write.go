@@ -22,18 +22,24 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		{&w.putTail, `INSERT INTO tail (id, pos, hash, sum) VALUES (1, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET pos = excluded.pos, hash = excluded.hash, sum = excluded.sum
 			WHERE excluded.pos >= tail.pos`},
-		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		{
+			&w.putRun,
+			`INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
 				due_ms = excluded.due_ms, asks = excluded.asks, last_event_at = excluded.last_event_at,
 				waits = excluded.waits, owner = excluded.owner, owner_epoch = excluded.owner_epoch,
 				owned_since = excluded.owned_since, damage = excluded.damage, sum = excluded.sum
-			WHERE excluded.pos >= runs.pos`},
+			WHERE excluded.pos >= runs.pos`,
+		},
 		{&w.putTag, `INSERT INTO tags (tenant, tag, created_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`},
 		{&w.putFrame, `INSERT INTO frames (tenant, run_id, first, last, types, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`},
-		{&w.putMark, `INSERT INTO marks (tenant, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`},
+		{
+			&w.putMark,
+			`INSERT INTO marks (tenant, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		},
 		{&w.putSubstitution, `INSERT INTO substitutions (` + substitutionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`},
 	} {

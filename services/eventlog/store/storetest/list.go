@@ -160,7 +160,8 @@ func owned(tenant, id, process string) store.Run {
 
 func ownedPages(t *testing.T, s store.Store) {
 	apply(t, s, 20, []store.Run{
-		owned("b", "r1", "d1"), owned("a", "r3", "d1"), owned("a", "r1", "d1"), owned("a", "r2", "d2"), row("free", 1), owned("a", "r4", "d1"),
+		owned("b", "r1", "d1"), owned("a", "r3", "d1"), owned("a", "r1", "d1"), owned("a", "r2", "d2"),
+		row("free", 1), owned("a", "r4", "d1"),
 	})
 	var got []string
 	for after := (store.Key{}); ; {

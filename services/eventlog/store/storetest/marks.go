@@ -21,8 +21,10 @@ func listMarks(t *testing.T, s store.Store) {
 	batch := store.Batch{
 		Runs: []store.Run{a, b, c, theirs},
 		Marks: []store.Mark{
-			mark(a, store.MarkKind, "error"), mark(b, store.MarkKind, "error"), mark(a, store.MarkProvider, "openai"),
-			mark(c, store.MarkProvider, "openai"), mark(c, store.MarkProvider, "error"), mark(b, store.MarkKind, odd), mark(theirs, store.MarkKind, "error"),
+			mark(a, store.MarkKind, "error"), mark(b, store.MarkKind, "error"),
+			mark(a, store.MarkProvider, "openai"),
+			mark(c, store.MarkProvider, "openai"), mark(c, store.MarkProvider, "error"),
+			mark(b, store.MarkKind, odd), mark(theirs, store.MarkKind, "error"),
 		},
 	}
 	for pos := uint64(20); pos < 22; pos++ { // a repeated mark changes nothing
@@ -58,9 +60,13 @@ func listMarks(t *testing.T, s store.Store) {
 func substitutionsNewestFirst(t *testing.T, s store.Store) {
 	at := func(n int, tenant, run string, seq int) store.Substitution {
 		return store.Substitution{
-			Key: store.Key{Tenant: tenant, RunID: run}, Sequence: seq, At: row(run, n).CreatedAt, NodeID: "n\x00",
-			Original: modelgate.Model{Provider: "house", Model: "small"}, Fallback: modelgate.Model{Provider: "openai", Model: "large"},
-			Missing: []modelgate.Capability{"reasoning", "vision-input"},
+			Key:      store.Key{Tenant: tenant, RunID: run},
+			Sequence: seq,
+			At:       row(run, n).CreatedAt,
+			NodeID:   "n\x00",
+			Original: modelgate.Model{Provider: "house", Model: "small"},
+			Fallback: modelgate.Model{Provider: "openai", Model: "large"},
+			Missing:  []modelgate.Capability{"reasoning", "vision-input"},
 		}
 	}
 	old, first, second, later, theirs := at(0, "acme", "r1", 1), at(5, "acme", "r1", 4), at(5, "acme", "r1", 9), at(7, "acme", "r2", 1), at(8, "other", "r3", 1)

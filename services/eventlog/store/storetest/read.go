@@ -63,7 +63,12 @@ func framesStopAtLimit(t *testing.T, s store.Store) {
 		from, limit int
 		want        []int
 	}{
-		{0, 3, []int{0}}, {0, 4, []int{0, 3}}, {1, 3, []int{0, 3}}, {2, 1, []int{0}}, {2, 2, []int{0, 3}}, {26, 99, []int{24, 27}},
+		{0, 3, []int{0}},
+		{0, 4, []int{0, 3}},
+		{1, 3, []int{0, 3}},
+		{2, 1, []int{0}},
+		{2, 2, []int{0, 3}},
+		{26, 99, []int{24, 27}},
 	} {
 		frames, err := s.Frames(t.Context(), r.Key, tt.from, tt.limit)
 		require.NoError(t, err)

@@ -94,7 +94,11 @@ func apply(t *testing.T, s store.Store, pos uint64, runs []store.Run, frames ...
 	for _, r := range runs {
 		require.LessOrEqual(t, r.Pos, pos, "a test's batch must be one that could be")
 	}
-	err := s.Apply(t.Context(), store.Batch{Runs: runs, Frames: frames, Tail: store.Tail{Pos: pos, Hash: fmt.Sprint("tail-", pos)}})
+	err := s.Apply(t.Context(), store.Batch{
+		Runs:   runs,
+		Frames: frames,
+		Tail:   store.Tail{Pos: pos, Hash: fmt.Sprint("tail-", pos)},
+	})
 	require.NoError(t, err)
 }
 

@@ -149,7 +149,12 @@ func (s *Store) beginFlush() *store.Batch {
 	if s.inFlight != nil || !s.pending.dirty {
 		return s.inFlight
 	}
-	s.inFlight = &store.Batch{Frames: s.pending.frames, Marks: s.pending.marks, Substitutions: s.pending.substitutions, Tail: s.pending.tail}
+	s.inFlight = &store.Batch{
+		Frames:        s.pending.frames,
+		Marks:         s.pending.marks,
+		Substitutions: s.pending.substitutions,
+		Tail:          s.pending.tail,
+	}
 	for _, key := range s.pending.keys {
 		r := s.runs[key]
 		s.inFlight.Runs = append(s.inFlight.Runs, r.row)

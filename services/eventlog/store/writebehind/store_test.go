@@ -48,7 +48,10 @@ func serve(t *testing.T, s *writebehind.Store) (stop func()) {
 func TestStore_KeepsTheContract(t *testing.T) {
 	t.Parallel()
 	small := writebehind.Config{Linger: time.Microsecond, PendingBytes: 1, RecentBytes: 1}
-	for name, cfg := range map[string]writebehind.Config{"as configured": writebehind.DefaultConfig(), "without memory": small} {
+	for name, cfg := range map[string]writebehind.Config{
+		"as configured":  writebehind.DefaultConfig(),
+		"without memory": small,
+	} {
 		for _, running := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, running %t", name, running), func(t *testing.T) {
 				t.Parallel()
@@ -135,7 +138,11 @@ func stepOf(key store.Key, n int) store.Batch {
 	return store.Batch{
 		Runs: []store.Run{{Key: key, Status: wire.StatusRunning, Head: n, Pos: uint64(n) + 1, New: n == 0}}, //nolint:gosec // G115: a small number
 		Frames: []store.Frame{{
-			Key: key, First: n, Last: n, Types: []wire.EventType{wire.EventLogAppended}, Body: fmt.Appendf(nil, `[{"sequence":%d}]`, n),
+			Key:   key,
+			First: n,
+			Last:  n,
+			Types: []wire.EventType{wire.EventLogAppended},
+			Body:  fmt.Appendf(nil, `[{"sequence":%d}]`, n),
 		}},
 		Marks:         []store.Mark{{Key: key, Name: store.MarkKind, Value: fmt.Sprint(n)}},
 		Substitutions: []store.Substitution{{Key: key, Sequence: n}},
@@ -283,7 +290,11 @@ func TestRebuild_DropsPendingBatches(t *testing.T) {
 func TestFrames_HaveNoGapsDuringCommits(t *testing.T) {
 	t.Parallel()
 	const events = 400
-	s := writebehind.New(openFile(t), writebehind.Config{Linger: time.Microsecond, PendingBytes: 4 << 10, RecentBytes: 2 << 10})
+	s := writebehind.New(openFile(t), writebehind.Config{
+		Linger:       time.Microsecond,
+		PendingBytes: 4 << 10,
+		RecentBytes:  2 << 10,
+	})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	serve(t, s)
 	other := store.Key{Tenant: "acme", RunID: "r2"}

@@ -37,11 +37,21 @@ func TestCallback_CoversTheRunsThatNameItsServer(t *testing.T) {
 		rec  wire.RunRecord
 		want bool
 	}{
-		"named":          {wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CallbackURL: "https://hooks.example/x"}, true},
-		"another server": {wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CallbackURL: "https://hooks.example:1/x"}, false},
+		"named": {wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CallbackURL: "https://hooks.example/x"}, true},
+		"another server": {
+			wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CallbackURL: "https://hooks.example:1/x"},
+			false,
+		},
 		"another tenant": {wire.RunRecord{Owner: wire.Owner{Tenant: "beta"}, CallbackURL: "https://hooks.example/x"}, false},
 		"none":           {wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}}, false},
-		"a replay":       {wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CallbackURL: "https://hooks.example/x", Fork: &wire.Fork{Mode: wire.ForkReplay}}, false},
+		"a replay": {
+			wire.RunRecord{
+				Owner:       wire.Owner{Tenant: "acme"},
+				CallbackURL: "https://hooks.example/x",
+				Fork:        &wire.Fork{Mode: wire.ForkReplay},
+			},
+			false,
+		},
 	} {
 		require.Equal(t, tc.want, s.Covers(&tc.rec), name)
 	}

@@ -70,7 +70,9 @@ func TestSecrets_DifferByTenantWebhookAndGeneration(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, s := range []string{
-		secrets.Secret("acme", "wh_1", 1), secrets.Secret("acme", "wh_1", 2), secrets.Secret("acme", "wh_2", 1), secrets.Secret("beta", "wh_1", 1), other.Secret("acme", "wh_1", 1),
+		secrets.Secret("acme", "wh_1", 1), secrets.Secret("acme", "wh_1", 2),
+		secrets.Secret("acme", "wh_2", 1), secrets.Secret("beta", "wh_1", 1),
+		other.Secret("acme", "wh_1", 1),
 	} {
 		require.Regexp(t, `^[0-9a-f]{64}$`, s)
 		require.False(t, seen[s])

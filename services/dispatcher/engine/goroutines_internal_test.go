@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"maps"
 	"runtime"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goroutine is the name of the calling goroutine.
+// goroutine returns the name of the calling goroutine.
 func goroutine() string {
 	b := make([]byte, 64)
 	name, _, _ := strings.Cut(string(b[:runtime.Stack(b, false)]), "[")
@@ -20,13 +19,13 @@ func goroutine() string {
 }
 
 // Consecutive effects share a goroutine, concurrent ones do not, and none outlives the session.
-func TestRunOnGoroutine_ReusesTheGoroutineOfAnEndedEffect(t *testing.T) {
+func TestGoroutines_ReusesTheGoroutineOfAnEndedEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &session{handoff: make(chan func()), idle: make(chan struct{}, 1)}
-		s.ctx, s.cancel = context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		g := newGoroutines(stopped)
 		on := func() (name string) {
-			s.runOnGoroutine(func() { name = goroutine() })
+			g.run(func() { name = goroutine() })
 			synctest.Wait()
 			return name
 		}
@@ -38,7 +37,7 @@ func TestRunOnGoroutine_ReusesTheGoroutineOfAnEndedEffect(t *testing.T) {
 			var mu sync.Mutex
 			names, hold := map[string]bool{}, make(chan struct{})
 			for range 5 {
-				s.runOnGoroutine(func() {
+				g.run(func() {
 					mu.Lock()
 					names[goroutine()] = true
 					mu.Unlock()
@@ -57,7 +56,7 @@ func TestRunOnGoroutine_ReusesTheGoroutineOfAnEndedEffect(t *testing.T) {
 		require.Len(t, again, 5)
 		maps.DeleteFunc(again, func(name string, _ bool) bool { return !names[name] })
 		require.Len(t, again, 1, "one goroutine waits for the next effect, the others have ended")
-		s.cancel()
-		s.wg.Wait()
+		close(stopped)
+		g.wait()
 	})
 }

@@ -1,0 +1,159 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/internal/projection"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// spec is what is settled before the first call of an emission. It does not change afterwards.
+type spec struct {
+	// task is the node's task. Its trust includes that of the prompt's sources.
+	task     Task
+	contract *workflow.EnvelopeContract
+	provider provider.Provider
+	// request is the request of the first call.
+	request  provider.Request
+	expected expectation
+	// projection is set if the schema was converted to the vendor's dialect.
+	projection *projection.Projection
+	// ceiling is the model's longest answer in tokens; 0 if unknown.
+	ceiling int
+	// streams means that the answer is recorded while it arrives.
+	streams bool
+	// verbosity is how much of the model's thoughts is recorded.
+	verbosity string
+	// composition is the event of the prompt's composition; nil records nothing.
+	composition *compositionRecord
+}
+
+// prepare renders the prompt, resolves model, provider and key, adds the expected schema, and fits
+// the request to the model and its vendor.
+func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wire.NodeError, err error) {
+	var o overlay
+	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
+	composed, bad, err := l.composePrompt(ctx, t)
+	if bad != nil || err != nil {
+		return spec{}, bad, err
+	}
+	req, trust, bad := cfg.newRequest(t.Input, o, l.cfg.Defaults, composed.texts)
+	if bad != nil {
+		return spec{}, bad, nil
+	}
+	req.Messages = append(req.Messages, clarificationMessages(t.Answered)...)
+	req.Tenant = t.Tenant
+	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(composed.trust())
+
+	to, bad, err := l.resolveTarget(ctx, t, cfg, o, modelgate.Model{Provider: req.Provider, Model: req.Model})
+	if bad != nil || err != nil {
+		return spec{}, bad, err
+	}
+	req.Provider, req.Model = to.model.Provider, to.model.Model
+	req.Credential, req.Timeouts = to.key, to.timeouts
+	s = spec{
+		task:        t,
+		contract:    cfg.contractOf(t),
+		provider:    to.provider,
+		streams:     cfg.streamsAnswer(t.TypeID),
+		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
+		composition: composed.record,
+	}
+	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
+
+	if s.expected, bad, err = l.expect(ctx, t.TypeID, cfg); bad != nil || err != nil {
+		return spec{}, bad, err
+	}
+	req, s.ceiling = l.fitToModel(l.requestExpected(req, s.expected))
+	if s.projection, bad = l.projectSchema(s.provider, req); bad != nil {
+		return spec{}, bad, nil
+	}
+	if s.projection != nil {
+		req.Schema = s.projection.Schema()
+	}
+	s.request = req
+	return s, nil, nil
+}
+
+// target is where the calls of an emission go.
+type target struct {
+	provider provider.Provider
+	model    modelgate.Model
+	// key is the tenant's own key; empty uses the host's.
+	key      provider.Secret
+	timeouts provider.Timeouts
+}
+
+// resolveTarget resolves the model to call, with its provider, its key and its time limits. own is
+// the model that the node, the run or the host names.
+func (l *Loop) resolveTarget(
+	ctx context.Context, t Task, cfg config, o overlay, own modelgate.Model,
+) (to target, bad *wire.NodeError, err error) {
+	if own, bad = substitute(t, own); bad != nil {
+		return target{}, bad, nil
+	}
+	if to.provider, to.model, bad = l.resolveProvider(own, o); bad != nil {
+		return target{}, bad, nil
+	}
+	if to.key, bad, err = l.registeredKey(ctx, t, to.model.Provider, o); bad != nil || err != nil {
+		return target{}, bad, err
+	}
+	to.timeouts, bad = l.timeouts(cfg, to.model.Provider)
+	return to, bad, nil
+}
+
+// resolveProvider returns the provider of a model. The provider of configurable.mockProvider
+// replaces the model's.
+func (l *Loop) resolveProvider(m modelgate.Model, o overlay) (provider.Provider, modelgate.Model, *wire.NodeError) {
+	if len(o.MockProvider) > 0 && l.deps.Canned != nil {
+		return l.cannedProvider(m, o.MockProvider)
+	}
+	p, ok := l.deps.Models.Lookup(m.Provider)
+	if !ok {
+		return nil, m, &wire.NodeError{
+			Code:    string(fault.ProviderNotSupported),
+			Message: fmt.Sprintf("no provider %q on this host; configured are %v", m.Provider, l.deps.Models.IDs()),
+		}
+	}
+	if m.Model == "" {
+		return nil, m, node.Invalid("/config/model: provider %q has no default model; "+
+			"name one in the node's config or in configurable.ai.model", m.Provider)
+	}
+	return p, m, nil
+}
+
+// cannedProvider returns the provider that a specification describes.
+func (l *Loop) cannedProvider(
+	m modelgate.Model, specification json.RawMessage,
+) (provider.Provider, modelgate.Model, *wire.NodeError) {
+	p, err := l.deps.Canned(specification)
+	if err != nil {
+		return nil, m, node.Invalid("/configurable/mockProvider: %s", err)
+	}
+	return p, modelgate.Model{Provider: p.ID(), Model: firstNonEmpty(m.Model, p.ID())}, nil
+}
+
+// contractOf is the envelope contract of the task, else of the config; nil means none.
+func (c config) contractOf(t Task) *workflow.EnvelopeContract {
+	if t.Contract != nil {
+		return t.Contract
+	}
+	return c.Contract
+}
+
+// streamsAnswer reports whether the answer is recorded while it arrives. The default is true for
+// prompts and false for structured values.
+func (c config) streamsAnswer(typeID string) bool {
+	if c.ExpectsStreaming != nil {
+		return *c.ExpectsStreaming
+	}
+	return typeID == node.TypeCallPrompt
+}

@@ -1,0 +1,250 @@
+package outbound
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// maxEvent limits one event of a stream: room for the longest answer in one piece, as JSON.
+const maxEvent = 16 << 20
+
+// include reports whether a response can contain an answer. Many servers and gateways do not label
+// their streams, and some answer with one JSON document.
+func (a Answers) include(res *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err != nil || IsEventStream(res) || kind == "text/plain" || kind == "application/octet-stream" ||
+		a == EventsOrDocuments && strings.HasSuffix(kind, "json")
+}
+
+// IsEventStream reports whether a response is labelled as a stream of server-sent events.
+func IsEventStream(res *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream"
+}
+
+// stream reads an answer in the forms that servers send, and passes it on as server-sent events of
+// one data line each. It accepts a byte order mark, both line endings, events without data (keep-alive),
+// a last event without its empty line, and JSON documents without events: one alone, one per line, or
+// in an array. It names each event by its document's type if the server does not, as Anthropic's SDK
+// requires.
+type stream struct {
+	body    io.ReadCloser
+	in      *bufio.Reader
+	labeled bool // as a stream of events
+	began   bool
+	// documents is set if the body has no events.
+	documents *json.Decoder
+	budget    int // bytes left of the current document
+	ready     []byte
+	found     bool // an event was passed on
+	err       error
+}
+
+func newStream(body io.ReadCloser, labeled bool) *stream {
+	return &stream{body: body, in: bufio.NewReaderSize(body, 16<<10), labeled: labeled}
+}
+
+// Read returns ErrTooLong for an event that is too long, and ErrNoStream for a body without events
+// that is not labelled as a stream.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.ready) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		s.next()
+	}
+	n := copy(p, s.ready)
+	s.ready = s.ready[n:]
+	return n, nil
+}
+
+// Close ends the request.
+func (s *stream) Close() error { return s.body.Close() }
+
+// next prepares an event, or sets the error.
+func (s *stream) next() {
+	if !s.began {
+		s.began = true
+		s.err = s.begin()
+	}
+	switch {
+	case s.err != nil:
+	case s.documents != nil:
+		s.nextDocument()
+	default:
+		s.nextEvent()
+	}
+	if errors.Is(s.err, io.EOF) && !s.found && !s.labeled {
+		s.err = ErrNoStream
+	}
+}
+
+var byteOrderMark = []byte("\ufeff") //nolint:gochecknoglobals // a constant
+
+// begin skips a byte order mark and white space, and finds the form of the body.
+func (s *stream) begin() error {
+	if mark, _ := s.in.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) {
+		_, _ = s.in.Discard(len(mark)) // they were peeked
+	}
+	for {
+		first, err := s.in.Peek(1)
+		if err != nil {
+			return err
+		}
+		switch first[0] {
+		case ' ', '\t', '\r', '\n':
+			_, _ = s.in.Discard(1) // it was peeked
+			continue
+		case '<': // a page
+			return ErrNoStream
+		case '{', '[':
+			s.budget = maxEvent
+			s.documents = json.NewDecoder(readerFunc(s.readDocument))
+			if first[0] == '[' {
+				_, err = s.documents.Token()
+			}
+		}
+		return err
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// readDocument limits what the decoder buffers of one document.
+func (s *stream) readDocument(p []byte) (int, error) {
+	if s.budget <= 0 {
+		return 0, ErrTooLong
+	}
+	n, err := s.in.Read(p)
+	s.budget -= n
+	return n, err
+}
+
+// nextDocument passes on a document. The end of the body is the end of the answer.
+func (s *stream) nextDocument() {
+	var doc json.RawMessage
+	switch err := s.documents.Decode(&doc); {
+	case err == nil:
+		s.budget = maxEvent
+		s.pass("", bytes.ReplaceAll(doc, []byte("\n"), []byte(" "))) // a line break can only be between tokens
+	case errors.Is(err, io.EOF), s.found && !s.documents.More():
+		s.err = io.EOF
+		s.pass("", []byte("[DONE]"))
+	default:
+		s.err = err
+	}
+}
+
+// nextEvent passes on the next event that has data.
+func (s *stream) nextEvent() {
+	var e event
+	for {
+		line, err := s.line()
+		line = bytes.TrimRight(line, "\r\n")
+		if err == nil && len(line) == 0 && e.hasData() {
+			s.pass(e.name, e.data)
+			return
+		}
+		e.add(line)
+		if len(e.data) > maxEvent {
+			s.err = ErrTooLong
+			return
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) && e.hasData() {
+				s.pass(e.name, e.data)
+			}
+			s.err = err
+			return
+		}
+	}
+}
+
+// line reads a line with its line ending.
+func (s *stream) line() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := s.in.ReadSlice('\n')
+		if long == nil && err == nil { // usual case: the line fits the buffer
+			return part, nil
+		}
+		long = append(long, part...)
+		if len(long) > maxEvent {
+			return nil, ErrTooLong
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return long, err
+		}
+	}
+}
+
+// event is an event of a stream.
+type event struct {
+	name string
+	data []byte
+	// bare means that the event is a document without a field name: some front ends send errors in
+	// this form.
+	bare bool
+}
+
+func (e *event) hasData() bool { return len(bytes.TrimSpace(e.data)) > 0 }
+
+// add adds a line. An empty one ends an event without data, and is ignored at the end of the stream.
+func (e *event) add(line []byte) {
+	if len(line) == 0 {
+		if !e.hasData() {
+			*e = event{}
+		}
+		return
+	}
+	e.bare = e.bare || len(e.data) == 0 && line[0] == '{'
+	value := line
+	if !e.bare {
+		var name []byte
+		name, value, _ = bytes.Cut(line, []byte(":"))
+		if string(name) == "event" {
+			e.name = string(bytes.TrimSpace(value))
+		}
+		if string(name) != "data" {
+			return // a comment or an unused field
+		}
+	}
+	if len(e.data) > 0 {
+		e.data = append(e.data, ' ') // a line break between tokens
+	}
+	e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
+}
+
+// pass makes an event ready to be read.
+func (s *stream) pass(name string, data []byte) {
+	s.found = true
+	if name == "" {
+		name = typeOf(data)
+	}
+	if name != "" {
+		s.ready = append(append(append(s.ready, "event: "...), name...), '\n')
+	}
+	s.ready = append(append(append(s.ready, "data: "...), data...), "\n\n"...)
+}
+
+// typeOf returns the member type of a document, if it can name an event.
+func typeOf(doc []byte) (name string) {
+	if !bytes.Contains(doc, []byte(`"type"`)) {
+		return ""
+	}
+	raw, _ := strictjson.Member(doc, "type")
+	if json.Unmarshal(raw, &name) != nil || strings.ContainsAny(name, "\r\n") {
+		return ""
+	}
+	return name
+}
