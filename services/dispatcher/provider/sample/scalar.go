@@ -30,11 +30,14 @@ func (g *generator) text(w want, at place) error {
 		s = strconv.Itoa(at.try) + " " + s
 	}
 	if s = fit(s, low, high); !w.holds(s) {
-		const costly = 512 // steps to try the others
+		const costly = 1024 // steps to try the others
 		if err := g.spend(costly); err != nil {
 			return err
 		}
-		fits := func(s string) bool { return len(s) >= low && w.holds(s) }
+		fits := func(s string) bool { // first the cheap test
+			n := utf8.RuneCountInString(s)
+			return low <= n && n <= high && w.holds(s)
+		}
 		candidates := slices.Concat(g.source.words, samples, w.woven(low, high))
 		if i := slices.IndexFunc(candidates, fits); i >= 0 {
 			s = candidates[i]
@@ -80,21 +83,15 @@ func (g *generator) number(w want, at place, whole bool) error {
 	if whole { // k*p/q is whole for every q-th k: the whole multiples are those of p
 		step = new(big.Rat).SetInt(step.Num())
 	}
-	one := big.NewRat(1, 1)
-	candidates := append(slices.Clone(g.source.numbers), one)
 	offset := new(big.Rat).Mul(step, big.NewRat(int64(max(at.try-1, 0)), 1))
-	if at.try > 0 {
-		candidates = []*big.Rat{offset.Add(offset, cmp.Or(low, one))}
-	}
-	if low != nil && high != nil {
-		middle := new(big.Rat).Add(low, high)
-		candidates = append(candidates, middle.Quo(middle, big.NewRat(2, 1)))
-	}
-	if low != nil {
-		candidates = append(candidates, low)
+	base := cmp.Or(low, big.NewRat(1, 1))
+	candidates := []*big.Rat{new(big.Rat).Add(base, offset)}
+	if at.try == 0 {
+		candidates = slices.Concat(g.source.numbers, candidates)
 	}
 	if high != nil {
-		candidates = append(candidates, new(big.Rat).Sub(high, offset))
+		middle := new(big.Rat).Add(base, high)
+		candidates = append(candidates, middle.Quo(middle, big.NewRat(2, 1)), new(big.Rat).Sub(high, offset))
 	}
 	for _, x := range candidates {
 		q := new(big.Rat).Quo(x, step)
